@@ -1,0 +1,1 @@
+//! The driver API, safe, on two drivers.

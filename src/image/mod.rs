@@ -1,0 +1,1 @@
+//! What an application ships: PTX, cubin or fatbin, and which of them a device takes.

@@ -1,0 +1,741 @@
+//! Every word of the language: opcodes, modifiers, types, special registers.
+//!
+//! Each is one row; the Rust name is the PTX word in camel case, `::` and `_`
+//! dropped, an `N` before a leading digit (`.shared::cta` → `SharedCta`,
+//! `.4b` → `N4b`).
+
+/// Declares an enum of words with `text()` and `from_text()`.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident $text:literal)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        #[non_exhaustive]
+        pub enum $name { $(#[doc = concat!("`", $text, "`")] $variant),* }
+
+        impl $name {
+            /// Every word, in the order of the table.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The word as PTX writes it, without a dot.
+            pub const fn text(self) -> &'static str {
+                match self { $($name::$variant => $text),* }
+            }
+
+            /// The word that `text` spells.
+            pub fn from_text(text: &str) -> Option<$name> {
+                match text { $($text => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words! {
+    /// The first word of an instruction: `cp.async.bulk` is `Cp` with modifiers.
+    Opcode {
+        Abs "abs"
+        Activemask "activemask"
+        Add "add"
+        Addc "addc"
+        Alloca "alloca"
+        And "and"
+        Applypriority "applypriority"
+        Atom "atom"
+        Bar "bar"
+        Barrier "barrier"
+        Bfe "bfe"
+        Bfi "bfi"
+        Bfind "bfind"
+        Bmsk "bmsk"
+        Bra "bra"
+        Brev "brev"
+        Brkpt "brkpt"
+        Brx "brx"
+        Call "call"
+        Clusterlaunchcontrol "clusterlaunchcontrol"
+        Clz "clz"
+        Cnot "cnot"
+        Copysign "copysign"
+        Cos "cos"
+        Cp "cp"
+        Createpolicy "createpolicy"
+        Cvt "cvt"
+        Cvta "cvta"
+        Discard "discard"
+        Div "div"
+        Dp2a "dp2a"
+        Dp4a "dp4a"
+        Elect "elect"
+        Ex2 "ex2"
+        Exit "exit"
+        Fence "fence"
+        Fma "fma"
+        Fns "fns"
+        Getctarank "getctarank"
+        Griddepcontrol "griddepcontrol"
+        Isspacep "isspacep"
+        Istypep "istypep"
+        Ld "ld"
+        Ldmatrix "ldmatrix"
+        Ldu "ldu"
+        Lg2 "lg2"
+        Lop3 "lop3"
+        Mad "mad"
+        Mad24 "mad24"
+        Madc "madc"
+        Mapa "mapa"
+        Match "match"
+        Max "max"
+        Mbarrier "mbarrier"
+        Membar "membar"
+        Min "min"
+        Mma "mma"
+        Mov "mov"
+        Movmatrix "movmatrix"
+        Mul "mul"
+        Mul24 "mul24"
+        Multimem "multimem"
+        Nanosleep "nanosleep"
+        Neg "neg"
+        Not "not"
+        Or "or"
+        Pmevent "pmevent"
+        Popc "popc"
+        Prefetch "prefetch"
+        Prefetchu "prefetchu"
+        Prmt "prmt"
+        Rcp "rcp"
+        Red "red"
+        Redux "redux"
+        Rem "rem"
+        Ret "ret"
+        Rsqrt "rsqrt"
+        Sad "sad"
+        Selp "selp"
+        Set "set"
+        Setmaxnreg "setmaxnreg"
+        Setp "setp"
+        Shf "shf"
+        Shfl "shfl"
+        Shl "shl"
+        Shr "shr"
+        Sin "sin"
+        Slct "slct"
+        Sqrt "sqrt"
+        St "st"
+        Stackrestore "stackrestore"
+        Stacksave "stacksave"
+        Stmatrix "stmatrix"
+        Sub "sub"
+        Subc "subc"
+        Suld "suld"
+        Suq "suq"
+        Sured "sured"
+        Sust "sust"
+        Szext "szext"
+        Tanh "tanh"
+        Tcgen05 "tcgen05"
+        Tensormap "tensormap"
+        Testp "testp"
+        Tex "tex"
+        Tld4 "tld4"
+        Trap "trap"
+        Txq "txq"
+        Vabsdiff "vabsdiff"
+        Vabsdiff2 "vabsdiff2"
+        Vabsdiff4 "vabsdiff4"
+        Vadd "vadd"
+        Vadd2 "vadd2"
+        Vadd4 "vadd4"
+        Vavrg2 "vavrg2"
+        Vavrg4 "vavrg4"
+        Vmad "vmad"
+        Vmax "vmax"
+        Vmax2 "vmax2"
+        Vmax4 "vmax4"
+        Vmin "vmin"
+        Vmin2 "vmin2"
+        Vmin4 "vmin4"
+        Vote "vote"
+        Vset "vset"
+        Vset2 "vset2"
+        Vset4 "vset4"
+        Vshl "vshl"
+        Vshr "vshr"
+        Vsub "vsub"
+        Vsub2 "vsub2"
+        Vsub4 "vsub4"
+        Wgmma "wgmma"
+        Wmma "wmma"
+        Xor "xor"
+        Unknown "?"
+    }
+}
+
+words! {
+    /// Types (PTX ISA, "Types").
+    Type {
+        B8 "b8"
+        B16 "b16"
+        B32 "b32"
+        B64 "b64"
+        B128 "b128"
+        U8 "u8"
+        U16 "u16"
+        U32 "u32"
+        U64 "u64"
+        S8 "s8"
+        S16 "s16"
+        S32 "s32"
+        S64 "s64"
+        F16 "f16"
+        F16x2 "f16x2"
+        Bf16 "bf16"
+        Bf16x2 "bf16x2"
+        F32 "f32"
+        F64 "f64"
+        F32x2 "f32x2"
+        Tf32 "tf32"
+        E4m3 "e4m3"
+        E5m2 "e5m2"
+        E3m2 "e3m2"
+        E2m3 "e2m3"
+        E2m1 "e2m1"
+        Ue8m0 "ue8m0"
+        E4m3x2 "e4m3x2"
+        E5m2x2 "e5m2x2"
+        E3m2x2 "e3m2x2"
+        E2m3x2 "e2m3x2"
+        E2m1x2 "e2m1x2"
+        Ue8m0x2 "ue8m0x2"
+        U16x2 "u16x2"
+        S16x2 "s16x2"
+        B1 "b1"
+        B4 "b4"
+        U4 "u4"
+        S4 "s4"
+        U2 "u2"
+        S2 "s2"
+        Pred "pred"
+        Texref "texref"
+        Samplerref "samplerref"
+        Surfref "surfref"
+    }
+}
+
+words! {
+    /// What may follow an opcode, types included.
+    Modifier {
+        NONE ""
+        B8 "b8"
+        B16 "b16"
+        B32 "b32"
+        B64 "b64"
+        B128 "b128"
+        U8 "u8"
+        U16 "u16"
+        U32 "u32"
+        U64 "u64"
+        S8 "s8"
+        S16 "s16"
+        S32 "s32"
+        S64 "s64"
+        F16 "f16"
+        F16x2 "f16x2"
+        Bf16 "bf16"
+        Bf16x2 "bf16x2"
+        F32 "f32"
+        F64 "f64"
+        F32x2 "f32x2"
+        Tf32 "tf32"
+        E4m3 "e4m3"
+        E5m2 "e5m2"
+        E3m2 "e3m2"
+        E2m3 "e2m3"
+        E2m1 "e2m1"
+        Ue8m0 "ue8m0"
+        E4m3x2 "e4m3x2"
+        E5m2x2 "e5m2x2"
+        E3m2x2 "e3m2x2"
+        E2m3x2 "e2m3x2"
+        E2m1x2 "e2m1x2"
+        Ue8m0x2 "ue8m0x2"
+        U16x2 "u16x2"
+        S16x2 "s16x2"
+        B1 "b1"
+        B4 "b4"
+        U4 "u4"
+        S4 "s4"
+        U2 "u2"
+        S2 "s2"
+        Pred "pred"
+        Texref "texref"
+        Samplerref "samplerref"
+        Surfref "surfref"
+        Rn "rn"
+        Rz "rz"
+        Rm "rm"
+        Rp "rp"
+        Rna "rna"
+        Rni "rni"
+        Rzi "rzi"
+        Rmi "rmi"
+        Rpi "rpi"
+        Rs "rs"
+        Ftz "ftz"
+        Sat "sat"
+        Satfinite "satfinite"
+        Approx "approx"
+        Full "full"
+        Noftz "noftz"
+        Relu "relu"
+        Xorsign "xorsign"
+        Abs "abs"
+        Nan "nan"
+        Oob "oob"
+        Lo "lo"
+        Hi "hi"
+        Wide "wide"
+        Cc "cc"
+        Eq "eq"
+        Ne "ne"
+        Lt "lt"
+        Le "le"
+        Gt "gt"
+        Ge "ge"
+        Ls "ls"
+        Hs "hs"
+        Equ "equ"
+        Neu "neu"
+        Ltu "ltu"
+        Leu "leu"
+        Gtu "gtu"
+        Geu "geu"
+        Num "num"
+        And "and"
+        Or "or"
+        Xor "xor"
+        Popc "popc"
+        Not "not"
+        V2 "v2"
+        V4 "v4"
+        V8 "v8"
+        Reg "reg"
+        Sreg "sreg"
+        Const "const"
+        Global "global"
+        Local "local"
+        Param "param"
+        Shared "shared"
+        SharedCta "shared::cta"
+        SharedCluster "shared::cluster"
+        Generic "generic"
+        To "to"
+        Uni "uni"
+        Volatile "volatile"
+        Relaxed "relaxed"
+        Acquire "acquire"
+        Release "release"
+        AcqRel "acq_rel"
+        Weak "weak"
+        Mmio "mmio"
+        Cta "cta"
+        Cluster "cluster"
+        Gpu "gpu"
+        Sys "sys"
+        Sc "sc"
+        Proxy "proxy"
+        Alias "alias"
+        Async "async"
+        Ca "ca"
+        Cg "cg"
+        Cs "cs"
+        Lu "lu"
+        Cv "cv"
+        Wb "wb"
+        Wt "wt"
+        Nc "nc"
+        L1EvictNormal "L1::evict_normal"
+        L1EvictUnchanged "L1::evict_unchanged"
+        L1EvictFirst "L1::evict_first"
+        L1EvictLast "L1::evict_last"
+        L1NoAllocate "L1::no_allocate"
+        L264B "L2::64B"
+        L2128B "L2::128B"
+        L2256B "L2::256B"
+        L2CacheHint "L2::cache_hint"
+        L2EvictLast "L2::evict_last"
+        L2EvictNormal "L2::evict_normal"
+        L2EvictFirst "L2::evict_first"
+        LevelEvictionPriority "level::eviction_priority"
+        Exch "exch"
+        Cas "cas"
+        Add "add"
+        Sub "sub"
+        Inc "inc"
+        Dec "dec"
+        Min "min"
+        Max "max"
+        Sync "sync"
+        Arrive "arrive"
+        Red "red"
+        Aligned "aligned"
+        Up "up"
+        Down "down"
+        Bfly "bfly"
+        Idx "idx"
+        All "all"
+        Any "any"
+        Ballot "ballot"
+        Gl "gl"
+        Wait "wait"
+        WaitGroup "wait_group"
+        WaitAll "wait_all"
+        CommitGroup "commit_group"
+        Bulk "bulk"
+        Tensor "tensor"
+        Mbarrier "mbarrier"
+        Reduce "reduce"
+        Prefetch "prefetch"
+        N1d "1d"
+        N2d "2d"
+        N3d "3d"
+        N4d "4d"
+        N5d "5d"
+        A1d "a1d"
+        A2d "a2d"
+        Cube "cube"
+        Acube "acube"
+        N2dms "2dms"
+        A2dms "a2dms"
+        Base "base"
+        Level "level"
+        Grad "grad"
+        R "r"
+        G "g"
+        B "b"
+        A "a"
+        Trap "trap"
+        Clamp "clamp"
+        Zero "zero"
+        P "p"
+        Wrap "wrap"
+        Left "left"
+        Right "right"
+        L "l"
+        Byte "byte"
+        N4b "4b"
+        N8b "8b"
+        F4e "f4e"
+        B4e "b4e"
+        Rc8 "rc8"
+        Ecl "ecl"
+        Ecr "ecr"
+        Rc16 "rc16"
+        Shiftamt "shiftamt"
+        B0 "b0"
+        B2 "b2"
+        B3 "b3"
+        H0 "h0"
+        H1 "h1"
+        H10 "h10"
+        H32 "h32"
+        Finite "finite"
+        Infinite "infinite"
+        Number "number"
+        Notanumber "notanumber"
+        Normal "normal"
+        Subnormal "subnormal"
+        Width "width"
+        Height "height"
+        Depth "depth"
+        ChannelDataType "channel_data_type"
+        ChannelOrder "channel_order"
+        NormalizedCoords "normalized_coords"
+        FilterMode "filter_mode"
+        AddrMode0 "addr_mode_0"
+        AddrMode1 "addr_mode_1"
+        AddrMode2 "addr_mode_2"
+        ArraySize "array_size"
+        NumMipmapLevels "num_mipmap_levels"
+        NumSamples "num_samples"
+        MemoryLayout "memory_layout"
+        Row "row"
+        Col "col"
+        M8n8k4 "m8n8k4"
+        M8n8k16 "m8n8k16"
+        M8n8k32 "m8n8k32"
+        M8n8k128 "m8n8k128"
+        M16n8k4 "m16n8k4"
+        M16n8k8 "m16n8k8"
+        M16n8k16 "m16n8k16"
+        M16n8k32 "m16n8k32"
+        M16n8k64 "m16n8k64"
+        M16n8k128 "m16n8k128"
+        M16n8k256 "m16n8k256"
+        M16n16k16 "m16n16k16"
+        M32n8k16 "m32n8k16"
+        M8n32k16 "m8n32k16"
+        M8n8 "m8n8"
+        M16n8 "m16n8"
+        M16n16 "m16n16"
+        M8n16 "m8n16"
+        C "c"
+        D "d"
+        Load "load"
+        Store "store"
+        X1 "x1"
+        X2 "x2"
+        X4 "x4"
+        Trans "trans"
+        Init "init"
+        Inval "inval"
+        ExpectTx "expect_tx"
+        CompleteTx "complete_tx"
+        TestWait "test_wait"
+        TryWait "try_wait"
+        PendingCount "pending_count"
+        ArriveDrop "arrive_drop"
+        NoComplete "noComplete"
+        Parity "parity"
+        NoInc "no_inc"
+        LaunchDependents "launch_dependents"
+        Attribute "attribute"
+        CpAsync "cp_async"
+        TmaStore "tma_store"
+        UNKNOWN "?"
+    }
+}
+
+impl Modifier {
+    /// The type that this modifier names.
+    pub const fn as_type(self) -> Option<Type> {
+        match self {
+            Modifier::B8 => Some(Type::B8),
+            Modifier::B16 => Some(Type::B16),
+            Modifier::B32 => Some(Type::B32),
+            Modifier::B64 => Some(Type::B64),
+            Modifier::B128 => Some(Type::B128),
+            Modifier::U8 => Some(Type::U8),
+            Modifier::U16 => Some(Type::U16),
+            Modifier::U32 => Some(Type::U32),
+            Modifier::U64 => Some(Type::U64),
+            Modifier::S8 => Some(Type::S8),
+            Modifier::S16 => Some(Type::S16),
+            Modifier::S32 => Some(Type::S32),
+            Modifier::S64 => Some(Type::S64),
+            Modifier::F16 => Some(Type::F16),
+            Modifier::F16x2 => Some(Type::F16x2),
+            Modifier::Bf16 => Some(Type::Bf16),
+            Modifier::Bf16x2 => Some(Type::Bf16x2),
+            Modifier::F32 => Some(Type::F32),
+            Modifier::F64 => Some(Type::F64),
+            Modifier::F32x2 => Some(Type::F32x2),
+            Modifier::Tf32 => Some(Type::Tf32),
+            Modifier::E4m3 => Some(Type::E4m3),
+            Modifier::E5m2 => Some(Type::E5m2),
+            Modifier::E3m2 => Some(Type::E3m2),
+            Modifier::E2m3 => Some(Type::E2m3),
+            Modifier::E2m1 => Some(Type::E2m1),
+            Modifier::Ue8m0 => Some(Type::Ue8m0),
+            Modifier::E4m3x2 => Some(Type::E4m3x2),
+            Modifier::E5m2x2 => Some(Type::E5m2x2),
+            Modifier::E3m2x2 => Some(Type::E3m2x2),
+            Modifier::E2m3x2 => Some(Type::E2m3x2),
+            Modifier::E2m1x2 => Some(Type::E2m1x2),
+            Modifier::Ue8m0x2 => Some(Type::Ue8m0x2),
+            Modifier::U16x2 => Some(Type::U16x2),
+            Modifier::S16x2 => Some(Type::S16x2),
+            Modifier::B1 => Some(Type::B1),
+            Modifier::B4 => Some(Type::B4),
+            Modifier::U4 => Some(Type::U4),
+            Modifier::S4 => Some(Type::S4),
+            Modifier::U2 => Some(Type::U2),
+            Modifier::S2 => Some(Type::S2),
+            Modifier::Pred => Some(Type::Pred),
+            Modifier::Texref => Some(Type::Texref),
+            Modifier::Samplerref => Some(Type::Samplerref),
+            Modifier::Surfref => Some(Type::Surfref),
+            _ => None,
+        }
+    }
+}
+
+impl Type {
+    /// Width in bits; packed types count all their parts.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Type::B1 | Type::Pred => 1,
+            Type::U2 | Type::S2 => 2,
+            Type::E2m1 | Type::B4 | Type::U4 | Type::S4 => 4,
+            Type::E3m2 | Type::E2m3 => 6,
+            Type::B8
+            | Type::U8
+            | Type::S8
+            | Type::E4m3
+            | Type::E5m2
+            | Type::Ue8m0
+            | Type::E2m1x2 => 8,
+            Type::B16
+            | Type::U16
+            | Type::S16
+            | Type::F16
+            | Type::Bf16
+            | Type::E4m3x2
+            | Type::E5m2x2
+            | Type::E3m2x2
+            | Type::E2m3x2
+            | Type::Ue8m0x2 => 16,
+            Type::B32
+            | Type::U32
+            | Type::S32
+            | Type::F16x2
+            | Type::Bf16x2
+            | Type::F32
+            | Type::Tf32
+            | Type::U16x2
+            | Type::S16x2 => 32,
+            Type::B64
+            | Type::U64
+            | Type::S64
+            | Type::F64
+            | Type::F32x2
+            | Type::Texref
+            | Type::Samplerref
+            | Type::Surfref => 64,
+            Type::B128 => 128,
+        }
+    }
+
+    /// Bytes that a value takes in memory; 0 for types that have no place there.
+    pub const fn bytes(self) -> u64 {
+        if self.bits() < 8 {
+            0
+        } else {
+            self.bits() as u64 / 8
+        }
+    }
+}
+
+words! {
+    /// Special registers (PTX ISA, "Special Registers"), a component each.
+    SpecialRegister {
+        Tid "%tid"
+        TidX "%tid.x"
+        TidY "%tid.y"
+        TidZ "%tid.z"
+        TidW "%tid.w"
+        Ntid "%ntid"
+        NtidX "%ntid.x"
+        NtidY "%ntid.y"
+        NtidZ "%ntid.z"
+        NtidW "%ntid.w"
+        Ctaid "%ctaid"
+        CtaidX "%ctaid.x"
+        CtaidY "%ctaid.y"
+        CtaidZ "%ctaid.z"
+        CtaidW "%ctaid.w"
+        Nctaid "%nctaid"
+        NctaidX "%nctaid.x"
+        NctaidY "%nctaid.y"
+        NctaidZ "%nctaid.z"
+        NctaidW "%nctaid.w"
+        Gridid "%gridid"
+        Laneid "%laneid"
+        Warpid "%warpid"
+        Nwarpid "%nwarpid"
+        Smid "%smid"
+        Nsmid "%nsmid"
+        LanemaskEq "%lanemask_eq"
+        LanemaskLe "%lanemask_le"
+        LanemaskLt "%lanemask_lt"
+        LanemaskGe "%lanemask_ge"
+        LanemaskGt "%lanemask_gt"
+        Clock "%clock"
+        ClockHi "%clock_hi"
+        Clock64 "%clock64"
+        Globaltimer "%globaltimer"
+        GlobaltimerLo "%globaltimer_lo"
+        GlobaltimerHi "%globaltimer_hi"
+        Clusterid "%clusterid"
+        ClusteridX "%clusterid.x"
+        ClusteridY "%clusterid.y"
+        ClusteridZ "%clusterid.z"
+        ClusteridW "%clusterid.w"
+        Nclusterid "%nclusterid"
+        NclusteridX "%nclusterid.x"
+        NclusteridY "%nclusterid.y"
+        NclusteridZ "%nclusterid.z"
+        NclusteridW "%nclusterid.w"
+        ClusterCtaid "%cluster_ctaid"
+        ClusterCtaidX "%cluster_ctaid.x"
+        ClusterCtaidY "%cluster_ctaid.y"
+        ClusterCtaidZ "%cluster_ctaid.z"
+        ClusterCtaidW "%cluster_ctaid.w"
+        ClusterNctaid "%cluster_nctaid"
+        ClusterNctaidX "%cluster_nctaid.x"
+        ClusterNctaidY "%cluster_nctaid.y"
+        ClusterNctaidZ "%cluster_nctaid.z"
+        ClusterNctaidW "%cluster_nctaid.w"
+        ClusterCtarank "%cluster_ctarank"
+        ClusterNctarank "%cluster_nctarank"
+        IsExplicitCluster "%is_explicit_cluster"
+        TotalSmemSize "%total_smem_size"
+        AggrSmemSize "%aggr_smem_size"
+        DynamicSmemSize "%dynamic_smem_size"
+        ReservedSmemOffsetBegin "%reserved_smem_offset_begin"
+        ReservedSmemOffsetEnd "%reserved_smem_offset_end"
+        ReservedSmemOffsetCap "%reserved_smem_offset_cap"
+        CurrentGraphExec "%current_graph_exec"
+        Pm0 "%pm0"
+        Pm0N64 "%pm0_64"
+        Pm1 "%pm1"
+        Pm1N64 "%pm1_64"
+        Pm2 "%pm2"
+        Pm2N64 "%pm2_64"
+        Pm3 "%pm3"
+        Pm3N64 "%pm3_64"
+        Pm4 "%pm4"
+        Pm4N64 "%pm4_64"
+        Pm5 "%pm5"
+        Pm5N64 "%pm5_64"
+        Pm6 "%pm6"
+        Pm6N64 "%pm6_64"
+        Pm7 "%pm7"
+        Pm7N64 "%pm7_64"
+        Envreg0 "%envreg0"
+        Envreg1 "%envreg1"
+        Envreg2 "%envreg2"
+        Envreg3 "%envreg3"
+        Envreg4 "%envreg4"
+        Envreg5 "%envreg5"
+        Envreg6 "%envreg6"
+        Envreg7 "%envreg7"
+        Envreg8 "%envreg8"
+        Envreg9 "%envreg9"
+        Envreg10 "%envreg10"
+        Envreg11 "%envreg11"
+        Envreg12 "%envreg12"
+        Envreg13 "%envreg13"
+        Envreg14 "%envreg14"
+        Envreg15 "%envreg15"
+        Envreg16 "%envreg16"
+        Envreg17 "%envreg17"
+        Envreg18 "%envreg18"
+        Envreg19 "%envreg19"
+        Envreg20 "%envreg20"
+        Envreg21 "%envreg21"
+        Envreg22 "%envreg22"
+        Envreg23 "%envreg23"
+        Envreg24 "%envreg24"
+        Envreg25 "%envreg25"
+        Envreg26 "%envreg26"
+        Envreg27 "%envreg27"
+        Envreg28 "%envreg28"
+        Envreg29 "%envreg29"
+        Envreg30 "%envreg30"
+        Envreg31 "%envreg31"
+        ReservedSmemOffset0 "%reserved_smem_offset_0"
+        ReservedSmemOffset1 "%reserved_smem_offset_1"
+    }
+}
