@@ -1,0 +1,218 @@
+//! The one table of driver entry points, and the two ways to fill it.
+//!
+//! An [`Api`] holds a function pointer for each row of `entries.rs`. NVIDIA's
+//! comes from `libcuda.so.1` ([`Api::nvidia`]), the CPU device's from
+//! `cpu::api`. Each entry is also a method: it calls through the pointer and
+//! turns the plain integer that came back into a [`Result`].
+
+#![allow(non_snake_case)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+pub use cudarc::driver::sys::{
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUhostFn,
+    CUkernel, CUlaunchConfig, CUlibrary, CUlinkState, CUmemPoolProps, CUmemoryPool, CUmodule,
+    CUoccupancyB2DSize, CUstream, CUuuid,
+};
+
+use super::error::{DriverError, DriverMissing, Error};
+
+/// `CUstreamCallback` with the status as a plain integer.
+pub type StreamCallback = Option<unsafe extern "C" fn(CUstream, c_uint, *mut c_void)>;
+
+/// Which driver stands behind a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DriverKind {
+    /// NVIDIA's, from `libcuda.so.1`.
+    Nvidia,
+    /// The embedded CPU device.
+    Cpu,
+}
+
+impl std::fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            DriverKind::Nvidia => "NVIDIA driver",
+            DriverKind::Cpu => "CPU device",
+        })
+    }
+}
+
+/// Makes [`Api`] from the rows: a field and a method of the same name for each.
+macro_rules! driver_table {
+    ($( $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) = $base:literal $since:literal; )*) => {
+        /// The table of entry points of one driver; `None` where the driver has no such entry.
+        #[derive(Clone)]
+        pub struct Api {
+            kind: DriverKind,
+            $( $(#[$doc])* pub $name: Option<unsafe extern "C" fn($($ty),*) -> c_int>, )*
+        }
+
+        impl Api {
+            /// A table without entries, for a driver that fills the fields itself.
+            pub const fn empty(kind: DriverKind) -> Api {
+                Api { kind, $( $name: None, )* }
+            }
+
+            /// Fills the table by asking `find` for each entry:
+            /// exported name, base name, CUDA version of this form.
+            fn fill(kind: DriverKind, mut find: impl FnMut(&str, &str, c_int) -> Option<*mut c_void>) -> Api {
+                Api {
+                    kind,
+                    $( $name: find(stringify!($name), $base, $since).map(|address| {
+                        // SAFETY: `find` gives the address of the entry of that name, whose
+                        // signature in the form asked for is the one of the row.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($ty),*) -> c_int>(address) }
+                    }), )*
+                }
+            }
+
+            /// Name of every row, whether this driver has it, and the CUDA
+            /// version that brought it.
+            pub fn entries(&self) -> impl Iterator<Item = (&'static str, bool, i32)> + use<> {
+                [$( (stringify!($name), self.$name.is_some(), $since), )*].into_iter()
+            }
+
+            $(
+                $(#[$doc])*
+                ///
+                /// # Safety
+                /// The arguments must be what the entry's CUDA documentation asks for.
+                #[allow(clippy::too_many_arguments)]
+                #[inline]
+                pub unsafe fn $name(&self, $($arg: $ty),*) -> Result<(), Error> {
+                    match self.$name {
+                        // SAFETY: the pointer is the entry's, the caller answers for the arguments.
+                        Some(entry) => match unsafe { entry($($arg),*) } {
+                            0 => Ok(()),
+                            code => Err(self.failed(stringify!($name), code)),
+                        },
+                        None => Err(self.missing(stringify!($name), $since)),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+crate::driver_entries!(driver_table);
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    /// Which driver this is.
+    pub fn kind(&self) -> DriverKind {
+        self.kind
+    }
+
+    /// NVIDIA's driver, opened once a process and never closed.
+    ///
+    /// `PTXKIT_LIBCUDA` names the library file to open instead of the usual ones.
+    pub fn nvidia() -> Result<&'static Api, Error> {
+        static NVIDIA: OnceLock<Result<Api, DriverMissing>> = OnceLock::new();
+        NVIDIA
+            .get_or_init(open_nvidia)
+            .as_ref()
+            .map_err(|missing| Error::DriverMissing(missing.clone()))
+    }
+
+    /// The version that `cuDriverGetVersion` gives (13000 is CUDA 13.0), 0 where it gives none.
+    pub fn version(&self) -> i32 {
+        let mut version = 0;
+        match self.cuDriverGetVersion {
+            // SAFETY: the entry may be called before `cuInit` and writes one integer.
+            Some(entry) if unsafe { entry(&mut version) } == 0 => version,
+            _ => 0,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(&self, entry: &'static str, code: c_int) -> Error {
+        Error::Driver(DriverError::new(entry, code, self.last_fault()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn missing(&self, entry: &'static str, since: c_int) -> Error {
+        Error::EntryMissing {
+            entry,
+            driver: self.kind,
+            version: self.version(),
+            since,
+        }
+    }
+
+    /// What the CPU device has to say about its last fault.
+    fn last_fault(&self) -> Option<String> {
+        let entry = self.ptxkitGetLastFault?;
+        let mut text = [0u8; 1024];
+        // SAFETY: the entry writes at most `len` bytes, NUL included.
+        let code = unsafe { entry(text.as_mut_ptr().cast(), text.len()) };
+        let text = CStr::from_bytes_until_nul(&text).ok()?;
+        (code == 0 && !text.is_empty()).then(|| text.to_string_lossy().into_owned())
+    }
+}
+
+/// The names to try, best first: `libcuda.so` comes after `libcuda.so.1`
+/// because a toolkit's stub has that name.
+fn library_names() -> Vec<String> {
+    match std::env::var("PTXKIT_LIBCUDA") {
+        Ok(name) if !name.is_empty() => vec![name],
+        _ if cfg!(windows) => vec!["nvcuda.dll".into()],
+        _ => vec!["libcuda.so.1".into(), "libcuda.so".into()],
+    }
+}
+
+fn open_nvidia() -> Result<Api, DriverMissing> {
+    let mut tried = Vec::new();
+    for name in library_names() {
+        // SAFETY: opening runs the library's initialisers; the names are the driver's own,
+        // or the file the user named.
+        match unsafe { libloading::Library::new(&name) } {
+            Ok(library) => {
+                // The driver starts threads of its own and must stay mapped.
+                let library: &'static libloading::Library = Box::leak(Box::new(library));
+                return Ok(fill_from(library));
+            }
+            Err(error) => tried.push((name, error.to_string())),
+        }
+    }
+    Err(DriverMissing { tried })
+}
+
+type GetProcAddress =
+    unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> c_int;
+
+fn fill_from(library: &'static libloading::Library) -> Api {
+    let symbol = |name: &str| -> Option<*mut c_void> {
+        // SAFETY: only the address is taken here.
+        let symbol = unsafe { library.get::<*mut c_void>(name) }.ok()?;
+        // SAFETY: the library is never closed, so the address stays good.
+        let address = unsafe { symbol.into_raw() }.as_raw_ptr();
+        (!address.is_null()).then_some(address)
+    };
+    let get_proc_address: Option<GetProcAddress> = symbol("cuGetProcAddress_v2")
+        // SAFETY: `cuGetProcAddress_v2` has this signature since CUDA 12.0.
+        .map(|address| unsafe { std::mem::transmute::<*mut c_void, GetProcAddress>(address) });
+
+    Api::fill(DriverKind::Nvidia, |exported, base, since| {
+        let from_driver = get_proc_address.and_then(|get| {
+            let base = CString::new(base).ok()?;
+            let mut address = std::ptr::null_mut();
+            let mut status = 0;
+            // SAFETY: name and out-pointers live through the call; flags 0 asks for the
+            // entries of the legacy default stream.
+            let code = unsafe { get(base.as_ptr(), &mut address, since, 0, &mut status) };
+            (code == 0 && status == 0 && !address.is_null()).then_some(address)
+        });
+        from_driver.or_else(|| symbol(exported))
+    })
+}

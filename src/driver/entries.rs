@@ -1,0 +1,331 @@
+//! The rows of the table: every entry point of the driver API that ptxkit calls
+//! or serves, with the name `cuGetProcAddress` knows it by and the CUDA version
+//! that brought it in this form.
+//!
+//! Enums of the C API are plain integers here: a number that the bindings do
+//! not know is data, not undefined behaviour.
+
+/// Hands all rows to the macro named: `driver_entries!(my::macro)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! driver_entries {
+    ($($then:tt)+) => {
+        $($then)+! {
+        // Start and errors
+        /// Starts the driver; `flags` is 0.
+        fn cuInit(flags: c_uint) = "cuInit" 2000;
+        /// The newest CUDA version this driver serves: 13000 is 13.0.
+        fn cuDriverGetVersion(driver_version: *mut c_int) = "cuDriverGetVersion" 2020;
+        /// The name of an error number.
+        fn cuGetErrorName(error: c_uint, p_str: *mut *const c_char) = "cuGetErrorName" 6000;
+        /// The driver's sentence for an error number.
+        fn cuGetErrorString(error: c_uint, p_str: *mut *const c_char) = "cuGetErrorString" 6000;
+
+        // Devices
+        /// How many devices there are.
+        fn cuDeviceGetCount(count: *mut c_int) = "cuDeviceGetCount" 2000;
+        /// The handle of device `ordinal`.
+        fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) = "cuDeviceGet" 2000;
+        /// The device's name, NUL-terminated, cut to `len` bytes.
+        fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice) = "cuDeviceGetName" 2000;
+        /// The device's 16-byte identity; differs for each MIG slice.
+        fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, dev: CUdevice) = "cuDeviceGetUuid" 11040;
+        /// Bytes of memory on the device.
+        fn cuDeviceTotalMem_v2(bytes: *mut usize, dev: CUdevice) = "cuDeviceTotalMem" 3020;
+        /// One number about the device.
+        fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_uint, dev: CUdevice) = "cuDeviceGetAttribute" 2000;
+        /// The PCI address as text, `0000:3b:00.0`.
+        fn cuDeviceGetPCIBusId(pci_bus_id: *mut c_char, len: c_int, dev: CUdevice) = "cuDeviceGetPCIBusId" 4010;
+        /// The device at a PCI address.
+        fn cuDeviceGetByPCIBusId(dev: *mut CUdevice, pci_bus_id: *const c_char) = "cuDeviceGetByPCIBusId" 4010;
+        /// One number about two devices as peers.
+        fn cuDeviceGetP2PAttribute(value: *mut c_int, attrib: c_uint, src_device: CUdevice, dst_device: CUdevice) = "cuDeviceGetP2PAttribute" 8000;
+        /// Whether one device can reach another's memory.
+        fn cuDeviceCanAccessPeer(can_access_peer: *mut c_int, dev: CUdevice, peer_dev: CUdevice) = "cuDeviceCanAccessPeer" 4000;
+        /// The device's primary context, its use count raised.
+        fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice) = "cuDevicePrimaryCtxRetain" 7000;
+        /// Lowers the primary context's use count; destroys it at 0.
+        fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice) = "cuDevicePrimaryCtxRelease" 11000;
+        /// Scheduling flags of the primary context.
+        fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint) = "cuDevicePrimaryCtxSetFlags" 11000;
+        /// Flags of the primary context, and whether it is alive.
+        fn cuDevicePrimaryCtxGetState(dev: CUdevice, flags: *mut c_uint, active: *mut c_int) = "cuDevicePrimaryCtxGetState" 7000;
+        /// Destroys the primary context whoever uses it.
+        fn cuDevicePrimaryCtxReset_v2(dev: CUdevice) = "cuDevicePrimaryCtxReset" 11000;
+        /// The device's default memory pool.
+        fn cuDeviceGetDefaultMemPool(pool_out: *mut CUmemoryPool, dev: CUdevice) = "cuDeviceGetDefaultMemPool" 11020;
+        /// The device's current memory pool.
+        fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, dev: CUdevice) = "cuDeviceGetMemPool" 11020;
+
+        // Contexts
+        /// A new context, pushed on this thread.
+        fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 3020;
+        /// Destroys a context and all that lives in it.
+        fn cuCtxDestroy_v2(ctx: CUcontext) = "cuCtxDestroy" 4000;
+        /// Makes a context current over the one that is.
+        fn cuCtxPushCurrent_v2(ctx: CUcontext) = "cuCtxPushCurrent" 4000;
+        /// Takes the current context off this thread.
+        fn cuCtxPopCurrent_v2(pctx: *mut CUcontext) = "cuCtxPopCurrent" 4000;
+        /// Replaces this thread's current context.
+        fn cuCtxSetCurrent(ctx: CUcontext) = "cuCtxSetCurrent" 4000;
+        /// This thread's current context, or null.
+        fn cuCtxGetCurrent(pctx: *mut CUcontext) = "cuCtxGetCurrent" 4000;
+        /// The current context's device.
+        fn cuCtxGetDevice(device: *mut CUdevice) = "cuCtxGetDevice" 2000;
+        /// The current context's flags.
+        fn cuCtxGetFlags(flags: *mut c_uint) = "cuCtxGetFlags" 7000;
+        /// Waits for all work of the current context.
+        fn cuCtxSynchronize() = "cuCtxSynchronize" 2000;
+        /// A limit of the current context: stack, heap, printf buffer.
+        fn cuCtxGetLimit(pvalue: *mut usize, limit: c_uint) = "cuCtxGetLimit" 3010;
+        /// Sets a limit of the current context.
+        fn cuCtxSetLimit(limit: c_uint, value: usize) = "cuCtxSetLimit" 3010;
+        /// Preference between L1 and shared memory.
+        fn cuCtxGetCacheConfig(pconfig: *mut c_uint) = "cuCtxGetCacheConfig" 3020;
+        /// Sets the preference between L1 and shared memory.
+        fn cuCtxSetCacheConfig(config: c_uint) = "cuCtxSetCacheConfig" 3020;
+        /// The API version a context was made with.
+        fn cuCtxGetApiVersion(ctx: CUcontext, version: *mut c_uint) = "cuCtxGetApiVersion" 3020;
+        /// Lowest and highest stream priority; greater is less urgent.
+        fn cuCtxGetStreamPriorityRange(least_priority: *mut c_int, greatest_priority: *mut c_int) = "cuCtxGetStreamPriorityRange" 5050;
+        /// Lets the current context reach a peer's memory.
+        fn cuCtxEnablePeerAccess(peer_context: CUcontext, flags: c_uint) = "cuCtxEnablePeerAccess" 4000;
+        /// Ends peer access.
+        fn cuCtxDisablePeerAccess(peer_context: CUcontext) = "cuCtxDisablePeerAccess" 4000;
+
+        // Modules
+        /// Loads PTX (NUL-terminated), a cubin or a fatbin.
+        fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) = "cuModuleLoadData" 2000;
+        /// The same with JIT options.
+        fn cuModuleLoadDataEx(module: *mut CUmodule, image: *const c_void, num_options: c_uint, options: *mut c_uint, option_values: *mut *mut c_void) = "cuModuleLoadDataEx" 2010;
+        /// Loads a fatbin.
+        fn cuModuleLoadFatBinary(module: *mut CUmodule, fat_cubin: *const c_void) = "cuModuleLoadFatBinary" 2000;
+        /// Unloads a module.
+        fn cuModuleUnload(hmod: CUmodule) = "cuModuleUnload" 2000;
+        /// A kernel by name.
+        fn cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char) = "cuModuleGetFunction" 2000;
+        /// Address and size of a module variable.
+        fn cuModuleGetGlobal_v2(dptr: *mut CUdeviceptr, bytes: *mut usize, hmod: CUmodule, name: *const c_char) = "cuModuleGetGlobal" 3020;
+        /// 1 eager, 2 lazy.
+        fn cuModuleGetLoadingMode(mode: *mut c_uint) = "cuModuleGetLoadingMode" 11070;
+        /// How many kernels a module has.
+        fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) = "cuModuleGetFunctionCount" 12040;
+        /// The kernels of a module.
+        fn cuModuleEnumerateFunctions(functions: *mut CUfunction, num_functions: c_uint, module: CUmodule) = "cuModuleEnumerateFunctions" 12040;
+
+        // The JIT linker
+        /// A new linking session.
+        fn cuLinkCreate_v2(num_options: c_uint, options: *mut c_uint, option_values: *mut *mut c_void, state_out: *mut CUlinkState) = "cuLinkCreate" 6050;
+        /// Adds PTX, a cubin, a library … to it.
+        fn cuLinkAddData_v2(state: CUlinkState, kind: c_uint, data: *mut c_void, size: usize, name: *const c_char, num_options: c_uint, options: *mut c_uint, option_values: *mut *mut c_void) = "cuLinkAddData" 6050;
+        /// Adds a file to it.
+        fn cuLinkAddFile_v2(state: CUlinkState, kind: c_uint, path: *const c_char, num_options: c_uint, options: *mut c_uint, option_values: *mut *mut c_void) = "cuLinkAddFile" 6050;
+        /// Compiles and links; the result lives as long as the session.
+        fn cuLinkComplete(state: CUlinkState, cubin_out: *mut *mut c_void, size_out: *mut usize) = "cuLinkComplete" 5050;
+        /// Ends the session.
+        fn cuLinkDestroy(state: CUlinkState) = "cuLinkDestroy" 5050;
+
+        // Libraries
+        /// Loads code independent of a context.
+        fn cuLibraryLoadData(library: *mut CUlibrary, code: *const c_void, jit_options: *mut c_uint, jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut c_uint, library_option_values: *mut *mut c_void, num_library_options: c_uint) = "cuLibraryLoadData" 12000;
+        /// Unloads a library.
+        fn cuLibraryUnload(library: CUlibrary) = "cuLibraryUnload" 12000;
+        /// A kernel of a library.
+        fn cuLibraryGetKernel(p_kernel: *mut CUkernel, library: CUlibrary, name: *const c_char) = "cuLibraryGetKernel" 12000;
+        /// A library as a module of the current context.
+        fn cuLibraryGetModule(p_mod: *mut CUmodule, library: CUlibrary) = "cuLibraryGetModule" 12000;
+        /// Address and size of a library's variable.
+        fn cuLibraryGetGlobal(dptr: *mut CUdeviceptr, bytes: *mut usize, library: CUlibrary, name: *const c_char) = "cuLibraryGetGlobal" 12000;
+        /// How many kernels a library has.
+        fn cuLibraryGetKernelCount(count: *mut c_uint, lib: CUlibrary) = "cuLibraryGetKernelCount" 12040;
+        /// The kernels of a library.
+        fn cuLibraryEnumerateKernels(kernels: *mut CUkernel, num_kernels: c_uint, lib: CUlibrary) = "cuLibraryEnumerateKernels" 12040;
+        /// A library's kernel in the current context.
+        fn cuKernelGetFunction(p_func: *mut CUfunction, kernel: CUkernel) = "cuKernelGetFunction" 12000;
+        /// A library kernel's name.
+        fn cuKernelGetName(name: *mut *const c_char, hfunc: CUkernel) = "cuKernelGetName" 12030;
+        /// Offset and size of a library kernel's parameter.
+        fn cuKernelGetParamInfo(kernel: CUkernel, param_index: usize, param_offset: *mut usize, param_size: *mut usize) = "cuKernelGetParamInfo" 12040;
+
+        // Functions
+        /// One number about a kernel: registers, shared bytes, largest block …
+        fn cuFuncGetAttribute(pi: *mut c_int, attrib: c_uint, hfunc: CUfunction) = "cuFuncGetAttribute" 2020;
+        /// Sets one: dynamic shared memory above 48 KB, carve-out.
+        fn cuFuncSetAttribute(hfunc: CUfunction, attrib: c_uint, value: c_int) = "cuFuncSetAttribute" 9000;
+        /// Preference between L1 and shared memory for a kernel.
+        fn cuFuncSetCacheConfig(hfunc: CUfunction, config: c_uint) = "cuFuncSetCacheConfig" 3000;
+        /// The module a kernel is of.
+        fn cuFuncGetModule(hmod: *mut CUmodule, hfunc: CUfunction) = "cuFuncGetModule" 11000;
+        /// A kernel's name.
+        fn cuFuncGetName(name: *mut *const c_char, hfunc: CUfunction) = "cuFuncGetName" 12030;
+        /// Offset and size of a kernel's parameter.
+        fn cuFuncGetParamInfo(func: CUfunction, param_index: usize, param_offset: *mut usize, param_size: *mut usize) = "cuFuncGetParamInfo" 12040;
+        /// Whether a lazily loaded kernel is there.
+        fn cuFuncIsLoaded(state: *mut c_uint, function: CUfunction) = "cuFuncIsLoaded" 12040;
+        /// Loads a lazily loaded kernel.
+        fn cuFuncLoad(function: CUfunction) = "cuFuncLoad" 12040;
+        /// Blocks of a kernel that fit one multiprocessor.
+        fn cuOccupancyMaxActiveBlocksPerMultiprocessor(num_blocks: *mut c_int, func: CUfunction, block_size: c_int, dynamic_smem_size: usize) = "cuOccupancyMaxActiveBlocksPerMultiprocessor" 6050;
+        /// The same with flags.
+        fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(num_blocks: *mut c_int, func: CUfunction, block_size: c_int, dynamic_smem_size: usize, flags: c_uint) = "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" 7000;
+        /// The block size with the best occupancy.
+        fn cuOccupancyMaxPotentialBlockSize(min_grid_size: *mut c_int, block_size: *mut c_int, func: CUfunction, block_size_to_dynamic_smem_size: CUoccupancyB2DSize, dynamic_smem_size: usize, block_size_limit: c_int) = "cuOccupancyMaxPotentialBlockSize" 6050;
+        /// Dynamic shared bytes a block can have.
+        fn cuOccupancyAvailableDynamicSMemPerBlock(dynamic_smem_size: *mut usize, func: CUfunction, num_blocks: c_int, block_size: c_int) = "cuOccupancyAvailableDynamicSMemPerBlock" 10020;
+
+        // Launching
+        /// Launches a grid.
+        fn cuLaunchKernel(f: CUfunction, grid_dim_x: c_uint, grid_dim_y: c_uint, grid_dim_z: c_uint, block_dim_x: c_uint, block_dim_y: c_uint, block_dim_z: c_uint, shared_mem_bytes: c_uint, h_stream: CUstream, kernel_params: *mut *mut c_void, extra: *mut *mut c_void) = "cuLaunchKernel" 4000;
+        /// Launches a grid with attributes.
+        fn cuLaunchKernelEx(config: *const CUlaunchConfig, f: CUfunction, kernel_params: *mut *mut c_void, extra: *mut *mut c_void) = "cuLaunchKernelEx" 11060;
+        /// Launches a grid whose blocks may wait for one another.
+        fn cuLaunchCooperativeKernel(f: CUfunction, grid_dim_x: c_uint, grid_dim_y: c_uint, grid_dim_z: c_uint, block_dim_x: c_uint, block_dim_y: c_uint, block_dim_z: c_uint, shared_mem_bytes: c_uint, h_stream: CUstream, kernel_params: *mut *mut c_void) = "cuLaunchCooperativeKernel" 9000;
+        /// Calls a host function in stream order.
+        fn cuLaunchHostFunc(h_stream: CUstream, function: CUhostFn, user_data: *mut c_void) = "cuLaunchHostFunc" 10000;
+
+        // Memory
+        /// Free and total bytes of the current context's device.
+        fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = "cuMemGetInfo" 3020;
+        /// Allocates device memory.
+        fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize) = "cuMemAlloc" 3020;
+        /// Allocates rows aligned for coalesced access.
+        fn cuMemAllocPitch_v2(dptr: *mut CUdeviceptr, p_pitch: *mut usize, width_in_bytes: usize, height: usize, element_size_bytes: c_uint) = "cuMemAllocPitch" 3020;
+        /// Frees device memory.
+        fn cuMemFree_v2(dptr: CUdeviceptr) = "cuMemFree" 3020;
+        /// The allocation an address is in.
+        fn cuMemGetAddressRange_v2(pbase: *mut CUdeviceptr, psize: *mut usize, dptr: CUdeviceptr) = "cuMemGetAddressRange" 3020;
+        /// Allocates memory host and device share.
+        fn cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) = "cuMemAllocManaged" 6000;
+        /// Allocates pinned host memory.
+        fn cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) = "cuMemHostAlloc" 2020;
+        /// Frees pinned host memory.
+        fn cuMemFreeHost(p: *mut c_void) = "cuMemFreeHost" 2000;
+        /// The device's address of pinned host memory.
+        fn cuMemHostGetDevicePointer_v2(pdptr: *mut CUdeviceptr, p: *mut c_void, flags: c_uint) = "cuMemHostGetDevicePointer" 3020;
+        /// The flags pinned host memory was made with.
+        fn cuMemHostGetFlags(p_flags: *mut c_uint, p: *mut c_void) = "cuMemHostGetFlags" 2030;
+        /// Pins memory the caller has.
+        fn cuMemHostRegister_v2(p: *mut c_void, bytesize: usize, flags: c_uint) = "cuMemHostRegister" 6050;
+        /// Undoes `cuMemHostRegister`.
+        fn cuMemHostUnregister(p: *mut c_void) = "cuMemHostUnregister" 4000;
+        /// Allocates in stream order.
+        fn cuMemAllocAsync(dptr: *mut CUdeviceptr, bytesize: usize, h_stream: CUstream) = "cuMemAllocAsync" 11020;
+        /// Frees in stream order.
+        fn cuMemFreeAsync(dptr: CUdeviceptr, h_stream: CUstream) = "cuMemFreeAsync" 11020;
+        /// A new memory pool.
+        fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps) = "cuMemPoolCreate" 11020;
+        /// Destroys a memory pool.
+        fn cuMemPoolDestroy(pool: CUmemoryPool) = "cuMemPoolDestroy" 11020;
+        /// Gives a pool's unused memory back.
+        fn cuMemPoolTrimTo(pool: CUmemoryPool, min_bytes_to_keep: usize) = "cuMemPoolTrimTo" 11020;
+        /// One number about a pool.
+        fn cuMemPoolGetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void) = "cuMemPoolGetAttribute" 11020;
+        /// Sets one.
+        fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void) = "cuMemPoolSetAttribute" 11020;
+        /// Allocates from a pool in stream order.
+        fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool, h_stream: CUstream) = "cuMemAllocFromPoolAsync" 11020;
+        /// One fact about an address.
+        fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, ptr: CUdeviceptr) = "cuPointerGetAttribute" 4000;
+        /// Several facts about an address.
+        fn cuPointerGetAttributes(num_attributes: c_uint, attributes: *mut c_uint, data: *mut *mut c_void, ptr: CUdeviceptr) = "cuPointerGetAttributes" 7000;
+
+        // Copies
+        /// Copies between any two addresses.
+        fn cuMemcpy(dst: CUdeviceptr, src: CUdeviceptr, byte_count: usize) = "cuMemcpy" 4000;
+        /// The same in stream order.
+        fn cuMemcpyAsync(dst: CUdeviceptr, src: CUdeviceptr, byte_count: usize, h_stream: CUstream) = "cuMemcpyAsync" 4000;
+        /// Copies between contexts.
+        fn cuMemcpyPeer(dst_device: CUdeviceptr, dst_context: CUcontext, src_device: CUdeviceptr, src_context: CUcontext, byte_count: usize) = "cuMemcpyPeer" 4000;
+        /// The same in stream order.
+        fn cuMemcpyPeerAsync(dst_device: CUdeviceptr, dst_context: CUcontext, src_device: CUdeviceptr, src_context: CUcontext, byte_count: usize, h_stream: CUstream) = "cuMemcpyPeerAsync" 4000;
+        /// Host to device.
+        fn cuMemcpyHtoD_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize) = "cuMemcpyHtoD" 3020;
+        /// Device to host.
+        fn cuMemcpyDtoH_v2(dst_host: *mut c_void, src_device: CUdeviceptr, byte_count: usize) = "cuMemcpyDtoH" 3020;
+        /// Device to device.
+        fn cuMemcpyDtoD_v2(dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: usize) = "cuMemcpyDtoD" 3020;
+        /// Host to device in stream order.
+        fn cuMemcpyHtoDAsync_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize, h_stream: CUstream) = "cuMemcpyHtoDAsync" 3020;
+        /// Device to host in stream order.
+        fn cuMemcpyDtoHAsync_v2(dst_host: *mut c_void, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream) = "cuMemcpyDtoHAsync" 3020;
+        /// Device to device in stream order.
+        fn cuMemcpyDtoDAsync_v2(dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: usize, h_stream: CUstream) = "cuMemcpyDtoDAsync" 3020;
+        /// Copies a rectangle; pitches as `cuMemAllocPitch` gave them.
+        fn cuMemcpy2D_v2(p_copy: *const CUDA_MEMCPY2D) = "cuMemcpy2D" 3020;
+        /// Copies a rectangle with any pitch.
+        fn cuMemcpy2DUnaligned_v2(p_copy: *const CUDA_MEMCPY2D) = "cuMemcpy2DUnaligned" 3020;
+        /// Copies a rectangle in stream order.
+        fn cuMemcpy2DAsync_v2(p_copy: *const CUDA_MEMCPY2D, h_stream: CUstream) = "cuMemcpy2DAsync" 3020;
+        /// Copies a box.
+        fn cuMemcpy3D_v2(p_copy: *const CUDA_MEMCPY3D) = "cuMemcpy3D" 3020;
+        /// Copies a box in stream order.
+        fn cuMemcpy3DAsync_v2(p_copy: *const CUDA_MEMCPY3D, h_stream: CUstream) = "cuMemcpy3DAsync" 3020;
+        /// Sets bytes.
+        fn cuMemsetD8_v2(dst_device: CUdeviceptr, uc: u8, n: usize) = "cuMemsetD8" 3020;
+        /// Sets 16-bit words.
+        fn cuMemsetD16_v2(dst_device: CUdeviceptr, us: u16, n: usize) = "cuMemsetD16" 3020;
+        /// Sets 32-bit words.
+        fn cuMemsetD32_v2(dst_device: CUdeviceptr, ui: c_uint, n: usize) = "cuMemsetD32" 3020;
+        /// Sets bytes in stream order.
+        fn cuMemsetD8Async(dst_device: CUdeviceptr, uc: u8, n: usize, h_stream: CUstream) = "cuMemsetD8Async" 3020;
+        /// Sets 16-bit words in stream order.
+        fn cuMemsetD16Async(dst_device: CUdeviceptr, us: u16, n: usize, h_stream: CUstream) = "cuMemsetD16Async" 3020;
+        /// Sets 32-bit words in stream order.
+        fn cuMemsetD32Async(dst_device: CUdeviceptr, ui: c_uint, n: usize, h_stream: CUstream) = "cuMemsetD32Async" 3020;
+        /// Sets bytes of a rectangle.
+        fn cuMemsetD2D8_v2(dst_device: CUdeviceptr, dst_pitch: usize, uc: u8, width: usize, height: usize) = "cuMemsetD2D8" 3020;
+        /// Sets 16-bit words of a rectangle.
+        fn cuMemsetD2D16_v2(dst_device: CUdeviceptr, dst_pitch: usize, us: u16, width: usize, height: usize) = "cuMemsetD2D16" 3020;
+        /// Sets 32-bit words of a rectangle.
+        fn cuMemsetD2D32_v2(dst_device: CUdeviceptr, dst_pitch: usize, ui: c_uint, width: usize, height: usize) = "cuMemsetD2D32" 3020;
+
+        // Streams
+        /// A new stream.
+        fn cuStreamCreate(ph_stream: *mut CUstream, flags: c_uint) = "cuStreamCreate" 2000;
+        /// A new stream with a priority.
+        fn cuStreamCreateWithPriority(ph_stream: *mut CUstream, flags: c_uint, priority: c_int) = "cuStreamCreateWithPriority" 5050;
+        /// Destroys a stream once its work is done.
+        fn cuStreamDestroy_v2(h_stream: CUstream) = "cuStreamDestroy" 4000;
+        /// Waits for a stream's work.
+        fn cuStreamSynchronize(h_stream: CUstream) = "cuStreamSynchronize" 2000;
+        /// 0 when done, 600 while not.
+        fn cuStreamQuery(h_stream: CUstream) = "cuStreamQuery" 2000;
+        /// Work of a stream waits for an event.
+        fn cuStreamWaitEvent(h_stream: CUstream, h_event: CUevent, flags: c_uint) = "cuStreamWaitEvent" 3020;
+        /// Calls a host function in stream order, with the stream's error.
+        fn cuStreamAddCallback(h_stream: CUstream, callback: StreamCallback, user_data: *mut c_void, flags: c_uint) = "cuStreamAddCallback" 5000;
+        /// A stream's context.
+        fn cuStreamGetCtx(h_stream: CUstream, pctx: *mut CUcontext) = "cuStreamGetCtx" 9020;
+        /// A stream's flags.
+        fn cuStreamGetFlags(h_stream: CUstream, flags: *mut c_uint) = "cuStreamGetFlags" 5050;
+        /// A stream's priority.
+        fn cuStreamGetPriority(h_stream: CUstream, priority: *mut c_int) = "cuStreamGetPriority" 5050;
+        /// A number that no other stream of the process has.
+        fn cuStreamGetId(h_stream: CUstream, stream_id: *mut u64) = "cuStreamGetId" 12000;
+
+        // Events
+        /// A new event.
+        fn cuEventCreate(ph_event: *mut CUevent, flags: c_uint) = "cuEventCreate" 2000;
+        /// Destroys an event.
+        fn cuEventDestroy_v2(h_event: CUevent) = "cuEventDestroy" 4000;
+        /// Records an event in a stream.
+        fn cuEventRecord(h_event: CUevent, h_stream: CUstream) = "cuEventRecord" 2000;
+        /// Waits for an event.
+        fn cuEventSynchronize(h_event: CUevent) = "cuEventSynchronize" 2000;
+        /// 0 when done, 600 while not.
+        fn cuEventQuery(h_event: CUevent) = "cuEventQuery" 2000;
+        /// Milliseconds between two events.
+        fn cuEventElapsedTime(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) = "cuEventElapsedTime" 2000;
+
+        // Profiler
+        /// Starts profiling, where a tool waits for it.
+        fn cuProfilerStart() = "cuProfilerStart" 4000;
+        /// Stops profiling.
+        fn cuProfilerStop() = "cuProfilerStop" 4000;
+
+        // The CPU device alone
+        /// Text of the last fault on the CPU device: kernel, thread, address, PTX line.
+        fn ptxkitGetLastFault(buffer: *mut c_char, len: usize) = "ptxkitGetLastFault" 0;
+        }
+    };
+}
