@@ -93,6 +93,10 @@ pub struct BlockContext {
     /// The first fault of the block.
     pub fault: FaultRecord,
 
+    /// Address of the kernel's scalar function: where lanes that go different
+    /// ways go on.
+    pub scalar: usize,
+
     /// What the helpers need of the device; compiled code leaves it alone.
     pub(crate) services: *const crate::cpu::run::Services,
 }
@@ -344,6 +348,7 @@ pub mod offset {
         DYNAMIC_SHARED = B, dynamic_shared;
         TOTAL_SHARED = B, total_shared;
         GRID_ID = B, grid_id;
+        SCALAR = B, scalar;
         FAULT_KIND = B, fault.kind;
         FAULT_LINE = B, fault.line;
         FAULT_THREAD = B, fault.thread;

@@ -1,0 +1,564 @@
+//! The CPU device's binary: what [`compile`](super::compile) gives, a cache
+//! keeps and a module load takes.
+//!
+//! The code in it is position independent and has no relocations. Reading
+//! checks a hash over everything, then every size and offset, so that a file
+//! cut short or changed is an error and never a wild jump.
+
+use super::block::{SyncKind, SyncPoint};
+
+/// The first bytes of a blob.
+pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
+
+/// Raised whenever the meaning of a blob or of `BlockContext` changes.
+pub const VERSION: u32 = 1;
+
+/// Everything a module needs to run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Image {
+    /// Architecture that the code is for, as `std::env::consts::ARCH` names it.
+    pub arch: String,
+    /// Names of the processor features that the code uses (`avx2`, `fma` …).
+    pub features: Vec<String>,
+    /// Machine code of all kernels.
+    pub code: Vec<u8>,
+    pub kernels: Vec<KernelImage>,
+    pub variables: Vec<VariableImage>,
+}
+
+/// One `.entry`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelImage {
+    pub name: String,
+    /// 1-based line of the kernel in the PTX.
+    pub line: u32,
+    /// Offset in [`Image::code`] of the function that runs one thread at a time.
+    pub scalar: u32,
+    /// Offset of the function that runs several consecutive threads at once.
+    pub lanes: Option<LanesImage>,
+    pub params: Vec<ParamLayout>,
+    pub param_bytes: u32,
+    /// Static shared memory.
+    pub shared_bytes: u32,
+    /// Local frame of one thread.
+    pub local_bytes: u32,
+    /// Slots that one suspended thread needs.
+    pub slots: u32,
+    /// No sync points: `states`, `slots` and `requests` are never touched.
+    pub stateless: bool,
+    pub sync_points: Vec<SyncPoint>,
+    /// `.reqntid`
+    pub required_threads: Option<[u32; 3]>,
+    /// `.maxntid`
+    pub max_threads: Option<[u32; 3]>,
+}
+
+/// The function of a kernel that runs `width` neighbouring threads at once.
+///
+/// It needs the block's width (`%ntid.x`) and the threads' range to be multiples
+/// of `width`, and all of them in the same state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanesImage {
+    /// Offset in [`Image::code`].
+    pub code: u32,
+    /// A power of two.
+    pub width: u32,
+}
+
+/// A kernel parameter in the parameter block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParamLayout {
+    pub offset: u32,
+    pub size: u32,
+    pub align: u32,
+}
+
+/// A module variable.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VariableImage {
+    pub name: String,
+    pub constant: bool,
+    /// `.extern`: defined in another module.
+    pub external: bool,
+    /// `.visible`, `.weak` or `.common`: other modules may name it.
+    pub exported: bool,
+    pub size: u64,
+    pub align: u32,
+    /// First bytes; the rest is zero.
+    pub init: Vec<u8>,
+    pub relocations: Vec<Relocation>,
+}
+
+/// Eight bytes at `offset` hold the address of another variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    pub offset: u64,
+    /// Index into [`Image::variables`].
+    pub variable: u32,
+    pub addend: i64,
+}
+
+/// Why bytes are no blob that can be loaded here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlobError {
+    #[error("not a binary of the CPU device (it does not start with PTXKCPU1)")]
+    NotABlob,
+    #[error(
+        "binary of the CPU device in format {found}, this ptxkit reads format {VERSION}: compile it again"
+    )]
+    Version { found: u32 },
+    #[error("damaged binary of the CPU device: {what}")]
+    Damaged { what: &'static str },
+    #[error("binary compiled for {needs}, which this processor lacks: compile it again here")]
+    Processor { needs: String },
+}
+
+const HEADER: usize = 8 + 4 + 4 + 8 + 8;
+
+fn damaged<T>(what: &'static str) -> Result<T, BlobError> {
+    Err(BlobError::Damaged { what })
+}
+
+/// Every step is a bijection of the state, so one changed word always shows.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut state = 0xCBF2_9CE4_8422_2325_u64 ^ bytes.len() as u64;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for &word in words {
+        state = (state ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        state ^= state >> 29;
+    }
+    for &byte in rest {
+        state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    }
+    state ^ (state >> 32)
+}
+
+impl Image {
+    /// The image as bytes.
+    pub fn write(&self) -> Vec<u8> {
+        let mut body = Writer::default();
+        body.text(&self.arch);
+        body.list(&self.features, |w, f| w.text(f));
+        body.list(&self.kernels, |w, k| k.write(w));
+        body.list(&self.variables, |w, v| v.write(w));
+        // The code goes last: everything before it has been checked by then.
+        body.bytes(&self.code);
+        let body = body.0;
+
+        let mut all = Vec::with_capacity(HEADER + body.len());
+        all.extend_from_slice(&MAGIC);
+        all.extend_from_slice(&VERSION.to_le_bytes());
+        all.extend_from_slice(&0_u32.to_le_bytes());
+        all.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        all.extend_from_slice(&hash(&body).to_le_bytes());
+        all.extend_from_slice(&body);
+        all
+    }
+
+    /// Reads and checks a blob. That this processor can run it,
+    /// [`check_processor`](Self::check_processor) says.
+    pub fn read(bytes: &[u8]) -> Result<Image, BlobError> {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else {
+            return Err(BlobError::NotABlob);
+        };
+        let mut header = Reader(rest);
+        let version = header.u32()?;
+        if version != VERSION {
+            return Err(BlobError::Version { found: version });
+        }
+        if header.u32()? != 0 {
+            return damaged("reserved bytes are not zero");
+        }
+        let length = header.u64()?;
+        let sum = header.u64()?;
+        let body = header.0;
+        if body.len() as u64 != length {
+            return damaged("its length is not the length that it states");
+        }
+        if hash(body) != sum {
+            return damaged("its checksum is wrong");
+        }
+
+        let mut reader = Reader(body);
+        let arch = reader.text()?;
+        let features = reader.list(Reader::text)?;
+        let kernels = reader.list(KernelImage::read)?;
+        let variables = reader.list(VariableImage::read)?;
+        let code = reader.bytes()?.to_vec();
+        if !reader.0.is_empty() {
+            return damaged("bytes after the end");
+        }
+        let image = Image {
+            arch,
+            features,
+            code,
+            kernels,
+            variables,
+        };
+        image.check()?;
+        Ok(image)
+    }
+
+    fn check(&self) -> Result<(), BlobError> {
+        for kernel in &self.kernels {
+            let inside = |offset: u32| (offset as usize) < self.code.len();
+            if !inside(kernel.scalar)
+                || kernel
+                    .lanes
+                    .is_some_and(|l| !inside(l.code) || !l.width.is_power_of_two())
+            {
+                return damaged("a kernel lies outside of the code");
+            }
+            for p in &kernel.params {
+                let end = u64::from(p.offset) + u64::from(p.size);
+                if end > u64::from(kernel.param_bytes) || !p.align.is_power_of_two() {
+                    return damaged("a parameter lies outside of the parameter block");
+                }
+            }
+        }
+        for variable in &self.variables {
+            if variable.init.len() as u64 > variable.size || !variable.align.is_power_of_two() {
+                return damaged("a variable is smaller than its first value");
+            }
+            for r in &variable.relocations {
+                let fits = r
+                    .offset
+                    .checked_add(8)
+                    .is_some_and(|end| end <= variable.size);
+                if !fits || r.variable as usize >= self.variables.len() {
+                    return damaged("an address lies outside of its variable");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl KernelImage {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.name);
+        w.u32(self.line);
+        w.u32(self.scalar);
+        w.option(self.lanes, |w, l| {
+            w.u32(l.code);
+            w.u32(l.width);
+        });
+        w.list(&self.params, |w, p| {
+            w.u32(p.offset);
+            w.u32(p.size);
+            w.u32(p.align);
+        });
+        w.u32(self.param_bytes);
+        w.u32(self.shared_bytes);
+        w.u32(self.local_bytes);
+        w.u32(self.slots);
+        w.u8(u8::from(self.stateless));
+        w.list(&self.sync_points, |w, p| {
+            w.u8(p.kind as u8);
+            w.u32(p.line);
+        });
+        let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
+        w.option(self.required_threads, threads);
+        w.option(self.max_threads, threads);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<KernelImage, BlobError> {
+        let threads = |r: &mut Reader<'_>| Ok([r.u32()?, r.u32()?, r.u32()?]);
+        Ok(KernelImage {
+            name: r.text()?,
+            line: r.u32()?,
+            scalar: r.u32()?,
+            lanes: r.option(|r| {
+                Ok(LanesImage {
+                    code: r.u32()?,
+                    width: r.u32()?,
+                })
+            })?,
+            params: r.list(|r| {
+                Ok(ParamLayout {
+                    offset: r.u32()?,
+                    size: r.u32()?,
+                    align: r.u32()?,
+                })
+            })?,
+            param_bytes: r.u32()?,
+            shared_bytes: r.u32()?,
+            local_bytes: r.u32()?,
+            slots: r.u32()?,
+            stateless: r.flag()?,
+            sync_points: r.list(|r| {
+                let Some(kind) = SyncKind::from_number(r.u8()?) else {
+                    return damaged("unknown kind of sync point");
+                };
+                Ok(SyncPoint {
+                    kind,
+                    line: r.u32()?,
+                })
+            })?,
+            required_threads: r.option(threads)?,
+            max_threads: r.option(threads)?,
+        })
+    }
+}
+
+impl VariableImage {
+    fn write(&self, w: &mut Writer) {
+        w.text(&self.name);
+        w.u8(u8::from(self.constant));
+        w.u8(u8::from(self.external));
+        w.u8(u8::from(self.exported));
+        w.u64(self.size);
+        w.u32(self.align);
+        w.bytes(&self.init);
+        w.list(&self.relocations, |w, r| {
+            w.u64(r.offset);
+            w.u32(r.variable);
+            w.u64(r.addend.cast_unsigned());
+        });
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<VariableImage, BlobError> {
+        Ok(VariableImage {
+            name: r.text()?,
+            constant: r.flag()?,
+            external: r.flag()?,
+            exported: r.flag()?,
+            size: r.u64()?,
+            align: r.u32()?,
+            init: r.bytes()?.to_vec(),
+            relocations: r.list(|r| {
+                Ok(Relocation {
+                    offset: r.u64()?,
+                    variable: r.u32()?,
+                    addend: r.u64()?.cast_signed(),
+                })
+            })?,
+        })
+    }
+}
+
+/// Little endian; lists and texts are preceded by their length.
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        self.u64(items.len() as u64);
+        for item in items {
+            each(self, item);
+        }
+    }
+
+    fn option<T>(&mut self, value: Option<T>, each: impl FnOnce(&mut Self, T)) {
+        self.u8(u8::from(value.is_some()));
+        if let Some(value) = value {
+            each(self, value);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], BlobError> {
+        let Some((head, rest)) = self.0.split_first_chunk::<N>() else {
+            return damaged("it ends too early");
+        };
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8, BlobError> {
+        self.take::<1>().map(|[b]| b)
+    }
+
+    fn flag(&mut self) -> Result<bool, BlobError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => damaged("a flag is neither 0 nor 1"),
+        }
+    }
+
+    fn u32(&mut self) -> Result<u32, BlobError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, BlobError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], BlobError> {
+        let length = self.u64()?;
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|n| self.0.split_at_checked(n));
+        let Some((head, rest)) = split else {
+            return damaged("it ends too early");
+        };
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn text(&mut self) -> Result<String, BlobError> {
+        match std::str::from_utf8(self.bytes()?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => damaged("a name is not UTF-8"),
+        }
+    }
+
+    fn list<T>(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> Result<T, BlobError>,
+    ) -> Result<Vec<T>, BlobError> {
+        let length = self.u64()?;
+        // An item takes a byte or more: a longer list cannot be real, and must
+        // not make us reserve memory for it.
+        if length > self.0.len() as u64 {
+            return damaged("a list is longer than the file");
+        }
+        let mut items = Vec::new();
+        for _ in 0..length {
+            items.push(each(self)?);
+        }
+        Ok(items)
+    }
+
+    fn option<T>(
+        &mut self,
+        each: impl FnOnce(&mut Self) -> Result<T, BlobError>,
+    ) -> Result<Option<T>, BlobError> {
+        Ok(if self.flag()? {
+            Some(each(self)?)
+        } else {
+            None
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Image {
+        Image {
+            arch: "x86_64".into(),
+            features: vec!["avx2".into()],
+            code: vec![0xC3, 0x90, 0x90],
+            kernels: vec![KernelImage {
+                name: "vecadd".into(),
+                line: 7,
+                scalar: 0,
+                lanes: Some(LanesImage { code: 1, width: 8 }),
+                params: vec![ParamLayout {
+                    offset: 0,
+                    size: 8,
+                    align: 8,
+                }],
+                param_bytes: 8,
+                sync_points: vec![SyncPoint {
+                    kind: SyncKind::ShflDown,
+                    line: 12,
+                }],
+                required_threads: Some([32, 1, 1]),
+                ..KernelImage::default()
+            }],
+            variables: vec![VariableImage {
+                name: "table".into(),
+                constant: true,
+                exported: true,
+                size: 16,
+                align: 8,
+                init: vec![1, 2, 3],
+                relocations: vec![Relocation {
+                    offset: 8,
+                    variable: 0,
+                    addend: -4,
+                }],
+                ..VariableImage::default()
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let image = sample();
+        assert_eq!(Image::read(&image.write()), Ok(image));
+    }
+
+    #[test]
+    fn every_cut_is_an_error() {
+        let bytes = sample().write();
+        for end in 0..bytes.len() {
+            assert!(Image::read(&bytes[..end]).is_err(), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_is_an_error() {
+        let bytes = sample().write();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                assert!(Image::read(&changed).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+    }
+
+    /// With the hash made right again, structure alone must keep reading safe.
+    #[test]
+    fn damage_behind_a_right_checksum_never_panics() {
+        let bytes = sample().write();
+        for at in HEADER..bytes.len() {
+            for value in [0, 1, 0x7F, 0x80, 0xFF] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                let sum = hash(&changed[HEADER..]);
+                changed[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
+                if let Ok(image) = Image::read(&changed) {
+                    assert!(image.check().is_ok());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_outside_of_the_code_is_an_error() {
+        let mut image = sample();
+        image.kernels[0].scalar = 3;
+        assert!(matches!(
+            Image::read(&image.write()),
+            Err(BlobError::Damaged { .. })
+        ));
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = sample().write();
+        bytes[8] = 9;
+        assert_eq!(Image::read(&bytes), Err(BlobError::Version { found: 9 }));
+    }
+}
