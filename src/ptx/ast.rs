@@ -94,6 +94,8 @@ pub struct Variable<'a> {
     pub init: Option<Initializer<'a>>,
     /// `.ptr`, `.ptr.global.align 16` of kernel parameters.
     pub pointer: Option<PointerAttribute>,
+    /// What stands in `.attribute(…)`: `.managed`, `.unified(1, 2)`.
+    pub attributes: Option<&'a str>,
     pub span: Span,
 }
 
@@ -115,6 +117,11 @@ pub enum Initializer<'a> {
         mask: Option<u64>,
     },
     List(Vec<Initializer<'a>>),
+    /// `addr_mode_0 = wrap` of a `.texref` or `.samplerref`.
+    Property {
+        name: Name<'a>,
+        value: Box<Initializer<'a>>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +152,8 @@ pub struct FunctionDirective<'a> {
     /// Without the dot: `maxntid`.
     pub name: &'a str,
     pub values: Vec<u32>,
+    /// All of it, from the dot on.
+    pub text: &'a str,
     pub span: Span,
 }
 

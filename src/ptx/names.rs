@@ -4,6 +4,36 @@
 //! dropped, an `N` before a leading digit (`.shared::cta` → `SharedCta`,
 //! `.4b` → `N4b`).
 
+/// A power of two, at least twice the longest table of words.
+const HASH_SLOTS: usize = 2048;
+
+/// FNV-1a: words are a few bytes long.
+const fn hash(text: &[u8]) -> usize {
+    let mut hash: u32 = 0x811c_9dc5;
+    let mut i = 0;
+    while i < text.len() {
+        hash = (hash ^ text[i] as u32).wrapping_mul(0x0100_0193);
+        i += 1;
+    }
+    (hash ^ (hash >> 15)) as usize
+}
+
+/// An open-addressed table of indices into `texts`; `u16::MAX` is an empty slot.
+const fn hash_slots(texts: &[&str]) -> [u16; HASH_SLOTS] {
+    assert!(texts.len() <= HASH_SLOTS / 2, "raise HASH_SLOTS");
+    let mut slots = [u16::MAX; HASH_SLOTS];
+    let mut index = 0;
+    while index < texts.len() {
+        let mut slot = hash(texts[index].as_bytes());
+        while slots[slot % HASH_SLOTS] != u16::MAX {
+            slot += 1;
+        }
+        slots[slot % HASH_SLOTS] = index as u16;
+        index += 1;
+    }
+    slots
+}
+
 /// Declares an enum of words with `text()` and `from_text()`.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($variant:ident $text:literal)* }) => {
@@ -24,7 +54,16 @@ macro_rules! words {
 
             /// The word that `text` spells.
             pub fn from_text(text: &str) -> Option<$name> {
-                match text { $($text => Some($name::$variant),)* _ => None }
+                const TEXTS: &[&str] = &[$($text),*];
+                static SLOTS: [u16; HASH_SLOTS] = hash_slots(TEXTS);
+                let mut slot = hash(text.as_bytes());
+                loop {
+                    let index = SLOTS[slot % HASH_SLOTS] as usize;
+                    if *TEXTS.get(index)? == text {
+                        return Some($name::ALL[index]);
+                    }
+                    slot += 1;
+                }
             }
         }
     };

@@ -1,0 +1,515 @@
+//! What stands at the top of a module: directives, variables, functions.
+
+use nom::combinator::cut;
+use nom::{Err, Parser};
+
+use super::declaration::{attributes, linkage, parameters, space, variables};
+use super::expression::number;
+use super::input::{Parsed, Problem, Tokens, join, name, text, token};
+use super::statement::BodyReader;
+use crate::ptx::ast::{
+    Directive, Function, FunctionDirective, FunctionKind, Item, Linkage, Module, Name, Span,
+    Version,
+};
+use crate::ptx::diagnostic::{Code, Diagnostic, Report};
+use crate::ptx::token::TokenKind;
+
+/// Reads a whole module; what cannot be read is reported and left out.
+pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
+    let mut reader = ModuleReader {
+        module: Module::default(),
+        report,
+    };
+    let mut rest = input;
+    while !rest.is_empty() {
+        rest = match reader.item(rest) {
+            // No parser below succeeds without a token, but a loop that cannot
+            // end must not hang on that.
+            Ok((after, ())) if after.len() < rest.len() => after,
+            Ok(_) => rest.skip(),
+            Err(Err::Error(problem) | Err::Failure(problem)) => {
+                reader.report.add(problem.diagnostic(rest.source));
+                skip_item(rest)
+            }
+            Err(Err::Incomplete(_)) => skip_item(rest),
+        };
+    }
+    reader.module
+}
+
+/// Whether a word stands next that no function body has.
+pub fn starts_module_item(input: Tokens<'_, '_>) -> bool {
+    input.at(TokenKind::Word)
+        && matches!(
+            input.word_text(),
+            "version" | "target" | "address_size" | "entry" | "func" | "visible" | "alias"
+        )
+}
+
+/// To the next word that can begin an item, past whatever braces open before.
+fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
+    let mut rest = input.skip();
+    let mut braces = 0_u32;
+    loop {
+        match rest.peek().kind {
+            TokenKind::End => return rest,
+            TokenKind::BraceOpen => braces += 1,
+            TokenKind::BraceClose => braces = braces.saturating_sub(1),
+            TokenKind::Semicolon if braces == 0 => return rest.skip(),
+            TokenKind::Word if starts_module_item(rest) => return rest,
+            TokenKind::Word if braces == 0 && linkage(rest.word_text()).is_some() => return rest,
+            _ => {}
+        }
+        rest = rest.skip();
+    }
+}
+
+/// Past a directive that is kept as text: `.file` ends with its last value,
+/// `.section` with its brace, the others with a semicolon.
+pub fn directive_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+    match input.word_text() {
+        "file" => file_end(input.skip()),
+        "section" => section_end(input.skip()),
+        _ => {
+            let mut rest = input.skip();
+            while !matches!(
+                rest.peek().kind,
+                TokenKind::Semicolon | TokenKind::End | TokenKind::Word | TokenKind::BraceClose
+            ) {
+                rest = rest.skip();
+            }
+            let (rest, _) = token(TokenKind::Semicolon)(rest)?;
+            Ok((rest, ()))
+        }
+    }
+}
+
+/// `1 "name"`, `1 "name", 1700000000, 1234`
+fn file_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+    let (rest, _) = number::<u32>(input)?;
+    let (mut rest, _) = token(TokenKind::Text)(rest)?;
+    while rest.at(TokenKind::Comma) {
+        (rest, _) = token(TokenKind::Integer)(rest.skip())?;
+    }
+    let rest = if rest.at(TokenKind::Semicolon) {
+        rest.skip()
+    } else {
+        rest
+    };
+    Ok((rest, ()))
+}
+
+/// `.debug_info { … }`: bytes for a debugger, which nobody here reads.
+fn section_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+    let mut rest = input;
+    while matches!(
+        rest.peek().kind,
+        TokenKind::Word | TokenKind::Identifier | TokenKind::Text
+    ) {
+        rest = rest.skip();
+    }
+    let (mut rest, _) = token(TokenKind::BraceOpen)(rest)?;
+    while !matches!(rest.peek().kind, TokenKind::BraceClose | TokenKind::End) {
+        rest = rest.skip();
+    }
+    let (rest, _) = token(TokenKind::BraceClose)(rest)?;
+    Ok((rest, ()))
+}
+
+struct ModuleReader<'r, 'a> {
+    module: Module<'a>,
+    report: &'r mut Report,
+}
+
+impl<'a> ModuleReader<'_, 'a> {
+    fn item<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        match input.peek().kind {
+            TokenKind::Word => {}
+            TokenKind::Semicolon => return Ok((input.skip(), ())),
+            TokenKind::BraceClose => {
+                return Problem::fatal(input.peek().span, Code::Brace, "this `}` closes nothing");
+            }
+            _ => return Problem::expected(input, "a directive such as `.visible .entry`"),
+        }
+        match input.word_text() {
+            "version" => self.version(input),
+            "target" => self.target(input),
+            "address_size" => {
+                let (rest, size) = cut(number).parse(input.skip())?;
+                self.module.address_size = Some((size, input.span_to(rest)));
+                Ok((rest, ()))
+            }
+            "file" | "section" | "pragma" | "alias" => {
+                let (rest, ()) = cut(directive_end).parse(input)?;
+                let span = input.span_to(rest);
+                self.module.items.push(Item::Directive(Directive {
+                    name: input.word_text(),
+                    text: text(input.source, span),
+                    span,
+                }));
+                Ok((rest, ()))
+            }
+            _ => self.declaration(input),
+        }
+    }
+
+    fn version<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let number = input.skip().peek();
+        let version = text(input.source, number.span)
+            .split_once('.')
+            .and_then(|(major, minor)| {
+                Some(Version {
+                    major: major.parse().ok()?,
+                    minor: minor.parse().ok()?,
+                })
+            });
+        let Some(version) = version else {
+            return Problem::expected(input.skip(), "a version such as `8.5`");
+        };
+        let rest = input.skip().skip();
+        if self.module.version.is_some() {
+            self.report.add(
+                Diagnostic::new(Code::Duplicate, input.span_to(rest), "a second `.version`")
+                    .help("a module has one `.version`, in its first line"),
+            );
+        } else {
+            self.module.version = Some((version, input.span_to(rest)));
+        }
+        Ok((rest, ()))
+    }
+
+    fn target<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (rest, words) = super::declaration::names(input.skip())?;
+        self.module.target.extend(words);
+        Ok((rest, ()))
+    }
+
+    /// A variable or a function, after its linkage.
+    fn declaration<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let mut rest = input;
+        let mut link = Linkage::None;
+        while let Some(word) = linkage(rest.word_text()).filter(|_| rest.at(TokenKind::Word)) {
+            link = word;
+            rest = rest.skip();
+        }
+        if rest.at_word("entry") || rest.at_word("func") {
+            let (rest, function) = self.function(input, rest, link)?;
+            self.module.items.push(Item::Function(function));
+            return Ok((rest, ()));
+        }
+        if !rest.at(TokenKind::Word) || space(rest.word_text()).is_none() {
+            return Problem::fatal(
+                rest.peek().span,
+                Code::UnknownDirective,
+                "expected a directive of a module, such as `.visible .entry` or `.global`",
+            );
+        }
+        let (rest, variables) = variables(rest, link)?;
+        self.module
+            .items
+            .extend(variables.into_iter().map(Item::Variable));
+        if rest.at(TokenKind::Semicolon) {
+            return Ok((rest.skip(), ()));
+        }
+        let end = input.span_to(rest).end;
+        let place = Span {
+            start: end.saturating_sub(1),
+            end,
+        };
+        let missing = Diagnostic::new(Code::Semicolon, place, "expected `;` after this");
+        self.report.add(missing);
+        // What follows on the same line belongs to the mistake.
+        let rest = if rest.at(TokenKind::Word) {
+            rest
+        } else {
+            skip_item(rest)
+        };
+        Ok((rest, ()))
+    }
+
+    fn function<'t>(
+        &mut self,
+        start: Tokens<'t, 'a>,
+        input: Tokens<'t, 'a>,
+        linkage: Linkage,
+    ) -> Parsed<'t, 'a, Function<'a>> {
+        let kind = if input.at_word("entry") {
+            FunctionKind::Entry
+        } else {
+            FunctionKind::Func
+        };
+        let mut rest = input.skip();
+        if rest.at_word("attribute") {
+            (rest, _) = cut(attributes).parse(rest.skip())?;
+        }
+        let mut returns = Vec::new();
+        if rest.at(TokenKind::ParenOpen) {
+            (rest, returns) = parameters(rest)?;
+        }
+        let (mut rest, name) = cut(name).parse(rest)?;
+        let mut params = Vec::new();
+        if rest.at(TokenKind::ParenOpen) {
+            (rest, params) = parameters(rest)?;
+        }
+        let (rest, directives) = function_directives(rest)?;
+        let mut function = Function {
+            kind,
+            linkage,
+            name,
+            returns,
+            params,
+            directives,
+            body: None,
+            span: start.span_to(rest),
+        };
+        let rest = self.function_body(rest, &mut function);
+        function.span = join(function.span, start.span_to(rest));
+        Ok((rest, function))
+    }
+
+    fn function_body<'t>(
+        &mut self,
+        input: Tokens<'t, 'a>,
+        function: &mut Function<'a>,
+    ) -> Tokens<'t, 'a> {
+        let next = input.peek();
+        let inside = match next.kind {
+            TokenKind::Semicolon => return input.skip(),
+            TokenKind::BraceOpen => input.skip(),
+            _ => {
+                self.missing_body(input, function.name);
+                // A body without its `{` is still a body.
+                if next.kind == TokenKind::End || starts_module_item(input) {
+                    return input;
+                }
+                input
+            }
+        };
+        let (rest, body) = BodyReader::new(self.report).body(next.span, inside);
+        function.body = Some(body);
+        rest
+    }
+
+    fn missing_body(&mut self, input: Tokens<'_, 'a>, function: Name<'a>) {
+        let span = input.peek().span;
+        let found = match text(input.source, span) {
+            "" => "the end of the text".to_owned(),
+            found => format!("`{found}`"),
+        };
+        self.report.add(Diagnostic::new(
+            Code::Syntax,
+            span,
+            format!(
+                "expected `{{` or `;` after the head of `{}`, found {found}",
+                function.text
+            ),
+        ));
+    }
+}
+
+/// `.maxntid 256, 1, 1 .minnctapersm 2`: what stands between the parameters of
+/// a function and its body.
+fn function_directives<'t, 'a>(
+    input: Tokens<'t, 'a>,
+) -> Parsed<'t, 'a, Vec<FunctionDirective<'a>>> {
+    let mut directives = Vec::new();
+    let mut rest = input;
+    while rest.at(TokenKind::Word) && is_function_directive(rest.word_text()) {
+        let start = rest;
+        let name = rest.word_text();
+        let mut values = Vec::new();
+        rest = rest.skip();
+        if name == "pragma" {
+            (rest, ()) = cut(directive_end).parse(start)?;
+        } else if name == "attribute" {
+            (rest, _) = cut(attributes).parse(rest)?;
+        } else {
+            while rest.at(TokenKind::Integer) {
+                let (after, value) = number(rest)?;
+                values.push(value);
+                rest = if after.at(TokenKind::Comma) {
+                    after.skip()
+                } else {
+                    after
+                };
+            }
+        }
+        let span = start.span_to(rest);
+        directives.push(FunctionDirective {
+            name,
+            values,
+            text: text(input.source, span),
+            span,
+        });
+    }
+    Ok((rest, directives))
+}
+
+fn is_function_directive(word: &str) -> bool {
+    matches!(
+        word,
+        "maxntid"
+            | "reqntid"
+            | "minnctapersm"
+            | "maxnctapersm"
+            | "maxnreg"
+            | "noreturn"
+            | "pragma"
+            | "reqnctapercluster"
+            | "explicitcluster"
+            | "maxclusterrank"
+            | "blocksareclusters"
+            | "abi_preserve"
+            | "abi_preserve_control"
+            | "attribute"
+            | "unified"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::ast::{Initializer, Space};
+    use crate::ptx::names::Type;
+    use crate::ptx::parse::read;
+
+    fn codes(source: &str) -> Vec<Code> {
+        read(source).diagnostics.iter().map(|d| d.code).collect()
+    }
+
+    #[test]
+    fn reads_the_head_of_a_module() {
+        let reading = read(
+            "// made by hand\n.version 8.5\n.target sm_90a, debug\n.address_size 64\n\
+             .file 1 \"a.cu\", 12, 34\n.section .debug_str { info: .b8 1, 2\n.b64 a-b }\n\
+             .alias f, g;\n.pragma \"nounroll\";",
+        );
+        assert_eq!(reading.diagnostics, []);
+        let module = reading.module;
+        assert_eq!(
+            module.version.map(|v| v.0),
+            Some(Version { major: 8, minor: 5 })
+        );
+        assert_eq!(
+            module.target.iter().map(|n| n.text).collect::<Vec<_>>(),
+            ["sm_90a", "debug"]
+        );
+        assert_eq!(module.address_size.map(|a| a.0), Some(64));
+        assert_eq!(module.items.len(), 4);
+    }
+
+    #[test]
+    fn reads_variables() {
+        let reading = read(
+            ".visible .global .align 4 .f32 x[2][3] = {{1.0, 0f3F800000, -2.5}, {0}};\n\
+             .const .u64 p[] = {generic(x)+8, x-4+8, 0xFF00(x), f};\n\
+             .extern .shared .align 16 .b8 dynamic[];\n\
+             .global .attribute(.managed) .v2 .u32 a, b;\n\
+             .global .samplerref s = { addr_mode_0 = wrap, force_unnormalized_coords = 1 };",
+        );
+        assert_eq!(reading.diagnostics, []);
+        let variables: Vec<_> = reading
+            .module
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Variable(variable) => Some(variable),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(variables.len(), 6);
+        assert_eq!(variables[0].dims, [Some(2), Some(3)]);
+        assert_eq!((variables[0].ty, variables[0].align), (Type::F32, Some(4)));
+        let Some(Initializer::List(pointers)) = &variables[1].init else {
+            panic!("{:?}", variables[1]);
+        };
+        assert!(matches!(
+            pointers[0],
+            Initializer::Address {
+                generic: true,
+                offset: 8,
+                ..
+            }
+        ));
+        assert!(matches!(
+            pointers[1],
+            Initializer::Address {
+                generic: false,
+                offset: 4,
+                ..
+            }
+        ));
+        assert!(matches!(
+            pointers[2],
+            Initializer::Address {
+                mask: Some(0xFF00),
+                ..
+            }
+        ));
+        assert_eq!(
+            (variables[2].space, variables[2].linkage),
+            (Space::Shared, Linkage::Extern)
+        );
+        assert_eq!(
+            (variables[4].vector, variables[4].attributes),
+            (2, Some(".managed"))
+        );
+    }
+
+    #[test]
+    fn reads_functions() {
+        let reading = read(
+            ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n\
+             .visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[24])\n\
+             .maxntid 256, 2, 1\n.minnctapersm 2\n.pragma \"x\";\n{ ret; }\n.func f .noreturn { trap; }",
+        );
+        assert_eq!(reading.diagnostics, []);
+        let functions: Vec<_> = reading
+            .module
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Function(function) => Some(function),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(functions.len(), 3);
+        assert_eq!(
+            (functions[0].returns.len(), functions[0].params.len()),
+            (1, 2)
+        );
+        let pointer = functions[1].params[0].pointer;
+        assert_eq!(
+            pointer.map(|p| (p.space, p.align)),
+            Some((Some(Space::Global), Some(16)))
+        );
+        assert_eq!(functions[1].directives[0].values, [256, 2, 1]);
+        assert_eq!(functions[1].directives.len(), 3);
+        assert_eq!(functions[2].directives[0].name, "noreturn");
+    }
+
+    #[test]
+    fn mistakes_are_one_report_each() {
+        assert_eq!(codes(".version x\n.target sm_90\n"), [Code::Syntax]);
+        assert_eq!(
+            codes(".entry k( .param .u64 a .param .u64 b) { ret; }"),
+            [Code::Syntax]
+        );
+        assert_eq!(
+            codes(".entry k() ret; }\n.entry l() { ret; }"),
+            [Code::Syntax]
+        );
+        assert_eq!(
+            codes(".entry k() { ret;\n.visible .entry l() { ret; }"),
+            [Code::Brace]
+        );
+        assert_eq!(
+            codes(".entry k() { ret; } }\n.entry l() { ret; }"),
+            [Code::Brace]
+        );
+        assert_eq!(
+            codes(".global .f33 x;\n.global .f32 y;"),
+            [Code::UnknownDirective]
+        );
+    }
+}

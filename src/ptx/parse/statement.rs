@@ -1,0 +1,530 @@
+//! What stands in a function's body (PTX ISA, "Syntax").
+
+use nom::combinator::cut;
+use nom::{Err, Parser};
+
+use super::declaration::{linkage, names, parameters, space, variables};
+use super::expression::number;
+use super::input::{Parsed, Problem, Tokens, name, text};
+use super::module::{directive_end, starts_module_item};
+use super::operand::Pool;
+use crate::ptx::ast::{
+    Body, Directive, Guard, Instruction, Linkage, List, Modifiers, Name, Span, Statement,
+};
+use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
+use crate::ptx::names::{Modifier, Opcode};
+use crate::ptx::token::TokenKind;
+
+/// Reads bodies, statement by statement.
+pub struct BodyReader<'r, 'a> {
+    report: &'r mut Report,
+    pool: Pool<'a>,
+    statements: Vec<Statement<'a>>,
+}
+
+impl<'r, 'a> BodyReader<'r, 'a> {
+    pub fn new(report: &'r mut Report) -> Self {
+        BodyReader {
+            report,
+            pool: Pool::default(),
+            statements: Vec::new(),
+        }
+    }
+
+    /// Everything up to the brace that closes the one before `input`. What
+    /// cannot be read is reported and left out.
+    pub fn body<'t>(mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
+        let mut rest = input;
+        let mut blocks: Vec<Span> = Vec::new();
+        loop {
+            let next = rest.peek();
+            match next.kind {
+                TokenKind::BraceOpen => {
+                    blocks.push(next.span);
+                    self.statements.push(Statement::Begin(next.span));
+                    rest = rest.skip();
+                }
+                TokenKind::BraceClose => {
+                    rest = rest.skip();
+                    if blocks.pop().is_none() {
+                        break;
+                    }
+                    self.statements.push(Statement::End(next.span));
+                }
+                TokenKind::Semicolon => rest = rest.skip(),
+                _ if next.kind == TokenKind::End || starts_module_item(rest) => {
+                    let unclosed = blocks.pop().unwrap_or(open);
+                    self.report.add(
+                        Diagnostic::new(Code::Brace, unclosed, "this `{` is never closed")
+                            .help("add the `}` that ends it"),
+                    );
+                    break;
+                }
+                _ => rest = self.statement_or_skip(rest),
+            }
+        }
+        let body = Body {
+            statements: self.statements,
+            operands: self.pool.operands,
+            span: Span {
+                start: open.start,
+                end: input.span_to(rest).end.max(open.end),
+            },
+        };
+        (rest, body)
+    }
+
+    fn statement_or_skip<'t>(&mut self, input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
+        let known = self.statements.len();
+        match self.statement(input) {
+            // No parser below succeeds without a token, but a loop that cannot
+            // end must not hang on that.
+            Ok((rest, ())) if rest.len() < input.len() => rest,
+            Ok(_) => input.skip(),
+            Err(Err::Error(problem) | Err::Failure(problem)) => {
+                self.statements.truncate(known);
+                self.report.add(problem.diagnostic(input.source));
+                skip_statement(input)
+            }
+            Err(Err::Incomplete(_)) => skip_statement(input),
+        }
+    }
+
+    fn statement<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        match input.peek().kind {
+            TokenKind::Identifier if input.peek_at(1).kind == TokenKind::Colon => self.label(input),
+            TokenKind::Identifier | TokenKind::At => self.instruction(input),
+            TokenKind::Word => self.directive(input),
+            _ => Problem::expected(input, "a statement"),
+        }
+    }
+
+    /// The semicolon after a statement. Where it is forgotten at the end of a
+    /// line, the statement still counts and the next line is read as usual.
+    fn semicolon<'t>(
+        &mut self,
+        statement: Tokens<'t, 'a>,
+        rest: Tokens<'t, 'a>,
+    ) -> Parsed<'t, 'a, ()> {
+        if rest.at(TokenKind::Semicolon) {
+            return Ok((rest.skip(), ()));
+        }
+        let end = statement.span_to(rest).end;
+        let gap = Span {
+            start: end,
+            end: rest.peek().span.start,
+        };
+        let line_ends = text(rest.source, gap).contains('\n');
+        if !line_ends && !matches!(rest.peek().kind, TokenKind::BraceClose | TokenKind::End) {
+            return Problem::expected(rest, "`,` or `;`");
+        }
+        let place = Span {
+            start: end.saturating_sub(1),
+            end,
+        };
+        self.report.add(Diagnostic::new(
+            Code::Semicolon,
+            place,
+            "expected `;` after this",
+        ));
+        Ok((rest, ()))
+    }
+
+    /// `name:`, with the directive that some labels name.
+    fn label<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (rest, name) = name(input)?;
+        let after = rest.skip();
+        let rest = match after.word_text() {
+            "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
+                let calls = after.word_text() == "calltargets";
+                let (rest, targets) = cut(names).parse(after.skip())?;
+                self.statements.push(Statement::Targets {
+                    name,
+                    calls,
+                    targets,
+                    span: input.span_to(rest),
+                });
+                rest
+            }
+            "callprototype" if after.at(TokenKind::Word) => {
+                cut(|rest| self.prototype(name, input, rest))
+                    .parse(after.skip())?
+                    .0
+            }
+            _ => {
+                self.statements.push(Statement::Label(name));
+                return Ok((after, ()));
+            }
+        };
+        self.semicolon(input, rest)
+    }
+
+    /// `(returns) _ (parameters) .noreturn`
+    fn prototype<'t>(
+        &mut self,
+        label: Name<'a>,
+        start: Tokens<'t, 'a>,
+        input: Tokens<'t, 'a>,
+    ) -> Parsed<'t, 'a, ()> {
+        let mut rest = input;
+        let mut returns = Vec::new();
+        if rest.at(TokenKind::ParenOpen) {
+            (rest, returns) = parameters(rest)?;
+        }
+        let (mut rest, _) = name(rest)?;
+        let mut params = Vec::new();
+        if rest.at(TokenKind::ParenOpen) {
+            (rest, params) = parameters(rest)?;
+        }
+        let mut noreturn = false;
+        while rest.at(TokenKind::Word) {
+            noreturn |= rest.at_word("noreturn");
+            rest = rest.skip();
+            // `.abi_preserve 8` has a number.
+            if rest.at(TokenKind::Integer) {
+                rest = rest.skip();
+            }
+        }
+        self.statements.push(Statement::Prototype {
+            name: label,
+            returns,
+            params,
+            noreturn,
+            span: start.span_to(rest),
+        });
+        Ok((rest, ()))
+    }
+
+    fn directive<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let word = input.word_text();
+        if space(word).is_some() {
+            return self.variables(input, input, Linkage::None);
+        }
+        if let Some(linkage) = linkage(word) {
+            return self.variables(input, input.skip(), linkage);
+        }
+        match word {
+            "loc" => self.location(input),
+            "pragma" | "file" | "section" => {
+                let (rest, _) = cut(directive_end).parse(input)?;
+                let span = input.span_to(rest);
+                self.statements.push(Statement::Directive(Directive {
+                    name: word,
+                    text: text(input.source, span),
+                    span,
+                }));
+                Ok((rest, ()))
+            }
+            _ => Problem::fatal(
+                input.peek().span,
+                Code::UnknownDirective,
+                "no such directive inside a function",
+            ),
+        }
+    }
+
+    fn variables<'t>(
+        &mut self,
+        start: Tokens<'t, 'a>,
+        input: Tokens<'t, 'a>,
+        linkage: Linkage,
+    ) -> Parsed<'t, 'a, ()> {
+        let (rest, variables) = variables(input, linkage)?;
+        self.statements
+            .extend(variables.into_iter().map(Statement::Variable));
+        self.semicolon(start, rest)
+    }
+
+    /// `.loc 1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of
+    /// inlined code, which ends with the line.
+    fn location<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (rest, file) = number(input.skip())?;
+        let (rest, line) = number(rest)?;
+        let (mut rest, column) = number(rest)?;
+        while rest.at(TokenKind::Comma) {
+            let clause = rest.skip();
+            let (after, _) = name(clause)?;
+            rest = after;
+            while matches!(
+                rest.peek().kind,
+                TokenKind::Integer | TokenKind::Plus | TokenKind::Identifier
+            ) && text(rest.source, clause.span_to(rest.skip()))
+                .lines()
+                .count()
+                == 1
+            {
+                rest = rest.skip();
+            }
+        }
+        self.statements.push(Statement::Location {
+            file,
+            line,
+            column,
+            span: input.span_to(rest),
+        });
+        // Some generators end it with a semicolon.
+        let rest = if rest.at(TokenKind::Semicolon) {
+            rest.skip()
+        } else {
+            rest
+        };
+        Ok((rest, ()))
+    }
+
+    /// `@!p opcode.modifiers operands;`
+    fn instruction<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (start, guard) = guard(input)?;
+        let (mut rest, word) = name(start)?;
+        let opcode = Opcode::from_text(word.text).filter(|o| *o != Opcode::Unknown);
+        let mut modifiers = Modifiers::default();
+        let mut unknown = None;
+        while rest.at(TokenKind::Word) {
+            let modifier = match Modifier::from_text(rest.word_text()) {
+                Some(modifier) => modifier,
+                None => {
+                    unknown = unknown.or(Some((rest.peek().span, rest.word_text())));
+                    Modifier::UNKNOWN
+                }
+            };
+            if !modifiers.push(modifier) {
+                return Problem::fatal(
+                    rest.peek().span,
+                    Code::Form,
+                    "no instruction has this many modifiers",
+                );
+            }
+            rest = rest.skip();
+        }
+        let opcode_span = start.span_to(rest);
+        // What follows a word that is no opcode may be anything, so one report
+        // has to do for the whole statement.
+        let Some(opcode) = opcode else {
+            return self.unknown_opcode(input, word, (guard, modifiers, opcode_span), rest);
+        };
+        if let Some((span, word)) = unknown {
+            self.unknown_modifier(span, word);
+        }
+        let (rest, operands) = self.pool.operands(rest, opcode == Opcode::Call)?;
+        let known = self.statements.len();
+        self.statements.push(Statement::Instruction(Instruction {
+            guard,
+            opcode,
+            modifiers,
+            operands,
+            span: input.span_to(rest.skip()),
+            opcode_span,
+        }));
+        let (after, ()) = self.semicolon(input, rest)?;
+        if after.len() == rest.len() {
+            // Without its semicolon the statement ends at its last operand.
+            if let Some(Statement::Instruction(instruction)) = self.statements.get_mut(known) {
+                instruction.span = input.span_to(rest);
+            }
+        }
+        Ok((after, ()))
+    }
+
+    fn unknown_opcode<'t>(
+        &mut self,
+        input: Tokens<'t, 'a>,
+        word: Name<'a>,
+        (guard, modifiers, opcode_span): (Option<Guard<'a>>, Modifiers, Span),
+        rest: Tokens<'t, 'a>,
+    ) -> Parsed<'t, 'a, ()> {
+        let mut diagnostic = Diagnostic::new(
+            Code::UnknownOpcode,
+            word.span,
+            format!("no instruction is called `{}`", word.text),
+        );
+        diagnostic.help = suggestion(word.text, Opcode::ALL.iter().map(|o| o.text()));
+        self.report.add(diagnostic);
+        let (rest, operands) = match self.pool.operands(rest, true) {
+            Ok((rest, operands)) if rest.at(TokenKind::Semicolon) => (rest.skip(), operands),
+            _ => (skip_statement(input), List::default()),
+        };
+        self.statements.push(Statement::Instruction(Instruction {
+            guard,
+            opcode: Opcode::Unknown,
+            modifiers,
+            operands,
+            span: input.span_to(rest),
+            opcode_span,
+        }));
+        Ok((rest, ()))
+    }
+
+    fn unknown_modifier(&mut self, span: Span, word: &str) {
+        let mut diagnostic = Diagnostic::new(
+            Code::UnknownModifier,
+            span,
+            format!("no instruction has a modifier `.{word}`"),
+        );
+        diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
+        self.report.add(diagnostic);
+    }
+}
+
+/// `@p`, `@!p`, or nothing.
+fn guard<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Option<Guard<'a>>> {
+    if !input.at(TokenKind::At) {
+        return Ok((input, None));
+    }
+    let rest = input.skip();
+    let negated = rest.at(TokenKind::Not);
+    let rest = if negated { rest.skip() } else { rest };
+    let (rest, predicate) = name(rest)?;
+    Ok((rest, Some(Guard { predicate, negated })))
+}
+
+/// Past the semicolon that ends the statement at `input`, or before the brace
+/// or the module item that must do for it.
+fn skip_statement<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
+    let mut rest = input;
+    let mut braces = 0_u32;
+    loop {
+        match rest.peek().kind {
+            TokenKind::End => return rest,
+            TokenKind::Semicolon => return rest.skip(),
+            TokenKind::BraceOpen => braces += 1,
+            TokenKind::BraceClose if braces == 0 => return rest,
+            TokenKind::BraceClose => braces -= 1,
+            TokenKind::Word if starts_module_item(rest) => return rest,
+            _ => {}
+        }
+        rest = rest.skip();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ptx::ast::{Item, Operand, Statement};
+    use crate::ptx::diagnostic::Code;
+    use crate::ptx::parse::read;
+
+    fn statements(body: &str) -> (Vec<String>, Vec<Code>) {
+        let source = format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}\n");
+        let reading = read(&source);
+        let codes = reading.diagnostics.iter().map(|d| d.code).collect();
+        let Some(Item::Function(function)) = reading.module.items.first() else {
+            return (Vec::new(), codes);
+        };
+        let Some(body) = &function.body else {
+            return (Vec::new(), codes);
+        };
+        let shown = body.statements.iter().map(|s| match s {
+            Statement::Instruction(i) => {
+                let operands = body.list(i.operands);
+                format!("{}{:?}/{}", i.opcode.text(), i.modifiers, operands.len())
+            }
+            Statement::Label(name) => format!("{}:", name.text),
+            Statement::Variable(v) => format!(".{:?} {}", v.space, v.name.text),
+            Statement::Begin(_) => "{".into(),
+            Statement::End(_) => "}".into(),
+            other => format!("{other:?}")
+                .chars()
+                .take_while(|c| c.is_alphabetic())
+                .collect(),
+        });
+        (shown.collect(), codes)
+    }
+
+    #[test]
+    fn every_form_of_operand() {
+        let (shown, codes) = statements(
+            "mov.b64 {%r1, _}, %rd1; setp.lt.and.s32 %p|%q, %r1, -4, !%z;\n\
+             ld.global.v2.f32 {%f1, %f2}, [%rd1+-8]; call (r), f, (a, 1), proto; call.uni g;\n\
+             tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f5, %f6}]; vadd.s32.u32.s32 %r1, %r2.b0, -%r3.h1;\n\
+             mov.u32 %r1, %tid.x; mov.u64 %rd1, name+4; @!%p bra L; L: ret;",
+        );
+        assert_eq!(codes, []);
+        assert_eq!(
+            shown,
+            [
+                "mov.b64/2",
+                "setp.lt.and.s32/4",
+                "ld.global.v2.f32/2",
+                "call/4",
+                "call.uni/1",
+                "tex.2d.v4.f32.f32/2",
+                "vadd.s32.u32.s32/3",
+                "mov.u32/2",
+                "mov.u64/2",
+                "bra/1",
+                "L:",
+                "ret/0"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mistake_costs_its_statement_alone() {
+        let (shown, codes) = statements(
+            "add.s32 %r1, , %r2;\n  mov.u32 %r1, {%r2 %r3};\n adds.u32 %r1, %r2;\n ret;",
+        );
+        assert_eq!(codes, [Code::Syntax, Code::Syntax, Code::UnknownOpcode]);
+        assert_eq!(shown, ["?.u32/2", "ret/0"]);
+    }
+
+    #[test]
+    fn a_forgotten_semicolon_costs_nothing() {
+        let (shown, codes) = statements("mov.u32 %r1, 4\nadd.u32 %r1, %r1, 1;\nret");
+        assert_eq!(codes, [Code::Semicolon, Code::Semicolon]);
+        assert_eq!(shown, ["mov.u32/2", "add.u32/3", "ret/0"]);
+    }
+
+    #[test]
+    fn labels_name_tables_and_prototypes() {
+        let (shown, codes) = statements(
+            "t: .branchtargets A, B;\n p: .callprototype (.param .b32 _) _ (.param .b64 _);\n\
+             c: .calltargets f;\n .loc 1 2 3, function_name $L, inlined_at 1 4 5\n{ .reg .b32 x, y; }",
+        );
+        assert_eq!(codes, []);
+        assert_eq!(
+            shown,
+            [
+                "Targets",
+                "Prototype",
+                "Targets",
+                "Location",
+                "{",
+                ".Reg x",
+                ".Reg y",
+                "}"
+            ]
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        let (_, codes) = statements(&format!("mov.u32 {};", "{".repeat(10_000)));
+        assert!(codes.contains(&Code::Limit));
+    }
+
+    #[test]
+    fn lists_share_the_pool() {
+        let source = ".entry k() { mov.b64 {%a, %b}, {%c, %d}; }";
+        let reading = read(source);
+        let Some(Item::Function(function)) = reading.module.items.first() else {
+            panic!("no function in {:?}", reading.module);
+        };
+        let Some(body) = &function.body else {
+            panic!("no body");
+        };
+        let Statement::Instruction(instruction) = &body.statements[0] else {
+            panic!("no instruction");
+        };
+        let names: Vec<_> = body
+            .list(instruction.operands)
+            .iter()
+            .flat_map(|o| match o {
+                Operand::Vector(list, _) => body.list(*list),
+                _ => &[],
+            })
+            .map(|o| match o {
+                Operand::Name(name) => name.text,
+                _ => "?",
+            })
+            .collect();
+        assert_eq!(names, ["%a", "%b", "%c", "%d"]);
+    }
+}
