@@ -1,0 +1,330 @@
+//! What a launch must give, and how what it gave is compared with it.
+
+use std::fmt;
+
+use super::element::{Element, Value};
+
+/// Mismatches that a [`Verdict`] shows; all are counted.
+const SHOWN: usize = 5;
+
+/// How far a result may be from what is expected.
+///
+/// A result passes when any one of the three allows it. All zero, the default, means equal.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tolerance {
+    /// Largest difference.
+    pub absolute: f64,
+    /// Largest difference as a part of the expected number.
+    pub relative: f64,
+    /// Largest difference in units in the last place of the expected number, in the type of the
+    /// buffer; nothing for integers.
+    pub ulp: f64,
+}
+
+/// The elements that a buffer must hold after the launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// One value an element, as the buffer's type holds it.
+    pub values: Vec<Value>,
+    pub tolerance: Tolerance,
+}
+
+/// An error that the launch must end with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedError {
+    /// The CUDA name, such as `CUDA_ERROR_ASSERT`.
+    pub code: String,
+    /// Text that must be printed on standard error.
+    pub stderr_contains: Option<String>,
+}
+
+/// Text that the kernel must print on standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedOutput {
+    pub text: String,
+    /// Lines may come in any order: blocks and warps run in any order.
+    pub unordered_lines: bool,
+}
+
+/// One element that is not as expected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mismatch {
+    /// The argument or module variable.
+    pub name: String,
+    pub index: usize,
+    pub expected: Value,
+    pub got: Value,
+}
+
+/// Whether a launch gave what it must.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// Everything expected came.
+    pub verified: bool,
+    /// Elements that differ, and errors or texts that did not come.
+    pub mismatches: u64,
+    /// The first elements that differ.
+    pub first: Vec<Mismatch>,
+    /// What differs that is no element, in words.
+    pub remarks: Vec<String>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch {
+            name,
+            index,
+            expected,
+            got,
+        } = self;
+        write!(f, "{name}[{index}]: expected {expected}, got {got}")
+    }
+}
+
+impl Tolerance {
+    /// Whether `got` may stand where `expected` is wanted, in a buffer of `element`.
+    #[must_use]
+    pub fn allows(&self, element: Element, expected: Value, got: Value) -> bool {
+        match (expected, got) {
+            (Value::Int(expected), Value::Int(got)) => {
+                let difference = expected.abs_diff(got) as f64;
+                expected == got
+                    || difference <= self.absolute
+                    || difference <= self.relative * (expected as f64).abs()
+            }
+            (Value::Float(expected), Value::Float(got)) => {
+                if expected == got || expected.is_nan() && got.is_nan() {
+                    return true;
+                }
+                if !expected.is_finite() || !got.is_finite() {
+                    return false;
+                }
+                let difference = (expected - got).abs();
+                difference <= self.absolute
+                    || difference <= self.relative * expected.abs()
+                    || difference <= self.ulp * unit_in_last_place(element, expected)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The distance from `number` to its neighbour away from zero, in `element`.
+fn unit_in_last_place(element: Element, number: f64) -> f64 {
+    let exponent = if number == 0.0 {
+        element.lowest_exponent()
+    } else {
+        // The exponent of subnormal doubles is too low here, and `max` puts it right.
+        let stored = (number.to_bits() >> 52) & 0x7ff;
+        (stored as i32 - 1023).max(element.lowest_exponent())
+    };
+    2f64.powi(exponent - element.fraction_bits())
+}
+
+impl Verdict {
+    /// A verdict that holds until something differs.
+    #[must_use]
+    pub fn good() -> Self {
+        Verdict {
+            verified: true,
+            ..Verdict::default()
+        }
+    }
+
+    /// Compares the bytes of a buffer with what it must hold.
+    pub fn compare(&mut self, name: &str, element: Element, expected: &Expected, bytes: &[u8]) {
+        let wanted = expected.values.len();
+        let given = bytes.len() / element.size();
+        if given != wanted {
+            self.remark(format!("{name}: {given} elements came back, not {wanted}"));
+            return;
+        }
+        let results = bytes
+            .chunks_exact(element.size())
+            .filter_map(|bytes| element.decode(bytes));
+        for (index, (&expected_value, got)) in expected.values.iter().zip(results).enumerate() {
+            if expected.tolerance.allows(element, expected_value, got) {
+                continue;
+            }
+            self.verified = false;
+            self.mismatches += 1;
+            if self.first.len() < SHOWN {
+                self.first.push(Mismatch {
+                    name: name.to_owned(),
+                    index,
+                    expected: expected_value,
+                    got,
+                });
+            }
+        }
+    }
+
+    /// Compares how the launch ended with the error it must end with, if any.
+    pub fn compare_error(
+        &mut self,
+        expected: Option<&ExpectedError>,
+        code: Option<&str>,
+        stderr: &str,
+    ) {
+        match (expected, code) {
+            (None, None) => {}
+            (None, Some(code)) => self.remark(format!("the launch failed with {code}")),
+            (Some(error), None) => self.remark(format!(
+                "the launch succeeded, it must fail with {}",
+                error.code
+            )),
+            (Some(error), Some(code)) if error.code != code => self.remark(format!(
+                "the launch failed with {code}, not with {}",
+                error.code
+            )),
+            (Some(error), Some(_)) => {
+                if let Some(text) = &error.stderr_contains
+                    && !stderr.contains(text)
+                {
+                    self.remark(format!("standard error does not contain `{text}`"));
+                }
+            }
+        }
+    }
+
+    /// Compares what the kernel printed with what it must print.
+    pub fn compare_output(&mut self, expected: &ExpectedOutput, stdout: &str) {
+        let mut wanted: Vec<&str> = expected.text.lines().collect();
+        let mut printed: Vec<&str> = stdout.lines().collect();
+        if expected.unordered_lines {
+            wanted.sort_unstable();
+            printed.sort_unstable();
+        }
+        if wanted == printed {
+            return;
+        }
+        let differing = wanted.iter().zip(&printed).find(|(a, b)| a != b);
+        self.remark(match differing {
+            Some((wanted, printed)) => {
+                format!("the kernel printed `{printed}` where `{wanted}` is expected")
+            }
+            None => format!(
+                "the kernel printed {} lines, expected are {}",
+                printed.len(),
+                wanted.len()
+            ),
+        });
+    }
+
+    fn remark(&mut self, text: String) {
+        self.verified = false;
+        self.mismatches += 1;
+        self.remarks.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ulp(ulp: f64) -> Tolerance {
+        Tolerance {
+            ulp,
+            ..Tolerance::default()
+        }
+    }
+
+    fn allows(tolerance: Tolerance, expected: f64, got: f64) -> bool {
+        tolerance.allows(Element::F32, Value::Float(expected), Value::Float(got))
+    }
+
+    #[test]
+    fn units_are_those_of_the_type() {
+        let next = f64::from(f32::from_bits(1f32.to_bits() + 1));
+        assert!(!allows(ulp(0.0), 1.0, next));
+        assert!(!allows(ulp(0.5), 1.0, next));
+        assert!(allows(ulp(1.0), 1.0, next));
+        let tiny = f64::from(f32::from_bits(3));
+        assert!(allows(ulp(3.0), 0.0, tiny));
+        assert!(!allows(ulp(2.0), 0.0, tiny));
+        let half = |got| ulp(1.0).allows(Element::F16, Value::Float(1.0), Value::Float(got));
+        assert!(half(1.0 + 1.0 / 1024.0));
+        assert!(!half(1.0 + 2.0 / 1024.0));
+    }
+
+    #[test]
+    fn any_tolerance_that_allows_is_enough() {
+        let absolute = Tolerance {
+            absolute: 0.1,
+            ..Tolerance::default()
+        };
+        let relative = Tolerance {
+            relative: 0.1,
+            ..Tolerance::default()
+        };
+        assert!(allows(absolute, 0.0, 0.1) && !allows(absolute, 100.0, 101.0));
+        assert!(!allows(relative, 0.0, 0.1) && allows(relative, 100.0, 101.0));
+        assert!(allows(Tolerance::default(), f64::NAN, f64::NAN));
+        assert!(!allows(absolute, f64::NAN, 1.0));
+        assert!(!allows(absolute, f64::INFINITY, 1.0));
+        assert!(allows(absolute, 0.0, -0.0));
+        let int = |a, b| absolute.allows(Element::U64, Value::Int(a), Value::Int(b));
+        assert!(int(i64::MIN, i64::MIN) && !int(i64::MIN, i64::MAX));
+    }
+
+    #[test]
+    fn mismatches_are_counted_and_the_first_shown() {
+        let expected = Expected {
+            values: (0..100).map(Value::Int).collect(),
+            tolerance: Tolerance::default(),
+        };
+        let bytes: Vec<u8> = (0..100).map(|i| if i % 2 == 0 { i } else { 200 }).collect();
+        let mut verdict = Verdict::good();
+        verdict.compare("c", Element::U8, &expected, &bytes);
+        assert!(!verdict.verified);
+        assert_eq!(verdict.mismatches, 50);
+        assert_eq!(verdict.first.len(), SHOWN);
+        assert_eq!(verdict.first[1].to_string(), "c[3]: expected 3, got 200");
+
+        let mut short = Verdict::good();
+        short.compare("c", Element::U8, &expected, &bytes[..99]);
+        assert_eq!(short.remarks, ["c: 99 elements came back, not 100"]);
+    }
+
+    #[test]
+    fn an_expected_error_must_come() {
+        let error = ExpectedError {
+            code: "CUDA_ERROR_ASSERT".to_owned(),
+            stderr_contains: Some("Assertion".to_owned()),
+        };
+        let verified = |expected, code, stderr| {
+            let mut verdict = Verdict::good();
+            verdict.compare_error(expected, code, stderr);
+            verdict.verified
+        };
+        let text = "f.cu:3: Assertion `x` failed.";
+        assert!(verified(Some(&error), Some("CUDA_ERROR_ASSERT"), text));
+        assert!(!verified(Some(&error), Some("CUDA_ERROR_ASSERT"), ""));
+        assert!(!verified(
+            Some(&error),
+            Some("CUDA_ERROR_LAUNCH_FAILED"),
+            text
+        ));
+        assert!(!verified(Some(&error), None, text));
+        assert!(!verified(None, Some("CUDA_ERROR_ASSERT"), text));
+        assert!(verified(None, None, ""));
+    }
+
+    #[test]
+    fn printed_lines_may_be_unordered() {
+        let verified = |unordered_lines, stdout| {
+            let expected = ExpectedOutput {
+                text: "a\nb\n".to_owned(),
+                unordered_lines,
+            };
+            let mut verdict = Verdict::good();
+            verdict.compare_output(&expected, stdout);
+            verdict.verified
+        };
+        assert!(verified(false, "a\nb\n"));
+        assert!(!verified(false, "b\na\n"));
+        assert!(verified(true, "b\na\n"));
+        assert!(!verified(true, "b\n"));
+        assert!(!verified(true, "b\na\na\n"));
+    }
+}

@@ -1,0 +1,225 @@
+//! What a buffer holds before a launch: initial patterns.
+//!
+//! | pattern | elements |
+//! |---|---|
+//! | `zeros`, `ones` | 0 or 1 |
+//! | `iota` | 0, 1, 2 … |
+//! | `random:SEED` | integers: all bits random; floats: random in [0, 1), see [`random`] |
+//! | `@FILE` | the bytes of a file, little-endian |
+//! | anything else | a [formula](super::formula) in `i`; a number is the simplest |
+
+use std::path::{Path, PathBuf};
+
+use super::element::{Element, Unstorable, Value};
+use super::formula::{Calculator, FormulaError, Shape};
+
+/// A pattern that cannot be read, or that does not fit its buffer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    #[error(transparent)]
+    Formula(#[from] FormulaError),
+    #[error("element {index}: {source}")]
+    Unstorable { index: usize, source: Unstorable },
+    #[error("`random:{0}`: the seed is a whole number from 0 to 2^64 - 1")]
+    Seed(String),
+    #[error("{path}: {source}")]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{path} has {given} bytes, the buffer {wanted}")]
+    FileLength {
+        path: PathBuf,
+        given: usize,
+        wanted: usize,
+    },
+}
+
+/// The bytes of a buffer of `shape` that starts as `pattern` says.
+///
+/// Files are looked for beside `folder`.
+pub(crate) fn fill(
+    pattern: &str,
+    element: Element,
+    shape: Shape,
+    folder: &Path,
+    calculator: &mut Calculator,
+) -> Result<Vec<u8>, PatternError> {
+    let pattern = pattern.trim();
+    if let Some(file) = pattern.strip_prefix('@') {
+        return read(&folder.join(file), element.size() * shape.count);
+    }
+    if let Some(seed) = pattern.strip_prefix("random:") {
+        let seed = seed
+            .parse()
+            .map_err(|_| PatternError::Seed(seed.to_owned()))?;
+        return Ok(random_bytes(seed, element, shape.count));
+    }
+    let number = match pattern {
+        "zeros" => Some(Value::Int(0)),
+        "ones" => Some(Value::Int(1)),
+        _ => pattern.parse().map(Value::Int).ok(),
+    };
+    if let Some(number) = number {
+        return encode(element, std::iter::repeat_n(number, shape.count));
+    }
+    if pattern == "iota" {
+        return encode(element, (0..shape.count).map(|i| Value::Int(i as i64)));
+    }
+    encode(element, calculator.elements(pattern, shape)?)
+}
+
+/// The bytes of `values`, each as `element` holds it.
+pub(crate) fn encode(
+    element: Element,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<u8>, PatternError> {
+    let mut bytes = Vec::new();
+    for (index, value) in values.into_iter().enumerate() {
+        element
+            .encode(value, &mut bytes)
+            .map_err(|source| PatternError::Unstorable { index, source })?;
+    }
+    Ok(bytes)
+}
+
+fn read(path: &Path, wanted: usize) -> Result<Vec<u8>, PatternError> {
+    let bytes = std::fs::read(path).map_err(|source| PatternError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    if bytes.len() != wanted {
+        return Err(PatternError::FileLength {
+            path: path.to_owned(),
+            given: bytes.len(),
+            wanted,
+        });
+    }
+    Ok(bytes)
+}
+
+fn random_bytes(seed: u64, element: Element, count: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(element.size() * count);
+    for index in 0..count as u64 {
+        let word = random(seed, index);
+        let digits = element.fraction_bits() as u32 + 1;
+        match element {
+            // A whole number of steps of the type's own precision, so nothing is rounded.
+            Element::F64 => bytes.extend(uniform(word, digits).to_le_bytes()),
+            Element::F32 => bytes.extend((uniform(word, digits) as f32).to_le_bytes()),
+            Element::F16 | Element::Bf16 => {
+                let stored = element.encode(Value::Float(uniform(word, digits)), &mut bytes);
+                debug_assert!(stored.is_ok(), "a float element holds every number");
+            }
+            _ => bytes.extend(&word.to_le_bytes()[..element.size()]),
+        }
+    }
+    bytes
+}
+
+/// Random word `index` of `seed`: step `index + 1` of the generator SplitMix64.
+///
+/// The same on every machine, and any element can be had without those before it. Integer
+/// elements take the low bits; a float with p significant bits takes the top p as a fraction.
+#[must_use]
+pub fn random(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The top `digits` bits of `word` as a fraction in [0, 1).
+pub(crate) fn uniform(word: u64, digits: u32) -> f64 {
+    (word >> (64 - digits)) as f64 / 2f64.powi(digits as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(pattern: &str, element: Element, count: usize) -> Result<Vec<Value>, PatternError> {
+        let shape = Shape {
+            count,
+            columns: None,
+        };
+        let mut calculator = Calculator::new();
+        fill(pattern, element, shape, Path::new("/"), &mut calculator)
+            .map(|bytes| element.decode_all(&bytes))
+    }
+
+    #[test]
+    fn patterns() {
+        use Value::{Float, Int};
+        assert_eq!(filled("zeros", Element::U8, 2).unwrap(), [Int(0), Int(0)]);
+        assert_eq!(filled("ones", Element::F16, 1).unwrap(), [Float(1.0)]);
+        assert_eq!(filled("iota", Element::S16, 3).unwrap(), [0, 1, 2].map(Int));
+        assert_eq!(filled("-7", Element::S64, 1).unwrap(), [Int(-7)]);
+        assert_eq!(
+            filled("i * 0.5", Element::F32, 3).unwrap(),
+            [0.0, 0.5, 1.0].map(Float)
+        );
+    }
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        // The first outputs of SplitMix64 with seed 1234567.
+        assert_eq!(random(1_234_567, 0), 6_457_827_717_110_365_317);
+        assert_eq!(random(1_234_567, 1), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn random_floats_fill_the_unit_interval() {
+        for element in [Element::F16, Element::Bf16, Element::F32, Element::F64] {
+            let values = filled("random:7", element, 1000).unwrap();
+            let numbers = values.iter().map(|value| match value {
+                Value::Float(number) => *number,
+                Value::Int(_) => panic!("{element}"),
+            });
+            let (mut low, mut high) = (1.0, 0.0);
+            for number in numbers {
+                low = f64::min(low, number);
+                high = f64::max(high, number);
+            }
+            assert!((0.0..0.01).contains(&low), "{element} {low}");
+            assert!((0.99..1.0).contains(&high), "{element} {high}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let text = |pattern, element| filled(pattern, element, 300).unwrap_err().to_string();
+        assert!(text("random:x", Element::U8).contains("whole number"));
+        assert_eq!(
+            text("iota", Element::U8),
+            "element 256: 256 does not fit in u8"
+        );
+        assert!(text("@none.bin", Element::U8).starts_with("/none.bin: "));
+    }
+
+    #[test]
+    fn a_file_has_the_size_of_its_buffer() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("two.bin"), 7u64.to_le_bytes()).unwrap();
+        let read = |element, count| {
+            let shape = Shape {
+                count,
+                columns: None,
+            };
+            fill(
+                "@two.bin",
+                element,
+                shape,
+                folder.path(),
+                &mut Calculator::new(),
+            )
+        };
+        assert_eq!(read(Element::U32, 2).unwrap(), [7, 0, 0, 0, 0, 0, 0, 0]);
+        let error = read(Element::U32, 3).unwrap_err().to_string();
+        assert!(
+            error.ends_with("two.bin has 8 bytes, the buffer 12"),
+            "{error}"
+        );
+    }
+}
