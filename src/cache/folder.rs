@@ -1,0 +1,106 @@
+//! Folders and files that hold executable code: who may have written them.
+//!
+//! A folder is made 0700. One that is there already is used only if it is a
+//! real folder, belongs to this user, and nobody else can write to it; each
+//! file read must pass the same on the opened descriptor, so that a folder
+//! swapped in between is no way around it.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes `path` if it is missing, and its parents.
+pub(super) fn create(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Whether `path` is a folder whose contents only this user can have written.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_dir() {
+        return Err(untrusted(
+            "it is not a folder (symbolic links are not followed)".into(),
+        ));
+    }
+    trust(&metadata)
+}
+
+/// Opens a regular file of this user's for reading, not through a link.
+pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        // NONBLOCK: a planted pipe must not hang the load.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits() as i32);
+    }
+    let file = options.open(path).map_err(name_link)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(untrusted("it is not a regular file".into()));
+    }
+    trust(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Makes a new file that only this user can read.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Tells "must not be used" from an error of the system.
+pub(super) fn is_untrusted(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidData
+}
+
+fn untrusted(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(unix)]
+fn name_link(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        untrusted("it is a symbolic link".into())
+    } else {
+        error
+    }
+}
+
+#[cfg(not(unix))]
+fn name_link(error: io::Error) -> io::Error {
+    error
+}
+
+#[cfg(unix)]
+fn trust(metadata: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(untrusted(format!(
+            "it belongs to user {}, not to {user}",
+            metadata.uid()
+        )));
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(untrusted(format!(
+            "others can write to it (mode {:o}): chmod go-w",
+            metadata.mode() & 0o7777
+        )));
+    }
+    Ok(())
+}
+
+/// Elsewhere the folder lies in the user's profile, which the system guards.
+#[cfg(not(unix))]
+fn trust(_: &Metadata) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! What the environment and the program ask of the cache and of the JIT.
+//!
+//! The variables are those of the CUDA programming guide, "CUDA Environment
+//! Variables", with its defaults. They are read in one place,
+//! [`Environment::read`]; everything else takes the value.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::image::JitPolicy;
+
+const DISABLE: &str = "CUDA_CACHE_DISABLE";
+const PATH: &str = "CUDA_CACHE_PATH";
+const MAXSIZE: &str = "CUDA_CACHE_MAXSIZE";
+/// Each pair: the name that wins, and the one that counts where it is unset.
+const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
+const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
+
+const MIB: u64 = 1 << 20;
+
+/// The cache's size where nobody says otherwise, on desktops and servers.
+pub const DEFAULT_MAX_SIZE: u64 = 1024 * MIB;
+/// The same on embedded devices (Jetson).
+pub const EMBEDDED_MAX_SIZE: u64 = 256 * MIB;
+/// No larger size can be asked for.
+pub const LARGEST_MAX_SIZE: u64 = 4096 * MIB;
+
+/// The part of the process's environment that the cache and the JIT heed.
+///
+/// ```
+/// use ptxkit::cache::{Environment, Policy};
+///
+/// let environment = Environment::of([("CUDA_CACHE_PATH", "/var/cache/gpu")]);
+/// let policy = Policy::from_environment(&environment);
+/// assert_eq!(policy.path().unwrap(), std::path::Path::new("/var/cache/gpu"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: HashMap<&'static str, OsString>,
+    default_folder: Option<PathBuf>,
+    embedded: bool,
+}
+
+impl Environment {
+    /// Reads the process's environment and the platform's folders.
+    pub fn read() -> Environment {
+        let names = [DISABLE, PATH, MAXSIZE]
+            .into_iter()
+            .chain(FORCE_JIT)
+            .chain(DISABLE_JIT);
+        Environment {
+            variables: names
+                .filter_map(|name| Some((name, std::env::var_os(name)?)))
+                .collect(),
+            default_folder: default_folder(),
+            embedded: Path::new("/etc/nv_tegra_release").exists(),
+        }
+    }
+
+    /// An environment that holds these variables, and no default folder.
+    pub fn of<V: Into<OsString>>(
+        variables: impl IntoIterator<Item = (&'static str, V)>,
+    ) -> Environment {
+        Environment {
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name, value.into()))
+                .collect(),
+            ..Environment::default()
+        }
+    }
+
+    /// The value of a variable; an empty one counts as unset.
+    fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables
+            .get(name)
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable that is 0 or 1; anything else is warned of and unset.
+    fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?;
+        match value.to_str().map(str::trim) {
+            Some("0") => Some(false),
+            Some("1") => Some(true),
+            _ => {
+                warn!("{name}={} is neither 0 nor 1: ignored", value.display());
+                None
+            }
+        }
+    }
+
+    fn first_flag(&self, names: [&str; 2]) -> bool {
+        names
+            .into_iter()
+            .find_map(|name| self.flag(name))
+            .unwrap_or(false)
+    }
+
+    fn max_size(&self) -> u64 {
+        let default = if self.embedded {
+            EMBEDDED_MAX_SIZE
+        } else {
+            DEFAULT_MAX_SIZE
+        };
+        let Some(value) = self.get(MAXSIZE) else {
+            return default;
+        };
+        match value.to_str().and_then(|text| text.trim().parse().ok()) {
+            Some(size) if size > LARGEST_MAX_SIZE => {
+                warn!("{MAXSIZE}={size} is over the maximum: {LARGEST_MAX_SIZE} bytes are used");
+                LARGEST_MAX_SIZE
+            }
+            Some(size) => size,
+            None => {
+                warn!(
+                    "{MAXSIZE}={} is no number of bytes: {default} bytes are used",
+                    value.display()
+                );
+                default
+            }
+        }
+    }
+}
+
+/// Where the guide puts the compute cache on this platform.
+fn default_folder() -> Option<PathBuf> {
+    if cfg!(any(windows, target_os = "macos")) {
+        Some(dirs::config_dir()?.join("NVIDIA").join("ComputeCache"))
+    } else {
+        Some(dirs::home_dir()?.join(".nv").join("ComputeCache"))
+    }
+}
+
+/// How the cache behaves, and which images may be compiled.
+///
+/// ```
+/// use ptxkit::cache::{Environment, Policy};
+///
+/// // What the user's environment says, but never more than 64 MiB.
+/// let policy = Policy::from_environment(&Environment::read()).with_max_size(64 << 20);
+/// assert_eq!(policy.max_size(), 64 << 20);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    enabled: bool,
+    path: Option<PathBuf>,
+    max_size: u64,
+    wait: Duration,
+    jit: JitPolicy,
+}
+
+impl Policy {
+    /// What `environment` asks for. A value that makes no sense is warned of
+    /// through `tracing`, and the default holds.
+    pub fn from_environment(environment: &Environment) -> Policy {
+        let policy = Policy {
+            enabled: environment.flag(DISABLE) != Some(true),
+            path: environment
+                .get(PATH)
+                .map(PathBuf::from)
+                .or_else(|| environment.default_folder.clone()),
+            max_size: environment.max_size(),
+            wait: Duration::from_secs(60),
+            jit: JitPolicy {
+                force_ptx: environment.first_flag(FORCE_JIT),
+                disable_ptx: environment.first_flag(DISABLE_JIT),
+            },
+        };
+        if policy.enabled && policy.path.is_none() {
+            warn!("no home folder for the compute cache: set {PATH} to have one");
+        }
+        policy
+    }
+
+    /// A policy that caches nothing.
+    pub fn disabled() -> Policy {
+        Policy::from_environment(&Environment::of([(DISABLE, "1")]))
+    }
+
+    /// Whether blobs are read and written at all (`CUDA_CACHE_DISABLE`).
+    pub fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// The folder of `CUDA_CACHE_PATH`, or the platform's. The cache keeps to
+    /// a folder of its own under it.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Bytes that the blobs together may take (`CUDA_CACHE_MAXSIZE`).
+    pub fn max_size(&self) -> u64 {
+        self.max_size
+    }
+
+    /// How long to wait for another thread or process that compiles the same
+    /// key, before compiling alone.
+    pub fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// `CUDA_FORCE_PTX_JIT` and `CUDA_DISABLE_PTX_JIT`.
+    pub fn jit(&self) -> JitPolicy {
+        self.jit
+    }
+
+    pub fn with_enabled(mut self, enabled: bool) -> Policy {
+        self.enabled = enabled;
+        self
+    }
+
+    pub fn with_path(mut self, path: impl Into<PathBuf>) -> Policy {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Sets the limit in bytes, at most [`LARGEST_MAX_SIZE`].
+    pub fn with_max_size(mut self, bytes: u64) -> Policy {
+        self.max_size = bytes.min(LARGEST_MAX_SIZE);
+        self
+    }
+
+    pub fn with_wait(mut self, wait: Duration) -> Policy {
+        self.wait = wait;
+        self
+    }
+
+    pub fn with_jit(mut self, jit: JitPolicy) -> Policy {
+        self.jit = jit;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::warnings::warnings_of;
+
+    fn policy(variables: &[(&'static str, &'static str)]) -> Policy {
+        Policy::from_environment(&Environment {
+            default_folder: Some(PathBuf::from("/home/u/.nv/ComputeCache")),
+            ..Environment::of(variables.iter().copied())
+        })
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_guide() {
+        let (policy, warnings) = warnings_of(|| policy(&[]));
+        assert!(policy.enabled());
+        assert_eq!(policy.path(), Some(Path::new("/home/u/.nv/ComputeCache")));
+        assert_eq!(policy.max_size(), 1 << 30);
+        assert_eq!(policy.jit(), JitPolicy::default());
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn an_embedded_device_has_a_smaller_cache() {
+        let environment = Environment {
+            embedded: true,
+            ..Environment::of([(PATH, "/c")])
+        };
+        assert_eq!(
+            Policy::from_environment(&environment).max_size(),
+            256 * 1024 * 1024
+        );
+    }
+
+    #[test]
+    fn every_variable_is_heeded() {
+        let policy = policy(&[
+            (DISABLE, "1"),
+            (PATH, "/elsewhere"),
+            (MAXSIZE, "200000"),
+            ("CUDA_FORCE_PTX_JIT", "1"),
+            ("CUDA_DISABLE_PTX_JIT", "1"),
+        ]);
+        assert!(!policy.enabled());
+        assert_eq!(policy.path(), Some(Path::new("/elsewhere")));
+        assert_eq!(policy.max_size(), 200_000);
+        assert!(policy.jit().force_ptx && policy.jit().disable_ptx);
+    }
+
+    #[test]
+    fn the_name_with_ptx_wins_over_the_one_without() {
+        assert!(policy(&[("CUDA_FORCE_JIT", "1")]).jit().force_ptx);
+        assert!(
+            !policy(&[("CUDA_FORCE_JIT", "1"), ("CUDA_FORCE_PTX_JIT", "0")])
+                .jit()
+                .force_ptx
+        );
+    }
+
+    #[test]
+    fn nonsense_is_one_warning_and_the_default() {
+        for (name, value) in [
+            (DISABLE, "yes"),
+            (MAXSIZE, "1GB"),
+            (MAXSIZE, "-1"),
+            (MAXSIZE, "99999999999999999999999"),
+            ("CUDA_FORCE_PTX_JIT", "2"),
+        ] {
+            let (found, warnings) = warnings_of(|| policy(&[(name, value)]));
+            assert_eq!(found, policy(&[]), "{name}={value}");
+            assert_eq!(warnings.len(), 1, "{name}={value}: {warnings:?}");
+            assert!(warnings[0].contains(name) && warnings[0].contains(value));
+        }
+    }
+
+    #[test]
+    fn a_size_over_the_maximum_is_the_maximum() {
+        let (policy, warnings) = warnings_of(|| policy(&[(MAXSIZE, "5000000000")]));
+        assert_eq!(policy.max_size(), 4 << 30);
+        assert_eq!(warnings.len(), 1);
+    }
+
+    #[test]
+    fn empty_variables_count_as_unset() {
+        let (found, warnings) = warnings_of(|| policy(&[(MAXSIZE, ""), (PATH, "")]));
+        assert_eq!(found, policy(&[]));
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn no_folder_at_all_is_warned_of() {
+        let (policy, warnings) =
+            warnings_of(|| Policy::from_environment(&Environment::of([(MAXSIZE, "1")])));
+        assert_eq!(policy.path(), None);
+        assert_eq!(warnings.len(), 1);
+    }
+}

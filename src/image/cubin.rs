@@ -1,0 +1,94 @@
+//! Cubins: ELF files for a GPU. Enough of them is read to choose and to name.
+
+use std::collections::HashSet;
+
+use super::bytes::Bytes;
+use super::{ImageError, Suffix, Target};
+
+const MACHINE_CUDA: u16 = 0xbe;
+const SECTION_HEADER: u64 = 64;
+/// The kernel's code lies in a section of this name followed by the kernel's.
+const TEXT: &str = ".text.";
+const INFO: &str = ".nv.info.";
+
+/// A binary for one architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cubin<'a> {
+    pub bytes: &'a [u8],
+    /// Without the suffix, which a cubin's header does not tell.
+    pub target: Target,
+    /// The kernels' names, in the order of the file.
+    pub kernels: Vec<String>,
+    /// Bit 24 of the header's flags: of two equal binaries, the driver takes
+    /// the one without it.
+    pub(super) deferred: bool,
+}
+
+/// The machine that an ELF file is for; an error where it is no ELF file.
+pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
+    Bytes { bytes, what: "ELF" }.u16(18)
+}
+
+pub(super) fn is_cubin(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF") && machine(bytes) == Ok(MACHINE_CUDA)
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
+    let elf = Bytes {
+        bytes,
+        what: "cubin",
+    };
+    let wrong = |field, offset, value| ImageError::Field {
+        what: "cubin",
+        field,
+        offset,
+        value,
+    };
+    let class = elf.slice(4, 1)?[0];
+    if class != 2 {
+        return Err(wrong("ELF class", 4, class.into()));
+    }
+    let flags = elf.u32(48)?;
+    let number = match elf.slice(7, 1)?[0] {
+        51 => flags & 0xff,
+        65 => (flags >> 8) & 0xff,
+        osabi => return Err(wrong("ELF OSABI", 7, osabi.into())),
+    };
+    let sections = elf.u64(40)?;
+    let entry_size = u64::from(elf.u16(58)?);
+    let count = u64::from(elf.u16(60)?);
+    let names_index = u64::from(elf.u16(62)?);
+    if count != 0 && entry_size < SECTION_HEADER {
+        return Err(wrong("section header size", 58, entry_size));
+    }
+    // Checks every header at once: what follows cannot overflow.
+    elf.slice(sections, entry_size * count)?;
+    let names = if names_index < count {
+        let header = sections + names_index * entry_size;
+        Bytes {
+            bytes: elf.slice(elf.u64(header + 24)?, elf.u64(header + 32)?)?,
+            what: "cubin's section names",
+        }
+    } else {
+        return Err(wrong("section of section names", 62, names_index));
+    };
+    let mut code = Vec::new();
+    let mut described = HashSet::new();
+    for index in 0..count {
+        let name = names.text(elf.u32(sections + index * entry_size)?.into())?;
+        if let Some(kernel) = name.strip_prefix(TEXT) {
+            code.push(kernel.to_owned());
+        } else if let Some(kernel) = name.strip_prefix(INFO) {
+            described.insert(kernel.to_owned());
+        }
+    }
+    // Device functions have code too; only what has both is a kernel.
+    code.retain(|kernel| described.contains(kernel.as_str()));
+    Ok(Cubin {
+        bytes,
+        target: Target::new(number, Suffix::None),
+        kernels: code,
+        deferred: flags & (1 << 24) != 0,
+    })
+}
