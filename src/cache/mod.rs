@@ -42,6 +42,8 @@ mod key;
 mod lock;
 mod policy;
 mod store;
+#[cfg(all(test, unix))]
+mod tests;
 #[cfg(test)]
 mod warnings;
 
