@@ -4,6 +4,7 @@ pub mod ast;
 pub mod diagnostic;
 pub mod names;
 mod parse;
+pub mod signature;
 mod token;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
