@@ -220,7 +220,13 @@ impl DeviceMemory {
         let mut book = Book::default();
         // A granule at either end belongs to no one, as between allocations.
         book.give(base + GRANULE, size - 2 * GRANULE);
-        Ok(DeviceMemory { arena, shadow, base, size, book: Mutex::new(book) })
+        Ok(DeviceMemory {
+            arena,
+            shadow,
+            base,
+            size,
+            book: Mutex::new(book),
+        })
     }
 
     /// First address of the arena.
@@ -251,18 +257,29 @@ impl DeviceMemory {
             return Err(bad);
         }
         let slack = align.max(GRANULE) - GRANULE;
-        let reserved = bytes.checked_next_multiple_of(GRANULE).and_then(|b| b.checked_add(GRANULE));
+        let reserved = bytes
+            .checked_next_multiple_of(GRANULE)
+            .and_then(|b| b.checked_add(GRANULE));
         let Some(reserved) = reserved.filter(|r| r.checked_add(slack).is_some()) else {
             return Err(bad);
         };
 
         let mut book = self.book();
-        let start = book.take(reserved, align.max(GRANULE)).ok_or_else(|| MemoryError::OutOfMemory {
-            bytes,
-            free: book.free_bytes,
-            largest: book.by_length.last().map_or(0, |&(length, _)| length),
-        })?;
-        book.live.insert(start, Live { size: bytes, reserved, purpose });
+        let start =
+            book.take(reserved, align.max(GRANULE))
+                .ok_or_else(|| MemoryError::OutOfMemory {
+                    bytes,
+                    free: book.free_bytes,
+                    largest: book.by_length.last().map_or(0, |&(length, _)| length),
+                })?;
+        book.live.insert(
+            start,
+            Live {
+                size: bytes,
+                reserved,
+                purpose,
+            },
+        );
         self.mark(start, bytes);
         if bytes >= LARGE {
             self.prefer_huge_pages(start, bytes);
@@ -274,7 +291,10 @@ impl DeviceMemory {
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
         let mut book = self.book();
         let Some(live) = book.live.remove(&address) else {
-            return Err(MemoryError::NotAllocated { address, what: book.what_is_at(address) });
+            return Err(MemoryError::NotAllocated {
+                address,
+                what: book.what_is_at(address),
+            });
         };
         self.clear(address, live.size);
         if live.size >= LARGE {
@@ -303,7 +323,11 @@ impl DeviceMemory {
         let book = self.book();
         book.live
             .iter()
-            .map(|(&start, live)| Allocation { start, size: live.size, purpose: live.purpose })
+            .map(|(&start, live)| Allocation {
+                start,
+                size: live.size,
+                purpose: live.purpose,
+            })
             .collect()
     }
 
@@ -315,12 +339,20 @@ impl DeviceMemory {
             let offset = address.wrapping_sub(start);
             offset <= size && bytes <= size - offset
         };
-        if book.before(address).is_some_and(|a| inside(a.start, a.size))
-            || book.registered_before(address).is_some_and(|(start, size)| inside(start, size))
+        if book
+            .before(address)
+            .is_some_and(|a| inside(a.start, a.size))
+            || book
+                .registered_before(address)
+                .is_some_and(|(start, size)| inside(start, size))
         {
             return Ok(());
         }
-        Err(MemoryError::OutOfBounds { address, bytes, what: book.what_is_at(address) })
+        Err(MemoryError::OutOfBounds {
+            address,
+            bytes,
+            what: book.what_is_at(address),
+        })
     }
 
     /// Lets kernels access memory of the host's own (`cuMemHostRegister`). It
@@ -329,8 +361,16 @@ impl DeviceMemory {
         let end = address.checked_add(bytes).filter(|_| bytes > 0);
         let end = end.ok_or(MemoryError::Size { bytes, align: 1 })?;
         let mut book = self.book();
-        if book.registered.range(..end).next_back().is_some_and(|(&s, &n)| s + n > address) {
-            return Err(MemoryError::Registration { address, state: "already" });
+        if book
+            .registered
+            .range(..end)
+            .next_back()
+            .is_some_and(|(&s, &n)| s + n > address)
+        {
+            return Err(MemoryError::Registration {
+                address,
+                state: "already",
+            });
         }
         book.registered.insert(address, bytes);
         Ok(())
@@ -340,13 +380,18 @@ impl DeviceMemory {
     pub fn unregister(&self, address: u64) -> Result<(), MemoryError> {
         match self.book().registered.remove(&address) {
             Some(_) => Ok(()),
-            None => Err(MemoryError::Registration { address, state: "not" }),
+            None => Err(MemoryError::Registration {
+                address,
+                state: "not",
+            }),
         }
     }
 
     /// The registered range that `address` lies in: its first address and bytes.
     pub fn registered(&self, address: u64) -> Option<(u64, u64)> {
-        self.book().registered_before(address).filter(|&(start, size)| address - start < size)
+        self.book()
+            .registered_before(address)
+            .filter(|&(start, size)| address - start < size)
     }
 
     /// Where `address` lies, for a message: `4 bytes past the end of the
@@ -413,7 +458,9 @@ impl DeviceMemory {
         let offset = (start - self.base).next_multiple_of(PAGE);
         let length = (start - self.base + bytes).saturating_sub(offset) & !(PAGE - 1);
         // A host without huge pages refuses, and nothing is lost.
-        let _ = self.arena.advise_range(memmap2::Advice::HugePage, offset as usize, length as usize);
+        let _ =
+            self.arena
+                .advise_range(memmap2::Advice::HugePage, offset as usize, length as usize);
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -429,7 +476,10 @@ impl Book {
     fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let fits = |&(length, start): &(u64, u64)| {
             let at = start.checked_next_multiple_of(align)?;
-            (at - start).checked_add(bytes).filter(|&need| need <= length).map(|_| at)
+            (at - start)
+                .checked_add(bytes)
+                .filter(|&need| need <= length)
+                .map(|_| at)
         };
         // A stretch with room for any alignment ends the search, so it looks at
         // more than one only for alignments above a granule.
@@ -471,19 +521,37 @@ impl Book {
     /// The last allocation that starts at `address` or before.
     fn before(&self, address: u64) -> Option<Allocation> {
         let (&start, live) = self.live.range(..=address).next_back()?;
-        Some(Allocation { start, size: live.size, purpose: live.purpose })
+        Some(Allocation {
+            start,
+            size: live.size,
+            purpose: live.purpose,
+        })
     }
 
     fn registered_before(&self, address: u64) -> Option<(u64, u64)> {
-        self.registered.range(..=address).next_back().map(|(&start, &size)| (start, size))
+        self.registered
+            .range(..=address)
+            .next_back()
+            .map(|(&start, &size)| (start, size))
     }
 
     fn what_is_at(&self, address: u64) -> String {
         if address < 4096 {
-            return if address == 0 { "a null pointer".into() } else { "a null pointer plus an offset".into() };
+            return if address == 0 {
+                "a null pointer".into()
+            } else {
+                "a null pointer plus an offset".into()
+            };
         }
-        let bytes = |n: u64| if n == 1 { "1 byte".into() } else { format!("{n} bytes") };
-        let named = |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
+        let bytes = |n: u64| {
+            if n == 1 {
+                "1 byte".into()
+            } else {
+                format!("{n} bytes")
+            }
+        };
+        let named =
+            |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
         let before = self.before(address);
         if let Some(a) = before.filter(|a| address - a.start < a.size) {
             return match address - a.start {
@@ -491,19 +559,32 @@ impl Book {
                 offset => format!("{} into {}", bytes(offset), named(a)),
             };
         }
-        let freed = self.freed.iter().rev().find(|&&(start, size)| address.wrapping_sub(start) < size);
+        let freed = self
+            .freed
+            .iter()
+            .rev()
+            .find(|&&(start, size)| address.wrapping_sub(start) < size);
         if let Some((start, size)) = freed {
-            return format!("{} into a freed {size}-byte allocation at {start:#x}", bytes(address - start));
+            return format!(
+                "{} into a freed {size}-byte allocation at {start:#x}",
+                bytes(address - start)
+            );
         }
         let after = self.live.range(address..).next();
-        let after = after.map(|(&start, live)| Allocation { start, size: live.size, purpose: live.purpose });
+        let after = after.map(|(&start, live)| Allocation {
+            start,
+            size: live.size,
+            purpose: live.purpose,
+        });
         let behind = before.map(|a| (address - a.start - a.size, a));
         let ahead = after.map(|a| (a.start - address, a));
         match (behind, ahead) {
-            (Some((distance, a)), other) if other.is_none_or(|(d, _)| distance < d) => match distance {
-                0 => format!("just past the end of {}", named(a)),
-                n => format!("{} past the end of {}", bytes(n), named(a)),
-            },
+            (Some((distance, a)), other) if other.is_none_or(|(d, _)| distance < d) => {
+                match distance {
+                    0 => format!("just past the end of {}", named(a)),
+                    n => format!("{} past the end of {}", bytes(n), named(a)),
+                }
+            }
             (_, Some((distance, a))) => format!("{} before {}", bytes(distance), named(a)),
             _ => "no allocation exists".into(),
         }
@@ -540,7 +621,10 @@ mod tests {
         let memory = memory();
         let a = memory.allocate(600, 256, Purpose::Device).unwrap();
         assert_eq!(a % 256, 0);
-        assert_eq!([0, 256, 512, 768].map(|o| shadow(&memory, a + o)), [256, 256, 88, 0]);
+        assert_eq!(
+            [0, 256, 512, 768].map(|o| shadow(&memory, a + o)),
+            [256, 256, 88, 0]
+        );
         assert_eq!(shadow(&memory, a - 256), 0);
         memory.free(a).unwrap();
         assert_eq!([0, 256, 512].map(|o| shadow(&memory, a + o)), [0, 0, 0]);
@@ -558,17 +642,26 @@ mod tests {
     fn freed_pieces_join_again() {
         let memory = memory();
         let all = memory.free_bytes();
-        let pieces: Vec<u64> =
-            (1..200).map(|n| memory.allocate(n * 13, 256, Purpose::Device).unwrap()).collect();
+        let pieces: Vec<u64> = (1..200)
+            .map(|n| memory.allocate(n * 13, 256, Purpose::Device).unwrap())
+            .collect();
         assert!(memory.free_bytes() < all);
-        for &piece in pieces.iter().step_by(2).chain(pieces.iter().skip(1).step_by(2)) {
+        for &piece in pieces
+            .iter()
+            .step_by(2)
+            .chain(pieces.iter().skip(1).step_by(2))
+        {
             memory.free(piece).unwrap();
         }
         assert_eq!(memory.free_bytes(), all);
         let largest = memory.allocate(all - 256, 256, Purpose::Device).unwrap();
         assert_eq!(
             memory.allocate(1, 256, Purpose::Device),
-            Err(MemoryError::OutOfMemory { bytes: 1, free: 0, largest: 0 })
+            Err(MemoryError::OutOfMemory {
+                bytes: 1,
+                free: 0,
+                largest: 0
+            })
         );
         memory.free(largest).unwrap();
     }
@@ -579,9 +672,19 @@ mod tests {
         memory.allocate(1, 256, Purpose::Device).unwrap();
         let a = memory.allocate(10, 1 << 14, Purpose::Device).unwrap();
         assert_eq!(a % (1 << 14), 0);
-        for (bytes, align) in [(0, 256), (1, 3), (1, 0), (u64::MAX, 1), (u64::MAX - 600, 256)] {
+        for (bytes, align) in [
+            (0, 256),
+            (1, 3),
+            (1, 0),
+            (u64::MAX, 1),
+            (u64::MAX - 100, 256),
+        ] {
             let error = memory.allocate(bytes, align, Purpose::Device);
-            assert_eq!(error, Err(MemoryError::Size { bytes, align }), "{bytes} {align}");
+            assert_eq!(
+                error,
+                Err(MemoryError::Size { bytes, align }),
+                "{bytes} {align}"
+            );
         }
         assert!(matches!(
             memory.allocate(2 << 20, 256, Purpose::Device),
@@ -595,12 +698,16 @@ mod tests {
         let mut live: Vec<(u64, u64)> = Vec::new();
         let mut random = 12345_u64;
         for _ in 0..20_000 {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let pick = random >> 33;
             if pick.is_multiple_of(3) && !live.is_empty() {
                 let (address, _) = live.swap_remove(pick as usize % live.len());
                 memory.free(address).unwrap();
-            } else if let Ok(a) = memory.allocate(1 + pick % 9000, 1 << (pick % 12), Purpose::Device) {
+            } else if let Ok(a) =
+                memory.allocate(1 + pick % 9000, 1 << (pick % 12), Purpose::Device)
+            {
                 live.push((a, 1 + pick % 9000));
             }
         }
@@ -621,13 +728,28 @@ mod tests {
         assert!(memory.check(a, 1024).is_ok());
         assert!(memory.check(a + 1024, 0).is_ok());
         assert!(memory.check(a, u64::MAX).is_err());
-        assert_eq!(memory.describe(a + 1028), format!("4 bytes past the end of the 1024-byte allocation at {a:#x}"));
-        assert_eq!(memory.describe(a + 1024), format!("just past the end of the 1024-byte allocation at {a:#x}"));
-        assert_eq!(memory.describe(a - 1), format!("1 byte before the 1024-byte allocation at {a:#x}"));
+        assert_eq!(
+            memory.describe(a + 1028),
+            format!("4 bytes past the end of the 1024-byte allocation at {a:#x}")
+        );
+        assert_eq!(
+            memory.describe(a + 1024),
+            format!("just past the end of the 1024-byte allocation at {a:#x}")
+        );
+        assert_eq!(
+            memory.describe(a - 1),
+            format!("1 byte before the 1024-byte allocation at {a:#x}")
+        );
         assert_eq!(memory.describe(0), "a null pointer");
         memory.free(a).unwrap();
-        assert_eq!(memory.describe(a + 8), format!("8 bytes into a freed 1024-byte allocation at {a:#x}"));
-        assert!(matches!(memory.free(a), Err(MemoryError::NotAllocated { .. })));
+        assert_eq!(
+            memory.describe(a + 8),
+            format!("8 bytes into a freed 1024-byte allocation at {a:#x}")
+        );
+        assert!(matches!(
+            memory.free(a),
+            Err(MemoryError::NotAllocated { .. })
+        ));
     }
 
     #[test]

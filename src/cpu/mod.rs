@@ -2,8 +2,12 @@
 
 pub mod blob;
 pub mod block;
+pub mod code;
 mod compile;
+pub mod heap;
 pub mod math;
+pub mod memory;
+pub mod print;
 pub mod run;
 
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, Problem, compile};

@@ -1,0 +1,281 @@
+//! The threads that run blocks.
+//!
+//! They start with the first work that is worth sharing and then wait for more.
+//! Whoever has work takes part in it, so work never waits for a free thread.
+
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+
+/// The environment variable with the number of threads.
+pub const THREADS_VARIABLE: &str = "PTXKIT_CPU_THREADS";
+
+/// A set of threads.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    start: Once,
+    workers: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    idle: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    next_id: u64,
+    closed: bool,
+}
+
+/// Work that more threads may join.
+struct Job {
+    id: u64,
+    task: Task,
+    /// Threads that may still join.
+    wanted: u32,
+    /// Threads at work, the owner not counted.
+    running: u32,
+}
+
+/// What is to be done, given the number of the worker that does it.
+#[derive(Clone, Copy)]
+struct Task(*const (dyn Fn(u32) + Sync));
+
+// SAFETY: the function is `Sync`, and `Pool::share` keeps it alive until the last
+// thread has left it.
+unsafe impl Send for Task {}
+
+impl Pool {
+    /// As many threads as the machine has cores, or [`THREADS_VARIABLE`].
+    pub(super) fn new() -> Pool {
+        let set = std::env::var(THREADS_VARIABLE)
+            .ok()
+            .and_then(|v| v.trim().parse().ok());
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
+        Pool::with_workers(set.unwrap_or_else(cores))
+    }
+
+    /// `workers` threads, the caller of [`share`](Self::share) among them.
+    pub(super) fn with_workers(workers: u32) -> Pool {
+        Pool {
+            shared: Arc::default(),
+            start: Once::new(),
+            workers: workers.clamp(1, 1024),
+        }
+    }
+
+    /// How many threads work at most on one task.
+    pub(super) fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// Runs `task` on this thread, as worker 0, and on up to `helpers` others at
+    /// the same time, and returns when all have returned.
+    pub(super) fn share(&self, helpers: u32, task: &(dyn Fn(u32) + Sync)) {
+        let helpers = helpers.min(self.workers - 1);
+        if helpers == 0 {
+            return task(0);
+        }
+        self.start.call_once(|| self.start_threads());
+        // SAFETY: only the lifetime changes. `Leave` waits, also when `task`
+        // panics here, until no thread runs the task and none can join any more.
+        let erased = Task(unsafe {
+            std::mem::transmute::<
+                *const (dyn Fn(u32) + Sync + '_),
+                *const (dyn Fn(u32) + Sync + 'static),
+            >(task)
+        });
+        let id = {
+            let mut queue = self.shared.lock();
+            let id = queue.next_id;
+            queue.next_id += 1;
+            queue.jobs.push_back(Job {
+                id,
+                task: erased,
+                wanted: helpers,
+                running: 0,
+            });
+            id
+        };
+        if helpers == 1 {
+            self.shared.work.notify_one();
+        } else {
+            self.shared.work.notify_all();
+        }
+        let _leave = Leave {
+            shared: &self.shared,
+            id,
+        };
+        task(0);
+    }
+
+    fn start_threads(&self) {
+        for worker in 1..self.workers {
+            let shared = Arc::clone(&self.shared);
+            let name = format!("ptxkit-cpu-{worker}");
+            // Where the system refuses threads the caller does all the work.
+            let _ = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || shared.serve(worker));
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+/// Ends a job: nobody joins any more, and whoever did has left.
+struct Leave<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        loop {
+            let Some(at) = queue.jobs.iter().position(|job| job.id == self.id) else {
+                return;
+            };
+            queue.jobs[at].wanted = 0;
+            if queue.jobs[at].running == 0 {
+                queue.jobs.remove(at);
+                return;
+            }
+            queue = self
+                .shared
+                .idle
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, worker: u32) {
+        let mut queue = self.lock();
+        while !queue.closed {
+            let Some(job) = queue.jobs.iter_mut().find(|job| job.wanted > 0) else {
+                queue = self
+                    .work
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            job.wanted -= 1;
+            job.running += 1;
+            let (id, Task(task)) = (job.id, job.task);
+            drop(queue);
+            let left = Left { shared: self, id };
+            // SAFETY: the job counts this thread as running, so its owner waits.
+            unsafe { (*task)(worker) };
+            drop(left);
+            queue = self.lock();
+        }
+    }
+}
+
+/// Takes a thread off its job, also when the task panicked.
+struct Left<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if let Some(job) = self
+            .shared
+            .lock()
+            .jobs
+            .iter_mut()
+            .find(|job| job.id == self.id)
+        {
+            job.running -= 1;
+            if job.running == 0 {
+                self.shared.idle.notify_all();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    #[test]
+    fn all_work_is_done_once_by_several_threads() {
+        let pool = Pool::with_workers(4);
+        for _ in 0..200 {
+            let next = AtomicU64::new(0);
+            let sum = AtomicU64::new(0);
+            pool.share(3, &|worker| {
+                assert!(worker < 4);
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= 100 {
+                        break;
+                    }
+                    sum.fetch_add(n, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(sum.load(Ordering::Relaxed), 4950);
+        }
+    }
+
+    #[test]
+    fn tasks_that_wait_for_each_other_run_at_once() {
+        let pool = Pool::with_workers(2);
+        let arrived = AtomicU32::new(0);
+        pool.share(1, &|_| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            while arrived.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(arrived.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn several_callers_share_one_pool() {
+        let pool = Pool::with_workers(3);
+        let sum = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let once = AtomicU32::new(0);
+                        pool.share(2, &|_| {
+                            if once.fetch_add(1, Ordering::Relaxed) == 0 {
+                                sum.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(sum.load(Ordering::Relaxed), 400);
+    }
+
+    #[test]
+    fn a_pool_of_one_needs_no_other_thread() {
+        let pool = Pool::with_workers(1);
+        let here = std::thread::current().id();
+        pool.share(7, &|worker| {
+            assert_eq!(worker, 0);
+            assert_eq!(std::thread::current().id(), here);
+        });
+    }
+}
