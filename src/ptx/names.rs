@@ -256,6 +256,17 @@ words! {
         U2 "u2"
         S2 "s2"
         Pred "pred"
+        B16x2 "b16x2"
+        E2m1x4 "e2m1x4"
+        E2m3x4 "e2m3x4"
+        E3m2x4 "e3m2x4"
+        E4m3x4 "e4m3x4"
+        E5m2x4 "e5m2x4"
+        U8x4 "u8x4"
+        S8x4 "s8x4"
+        S2f6x2 "s2f6x2"
+        Ue4m3 "ue4m3"
+        Ue5m3x2 "ue5m3x2"
         Texref "texref"
         Samplerref "samplerref"
         Surfref "surfref"
@@ -542,6 +553,206 @@ words! {
         Attribute "attribute"
         CpAsync "cp_async"
         TmaStore "tma_store"
+        B16x2 "b16x2"
+        E2m1x4 "e2m1x4"
+        E2m3x4 "e2m3x4"
+        E3m2x4 "e3m2x4"
+        E4m3x4 "e4m3x4"
+        E5m2x4 "e5m2x4"
+        U8x4 "u8x4"
+        S8x4 "s8x4"
+        S2f6x2 "s2f6x2"
+        Ue4m3 "ue4m3"
+        Ue5m3x2 "ue5m3x2"
+        L2EvictUnchanged "L2::evict_unchanged"
+        N128x128b "128x128b"
+        N128x256b "128x256b"
+        N16x128b "16x128b"
+        N16x256b "16x256b"
+        N16x32bx2 "16x32bx2"
+        N16x64b "16x64b"
+        N4x256b "4x256b"
+        N32x128b "32x128b"
+        N32x32b "32x32b"
+        N64x128b "64x128b"
+        AccF16 "acc::f16"
+        AccF32 "acc::f32"
+        Alloc "alloc"
+        Dealloc "dealloc"
+        RelinquishAllocPermit "relinquish_alloc_permit"
+        AsyncGeneric "async::generic"
+        Ashift "ashift"
+        B1024 "b1024"
+        B4x16 "b4x16"
+        B4x16P64 "b4x16_p64"
+        B6p2x16 "b6p2x16"
+        B6x16P32 "b6x16_p32"
+        B8x16 "b8x16"
+        Block16 "block16"
+        Block32 "block32"
+        BlockScale "block_scale"
+        BoxDim "box_dim"
+        BulkGroup "bulk_group"
+        Commit "commit"
+        Cp "cp"
+        CpMask "cp_mask"
+        CtaGroup1 "cta_group::1"
+        CtaGroup2 "cta_group::2"
+        ElementStride "element_stride"
+        Elemtype "elemtype"
+        FenceAfterThreadSync "fence::after_thread_sync"
+        FenceBeforeThreadSync "fence::before_thread_sync"
+        FillMode "fill_mode"
+        ForceUnnormalizedCoords "force_unnormalized_coords"
+        GetFirstCtaid "get_first_ctaid"
+        GetFirstCtaidX "get_first_ctaid::x"
+        GetFirstCtaidY "get_first_ctaid::y"
+        GetFirstCtaidZ "get_first_ctaid::z"
+        GlobalAddress "global_address"
+        GlobalDim "global_dim"
+        GlobalStride "global_stride"
+        Im2col "im2col"
+        Im2colW "im2col::w"
+        Im2colW128 "im2col::w::128"
+        Im2colNoOffs "im2col_no_offs"
+        InterleaveLayout "interleave_layout"
+        IsCanceled "is_canceled"
+        KindF16 "kind::f16"
+        KindF8f6f4 "kind::f8f6f4"
+        KindF8f8f4 "kind::f8f8f4"
+        KindI8 "kind::i8"
+        KindMxf4 "kind::mxf4"
+        KindMxf4nvf4 "kind::mxf4nvf4"
+        KindMxf8f6f4 "kind::mxf8f6f4"
+        KindTf32 "kind::tf32"
+        Ld "ld"
+        LdReduce "ld_reduce"
+        LayoutV0 "layout::v0"
+        LayoutV1 "layout::v1"
+        M16n16k8 "m16n16k8"
+        MbarrierArriveOne "mbarrier::arrive::one"
+        MbarrierCompleteTx16B "mbarrier::complete_tx::16B"
+        MbarrierCompleteTxBytes "mbarrier::complete_tx::bytes"
+        MbarrierInit "mbarrier_init"
+        Mma "mma"
+        MmaAsync "mma_async"
+        MulticastCluster "multicast::cluster"
+        MulticastCluster32b "multicast::cluster::32b"
+        MulticastClusterAll "multicast::cluster::all"
+        Noinc "noinc"
+        None "none"
+        Pack16b "pack::16b"
+        Unpack16b "unpack::16b"
+        ParamEntry "param::entry"
+        ParamFunc "param::func"
+        PhaseTypeConditional "phase_type::conditional"
+        PhaseTypePrimary "phase_type::primary"
+        Po "po"
+        QueryCancel "query_cancel"
+        Rank "rank"
+        Read "read"
+        Replace "replace"
+        ScaleVec1X "scale_vec::1X"
+        ScaleVec2X "scale_vec::2X"
+        ScaleVec4X "scale_vec::4X"
+        ScaledN2Ue8m0 "scaled::n2::ue8m0"
+        Shift "shift"
+        Shr7 "shr7"
+        Shr15 "shr15"
+        Sp "sp"
+        SpOrderedMetadata "sp::ordered_metadata"
+        Spcompress "spcompress"
+        St "st"
+        Submit "submit"
+        SwizzleAtomicity "swizzle_atomicity"
+        SwizzleMode "swizzle_mode"
+        SyncRestrictSharedCluster "sync_restrict::shared::cluster"
+        SyncRestrictSharedCta "sync_restrict::shared::cta"
+        Tensormap "tensormap"
+        TensormapGeneric "tensormap::generic"
+        Tile "tile"
+        TileGather4 "tile::gather4"
+        TileScatter4 "tile::scatter4"
+        TryCancel "try_cancel"
+        TryAtom "try_atom"
+        TryGet "try_get"
+        TryPullred "try_pullred"
+        TryPut "try_put"
+        TryRed "try_red"
+        Unified "unified"
+        ValidAddr "valid_addr"
+        WaitLd "wait::ld"
+        WaitSt "wait::st"
+        Warp "warp"
+        Warpx20123 "warpx2::01_23"
+        Warpx20213 "warpx2::02_13"
+        Warpx4 "warpx4"
+        Ws "ws"
+        X8 "x8"
+        X16 "x16"
+        X32 "x32"
+        X64 "x64"
+        X128 "x128"
+        CollectorAFill "collector::a::fill"
+        CollectorAUse "collector::a::use"
+        CollectorALastuse "collector::a::lastuse"
+        CollectorADiscard "collector::a::discard"
+        CollectorB0Fill "collector::b0::fill"
+        CollectorB0Use "collector::b0::use"
+        CollectorB0Lastuse "collector::b0::lastuse"
+        CollectorB0Discard "collector::b0::discard"
+        CollectorB1Fill "collector::b1::fill"
+        CollectorB1Use "collector::b1::use"
+        CollectorB1Lastuse "collector::b1::lastuse"
+        CollectorB1Discard "collector::b1::discard"
+        CollectorB2Fill "collector::b2::fill"
+        CollectorB2Use "collector::b2::use"
+        CollectorB2Lastuse "collector::b2::lastuse"
+        CollectorB2Discard "collector::b2::discard"
+        CollectorB3Fill "collector::b3::fill"
+        CollectorB3Use "collector::b3::use"
+        CollectorB3Lastuse "collector::b3::lastuse"
+        CollectorB3Discard "collector::b3::discard"
+        M64n8k8 "m64n8k8" M64n16k8 "m64n16k8" M64n24k8 "m64n24k8" M64n32k8 "m64n32k8"
+        M64n40k8 "m64n40k8" M64n48k8 "m64n48k8" M64n56k8 "m64n56k8" M64n64k8 "m64n64k8"
+        M64n72k8 "m64n72k8" M64n80k8 "m64n80k8" M64n88k8 "m64n88k8" M64n96k8 "m64n96k8"
+        M64n104k8 "m64n104k8" M64n112k8 "m64n112k8" M64n120k8 "m64n120k8" M64n128k8 "m64n128k8"
+        M64n136k8 "m64n136k8" M64n144k8 "m64n144k8" M64n152k8 "m64n152k8" M64n160k8 "m64n160k8"
+        M64n168k8 "m64n168k8" M64n176k8 "m64n176k8" M64n184k8 "m64n184k8" M64n192k8 "m64n192k8"
+        M64n200k8 "m64n200k8" M64n208k8 "m64n208k8" M64n216k8 "m64n216k8" M64n224k8 "m64n224k8"
+        M64n232k8 "m64n232k8" M64n240k8 "m64n240k8" M64n248k8 "m64n248k8" M64n256k8 "m64n256k8"
+        M64n8k16 "m64n8k16" M64n16k16 "m64n16k16" M64n24k16 "m64n24k16" M64n32k16 "m64n32k16"
+        M64n40k16 "m64n40k16" M64n48k16 "m64n48k16" M64n56k16 "m64n56k16" M64n64k16 "m64n64k16"
+        M64n72k16 "m64n72k16" M64n80k16 "m64n80k16" M64n88k16 "m64n88k16" M64n96k16 "m64n96k16"
+        M64n104k16 "m64n104k16" M64n112k16 "m64n112k16" M64n120k16 "m64n120k16" M64n128k16 "m64n128k16"
+        M64n136k16 "m64n136k16" M64n144k16 "m64n144k16" M64n152k16 "m64n152k16" M64n160k16 "m64n160k16"
+        M64n168k16 "m64n168k16" M64n176k16 "m64n176k16" M64n184k16 "m64n184k16" M64n192k16 "m64n192k16"
+        M64n200k16 "m64n200k16" M64n208k16 "m64n208k16" M64n216k16 "m64n216k16" M64n224k16 "m64n224k16"
+        M64n232k16 "m64n232k16" M64n240k16 "m64n240k16" M64n248k16 "m64n248k16" M64n256k16 "m64n256k16"
+        M64n8k32 "m64n8k32" M64n16k32 "m64n16k32" M64n24k32 "m64n24k32" M64n32k32 "m64n32k32"
+        M64n40k32 "m64n40k32" M64n48k32 "m64n48k32" M64n56k32 "m64n56k32" M64n64k32 "m64n64k32"
+        M64n72k32 "m64n72k32" M64n80k32 "m64n80k32" M64n88k32 "m64n88k32" M64n96k32 "m64n96k32"
+        M64n104k32 "m64n104k32" M64n112k32 "m64n112k32" M64n120k32 "m64n120k32" M64n128k32 "m64n128k32"
+        M64n136k32 "m64n136k32" M64n144k32 "m64n144k32" M64n152k32 "m64n152k32" M64n160k32 "m64n160k32"
+        M64n168k32 "m64n168k32" M64n176k32 "m64n176k32" M64n184k32 "m64n184k32" M64n192k32 "m64n192k32"
+        M64n200k32 "m64n200k32" M64n208k32 "m64n208k32" M64n216k32 "m64n216k32" M64n224k32 "m64n224k32"
+        M64n232k32 "m64n232k32" M64n240k32 "m64n240k32" M64n248k32 "m64n248k32" M64n256k32 "m64n256k32"
+        M64n8k64 "m64n8k64" M64n16k64 "m64n16k64" M64n24k64 "m64n24k64" M64n32k64 "m64n32k64"
+        M64n40k64 "m64n40k64" M64n48k64 "m64n48k64" M64n56k64 "m64n56k64" M64n64k64 "m64n64k64"
+        M64n72k64 "m64n72k64" M64n80k64 "m64n80k64" M64n88k64 "m64n88k64" M64n96k64 "m64n96k64"
+        M64n104k64 "m64n104k64" M64n112k64 "m64n112k64" M64n120k64 "m64n120k64" M64n128k64 "m64n128k64"
+        M64n136k64 "m64n136k64" M64n144k64 "m64n144k64" M64n152k64 "m64n152k64" M64n160k64 "m64n160k64"
+        M64n168k64 "m64n168k64" M64n176k64 "m64n176k64" M64n184k64 "m64n184k64" M64n192k64 "m64n192k64"
+        M64n200k64 "m64n200k64" M64n208k64 "m64n208k64" M64n216k64 "m64n216k64" M64n224k64 "m64n224k64"
+        M64n232k64 "m64n232k64" M64n240k64 "m64n240k64" M64n248k64 "m64n248k64" M64n256k64 "m64n256k64"
+        M64n8k256 "m64n8k256" M64n16k256 "m64n16k256" M64n24k256 "m64n24k256" M64n32k256 "m64n32k256"
+        M64n40k256 "m64n40k256" M64n48k256 "m64n48k256" M64n56k256 "m64n56k256" M64n64k256 "m64n64k256"
+        M64n72k256 "m64n72k256" M64n80k256 "m64n80k256" M64n88k256 "m64n88k256" M64n96k256 "m64n96k256"
+        M64n104k256 "m64n104k256" M64n112k256 "m64n112k256" M64n120k256 "m64n120k256" M64n128k256 "m64n128k256"
+        M64n136k256 "m64n136k256" M64n144k256 "m64n144k256" M64n152k256 "m64n152k256" M64n160k256 "m64n160k256"
+        M64n168k256 "m64n168k256" M64n176k256 "m64n176k256" M64n184k256 "m64n184k256" M64n192k256 "m64n192k256"
+        M64n200k256 "m64n200k256" M64n208k256 "m64n208k256" M64n216k256 "m64n216k256" M64n224k256 "m64n224k256"
+        M64n232k256 "m64n232k256" M64n240k256 "m64n240k256" M64n248k256 "m64n248k256" M64n256k256 "m64n256k256"
         UNKNOWN "?"
     }
 }
@@ -592,6 +803,17 @@ impl Modifier {
             Modifier::U2 => Some(Type::U2),
             Modifier::S2 => Some(Type::S2),
             Modifier::Pred => Some(Type::Pred),
+            Modifier::B16x2 => Some(Type::B16x2),
+            Modifier::E2m1x4 => Some(Type::E2m1x4),
+            Modifier::E2m3x4 => Some(Type::E2m3x4),
+            Modifier::E3m2x4 => Some(Type::E3m2x4),
+            Modifier::E4m3x4 => Some(Type::E4m3x4),
+            Modifier::E5m2x4 => Some(Type::E5m2x4),
+            Modifier::U8x4 => Some(Type::U8x4),
+            Modifier::S8x4 => Some(Type::S8x4),
+            Modifier::S2f6x2 => Some(Type::S2f6x2),
+            Modifier::Ue4m3 => Some(Type::Ue4m3),
+            Modifier::Ue5m3x2 => Some(Type::Ue5m3x2),
             Modifier::Texref => Some(Type::Texref),
             Modifier::Samplerref => Some(Type::Samplerref),
             Modifier::Surfref => Some(Type::Surfref),
@@ -614,7 +836,8 @@ impl Type {
             | Type::E4m3
             | Type::E5m2
             | Type::Ue8m0
-            | Type::E2m1x2 => 8,
+            | Type::E2m1x2
+            | Type::Ue4m3 => 8,
             Type::B16
             | Type::U16
             | Type::S16
@@ -624,7 +847,10 @@ impl Type {
             | Type::E5m2x2
             | Type::E3m2x2
             | Type::E2m3x2
-            | Type::Ue8m0x2 => 16,
+            | Type::Ue8m0x2
+            | Type::E2m1x4
+            | Type::S2f6x2
+            | Type::Ue5m3x2 => 16,
             Type::B32
             | Type::U32
             | Type::S32
@@ -633,7 +859,14 @@ impl Type {
             | Type::F32
             | Type::Tf32
             | Type::U16x2
-            | Type::S16x2 => 32,
+            | Type::S16x2
+            | Type::B16x2
+            | Type::E2m3x4
+            | Type::E3m2x4
+            | Type::E4m3x4
+            | Type::E5m2x4
+            | Type::U8x4
+            | Type::S8x4 => 32,
             Type::B64
             | Type::U64
             | Type::S64

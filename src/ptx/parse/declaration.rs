@@ -7,7 +7,7 @@ use nom::combinator::{cut, peek};
 use nom::multi::separated_list1;
 use nom::sequence::delimited;
 
-use super::expression::{at_float, float, integer, number};
+use super::expression::{at_float, float, integer, literal_number, number};
 use super::input::{Parsed, Problem, Tokens, name, text, token};
 use crate::ptx::ast::{Initializer, Linkage, Name, PointerAttribute, Space, Variable};
 use crate::ptx::diagnostic::Code;
@@ -161,7 +161,7 @@ fn declarator<'t, 'a>(
     let (mut rest, name) = name(input)?;
     let mut count = None;
     if rest.at(TokenKind::Less) {
-        let (after, registers) = cut(number::<u32>).parse(rest.skip())?;
+        let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
         let (after, _) = cut(token(TokenKind::Greater)).parse(after)?;
         if registers > MAX_REGISTERS {
             return Problem::fatal(

@@ -30,9 +30,18 @@ pub fn integer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Integer> {
     ternary(input, MAX_DEPTH)
 }
 
-/// An integer that fits `T`: a count, an alignment, a line.
+/// An integer that fits `T`: an alignment, a line.
 pub fn number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
-    let (rest, value) = integer(input)?;
+    fitting(integer(input)?)
+}
+
+/// A lone literal that fits `T`: the 9 of `%r<9>`, where a `>` follows that is
+/// no operator.
+pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
+    fitting(literal(input)?)
+}
+
+fn fitting<'t, 'a, T: TryFrom<u64>>((rest, value): (Tokens<'t, 'a>, Integer)) -> Parsed<'t, 'a, T> {
     match T::try_from(value.value) {
         Ok(number) => Ok((rest, number)),
         Err(_) => Problem::fatal(value.span, Code::Number, "this number is too large here"),

@@ -476,7 +476,7 @@ mod tests {
     fn labels_name_tables_and_prototypes() {
         let (shown, codes) = statements(
             "t: .branchtargets A, B;\n p: .callprototype (.param .b32 _) _ (.param .b64 _);\n\
-             c: .calltargets f;\n .loc 1 2 3, function_name $L, inlined_at 1 4 5\n{ .reg .b32 x, y; }",
+             c: .calltargets f;\n .loc 1 2 3, function_name $L, inlined_at 1 4 5\n{ .reg .b32 x, y<2>; }",
         );
         assert_eq!(codes, []);
         assert_eq!(
