@@ -1,40 +1,221 @@
 //! What can go wrong between the program and a driver.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use super::api::DriverKind;
+use super::code::CudaError;
+use super::log::LogLine;
 
-/// Any error of [`driver`](crate::driver).
+/// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// No library of NVIDIA's driver could be opened.
     #[error(transparent)]
-    DriverMissing(DriverMissing),
-    #[error("the {driver} has no {entry}: it serves CUDA {}, the entry came with CUDA {}", cuda_version(*version), cuda_version(*since))]
+    DriverMissing(#[from] DriverMissing),
+
+    /// The driver is older than an entry that is needed.
+    #[error(
+        "the {driver} (CUDA {}) has no {entry}, which came with CUDA {}: it needs a newer driver",
+        cuda_version(*version), cuda_version(*since)
+    )]
     EntryMissing {
         entry: &'static str,
         driver: DriverKind,
+        /// As `cuDriverGetVersion` gives it: 13000 is CUDA 13.0.
         version: i32,
         since: i32,
     },
+
+    /// An entry returned an error.
     #[error(transparent)]
-    Driver(DriverError),
+    Driver(#[from] DriverError),
+
+    /// PTX did not compile.
+    #[error(transparent)]
+    Jit(#[from] JitError),
+
+    /// There are fewer devices than the number asked for.
+    #[error("there is no device {asked} on the {driver}: it has {count}, counted from 0")]
+    NoSuchDevice {
+        driver: DriverKind,
+        asked: u32,
+        count: u32,
+    },
+
+    /// A word that is none of the ways to name a device.
+    #[error("`{0}` names no device: use auto, nvidia, nvidia:N or cpu")]
+    BadSelection(String),
+
+    /// The image cannot be handed to a driver: its sizes lead outside of it,
+    /// or it is text with a NUL inside.
+    #[error("the image cannot be loaded: {0}")]
+    BadImage(String),
+
+    /// A module has no kernel of that name.
+    #[error(
+        "there is no kernel `{name}` in the module{}",
+        listing("it has", known)
+    )]
+    UnknownKernel { name: String, known: Vec<String> },
+
+    /// A module has no variable of that name.
+    #[error("there is no variable `{name}` in the module")]
+    UnknownGlobal { name: String },
+
+    /// A kernel was given more or fewer arguments than it has parameters.
+    #[error("kernel `{kernel}` takes {expected} argument{}, {given} given", if *expected == 1 { "" } else { "s" })]
+    ArgumentCount {
+        kernel: String,
+        expected: usize,
+        given: usize,
+    },
+
+    /// An argument has another size than its parameter.
+    #[error(
+        "argument {index} of kernel `{kernel}`: {expected} bytes expected{}, {given} given",
+        declared(declaration)
+    )]
+    ArgumentSize {
+        kernel: String,
+        /// From 0.
+        index: usize,
+        expected: usize,
+        given: usize,
+        /// Type and name in the PTX, where known.
+        declaration: Option<String>,
+    },
+
+    /// In a parameter buffer, an argument stands at another place than its parameter.
+    #[error(
+        "argument {index} of kernel `{kernel}` stands at byte {given} of the parameter buffer, expected at {expected}{}: its alignment is another",
+        declared(declaration)
+    )]
+    ArgumentOffset {
+        kernel: String,
+        index: usize,
+        expected: usize,
+        given: usize,
+        declaration: Option<String>,
+    },
+
+    /// An argument lives in another context than the kernel.
+    #[error("argument {index} of kernel `{kernel}` lives in another context than the kernel")]
+    ArgumentContext { kernel: String, index: usize },
+
+    /// A parameter buffer has another length than the kernel's parameters.
+    #[error("kernel `{kernel}` takes {expected} bytes of parameters, the buffer has {given}")]
+    ParameterBytes {
+        kernel: String,
+        expected: usize,
+        given: usize,
+    },
+
+    /// The block has more threads than the kernel can run with.
+    #[error("a block of {} threads ({} x {} x {}) is over the limit of kernel `{kernel}`, {limit} threads: launch smaller blocks", block.iter().map(|&n| u64::from(n)).product::<u64>(), block[0], block[1], block[2])]
+    BlockTooLarge {
+        kernel: String,
+        block: [u32; 3],
+        limit: u32,
+    },
+
+    /// Grid or block have 0 or too many in one direction.
+    #[error("{what}.{} = {given} of kernel `{kernel}` is not in 1..={limit}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
+    Dimension {
+        kernel: String,
+        /// `grid` or `block`.
+        what: &'static str,
+        /// 0, 1, 2 for x, y, z.
+        axis: usize,
+        given: u32,
+        limit: u32,
+    },
+
+    /// More shared memory than a block can have.
+    #[error(
+        "kernel `{kernel}` has {fixed} bytes of shared memory and asks for {dynamic} more: a block on this device can have {limit}"
+    )]
+    SharedMemory {
+        kernel: String,
+        fixed: u32,
+        dynamic: u32,
+        limit: u32,
+    },
+
+    /// Host and device side of a copy differ in length, or a range ends past the memory.
+    #[error("{what}: {given} given, room for {room}")]
+    Length {
+        what: &'static str,
+        given: usize,
+        room: usize,
+    },
+
+    /// Two objects that must share a context do not.
+    #[error("{what} belong to different contexts")]
+    DifferentContexts { what: &'static str },
+}
+
+impl Error {
+    /// The CUDA error number, where a driver gave one.
+    pub fn code(&self) -> Option<CudaError> {
+        match self {
+            Error::Driver(error) => Some(error.code),
+            Error::Jit(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    /// Whether the context is lost (see [`CudaError::is_sticky`]).
+    pub fn is_sticky(&self) -> bool {
+        self.code().is_some_and(CudaError::is_sticky)
+    }
 }
 
 /// No driver library could be opened.
 #[derive(Debug, Clone, Error)]
-#[error("no NVIDIA driver")]
+#[non_exhaustive]
 pub struct DriverMissing {
     /// Each file tried, and why it did not open.
     pub tried: Vec<(String, String)>,
 }
 
-/// An entry returned something other than success.
-#[derive(Debug, Clone, Error)]
-#[error("{entry} failed with error {code}")]
+impl DriverMissing {
+    /// What happened, without advice.
+    pub(crate) fn reasons(&self) -> String {
+        let reasons: Vec<String> = self
+            .tried
+            .iter()
+            .map(|(name, why)| match why.contains(name) {
+                // The loader's sentence mostly begins with the name itself.
+                true => why.clone(),
+                false => format!("{name}: {why}"),
+            })
+            .collect();
+        format!("no NVIDIA driver: {}", reasons.join("; "))
+    }
+}
+
+impl fmt::Display for DriverMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (install the driver, or use the CPU device)",
+            self.reasons()
+        )
+    }
+}
+
+/// An entry of the driver API returned an error.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DriverError {
+    /// The entry called, `cuMemAlloc_v2`.
     pub entry: &'static str,
-    pub code: i32,
+    pub code: CudaError,
+    /// What the driver said beyond the number: on the CPU device kernel,
+    /// thread, address and PTX line of a fault.
     pub detail: Option<String>,
 }
 
@@ -42,12 +223,71 @@ impl DriverError {
     pub(crate) fn new(entry: &'static str, code: i32, detail: Option<String>) -> DriverError {
         DriverError {
             entry,
-            code,
+            code: CudaError(code),
             detail,
         }
     }
 }
 
-fn cuda_version(version: i32) -> String {
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.entry, self.code)?;
+        match (&self.detail, self.code.advice()) {
+            (Some(detail), _) => write!(f, ": {detail}"),
+            (None, Some(advice)) => write!(f, ": {advice}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// PTX that did not compile or link.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JitError {
+    /// The entry that failed, `cuLinkAddData_v2`.
+    pub entry: &'static str,
+    pub code: CudaError,
+    /// The compiler's error log as it came.
+    pub log: String,
+    /// The log line by line, with the PTX lines it names.
+    pub diagnostics: Vec<LogLine>,
+}
+
+impl fmt::Display for JitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the PTX does not compile: {} failed: {}",
+            self.entry, self.code
+        )?;
+        if self.diagnostics.is_empty()
+            && let Some(advice) = self.code.advice()
+        {
+            return write!(f, ": {advice}");
+        }
+        for line in &self.diagnostics {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// 13000 as `13.0`.
+pub(crate) fn cuda_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn listing(words: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!(": {words} {}", names.join(", "))
+}
+
+fn declared(declaration: &Option<String>) -> String {
+    declaration
+        .as_ref()
+        .map(|text| format!(" (`{text}`)"))
+        .unwrap_or_default()
 }

@@ -1,7 +1,79 @@
 //! The driver API, safe, on two drivers.
+//!
+//! [`api`] is the table of entry points; everything else is written once
+//! against it. Handles are owned and shared by cheap clones: what lives in a
+//! context keeps the context, a kernel keeps its module. [`select`] finds a
+//! device, and then:
+//!
+//! ```
+//! # #[cfg(feature = "cpu")] {
+//! use ptxkit::driver::{select, Context, DeviceBuffer, LaunchConfig, Module, Selection, Stream};
+//!
+//! let ptx = b".version 8.0 .target sm_80 .address_size 64
+//! .visible .entry twice(.param .u64 numbers) {
+//!     .reg .b32 %r<3>; .reg .b64 %rd<4>;
+//!     ld.param.u64 %rd1, [numbers];
+//!     mov.u32 %r1, %tid.x;
+//!     mul.wide.u32 %rd2, %r1, 4;
+//!     add.s64 %rd3, %rd1, %rd2;
+//!     ld.global.u32 %r2, [%rd3];
+//!     add.u32 %r2, %r2, %r2;
+//!     st.global.u32 [%rd3], %r2;
+//!     ret;
+//! }";
+//! let context = Context::primary(&select(Selection::Cpu)?.device)?;
+//! let kernel = Module::load(&context, ptx)?.kernel("twice")?;
+//! let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3])?;
+//! let stream = Stream::new(&context)?;
+//! kernel.launch(LaunchConfig::new([1, 1, 1], [3, 1, 1]), &stream, (&numbers,))?;
+//! stream.synchronize()?;
+//! assert_eq!(numbers.to_vec()?, [2, 4, 6]);
+//! # }
+//! # Ok::<(), ptxkit::driver::Error>(())
+//! ```
 
 pub mod api;
+mod argument;
+mod attribute;
+mod code;
+mod context;
+mod device;
 mod entries;
 mod error;
+mod event;
+mod extent;
+mod kernel;
+mod launch;
+mod layout;
+pub(crate) mod log;
+mod memory;
+mod module;
+mod open;
+mod params;
+mod pinned;
+mod pitched;
+mod plain;
+mod select;
+mod stream;
 
-pub use error::{DriverError, DriverMissing, Error};
+pub use api::DriverKind;
+pub use argument::{Arg, Argument, Arguments};
+pub use attribute::Attribute;
+pub use code::CudaError;
+pub use context::{Context, Entered, Limit};
+pub use device::{Device, DeviceLimits};
+pub use error::{DriverError, DriverMissing, Error, JitError};
+pub use event::Event;
+pub use kernel::{Kernel, KernelAttribute};
+pub use launch::LaunchConfig;
+pub use layout::{KernelLayout, ParamLayout};
+pub use log::{LogLine, LogSeverity};
+pub use memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
+pub use module::{Global, Module};
+pub use open::Driver;
+pub use params::ParamBuffer;
+pub use pinned::PinnedBuffer;
+pub use pitched::PitchedBuffer;
+pub use plain::Plain;
+pub use select::{Selected, Selection, select};
+pub use stream::Stream;

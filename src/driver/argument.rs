@@ -1,0 +1,161 @@
+//! What a kernel is launched with.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+use super::context::Context;
+use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
+use super::plain::Plain;
+
+/// One argument: where its bytes lie on the host, until the launch has copied them.
+#[derive(Clone, Copy, Debug)]
+pub struct Arg<'a> {
+    value: *const c_void,
+    size: usize,
+    align: usize,
+    context: Option<&'a Context>,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl<'a> Arg<'a> {
+    /// A scalar or a structure by value.
+    pub fn value<T: Plain>(value: &'a T) -> Arg<'a> {
+        Arg {
+            value: std::ptr::from_ref(value).cast(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            context: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// A structure given by its bytes. Its alignment is not known: `align` is
+    /// the one that the PTX declares, and counts for parameter buffers only.
+    pub fn bytes(bytes: &'a [u8], align: usize) -> Arg<'a> {
+        Arg {
+            value: bytes.as_ptr().cast(),
+            size: bytes.len(),
+            align: align.max(1),
+            context: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// An address in memory of `context`.
+    pub(crate) fn address(address: &'a u64, context: &'a Context) -> Arg<'a> {
+        Arg {
+            context: Some(context),
+            ..Arg::value(address)
+        }
+    }
+
+    /// Bytes of the value.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Alignment of the value, in bytes.
+    pub fn align(&self) -> usize {
+        self.align
+    }
+
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        self.value.cast_mut()
+    }
+
+    pub(crate) fn context(&self) -> Option<&'a Context> {
+        self.context
+    }
+
+    pub(crate) fn as_bytes(&self) -> &'a [u8] {
+        // SAFETY: made from a reference to `size` initialised bytes that lives for `'a`.
+        unsafe { std::slice::from_raw_parts(self.value.cast(), self.size) }
+    }
+}
+
+/// What can stand for a kernel parameter: numbers and structures by value,
+/// buffers by their address.
+pub trait Argument {
+    fn arg(&self) -> Arg<'_>;
+}
+
+impl<T: Plain> Argument for T {
+    fn arg(&self) -> Arg<'_> {
+        Arg::value(self)
+    }
+}
+
+impl<T: Plain> Argument for &DeviceBuffer<T> {
+    fn arg(&self) -> Arg<'_> {
+        DeviceBuffer::arg(self)
+    }
+}
+
+impl<T: Plain> Argument for &mut DeviceBuffer<T> {
+    fn arg(&self) -> Arg<'_> {
+        DeviceBuffer::arg(self)
+    }
+}
+
+impl Argument for &DeviceMemory {
+    fn arg(&self) -> Arg<'_> {
+        DeviceMemory::arg(self)
+    }
+}
+
+impl<T: Plain> Argument for DeviceSlice<'_, T> {
+    fn arg(&self) -> Arg<'_> {
+        DeviceSlice::arg(self)
+    }
+}
+
+impl Argument for Arg<'_> {
+    fn arg(&self) -> Arg<'_> {
+        *self
+    }
+}
+
+/// All arguments of a launch: a tuple of [`Argument`]s, or a slice of [`Arg`]s
+/// where their number is known at run time only.
+pub trait Arguments {
+    /// Hands the arguments to `use_them`.
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R;
+}
+
+impl Arguments for [Arg<'_>] {
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        use_them(self)
+    }
+}
+
+impl Arguments for Vec<Arg<'_>> {
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        use_them(self)
+    }
+}
+
+impl<A: Arguments + ?Sized> Arguments for &A {
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        (**self).with(use_them)
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)*) => {
+        impl<$($name: Argument),*> Arguments for ($($name,)*) {
+            #[allow(non_snake_case)]
+            #[inline]
+            fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+                let ($($name,)*) = self;
+                use_them(&[$($name.arg()),*])
+            }
+        }
+    };
+    ($($name:ident)*; $next:ident $($rest:ident)*) => {
+        tuples!($($name)*);
+        tuples!($($name)* $next; $($rest)*);
+    };
+    ($($name:ident)*;) => { tuples!($($name)*); };
+}
+
+tuples!(; A B C D E F G H I J K L M N O P);

@@ -1,0 +1,212 @@
+//! The PTX compiler's logs: buffers handed to the driver, and their lines read back.
+
+use std::ffi::{c_uint, c_void};
+use std::fmt;
+
+/// One line of a compiler's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// The line in the PTX, from 1, where the compiler named one.
+    pub line: Option<u32>,
+    pub severity: LogSeverity,
+    /// The message without place and severity.
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogSeverity {
+    Info,
+    Warning,
+    Error,
+}
+
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Reads a log as ptxas and the driver write it:
+/// `ptxas application ptx input, line 5; error   : Unknown symbol 'x'`.
+pub fn read_log(log: &str) -> Vec<LogLine> {
+    log.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(read_line)
+        .collect()
+}
+
+fn read_line(text: &str) -> LogLine {
+    let mut rest = text.strip_prefix("ptxas").unwrap_or(text).trim_start();
+    let mut line = None;
+    if let Some(semicolon) = rest.find(';')
+        && let Some(at) = rest[..semicolon].rfind("line ")
+        && let Ok(number) = rest[at + 5..semicolon].trim().parse()
+    {
+        line = Some(number);
+        rest = rest[semicolon + 1..].trim_start();
+    }
+    let mut severity = LogSeverity::Info;
+    if let Some((word, message)) = rest.split_once(':') {
+        let known = match word.trim().to_ascii_lowercase().as_str() {
+            "error" | "fatal" => Some(LogSeverity::Error),
+            "warning" => Some(LogSeverity::Warning),
+            "info" => Some(LogSeverity::Info),
+            _ => None,
+        };
+        if let Some(known) = known {
+            severity = known;
+            rest = message.trim();
+        }
+    }
+    LogLine {
+        line,
+        severity,
+        message: rest.to_owned(),
+    }
+}
+
+/// `CUjit_option` numbers; kept here because the bindings' enum is closed.
+pub(crate) mod option {
+    use std::ffi::c_uint;
+
+    pub const MAX_REGISTERS: c_uint = 0;
+    pub const WALL_TIME: c_uint = 2;
+    pub const INFO_LOG_BUFFER: c_uint = 3;
+    pub const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
+    pub const ERROR_LOG_BUFFER: c_uint = 5;
+    pub const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
+    pub const OPTIMIZATION_LEVEL: c_uint = 7;
+    pub const TARGET: c_uint = 9;
+    pub const GENERATE_DEBUG_INFO: c_uint = 11;
+    pub const LOG_VERBOSE: c_uint = 12;
+    pub const GENERATE_LINE_INFO: c_uint = 13;
+    pub const CACHE_MODE: c_uint = 14;
+}
+
+/// JIT options as the driver wants them: scalars by value in the pointer, logs
+/// in buffers that stay put until this is dropped. Lengths and times come back
+/// in the values.
+pub(crate) struct JitOptionList {
+    options: Vec<c_uint>,
+    values: Vec<*mut c_void>,
+    info: Vec<u8>,
+    error: Vec<u8>,
+}
+
+const LOG_BYTES: usize = 64 * 1024;
+
+impl JitOptionList {
+    const INFO_SIZE: usize = 1;
+    const ERROR_SIZE: usize = 3;
+    const TIME: usize = 4;
+
+    pub fn new() -> JitOptionList {
+        let mut list = JitOptionList {
+            options: Vec::with_capacity(16),
+            values: Vec::with_capacity(16),
+            info: vec![0; LOG_BYTES],
+            error: vec![0; LOG_BYTES],
+        };
+        let (info, error) = (list.info.as_mut_ptr(), list.error.as_mut_ptr());
+        list.options.extend([
+            option::INFO_LOG_BUFFER,
+            option::INFO_LOG_BUFFER_SIZE_BYTES,
+            option::ERROR_LOG_BUFFER,
+            option::ERROR_LOG_BUFFER_SIZE_BYTES,
+            option::WALL_TIME,
+        ]);
+        let size = std::ptr::without_provenance_mut(LOG_BYTES);
+        list.values
+            .extend([info.cast(), size, error.cast(), size, std::ptr::null_mut()]);
+        list
+    }
+
+    /// Adds a scalar option.
+    pub fn set(&mut self, option: c_uint, value: u32) {
+        self.options.push(option);
+        self.values
+            .push(std::ptr::without_provenance_mut(value as usize));
+    }
+
+    pub fn count(&self) -> c_uint {
+        self.options.len() as c_uint
+    }
+
+    pub fn options(&mut self) -> *mut c_uint {
+        self.options.as_mut_ptr()
+    }
+
+    pub fn values(&mut self) -> *mut *mut c_void {
+        self.values.as_mut_ptr()
+    }
+
+    pub fn info_log(&self) -> String {
+        text(&self.info, self.values[Self::INFO_SIZE].addr())
+    }
+
+    pub fn error_log(&self) -> String {
+        text(&self.error, self.values[Self::ERROR_SIZE].addr())
+    }
+
+    /// Milliseconds, a float in the low four bytes of the value; `None` where
+    /// the driver left it alone.
+    pub fn wall_time_ms(&self) -> Option<f32> {
+        let time = f32::from_bits(self.values[Self::TIME].addr() as u32);
+        (time.is_finite() && time > 0.0).then_some(time)
+    }
+}
+
+/// A log up to its NUL. The length that came back only narrows it: a driver
+/// that leaves the capacity there is taken at the NUL.
+fn text(buffer: &[u8], length: usize) -> String {
+    let text = &buffer[..length.min(buffer.len())];
+    let end = text.iter().position(|&byte| byte == 0);
+    String::from_utf8_lossy(&text[..end.unwrap_or(text.len())])
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_out_of_a_ptxas_log() {
+        let log = "ptxas application ptx input, line 5; error   : Unknown symbol 'x'\n\
+                   ptxas fatal   : Ptx assembly aborted due to errors\n\
+                   ptxas warning : Too big maxrregcount value\n\n\
+                   ptxas info    : 0 bytes gmem\n";
+        let lines = read_log(log);
+        assert_eq!(
+            lines[0],
+            LogLine {
+                line: Some(5),
+                severity: LogSeverity::Error,
+                message: "Unknown symbol 'x'".into()
+            }
+        );
+        assert_eq!(lines[1].line, None);
+        assert_eq!(lines[1].severity, LogSeverity::Error);
+        assert_eq!(lines[2].severity, LogSeverity::Warning);
+        assert_eq!(lines[3].message, "0 bytes gmem");
+        assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn a_log_of_another_shape_is_kept() {
+        let lines = read_log("JIT: line; of; nothing: known");
+        assert_eq!(lines[0].message, "JIT: line; of; nothing: known");
+        assert_eq!(lines[0].line, None);
+    }
+
+    #[test]
+    fn a_log_ends_at_its_nul_or_its_length() {
+        assert_eq!(text(b"one\0two", 7), "one");
+        assert_eq!(text(b"onetwo", 3), "one");
+        assert_eq!(text(b"", 9), "");
+    }
+}

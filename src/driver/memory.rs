@@ -1,0 +1,401 @@
+//! Device memory: owned, typed, copied both ways.
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use super::api::CUdeviceptr;
+use super::argument::Arg;
+use super::context::{Context, report_drop};
+use super::error::Error;
+use super::pinned::PinnedBuffer;
+use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+use super::stream::Stream;
+
+/// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
+/// the work that uses them).
+#[derive(Debug)]
+pub struct DeviceMemory {
+    context: Context,
+    address: CUdeviceptr,
+    bytes: usize,
+}
+
+impl DeviceMemory {
+    /// Allocates (`cuMemAlloc_v2`); what the bytes are is not said. 0 bytes are
+    /// no allocation and have address 0.
+    pub fn new(context: &Context, bytes: usize) -> Result<DeviceMemory, Error> {
+        let api = context.bind()?;
+        let mut address = 0;
+        if bytes > 0 {
+            // SAFETY: writes one address.
+            unsafe { api.cuMemAlloc_v2(&mut address, bytes) }?;
+        }
+        Ok(DeviceMemory {
+            context: context.clone(),
+            address,
+            bytes,
+        })
+    }
+
+    /// Takes over an allocation of `bytes` bytes that `cuMemFree_v2` frees.
+    pub(crate) fn adopt(context: &Context, address: CUdeviceptr, bytes: usize) -> DeviceMemory {
+        DeviceMemory {
+            context: context.clone(),
+            address,
+            bytes,
+        }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its address as a kernel argument.
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::address(&self.address, &self.context)
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.address != 0 {
+            // SAFETY: allocated once, freed once.
+            report_drop(
+                self.context
+                    .bind()
+                    .and_then(|api| unsafe { api.cuMemFree_v2(self.address) }),
+            );
+        }
+    }
+}
+
+/// An array in device memory.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, DeviceBuffer, Driver};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let mut numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4])?;
+/// numbers.write_at(2, &[30])?;
+/// assert_eq!(numbers.to_vec()?, [1, 2, 30, 4]);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceBuffer<T> {
+    memory: DeviceMemory,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Plain> DeviceBuffer<T> {
+    /// An array of `len` values; which values is not said (`cuMemAlloc_v2`).
+    pub fn new(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        // More than all memory: the driver says "out of memory".
+        let bytes = len.saturating_mul(size_of::<T>());
+        Ok(DeviceBuffer {
+            memory: DeviceMemory::new(context, bytes)?,
+            len,
+            values: PhantomData,
+        })
+    }
+
+    /// An array of `len` values of zero bits.
+    pub fn zeroed(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let mut buffer = DeviceBuffer::new(context, len)?;
+        buffer.fill_bytes(0)?;
+        Ok(buffer)
+    }
+
+    /// A copy of `values`.
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<DeviceBuffer<T>, Error> {
+        let mut buffer = DeviceBuffer::new(context, values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        self.memory.address
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.memory.context
+    }
+
+    /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
+    pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
+        self.same_length("write to a buffer", values.len())?;
+        self.write_at(0, values)
+    }
+
+    /// Writes `values` from value `at` on (`cuMemcpyHtoD_v2`).
+    pub fn write_at(&mut self, at: usize, values: &[T]) -> Result<(), Error> {
+        let address = self.place("write to a buffer", at, values.len())?;
+        let bytes = bytes_of(values);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        // SAFETY: the range is within the buffer and as long as the slice.
+        unsafe { api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// Reads all of it (`cuMemcpyDtoH_v2`); `values` has its length.
+    pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
+        self.same_length("read of a buffer", values.len())?;
+        self.read_at(0, values)
+    }
+
+    /// Reads from value `at` on (`cuMemcpyDtoH_v2`).
+    pub fn read_at(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
+        let address = self.place("read of a buffer", at, values.len())?;
+        let room = bytes_of_mut(values);
+        if room.is_empty() {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        // SAFETY: the range is within the buffer and as long as the slice; any bits are values.
+        unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), address, room.len()) }
+    }
+
+    /// All of it as a vector.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = zeroed(self.len);
+        self.read(&mut values)?;
+        Ok(values)
+    }
+
+    /// Sets every value (`cuMemsetD8_v2`, `D16`, `D32`; larger values are copied
+    /// from the host).
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        let (address, len) = (self.address(), self.len);
+        // SAFETY: the range is the buffer.
+        unsafe {
+            match *bytes_of(&[value]) {
+                [a] => api.cuMemsetD8_v2(address, a, len),
+                [a, b] => api.cuMemsetD16_v2(address, u16::from_ne_bytes([a, b]), len),
+                [a, b, c, d] => api.cuMemsetD32_v2(address, u32::from_ne_bytes([a, b, c, d]), len),
+                _ => self.write(&vec![value; len]),
+            }
+        }
+    }
+
+    /// Sets every byte (`cuMemsetD8_v2`).
+    pub fn fill_bytes(&mut self, byte: u8) -> Result<(), Error> {
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        // SAFETY: the range is the buffer.
+        unsafe { api.cuMemsetD8_v2(self.address(), byte, self.bytes()) }
+    }
+
+    /// Sets every byte in stream order (`cuMemsetD8Async`).
+    pub fn fill_bytes_async(&mut self, byte: u8, stream: &Stream) -> Result<(), Error> {
+        let api = self.bind_with(stream)?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range is the buffer; freeing it waits for the stream.
+        unsafe { api.cuMemsetD8Async(self.address(), byte, self.bytes(), stream.raw()) }
+    }
+
+    /// Copies all of another buffer of the same length (`cuMemcpyDtoD_v2`). The
+    /// copy is ordered like work of the default stream.
+    pub fn copy_from(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
+        self.copy_from_at(source, None)
+    }
+
+    /// The same in stream order (`cuMemcpyDtoDAsync_v2`).
+    pub fn copy_from_async(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.copy_from_at(source, Some(stream))
+    }
+
+    fn copy_from_at(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: Option<&Stream>,
+    ) -> Result<(), Error> {
+        self.same_length("copy between buffers", source.len)?;
+        let api = match stream {
+            Some(stream) => self.bind_with(stream)?,
+            None => self.context().bind()?,
+        };
+        if source.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "the buffers of a copy",
+            });
+        }
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let (to, from, bytes) = (self.address(), source.address(), self.bytes());
+        // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
+        unsafe {
+            match stream {
+                Some(stream) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()),
+                None => api.cuMemcpyDtoD_v2(to, from, bytes),
+            }
+        }
+    }
+
+    /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
+    /// The pinned buffer waits for the copy before it is written or freed.
+    pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
+        self.same_length("write to a buffer", values.len())?;
+        let api = self.bind_with(stream)?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        values.used_by(stream);
+        // SAFETY: both have that many bytes; `used_by` keeps the pinned memory as it is
+        // until the stream is done.
+        unsafe {
+            api.cuMemcpyHtoDAsync_v2(
+                self.address(),
+                values.pointer().cast(),
+                self.bytes(),
+                stream.raw(),
+            )
+        }
+    }
+
+    /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
+    /// The pinned buffer waits for the copy before it is read or freed.
+    pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
+        self.same_length("read of a buffer", values.len())?;
+        let api = self.bind_with(stream)?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        values.used_by(stream);
+        // SAFETY: as `write_async`.
+        unsafe {
+            api.cuMemcpyDtoHAsync_v2(
+                values.pointer().cast(),
+                self.address(),
+                self.bytes(),
+                stream.raw(),
+            )
+        }
+    }
+
+    /// Part of it, to launch a kernel with.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        let len = end.saturating_sub(start);
+        Ok(DeviceSlice {
+            address: self.place("part of a buffer", start, len)?,
+            len,
+            buffer: self,
+        })
+    }
+
+    /// Its address as a kernel argument.
+    pub fn arg(&self) -> Arg<'_> {
+        self.memory.arg()
+    }
+
+    fn bind_with(&self, stream: &Stream) -> Result<&'static super::api::Api, Error> {
+        if stream.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "buffer and stream",
+            });
+        }
+        self.context().bind()
+    }
+
+    fn same_length(&self, what: &'static str, given: usize) -> Result<(), Error> {
+        if given != self.len {
+            return Err(Error::Length {
+                what,
+                given,
+                room: self.len,
+            });
+        }
+        Ok(())
+    }
+
+    /// The address of value `at`, if `len` values from there are within the buffer.
+    fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
+        match at.checked_add(len) {
+            Some(end) if end <= self.len => Ok(self.address() + (at * size_of::<T>()) as u64),
+            _ => Err(Error::Length {
+                what,
+                given: at.saturating_add(len),
+                room: self.len,
+            }),
+        }
+    }
+}
+
+/// Part of a [`DeviceBuffer`].
+#[derive(Debug)]
+pub struct DeviceSlice<'a, T> {
+    buffer: &'a DeviceBuffer<T>,
+    address: CUdeviceptr,
+    len: usize,
+}
+
+impl<T: Plain> DeviceSlice<'_, T> {
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device address of its first value.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Its address as a kernel argument.
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::address(&self.address, self.buffer.context())
+    }
+}

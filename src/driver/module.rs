@@ -1,0 +1,280 @@
+//! Loaded code.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+
+use super::api::{Api, CUdeviceptr, CUmodule};
+use super::code::CudaError;
+use super::context::{Context, report_drop};
+use super::error::{Error, JitError};
+use super::extent::{self, Checked};
+use super::kernel::Kernel;
+use super::layout::KernelLayout;
+use super::log::{JitOptionList, read_log};
+use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+
+/// A module in a context. Clones share it; its kernels and variables keep it.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, Driver, Module};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let module = Module::load(&context, b".version 8.0 .target sm_80 .address_size 64
+///     .visible .entry nothing() { ret; }")?;
+/// assert_eq!(module.kernel("nothing")?.name(), "nothing");
+/// assert!(module.kernel("something").is_err());
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Module {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    context: Context,
+    handle: CUmodule,
+    /// Layouts told by the caller, by kernel.
+    layouts: HashMap<String, KernelLayout>,
+}
+
+// SAFETY: a module handle may be used from any thread with its context current.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Module {
+    /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device
+    /// (`cuModuleLoadDataEx`). PTX needs no NUL at its end; the headers of a
+    /// binary are checked to keep to its bytes. Loading code is trusting it:
+    /// a kernel reaches all memory that its device reaches.
+    ///
+    /// PTX that does not compile is an [`Error::Jit`] with the compiler's log.
+    pub fn load(context: &Context, image: &[u8]) -> Result<Module, Error> {
+        Module::load_with(context, image, HashMap::new())
+    }
+
+    /// The same, with the parameters of its kernels by name, for drivers before
+    /// CUDA 12.4 that cannot tell them.
+    pub fn load_with(
+        context: &Context,
+        image: &[u8],
+        layouts: HashMap<String, KernelLayout>,
+    ) -> Result<Module, Error> {
+        let mut inner = Inner {
+            context: context.clone(),
+            handle: std::ptr::null_mut(),
+            layouts,
+        };
+        let api = context.bind()?;
+        match extent::check(image)? {
+            Checked::Ptx(text) => inner.handle = load_ptx(api, &text)?,
+            // SAFETY: the image's headers stay within it; writes one handle.
+            Checked::Binary(image) => {
+                unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?
+            }
+        }
+        Ok(Module {
+            inner: Arc::new(inner),
+        })
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.inner.context
+    }
+
+    /// The raw handle, for calls that the safe layer does not have.
+    pub fn raw(&self) -> CUmodule {
+        self.inner.handle
+    }
+
+    /// A kernel by its name in the PTX (`cuModuleGetFunction`).
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let unknown = || Error::UnknownKernel {
+            name: name.to_owned(),
+            known: self.kernel_names(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the name ends in NUL; the module is live.
+        match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
+            Ok(()) => Kernel::new(self.clone(), function, name, self.inner.layouts.get(name)),
+            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The kernels there are, as far as the driver says (from CUDA 12.4), else
+    /// as far as layouts were given; sorted.
+    pub fn kernel_names(&self) -> Vec<String> {
+        let mut names = match self.names_of_driver() {
+            Ok(names) => names,
+            Err(_) => self.inner.layouts.keys().cloned().collect(),
+        };
+        names.sort_unstable();
+        names
+    }
+
+    fn names_of_driver(&self) -> Result<Vec<String>, Error> {
+        let api = self.context().bind()?;
+        let mut count = 0;
+        // SAFETY: writes one integer.
+        unsafe { api.cuModuleGetFunctionCount(&mut count, self.raw()) }?;
+        let mut functions = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: the array has room for `count` handles.
+        unsafe { api.cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, self.raw()) }?;
+        functions
+            .into_iter()
+            .map(|function| {
+                let mut name = std::ptr::null();
+                // SAFETY: the function is live; writes one pointer.
+                unsafe { api.cuFuncGetName(&mut name, function) }?;
+                if name.is_null() {
+                    return Ok(String::new());
+                }
+                // SAFETY: a NUL-terminated string that lives as long as the module.
+                let name = unsafe { CStr::from_ptr(name) };
+                Ok(name.to_string_lossy().into_owned())
+            })
+            .collect()
+    }
+
+    /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).
+    pub fn global(&self, name: &str) -> Result<Global, Error> {
+        let unknown = || Error::UnknownGlobal {
+            name: name.to_owned(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the name ends in NUL; the module is live.
+        let found = unsafe {
+            api.cuModuleGetGlobal_v2(&mut address, &mut bytes, self.raw(), symbol.as_ptr())
+        };
+        match found {
+            Ok(()) => Ok(Global {
+                module: self.clone(),
+                address,
+                bytes,
+            }),
+            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Loads NUL-terminated PTX with a log, which is the only way to learn why it failed.
+fn load_ptx(api: &'static Api, text: &[u8]) -> Result<CUmodule, Error> {
+    let mut handle = std::ptr::null_mut();
+    if api.cuModuleLoadDataEx.is_none() {
+        // SAFETY: the text ends in NUL.
+        unsafe { api.cuModuleLoadData(&mut handle, text.as_ptr().cast()) }?;
+        return Ok(handle);
+    }
+    let mut options = JitOptionList::new();
+    // SAFETY: the text ends in NUL; options and values have the count given, and the
+    // log buffers they point to outlive the call.
+    let loaded = unsafe {
+        api.cuModuleLoadDataEx(
+            &mut handle,
+            text.as_ptr().cast(),
+            options.count(),
+            options.options(),
+            options.values(),
+        )
+    };
+    loaded.map_err(|error| jit_error(error, &options))?;
+    tracing::debug!(log = options.info_log(), "loaded PTX");
+    Ok(handle)
+}
+
+/// An error of a compiling entry, with the log it left.
+pub(crate) fn jit_error(error: Error, options: &JitOptionList) -> Error {
+    let Error::Driver(error) = error else {
+        return error;
+    };
+    let mut log = options.error_log();
+    if log.is_empty() {
+        // The CPU device's detail says as much as a log.
+        log = error.detail.clone().unwrap_or_default();
+    }
+    // Out of memory, a lost context and so on are not the PTX's fault.
+    if log.is_empty() && !matches!(error.code.0, 200 | 209 | 218 | 221..=223) {
+        return Error::Driver(error);
+    }
+    Error::Jit(JitError {
+        entry: error.entry,
+        code: error.code,
+        diagnostics: read_log(&log),
+        log,
+    })
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.handle.is_null() {
+            return;
+        }
+        // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
+        report_drop(
+            self.context
+                .bind()
+                .and_then(|api| unsafe { api.cuModuleUnload(self.handle) }),
+        );
+    }
+}
+
+/// A `.global` or `.const` variable of a module.
+#[derive(Clone, Debug)]
+pub struct Global {
+    module: Module,
+    address: CUdeviceptr,
+    bytes: usize,
+}
+
+impl Global {
+    /// Its address on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Writes its first values (`cuMemcpyHtoD_v2`).
+    pub fn write<T: Plain>(&self, values: &[T]) -> Result<(), Error> {
+        let bytes = bytes_of(values);
+        self.check("write to a variable", bytes.len())?;
+        let api = self.module.context().bind()?;
+        // SAFETY: the variable has that many bytes and lives as long as its module.
+        unsafe { api.cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// Reads its first `len` values (`cuMemcpyDtoH_v2`).
+    pub fn read<T: Plain>(&self, len: usize) -> Result<Vec<T>, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        self.check("read of a variable", bytes)?;
+        let mut values = zeroed::<T>(len);
+        let room = bytes_of_mut(&mut values);
+        let api = self.module.context().bind()?;
+        // SAFETY: as `write`, the other way.
+        unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address, room.len()) }?;
+        Ok(values)
+    }
+
+    fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
+        if given > self.bytes {
+            return Err(Error::Length {
+                what,
+                given,
+                room: self.bytes,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! A driver, started.
+
+use super::api::{Api, DriverKind};
+use super::device::Device;
+use super::error::{Error, cuda_version};
+
+/// A driver that answered to `cuInit`. Both drivers can be open at once.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::Driver;
+/// let driver = Driver::cpu()?;
+/// println!("{} has {} device(s)", driver.describe(), driver.device_count()?);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Driver {
+    api: &'static Api,
+}
+
+impl Driver {
+    /// Opens NVIDIA's driver (`libcuda.so.1`, or the file that the environment
+    /// variable `PTXKIT_LIBCUDA` names) and starts it (`cuInit`).
+    pub fn nvidia() -> Result<Driver, Error> {
+        Driver::start(Api::nvidia()?)
+    }
+
+    /// The embedded CPU device.
+    #[cfg(feature = "cpu")]
+    pub fn cpu() -> Result<Driver, Error> {
+        Err(super::error::DriverMissing { tried: vec![] }.into()) // Driver::start(crate::cpu::api::table())
+    }
+
+    fn start(api: &'static Api) -> Result<Driver, Error> {
+        // SAFETY: 0 is the only flag there is; the call may be repeated.
+        unsafe { api.cuInit(0) }?;
+        Ok(Driver { api })
+    }
+
+    /// The table of entry points, for calls that the safe layer does not have.
+    pub fn api(&self) -> &'static Api {
+        self.api
+    }
+
+    pub fn kind(&self) -> DriverKind {
+        self.api.kind()
+    }
+
+    /// The CUDA version it serves, 13000 for 13.0 (`cuDriverGetVersion`).
+    pub fn version(&self) -> i32 {
+        self.api.version()
+    }
+
+    /// Kind and version in words: `NVIDIA driver (CUDA 13.0)`.
+    pub fn describe(&self) -> String {
+        format!("{} (CUDA {})", self.kind(), cuda_version(self.version()))
+    }
+
+    /// How many devices it has (`cuDeviceGetCount`).
+    pub fn device_count(&self) -> Result<u32, Error> {
+        let mut count = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.api.cuDeviceGetCount(&mut count) }?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    /// Device `ordinal`, counted from 0 (`cuDeviceGet`).
+    pub fn device(&self, ordinal: u32) -> Result<Device, Error> {
+        let count = self.device_count()?;
+        if ordinal >= count {
+            return Err(Error::NoSuchDevice {
+                driver: self.kind(),
+                asked: ordinal,
+                count,
+            });
+        }
+        let mut handle = 0;
+        // SAFETY: writes one integer; the ordinal is below the count, which is an `i32`.
+        unsafe { self.api.cuDeviceGet(&mut handle, ordinal as i32) }?;
+        Ok(Device::new(*self, handle, ordinal))
+    }
+
+    /// All devices in order.
+    pub fn devices(&self) -> Result<Vec<Device>, Error> {
+        (0..self.device_count()?).map(|i| self.device(i)).collect()
+    }
+}

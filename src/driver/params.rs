@@ -1,0 +1,82 @@
+//! Arguments laid out as one block, for launches by parameter buffer.
+
+use std::marker::PhantomData;
+
+use super::argument::Argument;
+use super::context::Context;
+
+/// A kernel's parameters as one block of bytes, each aligned to its type
+/// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
+/// takes. It borrows the buffers whose addresses are in it.
+///
+/// ```
+/// use ptxkit::driver::ParamBuffer;
+/// let mut params = ParamBuffer::new();
+/// params.push(7_u8).push(1.5_f64);
+/// assert_eq!(params.bytes().len(), 16); // the double is aligned to 8
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ParamBuffer<'a> {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+    buffers: PhantomData<&'a ()>,
+}
+
+/// One argument in the block.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub offset: usize,
+    pub size: usize,
+    /// Where the memory lives that it points to.
+    pub context: Option<Context>,
+}
+
+impl<'a> ParamBuffer<'a> {
+    pub fn new() -> ParamBuffer<'a> {
+        ParamBuffer::default()
+    }
+
+    /// Appends an argument at the next multiple of its alignment.
+    pub fn push(&mut self, argument: impl Argument + 'a) -> &mut ParamBuffer<'a> {
+        let arg = argument.arg();
+        let offset = self.bytes.len().next_multiple_of(arg.align());
+        self.bytes.resize(offset, 0);
+        self.bytes.extend_from_slice(arg.as_bytes());
+        self.pieces.push(Piece {
+            offset,
+            size: arg.size(),
+            context: arg.context().cloned(),
+        });
+        self
+    }
+
+    /// The block.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::argument::Arg;
+    use super::*;
+
+    #[test]
+    fn arguments_are_aligned_to_their_types() {
+        let vector = [1.0_f32, 2.0, 3.0, 4.0];
+        let structure = [9_u8; 20];
+        let structure = Arg::bytes(&structure, 16);
+        let mut params = ParamBuffer::new();
+        params.push(1_u8).push(2_u16).push(3_u64).push(4_u8);
+        params.push(vector).push(structure).push(5_u32);
+        let offsets: Vec<_> = params.pieces().iter().map(|piece| piece.offset).collect();
+        assert_eq!(offsets, [0, 2, 8, 16, 20, 48, 68]);
+        assert_eq!(params.bytes().len(), 72);
+        assert_eq!(params.bytes()[8..16], 3_u64.to_le_bytes());
+        assert_eq!(params.bytes()[68..], 5_u32.to_le_bytes());
+    }
+}
