@@ -47,7 +47,7 @@ mod launch;
 mod layout;
 pub(crate) mod log;
 mod memory;
-mod module;
+pub(crate) mod module;
 mod open;
 mod params;
 mod pinned;
