@@ -5,7 +5,9 @@ pub mod diagnostic;
 pub mod names;
 mod parse;
 pub mod signature;
+mod text;
 mod token;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use parse::{Reading, read};
+pub use text::{NotPtx, Ptx};

@@ -65,16 +65,9 @@ pub struct Token {
 /// `source` must be shorter than 4 GiB, as [`Span`] counts in 32 bits; the
 /// caller has seen to that.
 pub fn tokenize(source: &str, report: &mut Report) -> Vec<Token> {
-    let mut lexer = Lexer {
-        bytes: source.as_bytes(),
-        at: 0,
-        report,
-    };
     // Compiled PTX has a token every four to five bytes.
     let mut tokens = Vec::with_capacity(source.len() / 4 + 16);
-    while let Some(token) = lexer.next() {
-        tokens.push(token);
-    }
+    tokens.extend(Lexer::new(source, report));
     tokens
 }
 
@@ -111,24 +104,15 @@ const CLASS: [u8; 256] = {
     class
 };
 
-struct Lexer<'s, 'r> {
+/// Cuts one token after the other, for who needs only the first few.
+pub struct Lexer<'s, 'r> {
     bytes: &'s [u8],
     at: usize,
     report: &'r mut Report,
 }
 
-impl Lexer<'_, '_> {
-    /// The byte `ahead` of the current one, 0 past the end. A real NUL is no
-    /// part of any token either, so the two need no telling apart here.
-    fn peek(&self, ahead: usize) -> u8 {
-        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
-    }
-
-    fn skip_class(&mut self, class: u8) {
-        while CLASS[self.peek(0) as usize] & class != 0 {
-            self.at += 1;
-        }
-    }
+impl Iterator for Lexer<'_, '_> {
+    type Item = Token;
 
     fn next(&mut self) -> Option<Token> {
         loop {
@@ -143,6 +127,28 @@ impl Lexer<'_, '_> {
                     span: self.span_from(start),
                 });
             }
+        }
+    }
+}
+
+impl<'s, 'r> Lexer<'s, 'r> {
+    pub fn new(source: &'s str, report: &'r mut Report) -> Self {
+        Lexer {
+            bytes: source.as_bytes(),
+            at: 0,
+            report,
+        }
+    }
+
+    /// The byte `ahead` of the current one, 0 past the end. A real NUL is no
+    /// part of any token either, so the two need no telling apart here.
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn skip_class(&mut self, class: u8) {
+        while CLASS[self.peek(0) as usize] & class != 0 {
+            self.at += 1;
         }
     }
 

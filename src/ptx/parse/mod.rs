@@ -13,7 +13,7 @@ mod statement;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
-use super::token::tokenize;
+use super::token::{Lexer, TokenKind, tokenize};
 
 /// What [`read`] made of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,4 +47,19 @@ pub fn read(source: &str) -> Reading<'_> {
         module,
         diagnostics: report.into_vec(),
     }
+}
+
+/// `.version` and `.target` alone, which stand in the first few tokens.
+pub(super) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
+    // What follows `.target` and its few words is no part of the head.
+    const TOKENS: usize = 64;
+    let mut words = 0;
+    let tokens: Vec<_> = Lexer::new(source, report)
+        .take(TOKENS)
+        .take_while(|token| {
+            words += u32::from(token.kind == TokenKind::Word);
+            words <= 2
+        })
+        .collect();
+    module::module(input::Tokens::new(source, &tokens), report)
 }
