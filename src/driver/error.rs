@@ -114,11 +114,26 @@ pub enum Error {
     },
 
     /// The block has more threads than the kernel can run with.
-    #[error("a block of {} threads ({} x {} x {}) is over the limit of kernel `{kernel}`, {limit} threads: launch smaller blocks", block.iter().map(|&n| u64::from(n)).product::<u64>(), block[0], block[1], block[2])]
+    #[error(
+        "a block of {} threads is over the limit of kernel `{kernel}`, {limit} threads: launch smaller blocks",
+        shape(block)
+    )]
     BlockTooLarge {
         kernel: String,
         block: [u32; 3],
         limit: u32,
+    },
+
+    /// The block is not the one that the kernel's `.reqntid` demands.
+    #[error(
+        "kernel `{kernel}` runs with blocks of {} only, {} given",
+        shape(required),
+        shape(given)
+    )]
+    RequiredBlock {
+        kernel: String,
+        required: [u32; 3],
+        given: [u32; 3],
     },
 
     /// Grid or block have 0 or too many in one direction.
@@ -275,6 +290,10 @@ impl fmt::Display for JitError {
 /// 13000 as `13.0`.
 pub(crate) fn cuda_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn shape([x, y, z]: &[u32; 3]) -> String {
+    format!("{x} x {y} x {z}")
 }
 
 fn listing(words: &str, names: &[String]) -> String {

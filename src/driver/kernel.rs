@@ -9,6 +9,7 @@ use super::context::Context;
 use super::error::Error;
 use super::layout::KernelLayout;
 use super::module::Module;
+use crate::ptx::signature::KernelSignature;
 
 /// A kernel. Clones share it and keep its module loaded.
 ///
@@ -59,10 +60,10 @@ impl Kernel {
         module: Module,
         handle: CUfunction,
         name: &str,
-        told: Option<&KernelLayout>,
+        known: Option<&KernelSignature>,
     ) -> Result<Kernel, Error> {
-        let layout = match told {
-            Some(layout) => Some(layout.clone()),
+        let layout = match known {
+            Some(signature) => Some(KernelLayout::from(signature)),
             None => KernelLayout::of(module.context(), handle)?,
         };
         let mut inner = Inner {
@@ -106,7 +107,7 @@ impl Kernel {
         self.inner.handle
     }
 
-    /// Its parameters; `None` where neither driver nor caller told them.
+    /// Its parameters; `None` where neither the driver nor its PTX told them.
     #[inline]
     pub fn layout(&self) -> Option<&KernelLayout> {
         self.inner.layout.as_ref()

@@ -247,6 +247,15 @@ impl Kernel {
                 limit: self.max_threads(),
             });
         }
+        if let Some(required) = self.layout().and_then(|layout| layout.required_block)
+            && required != config.block
+        {
+            return Err(Error::RequiredBlock {
+                kernel: self.name().to_owned(),
+                required,
+                given: config.block,
+            });
+        }
         let limits = self.context().limits();
         for (what, given, limit) in [
             ("grid", config.grid, limits.grid),

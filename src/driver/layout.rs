@@ -1,20 +1,26 @@
-//! Where a kernel's parameters lie.
+//! Where a kernel's parameters lie, and what block it wants.
 
 use super::api::CUfunction;
 use super::context::Context;
 use super::error::Error;
+use crate::ptx::signature::{KernelSignature, ParamSignature, signatures};
 
 /// The largest parameter space there is (PTX 8.1, sm_70).
 const MAX_PARAMETER_BYTES: usize = 32_764;
 
-/// The parameters of a kernel, in order.
+/// What a launch of a kernel is checked against.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelLayout {
+    /// In order.
     pub params: Vec<ParamLayout>,
+    /// The only block it runs with, if its PTX is known and has `.reqntid`.
+    pub required_block: Option<[u32; 3]>,
 }
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParamLayout {
     /// Bytes from the start of the parameter buffer.
     pub offset: usize,
@@ -40,22 +46,79 @@ impl KernelLayout {
         if api.cuFuncGetParamInfo.is_none() {
             return Ok(None);
         }
-        let mut params = Vec::new();
+        let mut layout = KernelLayout::default();
         // The end of the list is told by an error; parameters take a byte at least.
-        while params.len() < MAX_PARAMETER_BYTES {
+        while layout.params.len() < MAX_PARAMETER_BYTES {
             let (mut offset, mut size) = (0, 0);
+            let index = layout.params.len();
             // SAFETY: the function is live; writes two integers.
-            let info =
-                unsafe { api.cuFuncGetParamInfo(function, params.len(), &mut offset, &mut size) };
+            let info = unsafe { api.cuFuncGetParamInfo(function, index, &mut offset, &mut size) };
             if info.is_err() {
                 break;
             }
-            params.push(ParamLayout {
+            layout.params.push(ParamLayout {
                 offset,
                 size,
                 declaration: None,
             });
         }
-        Ok(Some(KernelLayout { params }))
+        Ok(Some(layout))
+    }
+}
+
+impl From<&KernelSignature> for KernelLayout {
+    fn from(signature: &KernelSignature) -> KernelLayout {
+        KernelLayout {
+            params: signature.params.iter().map(ParamLayout::from).collect(),
+            required_block: signature.required_threads,
+        }
+    }
+}
+
+impl From<&ParamSignature> for ParamLayout {
+    fn from(param: &ParamSignature) -> ParamLayout {
+        let vector = match param.vector {
+            1 => String::new(),
+            width => format!(".v{width} "),
+        };
+        let array = param
+            .dims
+            .map_or(String::new(), |bytes| format!("[{bytes}]"));
+        ParamLayout {
+            offset: param.offset as usize,
+            size: param.size as usize,
+            declaration: Some(format!(
+                "{vector}.{} {}{array}",
+                param.ty.text(),
+                param.name
+            )),
+        }
+    }
+}
+
+/// The kernels of PTX text.
+pub(crate) fn kernels_of(ptx: &[u8]) -> Vec<KernelSignature> {
+    let text = String::from_utf8_lossy(ptx);
+    let text = text.trim_end_matches('\0');
+    signatures(&crate::ptx::read(text).module, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_come_from_ptx() {
+        let kernels = kernels_of(
+            b".version 8.0\n.target sm_80\n.address_size 64\n\
+              .entry k(.param .u8 flag, .param .align 16 .b8 big[20], .param .u64 out)\n\
+              .reqntid 32, 2\n{ ret; }\0",
+        );
+        let layout = KernelLayout::from(&kernels[0]);
+        let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
+        assert_eq!(places, [(0, 1), (16, 20), (40, 8)]);
+        assert_eq!(layout.bytes(), 48);
+        assert_eq!(layout.params[1].declaration.as_deref(), Some(".b8 big[20]"));
+        assert_eq!(layout.required_block, Some([32, 2, 1]));
     }
 }

@@ -1,6 +1,5 @@
 //! Loaded code.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
@@ -10,9 +9,10 @@ use super::context::{Context, report_drop};
 use super::error::{Error, JitError};
 use super::extent::{self, Checked};
 use super::kernel::Kernel;
-use super::layout::KernelLayout;
+use super::layout::kernels_of;
 use super::log::{JitOptionList, read_log};
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::ptx::signature::KernelSignature;
 
 /// A module in a context. Clones share it; its kernels and variables keep it.
 ///
@@ -36,8 +36,8 @@ pub struct Module {
 struct Inner {
     context: Context,
     handle: CUmodule,
-    /// Layouts told by the caller, by kernel.
-    layouts: HashMap<String, KernelLayout>,
+    /// What the PTX says of its kernels, where the PTX is known.
+    kernels: Vec<KernelSignature>,
 }
 
 // SAFETY: a module handle may be used from any thread with its context current.
@@ -53,24 +53,31 @@ impl Module {
     ///
     /// PTX that does not compile is an [`Error::Jit`] with the compiler's log.
     pub fn load(context: &Context, image: &[u8]) -> Result<Module, Error> {
-        Module::load_with(context, image, HashMap::new())
+        Module::load_with(context, image, Vec::new())
     }
 
-    /// The same, with the parameters of its kernels by name, for drivers before
-    /// CUDA 12.4 that cannot tell them.
+    /// The same, for a binary whose PTX is known: `kernels` are what
+    /// [`signatures`](crate::ptx::signature::signatures) read there. Wrong
+    /// arguments are then reported with name and type, and also with drivers
+    /// before CUDA 12.4, which cannot tell a kernel's parameters.
     pub fn load_with(
         context: &Context,
         image: &[u8],
-        layouts: HashMap<String, KernelLayout>,
+        kernels: Vec<KernelSignature>,
     ) -> Result<Module, Error> {
         let mut inner = Inner {
             context: context.clone(),
             handle: std::ptr::null_mut(),
-            layouts,
+            kernels,
         };
         let api = context.bind()?;
         match extent::check(image)? {
-            Checked::Ptx(text) => inner.handle = load_ptx(api, &text)?,
+            Checked::Ptx(text) => {
+                inner.handle = load_ptx(api, &text)?;
+                if inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none() {
+                    inner.kernels = kernels_of(&text);
+                }
+            }
             // SAFETY: the image's headers stay within it; writes one handle.
             Checked::Binary(image) => {
                 unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?
@@ -101,18 +108,26 @@ impl Module {
         let mut function = std::ptr::null_mut();
         // SAFETY: the name ends in NUL; the module is live.
         match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
-            Ok(()) => Kernel::new(self.clone(), function, name, self.inner.layouts.get(name)),
+            Ok(()) => {
+                let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
+                Kernel::new(self.clone(), function, name, known)
+            }
             Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
             Err(error) => Err(error),
         }
     }
 
     /// The kernels there are, as far as the driver says (from CUDA 12.4), else
-    /// as far as layouts were given; sorted.
+    /// as far as the PTX is known; sorted.
     pub fn kernel_names(&self) -> Vec<String> {
         let mut names = match self.names_of_driver() {
             Ok(names) => names,
-            Err(_) => self.inner.layouts.keys().cloned().collect(),
+            Err(_) => self
+                .inner
+                .kernels
+                .iter()
+                .map(|kernel| kernel.name.clone())
+                .collect(),
         };
         names.sort_unstable();
         names
