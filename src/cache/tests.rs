@@ -71,7 +71,7 @@ fn nothing_but_the_blob_is_left_behind() {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
-    assert_eq!(names, [path.clone()]);
+    assert_eq!(names, std::slice::from_ref(&path));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(path.parent().unwrap()), 0o700);
