@@ -1,1 +1,400 @@
-//! The way of the data, from bytes to a loaded module, in one function.
+//! The way of the data, from bytes to a loaded module.
+
+use std::time::{Duration, Instant};
+
+use tracing::info;
+
+use crate::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
+use crate::driver::{self, Context, DriverKind, Module};
+use crate::image::{self, Compression, EntryKind, Image, ImageError, NothingFits, Place, Target};
+use crate::jit::{self, JitOptions};
+
+/// Loads images into one context, through the compute cache.
+///
+/// ```no_run
+/// use ptxkit::cache::Cache;
+/// use ptxkit::driver::{Context, Selection, select};
+/// use ptxkit::jit::JitOptions;
+/// use ptxkit::loader::{Loader, Source};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = select(Selection::Auto)?.device;
+/// let loader = Loader::new(Context::primary(&device)?, Cache::from_environment());
+/// let bytes = std::fs::read("vecadd.ptx")?;
+/// let loaded = loader.load(&Source::new("vecadd.ptx", &bytes), &JitOptions::default())?;
+/// let kernel = loaded.module.kernel("vecadd")?;
+/// println!("{:?}", loaded.report);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Loader {
+    context: Context,
+    cache: Cache,
+}
+
+/// An image and what to call it in messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    name: &'a str,
+    bytes: &'a [u8],
+    digest: Option<Digest>,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(name: &'a str, bytes: &'a [u8]) -> Source<'a> {
+        Source {
+            name,
+            bytes,
+            digest: None,
+        }
+    }
+
+    /// The same with its digest known, which is the larger part of a hit: for
+    /// images that are loaded more than once.
+    ///
+    /// The digest is of the PTX text without the NUL at its end.
+    pub fn with_digest(self, digest: Digest) -> Source<'a> {
+        Source {
+            digest: Some(digest),
+            ..self
+        }
+    }
+}
+
+/// A module and how it came to be.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Loaded {
+    pub module: Module,
+    pub report: Report,
+}
+
+/// What a load did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Which image was taken, and why.
+    pub image: String,
+    pub cache: CacheUse,
+    /// `None` where nothing was to compile.
+    pub key: Option<Key>,
+    /// Zero on a hit.
+    pub compile: Duration,
+    /// Handing the binary to the driver.
+    pub load: Duration,
+    /// What the compiler had to say.
+    pub log: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheUse {
+    Hit,
+    Miss,
+    /// There is no cache, or nothing was to compile.
+    Off,
+}
+
+/// Why an image was not loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    #[error("{name} cannot be loaded: {source}")]
+    Image { name: String, source: ImageError },
+    #[error("{name}: {source}")]
+    NothingFits { name: String, source: NothingFits },
+    #[error("{name}: the image for {target} is compressed, which cannot be unpacked yet")]
+    Compressed { name: String, target: Target },
+    #[error("{name} was compiled for the CPU device and does not run on a GPU")]
+    ForTheCpu { name: String },
+    #[error("{name} holds no PTX, and the CPU device runs no binaries for GPUs")]
+    NoPtx { name: String },
+    #[error(
+        "{name} has PTX version {}.{}, the driver (CUDA {}.{}) reads up to {}.{}",
+        found.0, found.1, driver_version / 1000, driver_version % 1000 / 10, newest.0, newest.1
+    )]
+    PtxTooNew {
+        name: String,
+        found: (u16, u16),
+        newest: (u16, u16),
+        /// As `cuDriverGetVersion` gives it: 13000 for 13.0.
+        driver_version: u32,
+        source: driver::Error,
+    },
+    #[error(transparent)]
+    Driver(#[from] driver::Error),
+}
+
+/// What is handed on from the choice of an image.
+enum Chosen<'a> {
+    Binary(&'a [u8]),
+    Ptx(&'a str),
+}
+
+/// Device code on its way to the driver.
+struct Compiled {
+    code: Code,
+    cache: CacheUse,
+    key: Key,
+    compile: Duration,
+    log: String,
+}
+
+enum Code {
+    Blob(crate::cache::Blob),
+    Fresh(Vec<u8>),
+}
+
+impl Loader {
+    pub fn new(context: Context, cache: Cache) -> Loader {
+        Loader { context, cache }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Chooses an image, takes its code from the cache or compiles it, and
+    /// loads it.
+    pub fn load(&self, source: &Source<'_>, options: &JitOptions) -> Result<Loaded, LoadError> {
+        let image = image::open(source.bytes).map_err(|error| LoadError::Image {
+            name: source.name.to_owned(),
+            source: error,
+        })?;
+        let (chosen, reason) = self.choose(source, &image)?;
+        info!(image = reason, "chosen");
+        match chosen {
+            Chosen::Binary(binary) => {
+                let (module, load) = self.load_binary(binary)?;
+                let report = Report {
+                    image: reason,
+                    cache: CacheUse::Off,
+                    key: None,
+                    compile: Duration::ZERO,
+                    load,
+                    log: String::new(),
+                };
+                Ok(Loaded { module, report })
+            }
+            Chosen::Ptx(text) => {
+                let compiled = self
+                    .cached_or_compiled(source, text, options)
+                    .map_err(|error| self.explain(source, &image, error))?;
+                let binary: &[u8] = match &compiled.code {
+                    Code::Blob(blob) => blob,
+                    Code::Fresh(code) => code,
+                };
+                let (module, load) = self.load_binary(binary)?;
+                let report = Report {
+                    image: reason,
+                    cache: compiled.cache,
+                    key: Some(compiled.key),
+                    compile: compiled.compile,
+                    load,
+                    log: compiled.log,
+                };
+                Ok(Loaded { module, report })
+            }
+        }
+    }
+
+    fn choose<'a>(
+        &self,
+        source: &Source<'a>,
+        image: &Image<'a>,
+    ) -> Result<(Chosen<'a>, String), LoadError> {
+        if self.context.device().driver().kind() == DriverKind::Cpu {
+            return choose_for_cpu(source, image);
+        }
+        if let Image::Cpu(_) = image {
+            return Err(LoadError::ForTheCpu {
+                name: source.name.to_owned(),
+            });
+        }
+        let target = self.target()?;
+        let policy = self.cache.policy().jit();
+        let selection =
+            image::select(std::slice::from_ref(image), target, policy).map_err(|error| {
+                LoadError::NothingFits {
+                    name: source.name.to_owned(),
+                    source: error,
+                }
+            })?;
+        Ok((place(source, image, selection.place)?, selection.reason))
+    }
+
+    fn target(&self) -> Result<Target, driver::Error> {
+        let (major, minor) = self.context.device().compute_capability()?;
+        // A device runs what is made for its architecture alone.
+        Ok(Target::new(major * 10 + minor, image::Suffix::Architecture))
+    }
+
+    fn cached_or_compiled(
+        &self,
+        source: &Source<'_>,
+        text: &str,
+        options: &JitOptions,
+    ) -> Result<Compiled, driver::Error> {
+        let device = self.context.device();
+        let target = device.target()?;
+        let compiler = jit::compiler_identity(device.driver().kind());
+        let key = Key::new(&KeyParts {
+            source: source
+                .digest
+                .unwrap_or_else(|| Digest::of(text.as_bytes())),
+            target: &target,
+            driver_version: device.driver().version().unsigned_abs(),
+            compiler: &compiler,
+            options: &options.key_bytes(),
+        });
+        let turn = match self.cache.lookup(&key) {
+            Lookup::Hit(blob) => {
+                return Ok(Compiled {
+                    code: Code::Blob(blob),
+                    cache: CacheUse::Hit,
+                    key,
+                    compile: Duration::ZERO,
+                    log: String::new(),
+                });
+            }
+            Lookup::Miss(turn) => Some(turn),
+            Lookup::Off => None,
+        };
+        let started = Instant::now();
+        let made = jit::compile(&self.context, source.name, text, options)?;
+        let compile = started.elapsed();
+        info!(key = %key.short(), us = compile.as_micros(), "compiled");
+        let (code, cache) = match turn {
+            Some(turn) => {
+                let provenance = Provenance {
+                    source: source.name.to_owned(),
+                    kernels: kernels(text),
+                    target,
+                    compiler,
+                    compile_time: compile,
+                };
+                let blob = turn.put(&provenance, &made.binary);
+                (Code::Blob(blob), CacheUse::Miss)
+            }
+            None => (Code::Fresh(made.binary), CacheUse::Off),
+        };
+        Ok(Compiled {
+            code,
+            cache,
+            key,
+            compile,
+            log: made.info_log,
+        })
+    }
+
+    fn load_binary(&self, binary: &[u8]) -> Result<(Module, Duration), driver::Error> {
+        let started = Instant::now();
+        let module = Module::load(&self.context, binary)?;
+        Ok((module, started.elapsed()))
+    }
+
+    /// The driver's "unsupported PTX version" names neither of the versions.
+    fn explain(&self, source: &Source<'_>, image: &Image<'_>, error: driver::Error) -> LoadError {
+        let driver_version = self.context.device().driver().version().unsigned_abs();
+        let too_new = match image {
+            Image::Ptx(ptx) => ptx.version.zip(ptx.too_new_for(driver_version)),
+            _ => None,
+        };
+        match too_new {
+            Some((found, newest)) => LoadError::PtxTooNew {
+                name: source.name.to_owned(),
+                found,
+                newest,
+                driver_version,
+                source: error,
+            },
+            None => error.into(),
+        }
+    }
+}
+
+/// The CPU device compiles PTX for any architecture.
+fn choose_for_cpu<'a>(
+    source: &Source<'a>,
+    image: &Image<'a>,
+) -> Result<(Chosen<'a>, String), LoadError> {
+    match image {
+        Image::Cpu(bytes) => Ok((Chosen::Binary(bytes), "compiled for the CPU device".into())),
+        Image::Ptx(ptx) => {
+            let target = ptx.target.map_or(String::new(), |target| format!(" for {target}"));
+            Ok((Chosen::Ptx(ptx.source), format!("PTX{target}: the only image")))
+        }
+        Image::Fatbin(fatbin) => {
+            let newest = fatbin
+                .entries
+                .iter()
+                .enumerate()
+                .filter(|(_, entry)| entry.kind == EntryKind::Ptx)
+                .max_by_key(|(_, entry)| entry.target);
+            let Some((index, entry)) = newest else {
+                return Err(no_ptx(source));
+            };
+            let at = Place {
+                image: 0,
+                entry: Some(index),
+            };
+            let reason = format!("PTX for {}: the newest PTX", entry.target);
+            Ok((place(source, image, at)?, reason))
+        }
+        _ => Err(no_ptx(source)),
+    }
+}
+
+fn no_ptx(source: &Source<'_>) -> LoadError {
+    LoadError::NoPtx {
+        name: source.name.to_owned(),
+    }
+}
+
+/// The bytes of the image at `place`.
+fn place<'a>(
+    source: &Source<'a>,
+    image: &Image<'a>,
+    place: Place,
+) -> Result<Chosen<'a>, LoadError> {
+    match image {
+        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source)),
+        Image::Cubin(cubin) => Ok(Chosen::Binary(cubin.bytes)),
+        Image::Cpu(bytes) => Ok(Chosen::Binary(bytes)),
+        Image::Fatbin(fatbin) => {
+            let unknown = |why: &str| LoadError::Image {
+                name: source.name.to_owned(),
+                source: ImageError::Unknown(why.to_owned()),
+            };
+            let entry = place
+                .entry
+                .and_then(|index| fatbin.entries.get(index))
+                .ok_or_else(|| unknown("its choice is out of range"))?;
+            match (entry.compression, entry.kind) {
+                (Compression::None, EntryKind::Ptx) => {
+                    let text = std::str::from_utf8(entry.payload)
+                        .map_err(|_| unknown("the PTX inside is not UTF-8"))?;
+                    Ok(Chosen::Ptx(text.trim_end_matches('\0')))
+                }
+                (Compression::None, _) => Ok(Chosen::Binary(entry.payload)),
+                _ => Err(LoadError::Compressed {
+                    name: source.name.to_owned(),
+                    target: entry.target,
+                }),
+            }
+        }
+    }
+}
+
+/// The kernels' names, for the blob's provenance.
+fn kernels(text: &str) -> Vec<String> {
+    let module = crate::ptx::read(text).module;
+    crate::ptx::signature::signatures(&module, text)
+        .into_iter()
+        .map(|kernel| kernel.name)
+        .collect()
+}

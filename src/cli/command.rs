@@ -1,0 +1,50 @@
+//! The command line of `ptxkit`.
+
+use super::cache::{self, CacheCommand};
+use super::failure::{Failure, VERIFIED};
+use super::report::Format;
+use super::run::{self, RunArgs};
+use super::{devices, trace};
+
+#[derive(Debug, clap::Parser)]
+#[command(name = "ptxkit", version, about = "PTX on any machine: read, compiled, cached, launched and checked")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Traces on standard error; twice for all of them
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Run a kernel and check what it gives
+    #[command(after_help = "Exit status: 0 the results are as expected, 1 they are not, 2 it could not be run.")]
+    Run(RunArgs),
+    /// List what kernels can run on here
+    Devices {
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Look at the compute cache, or empty it
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
+        #[arg(long, value_enum, default_value_t, global = true)]
+        format: Format,
+    },
+}
+
+impl Cli {
+    /// Does what was asked; gives the exit status.
+    pub fn run(&self) -> Result<u8, Failure> {
+        trace::start(self.verbose);
+        match &self.command {
+            Command::Run(args) => run::run(args),
+            Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
+            Command::Cache { command, format } => {
+                cache::run(*command, *format).map(|()| VERIFIED)
+            }
+        }
+    }
+}

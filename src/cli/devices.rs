@@ -1,0 +1,62 @@
+//! `ptxkit devices`: what a kernel can run on here.
+
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::report::{Format, Lines};
+use crate::driver::{self, Device, Driver};
+
+#[derive(Serialize)]
+struct Listed {
+    /// As `--device` takes it.
+    device: String,
+    name: String,
+    target: String,
+    memory_bytes: usize,
+    driver: String,
+}
+
+pub fn list(format: Format) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    let nvidia = Driver::nvidia();
+    if let Ok(driver) = &nvidia {
+        for device in driver.devices().map_err(Failure::new)? {
+            let name = format!("nvidia:{}", device.ordinal());
+            found.push(describe(name, &device).map_err(Failure::new)?);
+        }
+    }
+    let cpu = Driver::cpu().and_then(|driver| describe("cpu".into(), &driver.device(0)?));
+    found.push(cpu.map_err(Failure::new)?);
+    match format {
+        Format::Json => println!("{}", serde_json::to_string(&found).unwrap_or_default()),
+        Format::Text => {
+            let mut lines = Lines::default();
+            for Listed {
+                device,
+                name,
+                target,
+                memory_bytes,
+                driver,
+            } in &found
+            {
+                let memory = *memory_bytes as f64 / f64::from(1 << 30);
+                lines.add(device, format!("{name}, {target}, {memory:.1} GiB, {driver}"));
+            }
+            if let Err(error) = nvidia {
+                lines.add("nvidia", error.to_string());
+            }
+            print!("{}", lines.0);
+        }
+    }
+    Ok(())
+}
+
+fn describe(name: String, device: &Device) -> Result<Listed, driver::Error> {
+    Ok(Listed {
+        device: name,
+        name: device.name()?,
+        target: device.target()?,
+        memory_bytes: device.total_memory()?,
+        driver: device.driver().describe(),
+    })
+}

@@ -1,0 +1,106 @@
+//! What a run says when it is done, for people and for programs.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::expect::Verdict;
+
+/// The facts of one run. The JSON form has exactly these keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunReport {
+    pub device: String,
+    pub image: String,
+    pub cache: CacheUse,
+    /// All digits of the key; `null` where nothing was compiled.
+    pub key: Option<String>,
+    pub compile_ms: f64,
+    pub load_ms: f64,
+    /// Of one launch, by the device's own clock.
+    pub launch_ms: Option<f64>,
+    /// `null` where nothing is expected.
+    pub verified: Option<bool>,
+    pub mismatches: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheUse {
+    Hit,
+    Miss,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+impl RunReport {
+    pub fn json(&self) -> String {
+        // Strings, numbers and booleans: there is nothing that JSON cannot hold.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// A few aligned lines. `why` tells why the device was chosen.
+    pub fn text(&self, why: &str, launches: u32, verdict: Option<&Verdict>) -> String {
+        let mut lines = Lines::default();
+        lines.add("device", format!("{} ({why})", self.device));
+        lines.add("image", self.image.clone());
+        let cache = match self.cache {
+            CacheUse::Hit => "hit",
+            CacheUse::Miss => "miss",
+            CacheUse::Off => "off",
+        };
+        let key: String = self.key.iter().flat_map(|key| key.chars()).take(12).collect();
+        lines.add("cache", format!("{cache} {key}"));
+        lines.add("compile", milliseconds(self.compile_ms));
+        lines.add("load", milliseconds(self.load_ms));
+        if let Some(launch) = self.launch_ms {
+            let mean = if launches > 1 {
+                format!("  (mean of {launches})")
+            } else {
+                String::new()
+            };
+            lines.add("launch", milliseconds(launch) + &mean);
+        }
+        lines.add("results", results(verdict));
+        for mismatch in verdict.iter().flat_map(|verdict| &verdict.first) {
+            lines.add("", mismatch.to_string());
+        }
+        for remark in verdict.iter().flat_map(|verdict| &verdict.remarks) {
+            lines.add("", remark.clone());
+        }
+        lines.0
+    }
+}
+
+fn results(verdict: Option<&Verdict>) -> String {
+    match verdict {
+        None => "not checked: nothing is expected".into(),
+        Some(verdict) if verdict.verified => "verified".into(),
+        Some(verdict) => format!("WRONG: {} mismatches", verdict.mismatches),
+    }
+}
+
+fn milliseconds(ms: f64) -> String {
+    format!("{ms:>10.3} ms")
+}
+
+pub fn in_ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// Names in one column, values in the next.
+#[derive(Default)]
+pub struct Lines(pub String);
+
+impl Lines {
+    pub fn add(&mut self, name: &str, value: impl AsRef<str>) {
+        let line = format!("{name:<9}{}", value.as_ref());
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+}
