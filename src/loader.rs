@@ -6,7 +6,9 @@ use tracing::info;
 
 use crate::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, Context, DriverKind, Module};
-use crate::image::{self, Compression, EntryKind, Image, ImageError, NothingFits, Place, Target};
+use crate::image::{
+    self, Compression, EntryKind, Image, ImageError, NotATarget, NothingFits, Place, Target,
+};
 use crate::jit::{self, JitOptions};
 
 /// Loads images into one context, through the compute cache.
@@ -215,7 +217,13 @@ impl Loader {
                 name: source.name.to_owned(),
             });
         }
-        let target = self.target()?;
+        // Every name that a driver's device can have is one of an architecture.
+        let target: Target = self
+            .context
+            .device()
+            .target()?
+            .parse()
+            .map_err(|error: NotATarget| driver::Error::BadImage(error.to_string()))?;
         let policy = self.cache.policy().jit();
         let selection =
             image::select(std::slice::from_ref(image), target, policy).map_err(|error| {
@@ -225,12 +233,6 @@ impl Loader {
                 }
             })?;
         Ok((place(source, image, selection.place)?, selection.reason))
-    }
-
-    fn target(&self) -> Result<Target, driver::Error> {
-        let (major, minor) = self.context.device().compute_capability()?;
-        // A device runs what is made for its architecture alone.
-        Ok(Target::new(major * 10 + minor, image::Suffix::Architecture))
     }
 
     fn cached_or_compiled(

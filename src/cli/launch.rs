@@ -44,7 +44,7 @@ pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
     let config = LaunchConfig::new(sample.grid, sample.block).with_shared(sample.shared);
     let stream = Stream::new(context)?;
     let (start, end) = (Event::new(context)?, Event::new(context)?);
-    let mut run = || {
+    let run = || {
         start.record(&stream)?;
         for _ in 0..sample.launches {
             kernel.launch(config, &stream, &arguments)?;

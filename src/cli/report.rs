@@ -59,12 +59,11 @@ impl RunReport {
         lines.add("compile", milliseconds(self.compile_ms));
         lines.add("load", milliseconds(self.load_ms));
         if let Some(launch) = self.launch_ms {
-            let mean = if launches > 1 {
-                format!("  (mean of {launches})")
-            } else {
-                String::new()
+            let mean = match launches {
+                1 => String::new(),
+                _ => format!("  (mean of {launches})"),
             };
-            lines.add("launch", milliseconds(launch) + &mean);
+            lines.add("launch", format!("{}{mean}", milliseconds(launch)));
         }
         lines.add("results", results(verdict));
         for mismatch in verdict.iter().flat_map(|verdict| &verdict.first) {
