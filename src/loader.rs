@@ -245,9 +245,7 @@ impl Loader {
         let target = device.target()?;
         let compiler = jit::compiler_identity(device.driver().kind());
         let key = Key::new(&KeyParts {
-            source: source
-                .digest
-                .unwrap_or_else(|| Digest::of(text.as_bytes())),
+            source: source.digest.unwrap_or_else(|| Digest::of(text.as_bytes())),
             target: &target,
             driver_version: device.driver().version().unsigned_abs(),
             compiler: &compiler,
@@ -267,7 +265,7 @@ impl Loader {
             Lookup::Off => None,
         };
         let started = Instant::now();
-        let made = jit::compile(&self.context, source.name, text, options)?;
+        let made = jit::compile(&self.context, text, options)?;
         let compile = started.elapsed();
         info!(key = %key.short(), us = compile.as_micros(), "compiled");
         let (code, cache) = match turn {
@@ -327,8 +325,13 @@ fn choose_for_cpu<'a>(
     match image {
         Image::Cpu(bytes) => Ok((Chosen::Binary(bytes), "compiled for the CPU device".into())),
         Image::Ptx(ptx) => {
-            let target = ptx.target.map_or(String::new(), |target| format!(" for {target}"));
-            Ok((Chosen::Ptx(ptx.source), format!("PTX{target}: the only image")))
+            let target = ptx
+                .target
+                .map_or(String::new(), |target| format!(" for {target}"));
+            Ok((
+                Chosen::Ptx(ptx.source),
+                format!("PTX{target}: the only image"),
+            ))
         }
         Image::Fatbin(fatbin) => {
             let newest = fatbin

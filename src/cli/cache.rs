@@ -23,9 +23,8 @@ pub fn run(command: CacheCommand, format: Format) -> Result<(), Failure> {
         CacheCommand::Stats => stats(&cache),
         CacheCommand::Clear => clear(&cache),
     };
-    let (text, json) = answer.map_err(|error| {
-        Failure::new(&error).help("CUDA_CACHE_PATH names the folder to use")
-    })?;
+    let (text, json) = answer
+        .map_err(|error| Failure::new(&error).help("CUDA_CACHE_PATH names the folder to use"))?;
     match format {
         Format::Text => print!("{text}"),
         Format::Json => println!("{json}"),

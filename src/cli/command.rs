@@ -7,7 +7,11 @@ use super::run::{self, RunArgs};
 use super::{devices, trace};
 
 #[derive(Debug, clap::Parser)]
-#[command(name = "ptxkit", version, about = "PTX on any machine: read, compiled, cached, launched and checked")]
+#[command(
+    name = "ptxkit",
+    version,
+    about = "PTX on any machine: read, compiled, cached, launched and checked"
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -19,7 +23,9 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Run a kernel and check what it gives
-    #[command(after_help = "Exit status: 0 the results are as expected, 1 they are not, 2 it could not be run.")]
+    #[command(
+        after_help = "Exit status: 0 the results are as expected, 1 they are not, 2 it could not be run."
+    )]
     Run(RunArgs),
     /// List what kernels can run on here
     Devices {
@@ -42,9 +48,7 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
-            Command::Cache { command, format } => {
-                cache::run(*command, *format).map(|()| VERIFIED)
-            }
+            Command::Cache { command, format } => cache::run(*command, *format).map(|()| VERIFIED),
         }
     }
 }

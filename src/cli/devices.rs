@@ -40,7 +40,10 @@ pub fn list(format: Format) -> Result<(), Failure> {
             } in &found
             {
                 let memory = *memory_bytes as f64 / f64::from(1 << 30);
-                lines.add(device, format!("{name}, {target}, {memory:.1} GiB, {driver}"));
+                lines.add(
+                    device,
+                    format!("{name}, {target}, {memory:.1} GiB, {driver}"),
+                );
             }
             if let Err(error) = nvidia {
                 lines.add("nvidia", error.to_string());

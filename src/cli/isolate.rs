@@ -68,7 +68,10 @@ pub fn execute() -> Result<Finished, Failure> {
     if output.status.code() != Some(0) {
         // It said what is wrong in the same words as this process would.
         return Err(match stderr.is_empty() {
-            true => Failure::new(format!("the process of the run ended with {}", output.status)),
+            true => Failure::new(format!(
+                "the process of the run ended with {}",
+                output.status
+            )),
             false => Failure::said(stderr),
         });
     }

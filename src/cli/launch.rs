@@ -17,7 +17,10 @@ pub struct Launched {
 /// An argument while the kernel runs.
 enum Passed {
     /// What the kernel gets is these bytes.
-    Bytes { bytes: Vec<u8>, align: usize },
+    Bytes {
+        bytes: Vec<u8>,
+        align: usize,
+    },
     Linear(DeviceBuffer<u8>),
     Pitched(PitchedBuffer<u8>),
 }

@@ -1,6 +1,5 @@
 //! What the two programs share.
 
-pub mod argument;
 pub mod cache;
 pub mod check;
 pub mod command;

@@ -54,7 +54,12 @@ impl RunReport {
             CacheUse::Miss => "miss",
             CacheUse::Off => "off",
         };
-        let key: String = self.key.iter().flat_map(|key| key.chars()).take(12).collect();
+        let key: String = self
+            .key
+            .iter()
+            .flat_map(|key| key.chars())
+            .take(12)
+            .collect();
         lines.add("cache", format!("{cache} {key}"));
         lines.add("compile", milliseconds(self.compile_ms));
         lines.add("load", milliseconds(self.load_ms));

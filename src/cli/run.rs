@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, MISMATCHES, VERIFIED};
+use super::isolate;
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
 use super::report::{CacheUse, Format, RunReport, in_ms};
 use super::sample::{ArgKind, Outcome, Sample, SampleError};
-use super::{argument, isolate};
 use crate::cache::Cache;
 use crate::driver::{self, Context, DriverKind, Selection};
 use crate::image::{self, Image};
@@ -34,7 +34,7 @@ pub struct RunArgs {
     /// Launches in a row
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: Option<u32>,
-    #[arg(long = "arg", value_name = "ARG", help = argument::HELP, allow_hyphen_values = true)]
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
     /// Where to run: auto, nvidia, nvidia:N or cpu; auto takes a GPU if there
     /// is one
@@ -52,11 +52,9 @@ pub struct RunArgs {
 fn extent(text: &str) -> Result<[u32; 3], String> {
     let wrong = || "one to three numbers above 0 are expected, as 16 or 16,16,1".to_owned();
     let mut sizes = [1; 3];
-    let mut given = 0;
-    for word in text.split(',') {
+    for (axis, word) in text.split(',').enumerate() {
         let size = word.trim().parse().ok().filter(|&size| size > 0);
-        *sizes.get_mut(given).ok_or_else(wrong)? = size.ok_or_else(wrong)?;
-        given += 1;
+        *sizes.get_mut(axis).ok_or_else(wrong)? = size.ok_or_else(wrong)?;
     }
     Ok(sizes)
 }
@@ -107,8 +105,7 @@ impl Request {
             Some(kernel) => kernel.clone(),
             None => only_kernel(&args.file, &bytes)?,
         };
-        let parsed = argument::parse_all(&args.args)
-            .map_err(|error| Failure::new(error).help(argument::HELP))?;
+        let parsed = Vec::new();
         let sample = Sample {
             ptx: args.file.clone(),
             kernel,
@@ -214,27 +211,29 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
         Image::Ptx(ptx) => Some(Understood::read(ptx.source, &name)),
         _ => None,
     };
+    if let Some(understood) = &understood {
+        understood.check(&request.sample)?;
+    }
     let selected = driver::select(selection).map_err(|error| describe(&error))?;
     let device = selected.device;
-    if let Some(understood) = &understood {
-        // A driver may read what this front end does not: on a GPU its word counts.
-        if let (Some(errors), DriverKind::Cpu) = (&understood.errors, device.driver().kind()) {
-            return Err(Failure::drawn(errors));
-        }
-        understood.check(&request.sample)?;
+    // A driver may read what this front end does not: on a GPU its word counts.
+    if device.driver().kind() == DriverKind::Cpu
+        && let Some(errors) = understood.as_ref().and_then(|read| read.errors.as_ref())
+    {
+        return Err(Failure::drawn(errors));
     }
     let context = Context::primary(&device).map_err(|error| describe(&error))?;
     let loader = Loader::new(context, Cache::from_environment());
     let Loaded { module, report, .. } = loader
         .load(&Source::new(&name, &request.bytes), &JitOptions::default())
         .map_err(|error| describe_load(&error, understood.as_ref()))?;
-    let launched =
-        launch::launch(&request.sample, &module).map_err(|error| match &error {
-            driver::Error::UnknownKernel { name: kernel, known } => {
-                unknown_kernel(kernel, &name, known.iter().map(String::as_str))
-            }
-            _ => describe(&error),
-        })?;
+    let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
+        driver::Error::UnknownKernel {
+            name: kernel,
+            known,
+        } => unknown_kernel(kernel, &name, known.iter().map(String::as_str)),
+        _ => describe(&error),
+    })?;
     let Launched {
         outcome,
         milliseconds,
@@ -286,8 +285,9 @@ fn describe_load(error: &LoadError, understood: Option<&Understood>) -> Failure 
 fn describe(error: &driver::Error) -> Failure {
     let failure = Failure::new(error);
     match error {
-        driver::Error::DriverMissing(_) | driver::Error::NoSuchDevice { .. } => failure
-            .help("`ptxkit devices` lists what there is; --device cpu runs without a GPU"),
+        driver::Error::DriverMissing(_) | driver::Error::NoSuchDevice { .. } => {
+            failure.help("`ptxkit devices` lists what there is; --device cpu runs without a GPU")
+        }
         driver::Error::EntryMissing { .. } => {
             failure.help("update the NVIDIA driver, or run with --device cpu")
         }
@@ -297,9 +297,9 @@ fn describe(error: &driver::Error) -> Failure {
         driver::Error::Dimension { what, limit, .. } => {
             failure.help(format!("give at most {limit} with --{what}"))
         }
-        driver::Error::SharedMemory { limit, .. } => {
-            failure.help(format!("a block can have {limit} bytes in all: give less with --shared"))
-        }
+        driver::Error::SharedMemory { limit, .. } => failure.help(format!(
+            "a block can have {limit} bytes in all: give less with --shared"
+        )),
         _ => failure,
     }
 }

@@ -4,6 +4,7 @@
 //! its own binary. Either can be kept and given to
 //! [`Module::load`](crate::driver::Module::load).
 
+mod identity;
 mod options;
 
 use std::ffi::{CStr, CString, c_void};
@@ -14,6 +15,7 @@ use crate::driver::module::jit_error;
 use crate::driver::{Context, Error};
 
 pub use crate::driver::{JitError, LogLine, LogSeverity};
+pub use identity::compiler_identity;
 pub use options::{CacheMode, JitOptions, Target, TargetError};
 
 /// What the compiler made.
