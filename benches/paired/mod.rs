@@ -1,0 +1,50 @@
+//! Times our side and its peer in turn, A B A B …, so that a machine whose
+//! speed drifts slows both, and prints the medians and their ratio.
+
+use std::time::{Duration, Instant};
+
+/// Runs both sides once to warm up, then `runs` times in turn.
+///
+/// `goal` is the ratio ours/peer that the project promises; it is printed, not
+/// asserted: a bench reports, and a busy machine must not fail a build.
+pub fn paired(
+    title: &str,
+    runs: usize,
+    goal: f64,
+    mut ours: impl FnMut(),
+    mut peer: impl FnMut(),
+) {
+    ours();
+    peer();
+    let (mut a, mut b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let (x, y) = (time(&mut ours), time(&mut peer));
+        a.push(x);
+        b.push(y);
+        ratios.push(x / y);
+    }
+    let (a, b) = (median(&mut a), median(&mut b));
+    let ratio = median(&mut ratios);
+    let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+    let verdict = if ratio <= goal { "met" } else { "MISSED" };
+    println!(
+        "{title:<34} ours {:>10}  peer {:>10}  ratio {ratio:.3} ({low:.3} to {high:.3})  goal {goal}: {verdict}",
+        show(a),
+        show(b),
+    );
+}
+
+fn time(run: &mut impl FnMut()) -> f64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_secs_f64()
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn show(seconds: f64) -> String {
+    format!("{:.3?}", Duration::from_secs_f64(seconds))
+}
