@@ -7,13 +7,7 @@ use std::time::{Duration, Instant};
 ///
 /// `goal` is the ratio ours/peer that the project promises; it is printed, not
 /// asserted: a bench reports, and a busy machine must not fail a build.
-pub fn paired(
-    title: &str,
-    runs: usize,
-    goal: f64,
-    mut ours: impl FnMut(),
-    mut peer: impl FnMut(),
-) {
+pub fn paired(title: &str, runs: usize, goal: f64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
     ours();
     peer();
     let (mut a, mut b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());

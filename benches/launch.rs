@@ -1,0 +1,110 @@
+//! What a safe launch adds to a bare `cuLaunchKernel`: the same empty kernel
+//! with eight parameters, launched back to back, checked and bare in turn.
+//!
+//! `PTXKIT_DEVICE` chooses the device; the goal is meant for a GPU.
+
+mod paired;
+
+use std::ffi::c_void;
+
+use ptxkit::driver::{
+    Context, DeviceBuffer, LaunchConfig, Module, ParamBuffer, Selection, Stream, select,
+};
+
+const LAUNCHES: usize = 20_000;
+
+const PTX: &str = "
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry empty(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n,
+                      .param .f32 x, .param .f32 y, .param .u32 k, .param .u64 d)
+{ ret; }
+";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let selection: Selection = std::env::var("PTXKIT_DEVICE")
+        .unwrap_or("auto".into())
+        .parse()?;
+    let selected = select(selection)?;
+    println!("{} ({})", selected.device.name()?, selected.why);
+    let context = Context::primary(&selected.device)?;
+    let kernel = Module::load(&context, PTX.as_bytes())?.kernel("empty")?;
+    let stream = Stream::new(&context)?;
+    let buffer = DeviceBuffer::<f32>::zeroed(&context, 1024)?;
+    let config = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
+
+    let arguments = (
+        &buffer, &buffer, &buffer, 7_u32, 1.0_f32, 2.0_f32, 3_u32, &buffer,
+    );
+    let by_pointers = || {
+        for _ in 0..LAUNCHES {
+            kernel
+                .launch(config, &stream, arguments)
+                .expect("the launch");
+        }
+        stream.synchronize().expect("the kernels");
+    };
+    let by_buffer = || {
+        for _ in 0..LAUNCHES {
+            let mut params = ParamBuffer::new();
+            params.push(&buffer).push(&buffer).push(&buffer).push(7_u32);
+            params.push(1.0_f32).push(2.0_f32).push(3_u32).push(&buffer);
+            kernel
+                .launch_buffer(config, &stream, &params)
+                .expect("the launch");
+        }
+        stream.synchronize().expect("the kernels");
+    };
+
+    let launch = context
+        .api()
+        .cuLaunchKernel
+        .ok_or("the driver has no cuLaunchKernel")?;
+    let (function, queue) = (kernel.raw(), stream.raw());
+    let bare = || {
+        for _ in 0..LAUNCHES {
+            let address = buffer.address();
+            let (n, x, y, k) = (7_u32, 1.0_f32, 2.0_f32, 3_u32);
+            let mut pointers: [*mut c_void; 8] = [
+                (&raw const address) as _,
+                (&raw const address) as _,
+                (&raw const address) as _,
+                (&raw const n) as _,
+                (&raw const x) as _,
+                (&raw const y) as _,
+                (&raw const k) as _,
+                (&raw const address) as _,
+            ];
+            // SAFETY: live handles of one context, eight pointers to values of the
+            // parameters' sizes.
+            let code = unsafe {
+                launch(
+                    function,
+                    1,
+                    1,
+                    1,
+                    32,
+                    1,
+                    1,
+                    0,
+                    queue,
+                    pointers.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            assert_eq!(code, 0);
+        }
+        stream.synchronize().expect("the kernels");
+    };
+    context.bind()?;
+    paired::paired("launch, bare cuLaunchKernel", 15, 1.03, by_pointers, bare);
+    paired::paired(
+        "launch_buffer, bare cuLaunchKernel",
+        15,
+        1.03,
+        by_buffer,
+        bare,
+    );
+    Ok(())
+}
