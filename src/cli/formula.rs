@@ -41,6 +41,16 @@ pub struct Shape {
     pub columns: Option<usize>,
 }
 
+/// The largest buffer of a sample, in bytes.
+const LARGEST: usize = 4 << 30;
+
+impl Shape {
+    /// Whether a buffer may have so many elements.
+    pub(crate) fn fits(count: usize, element: Element) -> bool {
+        count > 0 && count <= LARGEST / element.size()
+    }
+}
+
 /// What a formula knows by a name.
 #[derive(Debug, Clone)]
 pub(crate) enum Known {

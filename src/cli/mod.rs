@@ -1,5 +1,6 @@
 //! What the two programs share.
 
+pub mod argument;
 pub mod cache;
 pub mod check;
 pub mod command;

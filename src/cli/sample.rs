@@ -44,9 +44,6 @@ use super::pattern::{self, PatternError};
 /// The byte that fills buffers without an `init`.
 pub const UNWRITTEN: u8 = 0xa5;
 
-/// The largest buffer of a sample, in bytes.
-const LARGEST: usize = 4 << 30;
-
 /// A kernel, what it needs to run, and what it must give.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -663,7 +660,7 @@ impl Reader<'_> {
         };
         match count {
             Some(0) => Err(self.invalid(place, "it has no elements")),
-            Some(count) if count <= LARGEST / element.size() => Ok(Shape { count, columns }),
+            Some(count) if Shape::fits(count, element) => Ok(Shape { count, columns }),
             _ => Err(self.invalid(place, "it is larger than 4 GiB")),
         }
     }
