@@ -11,6 +11,7 @@
 
 pub mod approximate;
 pub mod convert;
+mod exact;
 pub mod half;
 pub mod integer;
 pub mod round;
