@@ -30,7 +30,10 @@ fn says(said: &str, words: &[&str]) {
 fn a_missing_file() {
     for name in ["none.toml", "none.ptx"] {
         let said = refused(&["run", name]);
-        says(&said, &["error: none.", "No such file", "help: give a sample"]);
+        says(
+            &said,
+            &["error: none.", "No such file", "help: give a sample"],
+        );
     }
 }
 
@@ -65,7 +68,10 @@ fn a_syntax_error_is_shown_with_its_line_and_column() {
                 .visible .entry k()\n{\n  .reg .b32 %r<3>;\n  foo.u32 %r1, %r2;\n  ret;\n}\n";
     let (_folder, path) = file("bad.ptx", text);
     let said = refused(&["run", &path, "--kernel", "k", "--device", "cpu"]);
-    says(&said, &["error[E0101]", "bad.ptx:7:3", "foo.u32 %r1, %r2;", "^^^"]);
+    says(
+        &said,
+        &["error[E0101]", "bad.ptx:7:3", "foo.u32 %r1, %r2;", "^^^"],
+    );
 }
 
 #[test]
@@ -79,7 +85,35 @@ fn an_unknown_kernel() {
 #[test]
 fn the_wrong_number_of_arguments() {
     let said = refused_vecadd(&["--grid", "4", "--block", "256"]);
-    says(&said, &["has 4 parameters, 0 arguments", "help: `vecadd` takes (", ".u32 "]);
+    says(
+        &said,
+        &[
+            "has 4 parameters, 0 arguments",
+            "help: `vecadd` takes (",
+            ".u32 ",
+        ],
+    );
+}
+
+#[test]
+fn an_argument_of_the_wrong_type() {
+    let buffer = ["--arg", "buf:f32:4"].repeat(3);
+    let said = refused_vecadd(&[&buffer[..], &["--arg", "f32:1"]].concat());
+    says(&said, &["argument 4", ".u32 ", "a scalar f32 is given"]);
+    let said = refused_vecadd(&[&["--arg", "u32:4"], &buffer[..]].concat());
+    says(&said, &["argument 1", ".u64 ", "a scalar u32 is given"]);
+}
+
+#[test]
+fn an_argument_that_cannot_be_read() {
+    for (arg, words) in [
+        ("7", "u32:1024"),
+        ("int:7", "unknown element type `int`"),
+        ("u32:x", "`x` is no number"),
+        ("in:f32:@none.bin", "none.bin"),
+    ] {
+        says(&refused_vecadd(&["--arg", arg]), &[arg, words]);
+    }
 }
 
 #[test]
@@ -132,7 +166,10 @@ fn ptx_newer_than_the_driver() {
     let ptx = ".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
     let (_folder, path) = file("k.ptx", ptx);
     let said = refused(&["run", &path, "--kernel", "k", "--device", &device()]);
-    says(&said, &["PTX version 99.0", "reads up to", "update the driver"]);
+    says(
+        &said,
+        &["PTX version 99.0", "reads up to", "update the driver"],
+    );
 }
 
 #[test]
@@ -148,6 +185,12 @@ fn an_access_out_of_bounds_names_its_place() {
     let said = refused(&["run", &path, "--device", "cpu"]);
     says(
         &said,
-        &["CUDA_ERROR_ILLEGAL_ADDRESS", "stray", "thread", "0x1000", "line 9"],
+        &[
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "stray",
+            "thread",
+            "0x1000",
+            "line 9",
+        ],
     );
 }

@@ -6,7 +6,10 @@ use super::*;
 fn stats_count_what_runs_put_and_clear_removes_it() {
     let cache = tempfile::tempdir().unwrap();
     let json = |args: &[&str]| -> serde_json::Value {
-        let output = ptxkit(cache.path(), &[&["cache"], args, &["--format", "json"]].concat());
+        let output = ptxkit(
+            cache.path(),
+            &[&["cache"], args, &["--format", "json"]].concat(),
+        );
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     };

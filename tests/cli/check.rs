@@ -23,7 +23,11 @@ fn errors_have_places_and_the_status_is_1() {
     );
     let output = ptxcheck(&[&sample("vecadd.ptx"), &path]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stdout(&output).contains("bad.ptx:4:14"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("bad.ptx:4:14"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 #[test]
@@ -32,6 +36,10 @@ fn a_file_that_cannot_be_read_is_status_2() {
     for path in ["none.ptx", binary.as_str()] {
         let output = ptxcheck(&[path]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).starts_with("error: "), "{}", stderr(&output));
+        assert!(
+            stderr(&output).starts_with("error: "),
+            "{}",
+            stderr(&output)
+        );
     }
 }

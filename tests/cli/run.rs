@@ -120,13 +120,53 @@ fn wrong_results_are_counted_and_shown_and_the_status_is_1() {
 }
 
 #[test]
+fn buffers_are_read_from_files_and_written_to_files() {
+    let (folder, input) = file("a.bin", "");
+    let output = folder.path().join("c.bin").display().to_string();
+    let floats = |numbers: &[f32]| -> Vec<u8> {
+        numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    };
+    std::fs::write(&input, floats(&[1.0, 2.0, 3.0, 4.0])).unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let (from, to) = (format!("in:f32:@{input}"), format!("out:f32:4@{output}"));
+    let ran = run(
+        cache.path(),
+        "vecadd.ptx",
+        &[
+            "--block",
+            "4",
+            "--arg",
+            &from,
+            "--arg",
+            "buf:f32:4=10*i",
+            "--arg",
+            &to,
+            "--arg",
+            "u32:4",
+        ],
+    );
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    assert!(stdout(&ran).contains("not checked"));
+    assert_eq!(
+        std::fs::read(&output).unwrap(),
+        floats(&[1.0, 12.0, 23.0, 34.0])
+    );
+}
+
+#[test]
 fn auto_says_which_device_and_why() {
     let cache = tempfile::tempdir().unwrap();
     let path = sample("vecadd.toml");
     let output = ptxkit(cache.path(), &["run", &path]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(line(&text, "device").join(" ").contains("(auto: "), "{text}");
+    assert!(
+        line(&text, "device").join(" ").contains("(auto: "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -134,6 +174,9 @@ fn traces_go_to_standard_error() {
     let cache = tempfile::tempdir().unwrap();
     let output = run(cache.path(), "vecadd.toml", &["-v"]);
     let traces = stderr(&output);
-    assert!(traces.contains("cache miss") && traces.contains("cache put"), "{traces}");
+    assert!(
+        traces.contains("cache miss") && traces.contains("cache put"),
+        "{traces}"
+    );
     assert!(!stdout(&output).contains("cache miss"));
 }
