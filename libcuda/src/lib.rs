@@ -1,1 +1,160 @@
+//! The CPU device of ptxkit under the driver's own C names: programs that load
+//! `libcuda.so.1` run on it when they find this library in its place.
+//!
+//! Every row of ptxkit's table is exported. An entry that the CPU device lacks
+//! returns `CUDA_ERROR_NOT_SUPPORTED`.
 
+#![allow(non_snake_case)] // the C API's own names
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use ptxkit::cpu::api::table;
+use ptxkit::driver::api::*;
+
+const SUCCESS: c_int = 0;
+const INVALID_VALUE: c_int = 1;
+const NOT_FOUND: c_int = 500;
+const NOT_SUPPORTED: c_int = 801;
+
+/// An entry as `cuGetProcAddress` knows it.
+struct Export {
+    base: &'static str,
+    /// The CUDA version that brought the entry in this form.
+    since: c_int,
+    address: *const c_void,
+}
+
+macro_rules! export {
+    ($( $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) = $base:literal $since:literal; )*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// The arguments must be what the entry's CUDA documentation asks for.
+            #[unsafe(no_mangle)]
+            #[allow(clippy::too_many_arguments)]
+            pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+                match table().$name {
+                    // SAFETY: the caller answers for the arguments.
+                    Some(entry) => unsafe { entry($($arg),*) },
+                    None => NOT_SUPPORTED,
+                }
+            }
+        )*
+
+        fn exports() -> impl Iterator<Item = Export> {
+            [$( Export { base: $base, since: $since, address: $name as *const c_void } ),*].into_iter()
+        }
+    };
+}
+
+ptxkit::driver_entries!(export);
+
+/// `CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND`, `_VERSION_NOT_SUFFICIENT`
+const SYMBOL_NOT_FOUND: c_uint = 1;
+const VERSION_NOT_SUFFICIENT: c_uint = 2;
+
+/// The newest form of an entry that CUDA `version` knew, or why there is none.
+fn find(symbol: &str, version: c_int) -> Result<*const c_void, c_uint> {
+    let own = [
+        Export {
+            base: "cuGetProcAddress",
+            since: 11030,
+            address: cuGetProcAddress as *const c_void,
+        },
+        Export {
+            base: "cuGetProcAddress",
+            since: 12000,
+            address: cuGetProcAddress_v2 as *const c_void,
+        },
+    ];
+    let forms: Vec<Export> = exports()
+        .chain(own)
+        .filter(|export| export.base == symbol)
+        .collect();
+    let known = forms
+        .iter()
+        .filter(|export| export.since <= version)
+        .max_by_key(|export| export.since);
+    match known {
+        Some(export) => Ok(export.address),
+        None if forms.is_empty() => Err(SYMBOL_NOT_FOUND),
+        None => Err(VERSION_NOT_SUFFICIENT),
+    }
+}
+
+/// The address of an entry by its base name, in the form that CUDA
+/// `cuda_version` had it. The stream flags change nothing.
+///
+/// # Safety
+/// `symbol` is a C string; the results go to places of their types, of which
+/// `status` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetProcAddress_v2(
+    symbol: *const c_char,
+    address: *mut *mut c_void,
+    cuda_version: c_int,
+    _flags: u64,
+    status: *mut c_uint,
+) -> c_int {
+    if symbol.is_null() || address.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: not null, so a C string by the caller's word.
+    let name = unsafe { CStr::from_ptr(symbol) }.to_string_lossy();
+    let found = find(&name, cuda_version);
+    // SAFETY: neither is null where it is written, and both are the caller's.
+    unsafe {
+        address.write(found.unwrap_or(std::ptr::null()).cast_mut());
+        if !status.is_null() {
+            status.write(found.err().unwrap_or(0));
+        }
+    }
+    if found.is_ok() { SUCCESS } else { NOT_FOUND }
+}
+
+/// The same without the status.
+///
+/// # Safety
+/// As for [`cuGetProcAddress_v2`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetProcAddress(
+    symbol: *const c_char,
+    address: *mut *mut c_void,
+    cuda_version: c_int,
+    flags: u64,
+) -> c_int {
+    // SAFETY: the caller's word for this entry is that for the other.
+    unsafe { cuGetProcAddress_v2(symbol, address, cuda_version, flags, std::ptr::null_mut()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_in_the_form_of_the_version() {
+        assert_eq!(
+            find("cuMemAlloc", 12000),
+            Ok(cuMemAlloc_v2 as *const c_void)
+        );
+        assert_eq!(find("cuMemAlloc", 2000), Err(VERSION_NOT_SUFFICIENT));
+        assert_eq!(find("cuMemAlloc_v2", 12000), Err(SYMBOL_NOT_FOUND));
+        assert_eq!(
+            find("cuGetProcAddress", 11080),
+            Ok(cuGetProcAddress as *const c_void)
+        );
+        assert_eq!(
+            find("cuGetProcAddress", 13000),
+            Ok(cuGetProcAddress_v2 as *const c_void)
+        );
+    }
+
+    #[test]
+    fn what_the_device_lacks_is_refused() {
+        assert!(table().cuMemPoolCreate.is_none());
+        // SAFETY: the entry looks at neither pointer.
+        let code = unsafe { cuMemPoolCreate(std::ptr::null_mut(), std::ptr::null()) };
+        assert_eq!(code, NOT_SUPPORTED);
+    }
+}

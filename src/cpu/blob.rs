@@ -114,7 +114,17 @@ pub enum BlobError {
     Processor { needs: String },
 }
 
-const HEADER: usize = 8 + 4 + 4 + 8 + 8;
+/// Bytes before the body: magic, version, zeros, the body's length and hash.
+pub(crate) const HEADER: usize = 8 + 4 + 4 + 8 + 8;
+
+/// Bytes of the whole blob as its header states them, for callers who have a
+/// pointer alone; `None` if these are not a header's bytes.
+pub(crate) fn length(header: &[u8]) -> Option<usize> {
+    let body = header.get(..HEADER)?.strip_prefix(&MAGIC)?[8..].first_chunk()?;
+    usize::try_from(u64::from_le_bytes(*body))
+        .ok()?
+        .checked_add(HEADER)
+}
 
 fn damaged<T>(what: &'static str) -> Result<T, BlobError> {
     Err(BlobError::Damaged { what })

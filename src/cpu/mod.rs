@@ -1,5 +1,6 @@
 //! The CPU device: a driver of its own behind the same table of entry points.
 
+pub mod api;
 pub mod blob;
 pub mod block;
 pub mod code;

@@ -1,0 +1,291 @@
+//! The devices: what they are called and what they can do.
+
+use std::ffi::{c_char, c_int, c_uint};
+use std::sync::{Arc, LazyLock};
+
+use super::context;
+use super::entry::{Given, entries};
+use super::memory;
+use super::status::{Answer, Status};
+use crate::cpu::memory::{DeviceMemory, MemoryError};
+use crate::cpu::run::Engine;
+use crate::driver::api::{CUcontext, CUdevice, CUuuid};
+
+/// The compute capability that the device answers to: PTX for `sm_90` and
+/// older loads, an `a` target's own instructions are refused by name.
+pub(super) const COMPUTE_CAPABILITY: (c_int, c_int) = (9, 0);
+
+/// Threads a block may have, in all and along each axis.
+pub(super) const MAX_THREADS: u32 = 1024;
+pub(super) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Blocks a grid may have along each axis.
+pub(super) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+/// Bytes of shared memory of a block: without asking, and at most.
+pub(super) const MAX_SHARED: u32 = 48 << 10;
+pub(super) const MAX_SHARED_ASKED: u32 = 227 << 10;
+/// Threads and blocks that a multiprocessor is said to hold.
+pub(super) const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
+pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
+pub(super) const REGISTERS: u32 = 65536;
+
+/// What runs the kernels of all devices, made at the first use.
+pub(super) fn engine() -> Answer<&'static Engine> {
+    static ENGINE: LazyLock<Result<Engine, MemoryError>> =
+        LazyLock::new(|| Ok(Engine::new(Arc::new(DeviceMemory::new()?))));
+    ENGINE.as_ref().map_err(memory::failure)
+}
+
+/// Threads that run blocks: the multiprocessors of the device.
+pub(super) fn workers() -> Answer<u32> {
+    Ok(engine()?.workers())
+}
+
+/// Devices that the process sees: one, or as `PTXKIT_CPU_DEVICES` says, at
+/// most 8. They share the cores and the memory; several are for testing
+/// programs that expect several.
+pub(super) fn count() -> c_int {
+    static COUNT: LazyLock<c_int> = LazyLock::new(|| {
+        let asked = std::env::var("PTXKIT_CPU_DEVICES").ok();
+        asked
+            .and_then(|text| text.trim().parse().ok())
+            .map_or(1, |count: c_int| count.clamp(1, MOST_DEVICES))
+    });
+    *COUNT
+}
+
+pub(super) const MOST_DEVICES: c_int = 8;
+
+/// Fails unless there is such a device.
+pub(super) fn check(device: CUdevice) -> Answer {
+    if (0..count()).contains(&device) {
+        Ok(())
+    } else {
+        Err(Status::INVALID_DEVICE
+            .because(format!("device {device} asked for, there are {}", count())))
+    }
+}
+
+/// "CPU: <model>, N threads".
+fn name() -> Answer<String> {
+    static MODEL: LazyLock<String> = LazyLock::new(|| {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        model
+            .map_or(std::env::consts::ARCH, |(_, model)| model.trim())
+            .to_owned()
+    });
+    Ok(format!("CPU: {}, {} threads", *MODEL, workers()?))
+}
+
+/// The same for every process and machine: device code of the CPU device is
+/// told apart by the host's features, not by this.
+fn uuid(device: CUdevice) -> [u8; 16] {
+    let mut uuid = *b"ptxkit CPU dev 0";
+    uuid[15] += device as u8; // below 8, as `check` saw to
+    uuid
+}
+
+fn pci_address(device: CUdevice) -> String {
+    format!("0000:{:02x}:00.0", device + 1)
+}
+
+/// `CU_DEVICE_ATTRIBUTE_…` number `number`, of a device with so many workers.
+fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
+    let value: u32 = match number {
+        1 => MAX_THREADS,
+        2..=4 => MAX_BLOCK[number as usize - 2],
+        5..=7 => MAX_GRID[number as usize - 5],
+        8 => MAX_SHARED,
+        9 => 65536,                    // TOTAL_CONSTANT_MEMORY
+        10 => crate::cpu::block::WARP, // WARP_SIZE
+        11 => i32::MAX as u32,         // MAX_PITCH
+        12 | 82 => REGISTERS,          // MAX_REGISTERS_PER_BLOCK, _PER_MULTIPROCESSOR
+        13 => 1_000_000,               // CLOCK_RATE in kHz: %clock counts nanoseconds
+        14 | 30 => 512,                // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
+        15 => 1,                       // GPU_OVERLAP
+        16 => workers,                 // MULTIPROCESSOR_COUNT: one a worker
+        18 | 19 => 1,                  // INTEGRATED, CAN_MAP_HOST_MEMORY
+        31 => 1,                       // CONCURRENT_KERNELS
+        33 => device as u32 + 1,       // PCI_BUS_ID, as in `pci_address`
+        36 => 1_000_000,               // MEMORY_CLOCK_RATE in kHz
+        37 => 64,                      // GLOBAL_MEMORY_BUS_WIDTH
+        38 => 1 << 20,                 // L2_CACHE_SIZE
+        39 => THREADS_PER_MULTIPROCESSOR,
+        40 => 1,  // ASYNC_ENGINE_COUNT
+        41 => 1,  // UNIFIED_ADDRESSING
+        51 => 32, // TEXTURE_PITCH_ALIGNMENT
+        75 => COMPUTE_CAPABILITY.0 as u32,
+        76 => COMPUTE_CAPABILITY.1 as u32,
+        81 => MAX_SHARED_ASKED + 1024, // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        83 => 1,                       // MANAGED_MEMORY
+        86 => 1,                       // HOST_NATIVE_ATOMIC_SUPPORTED
+        87 => 2,                       // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
+        89 => 1,                       // CONCURRENT_MANAGED_ACCESS
+        90 => 1,                       // COMPUTE_PREEMPTION_SUPPORTED
+        91 => 1,                       // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
+        95 => 1,                       // COOPERATIVE_LAUNCH
+        97 => MAX_SHARED_ASKED,        // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        99 => 1,                       // HOST_REGISTER_SUPPORTED
+        101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
+        106 => BLOCKS_PER_MULTIPROCESSOR,
+        111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
+        // Known numbers of what the device lacks: textures, IPC, pools, clusters …
+        17
+        | 20..=29
+        | 32
+        | 34
+        | 35
+        | 42..=50
+        | 52..=74
+        | 77..=80
+        | 84
+        | 85
+        | 88
+        | 92..=94
+        | 96
+        | 98
+        | 100
+        | 102..=105
+        | 107..=110
+        | 112..=148 => 0,
+        _ => return None,
+    };
+    Some(value.cast_signed())
+}
+
+/// `CU_DEVICE_P2P_ATTRIBUTE_…`: the devices share one memory.
+fn peer_attribute(number: c_uint) -> Option<c_int> {
+    match number {
+        1 => Some(0),     // PERFORMANCE_RANK
+        2 | 3 => Some(1), // ACCESS_SUPPORTED, NATIVE_ATOMIC_SUPPORTED
+        4 | 5 => Some(0), // CUDA_ARRAY_ACCESS_SUPPORTED, ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED
+        _ => None,
+    }
+}
+
+entries! {
+    fn cuDeviceGetCount(result: *mut c_int) {
+        result.put(count())
+    }
+
+    fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) {
+        check(ordinal)?;
+        device.put(ordinal)
+    }
+
+    fn cuDeviceGetName(text: *mut c_char, room: c_int, device: CUdevice) {
+        check(device)?;
+        text.put_text(&name()?, usize::try_from(room).unwrap_or(0))
+    }
+
+    fn cuDeviceGetUuid_v2(result: *mut CUuuid, device: CUdevice) {
+        check(device)?;
+        let result: Given<[u8; 16]> = result.cast();
+        result.put(uuid(device))
+    }
+
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
+        check(device)?;
+        bytes.put(memory::total()?)
+    }
+
+    fn cuDeviceGetAttribute(value: *mut c_int, number: c_uint, device: CUdevice) {
+        check(device)?;
+        match attribute(number, device, workers()?) {
+            Some(found) => value.put(found),
+            None => Err(Status::INVALID_VALUE
+                .because(format!("no device attribute has the number {number}"))),
+        }
+    }
+
+    fn cuDeviceGetPCIBusId(text: *mut c_char, room: c_int, device: CUdevice) {
+        check(device)?;
+        text.put_text(&pci_address(device), usize::try_from(room).unwrap_or(0))
+    }
+
+    fn cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char) {
+        let asked = text.text()?;
+        match (0..count()).find(|device| {
+            pci_address(*device)
+                .as_bytes()
+                .eq_ignore_ascii_case(asked.to_bytes())
+        }) {
+            Some(found) => device.put(found),
+            None => Err(Status::INVALID_DEVICE.into()),
+        }
+    }
+
+    fn cuDeviceGetP2PAttribute(
+        value: *mut c_int,
+        number: c_uint,
+        source: CUdevice,
+        destination: CUdevice,
+    ) {
+        check(source)?;
+        check(destination)?;
+        if source == destination {
+            return Err(Status::INVALID_DEVICE.into());
+        }
+        value.put(peer_attribute(number).ok_or(Status::INVALID_VALUE)?)
+    }
+
+    fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
+        check(device)?;
+        check(peer)?;
+        can.put(c_int::from(device != peer))
+    }
+
+    fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) {
+        check(device)?;
+        if context.is_null() {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        context.put(context::retain_primary(device)?.pointer())
+    }
+
+    fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
+        check(device)?;
+        context::release_primary(device)
+    }
+
+    fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
+        check(device)?;
+        context::reset_primary(device);
+        Ok(())
+    }
+
+    fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) {
+        check(device)?;
+        context::set_primary_flags(device, flags)
+    }
+
+    fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
+        check(device)?;
+        let (has, is) = context::primary_state(device);
+        flags.put(has)?;
+        active.put(c_int::from(is))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_where_cuda_numbers_them() {
+        assert_eq!(attribute(1, 0, 2), Some(1024)); // MAX_THREADS_PER_BLOCK
+        assert_eq!(attribute(4, 0, 2), Some(64)); // MAX_BLOCK_DIM_Z
+        assert_eq!(attribute(6, 0, 2), Some(65535)); // MAX_GRID_DIM_Y
+        assert_eq!(attribute(97, 0, 2), Some(232_448)); // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        assert_eq!(attribute(0, 0, 2), None);
+        assert_eq!(attribute(9999, 0, 2), None);
+    }
+
+    #[test]
+    fn devices_differ_in_identity_and_address() {
+        assert_ne!(uuid(0), uuid(1));
+        assert_ne!(pci_address(0), pci_address(1));
+    }
+}

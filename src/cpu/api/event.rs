@@ -1,0 +1,156 @@
+//! Events: points in the work of a stream, and when they were reached.
+
+use std::ffi::c_uint;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use super::context::{self, Context};
+use super::entry::{Given, entries};
+use super::handle::{Handles, pointer};
+use super::queue::Mark;
+use super::status::{Answer, Status};
+use super::stream;
+use crate::driver::api::{CUevent, CUstream};
+
+static EVENTS: Handles<Event> = Handles::new();
+
+const DISABLE_TIMING: c_uint = 2;
+const INTERPROCESS: c_uint = 4;
+const KNOWN_FLAGS: c_uint = 7;
+
+struct Event {
+    context: Weak<Context>,
+    timed: bool,
+    /// Where it was recorded last.
+    record: Mutex<Option<Record>>,
+}
+
+#[derive(Clone)]
+struct Record {
+    mark: Mark,
+    reached: Arc<OnceLock<Instant>>,
+}
+
+impl Event {
+    fn record(&self) -> MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last(&self) -> Option<Record> {
+        self.record().clone()
+    }
+
+    fn context(&self) -> Answer<Arc<Context>> {
+        Ok(self.context.upgrade().ok_or(Status::CONTEXT_IS_DESTROYED)?)
+    }
+}
+
+fn find<H>(event: Given<H>) -> Answer<Arc<Event>> {
+    context::current()?;
+    EVENTS
+        .get(event)
+        .ok_or_else(|| Status::INVALID_HANDLE.because("no live event has this handle"))
+}
+
+/// What a stream that waits for the event has to wait for: nothing where it
+/// was never recorded or is reached.
+pub(super) fn pending<H>(event: Given<H>) -> Answer<Option<Mark>> {
+    let record = find(event)?.last();
+    Ok(record
+        .map(|record| record.mark)
+        .filter(|mark| !mark.passed()))
+}
+
+/// Frees the handles of a context's events.
+pub(super) fn destroy_all(context: &Arc<Context>) {
+    EVENTS.remove_all(|event| std::ptr::eq(event.context.as_ptr(), &**context));
+}
+
+entries! {
+    fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
+        let context = context::working()?;
+        if event.is_null() || flags & !KNOWN_FLAGS != 0 {
+            return Err(
+                Status::INVALID_VALUE.because("unknown event flags, or nowhere to put the event")
+            );
+        }
+        if flags & INTERPROCESS != 0 {
+            return Err(
+                Status::NOT_SUPPORTED.because("the CPU device has no events between processes")
+            );
+        }
+        let made = Event {
+            context: Arc::downgrade(&context),
+            timed: flags & DISABLE_TIMING == 0,
+            record: Mutex::default(),
+        };
+        event.put(pointer(EVENTS.insert(Arc::new(made))))
+    }
+
+    fn cuEventDestroy_v2(event: CUevent) {
+        context::working()?;
+        match EVENTS.remove(event) {
+            Some(_) => Ok(()),
+            None => Err(Status::INVALID_HANDLE.because("no live event has this handle")),
+        }
+    }
+
+    fn cuEventRecord(event: CUevent, stream: CUstream) {
+        let event = find(event)?;
+        let (context, stream) = stream::find(stream)?;
+        if !Arc::ptr_eq(&event.context()?, &context) {
+            return Err(Status::INVALID_HANDLE
+                .because("the event and the stream are of different contexts"));
+        }
+        let reached = Arc::new(OnceLock::new());
+        let clock = reached.clone();
+        let mark = stream.soon(&context, move |_| {
+            let _ = clock.set(Instant::now()); // it is set nowhere else
+        });
+        *event.record() = Some(Record { mark, reached });
+        Ok(())
+    }
+
+    fn cuEventSynchronize(event: CUevent) {
+        let event = find(event)?;
+        if let Some(record) = event.last() {
+            record.mark.wait();
+        }
+        event.context()?.settle()
+    }
+
+    fn cuEventQuery(event: CUevent) {
+        let event = find(event)?;
+        event.context()?.check()?;
+        match event.last() {
+            Some(record) if !record.mark.passed() => Err(Status::NOT_READY.into()),
+            _ => event.context()?.check(),
+        }
+    }
+
+    fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
+        let (start, end) = (find(start)?, find(end)?);
+        start.context()?.check()?;
+        if !start.timed || !end.timed {
+            return Err(Status::INVALID_HANDLE
+                .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));
+        }
+        let (Some(first), Some(last)) = (start.last(), end.last()) else {
+            return Err(
+                Status::INVALID_HANDLE.because("an event that was never recorded has no time")
+            );
+        };
+        if !first.mark.passed() || !last.mark.passed() {
+            return Err(Status::NOT_READY.into());
+        }
+        // A fault passes the recording over.
+        let (Some(first), Some(last)) = (first.reached.get(), last.reached.get()) else {
+            return start.context()?.settle();
+        };
+        let seconds = match last.checked_duration_since(*first) {
+            Some(ahead) => ahead.as_secs_f64(),
+            None => -first.duration_since(*last).as_secs_f64(),
+        };
+        milliseconds.put((seconds * 1e3) as f32)
+    }
+}

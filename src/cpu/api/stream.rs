@@ -1,0 +1,312 @@
+//! Streams: work in order, each on a thread of its own once there is work.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::{Arc, Weak};
+
+use super::context::{self, Context};
+use super::entry::{Given, entries, in_host_function};
+use super::handle::{Handles, pointer};
+use super::queue::{Mark, Queue};
+use super::status::{Answer, Status};
+use crate::driver::api::{CUcontext, CUevent, CUhostFn, CUstream, StreamCallback};
+
+static STREAMS: Handles<Stream> = Handles::new();
+
+/// Handles that name a stream of the current context: `NULL` and
+/// `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`.
+const LEGACY: usize = 1;
+const PER_THREAD: usize = 2;
+
+/// Accepted and given back: the host's scheduler knows no streams.
+pub(super) const LEAST_PRIORITY: c_int = 0;
+pub(super) const GREATEST_PRIORITY: c_int = -5;
+
+const NON_BLOCKING: c_uint = 1;
+
+thread_local! {
+    /// This thread's own default stream in each context, by the context's id.
+    static PER_THREAD_STREAMS: RefCell<BTreeMap<usize, Arc<Stream>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// How a stream keeps in step with the default stream of its context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// It is the default stream.
+    Legacy,
+    /// Its work and the default stream's wait for each other.
+    Blocking,
+    /// It goes its own way.
+    NonBlocking,
+}
+
+pub(super) struct Stream {
+    context: Weak<Context>,
+    queue: Arc<Queue>,
+    kind: Kind,
+    priority: c_int,
+    id: u64,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl Stream {
+    pub(super) fn new(context: Weak<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
+        let id = super::handle::reserve() as u64;
+        Arc::new(Stream {
+            context,
+            queue: Queue::new(),
+            kind,
+            priority,
+            id,
+        })
+    }
+
+    fn create(context: &Arc<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
+        let stream = Stream::new(Arc::downgrade(context), kind, priority);
+        context.adopt(kind, &stream.queue);
+        stream
+    }
+
+    /// What must be done before work that is handed in now may start.
+    fn order(&self, context: &Context) -> Vec<Mark> {
+        match self.kind {
+            Kind::Legacy => context.unfinished(|kind| kind == Kind::Blocking),
+            Kind::Blocking => context.legacy.queue.unfinished().into_iter().collect(),
+            Kind::NonBlocking => Vec::new(),
+        }
+    }
+
+    /// Hands in work for the stream's thread, to come after `mark` too. It is
+    /// passed over if the context has a fault when its turn comes.
+    fn push_after(
+        &self,
+        context: &Arc<Context>,
+        mark: Option<Mark>,
+        work: impl FnOnce(&Arc<Context>) + Send + 'static,
+    ) -> Mark {
+        let mut after = self.order(context);
+        after.extend(mark);
+        let context = context.clone();
+        self.queue.push(
+            after,
+            Box::new(move || {
+                if context.check().is_ok() {
+                    work(&context);
+                }
+            }),
+        )
+    }
+
+    pub(super) fn push(
+        &self,
+        context: &Arc<Context>,
+        work: impl FnOnce(&Arc<Context>) + Send + 'static,
+    ) -> Mark {
+        self.push_after(context, None, work)
+    }
+
+    /// Does work in its turn on this thread, which would wait for it anyway.
+    pub(super) fn run<R>(
+        &self,
+        context: &Arc<Context>,
+        work: impl FnOnce() -> Answer<R>,
+    ) -> Answer<R> {
+        let _turn = self.queue.turn(&self.order(context));
+        context.settle()?;
+        work()
+    }
+
+    /// Does short work at once if nothing is in its way, else hands it in.
+    pub(super) fn soon(
+        &self,
+        context: &Arc<Context>,
+        work: impl FnOnce(&Arc<Context>) + Send + 'static,
+    ) -> Mark {
+        match self.queue.turn_now(&self.order(context)) {
+            Some(turn) => {
+                work(context);
+                turn.mark()
+            }
+            None => self.push(context, work),
+        }
+    }
+
+    /// The work that a caller who synchronises with this stream waits for.
+    fn unfinished(&self, context: &Context) -> Vec<Mark> {
+        let mut marks = if self.kind == Kind::Legacy {
+            self.order(context)
+        } else {
+            Vec::new()
+        };
+        marks.extend(self.queue.unfinished());
+        marks
+    }
+
+    /// Waits for the stream's own work.
+    pub(super) fn wait(self: &Arc<Self>) {
+        self.queue.mark().wait();
+    }
+}
+
+/// The stream of a handle, with its context; both are good for work.
+pub(super) fn find<H>(stream: Given<H>) -> Answer<(Arc<Context>, Arc<Stream>)> {
+    let found = find_any(stream)?;
+    found.0.check()?;
+    Ok(found)
+}
+
+/// The same, also where the context has a fault.
+pub(super) fn find_any<H>(stream: Given<H>) -> Answer<(Arc<Context>, Arc<Stream>)> {
+    match stream.addr() {
+        0 | LEGACY => {
+            let context = context::current()?;
+            let stream = context.legacy.clone();
+            Ok((context, stream))
+        }
+        PER_THREAD => {
+            let context = context::current()?;
+            let stream = PER_THREAD_STREAMS.with_borrow_mut(|streams| {
+                let make = || Stream::create(&context, Kind::Blocking, LEAST_PRIORITY);
+                streams.entry(context.id()).or_insert_with(make).clone()
+            });
+            Ok((context, stream))
+        }
+        _ => {
+            context::current()?;
+            let stream = STREAMS
+                .get(stream)
+                .ok_or_else(|| Status::INVALID_HANDLE.because("no live stream has this handle"))?;
+            let context = stream
+                .context
+                .upgrade()
+                .ok_or(Status::CONTEXT_IS_DESTROYED)?;
+            Ok((context, stream))
+        }
+    }
+}
+
+/// Frees the handles of a context's streams, whose work is done.
+pub(super) fn destroy_all(context: &Arc<Context>) {
+    STREAMS.remove_all(|stream| std::ptr::eq(stream.context.as_ptr(), &**context));
+}
+
+fn create(result: Given<CUstream>, flags: c_uint, priority: c_int) -> Answer {
+    let context = context::working()?;
+    let kind = match flags {
+        0 => Kind::Blocking,
+        NON_BLOCKING => Kind::NonBlocking,
+        _ => return Err(Status::INVALID_VALUE.because("unknown stream flags")),
+    };
+    if result.is_null() {
+        return Err(Status::INVALID_VALUE.into());
+    }
+    let priority = priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
+    result.put(pointer(
+        STREAMS.insert(Stream::create(&context, kind, priority)),
+    ))
+}
+
+entries! {
+    fn cuStreamCreate(stream: *mut CUstream, flags: c_uint) {
+        create(stream, flags, LEAST_PRIORITY)
+    }
+
+    fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int) {
+        create(stream, flags, priority)
+    }
+
+    /// Returns at once; what the stream still has to do is done.
+    fn cuStreamDestroy_v2(stream: CUstream) {
+        context::working()?;
+        match STREAMS.remove(stream) {
+            Some(_) => Ok(()),
+            None => Err(Status::INVALID_HANDLE.because("no live stream has this handle")),
+        }
+    }
+
+    fn cuStreamSynchronize(stream: CUstream) {
+        let (context, stream) = find_any(stream)?;
+        stream.unfinished(&context).iter().for_each(Mark::wait);
+        context.settle()
+    }
+
+    fn cuStreamQuery(stream: CUstream) {
+        let (context, stream) = find(stream)?;
+        if stream.unfinished(&context).is_empty() {
+            context.check()
+        } else {
+            Err(Status::NOT_READY.into())
+        }
+    }
+
+    fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint) {
+        let (context, stream) = find(stream)?;
+        if flags > 1 {
+            return Err(Status::INVALID_VALUE.because("unknown flags of cuStreamWaitEvent"));
+        }
+        if let Some(mark) = super::event::pending(event)? {
+            stream.push_after(&context, Some(mark), |_| ());
+        }
+        Ok(())
+    }
+
+    fn cuStreamAddCallback(
+        stream: CUstream,
+        callback: StreamCallback,
+        data: *mut c_void,
+        flags: c_uint,
+    ) {
+        let handle = stream.addr();
+        let (context, stream) = find(stream)?;
+        let callback = callback.ok_or(Status::INVALID_VALUE)?;
+        if flags != 0 {
+            return Err(Status::INVALID_VALUE.because("the flags of cuStreamAddCallback must be 0"));
+        }
+        stream.push(&context, move |_| {
+            in_host_function(|| {
+                // SAFETY: the caller gave the function and its argument to be called so.
+                unsafe { callback(pointer(handle), 0, data.as_ptr()) }
+            });
+        });
+        Ok(())
+    }
+
+    fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, data: *mut c_void) {
+        let (context, stream) = find(stream)?;
+        let function = function.ok_or(Status::INVALID_VALUE)?;
+        stream.push(&context, move |_| {
+            in_host_function(|| {
+                // SAFETY: the caller gave the function and its argument to be called so.
+                unsafe { function(data.as_ptr()) }
+            });
+        });
+        Ok(())
+    }
+
+    fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
+        context.put(find(stream)?.0.pointer())
+    }
+
+    fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) {
+        let (_, stream) = find(stream)?;
+        flags.put(if stream.kind == Kind::NonBlocking {
+            NON_BLOCKING
+        } else {
+            0
+        })
+    }
+
+    fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
+        priority.put(find(stream)?.1.priority)
+    }
+
+    fn cuStreamGetId(stream: CUstream, id: *mut u64) {
+        id.put(find(stream)?.1.id)
+    }
+}
