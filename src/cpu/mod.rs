@@ -4,11 +4,14 @@ pub mod api;
 pub mod blob;
 pub mod block;
 pub mod code;
+#[allow(dead_code)]
+mod codegen;
 mod compile;
 pub mod heap;
 pub mod math;
 pub mod memory;
 pub mod print;
+mod program;
 pub mod run;
 
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, Problem, compile};

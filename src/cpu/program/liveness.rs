@@ -1,0 +1,120 @@
+//! Which registers a block needs from before: what a suspended thread must keep.
+
+use super::{BlockId, Program, Reg, Terminator};
+
+/// A set of registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RegisterSet(Vec<u64>);
+
+impl RegisterSet {
+    pub fn new(registers: usize) -> RegisterSet {
+        RegisterSet(vec![0; registers.div_ceil(64)])
+    }
+
+    pub fn insert(&mut self, reg: Reg) {
+        self.0[reg.index() / 64] |= 1 << (reg.0 % 64);
+    }
+
+    pub fn remove(&mut self, reg: Reg) {
+        self.0[reg.index() / 64] &= !(1 << (reg.0 % 64));
+    }
+
+    pub fn contains(&self, reg: Reg) -> bool {
+        self.0[reg.index() / 64] >> (reg.0 % 64) & 1 != 0
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+        self.0.iter().enumerate().flat_map(|(i, &word)| {
+            let mut word = word;
+            std::iter::from_fn(move || {
+                if word == 0 {
+                    return None;
+                }
+                let bit = word.trailing_zeros();
+                word &= word - 1;
+                Some(Reg(i as u32 * 64 + bit))
+            })
+        })
+    }
+
+    /// Adds all of `other`.
+    pub fn add(&mut self, other: &RegisterSet) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+}
+
+pub(crate) struct Liveness {
+    live_in: Vec<RegisterSet>,
+}
+
+impl Liveness {
+    pub fn new(program: &Program<'_>) -> Liveness {
+        let registers = program.registers.len();
+        let mut used = Vec::with_capacity(program.blocks.len());
+        let mut defined = Vec::with_capacity(program.blocks.len());
+        for block in &program.blocks {
+            let mut uses = RegisterSet::new(registers);
+            let mut defs = RegisterSet::new(registers);
+            for step in &block.steps {
+                // Uses count before definitions, also within an instruction.
+                let mut now = Vec::new();
+                program.step_effects(
+                    step,
+                    &mut |reg| {
+                        if !defs.contains(reg) {
+                            uses.insert(reg);
+                        }
+                    },
+                    &mut |reg| now.push(reg),
+                );
+                now.into_iter().for_each(|reg| defs.insert(reg));
+            }
+            let mut late = |reg: Reg| {
+                if !defs.contains(reg) {
+                    uses.insert(reg);
+                }
+            };
+            match &block.terminator {
+                Terminator::Branch { predicate, .. } => late(predicate.reg),
+                Terminator::Table { index, .. } => program.registers_of(*index, &mut late),
+                Terminator::Sync { instruction, .. } => {
+                    let mut now = Vec::new();
+                    program.effects(instruction, &mut late, &mut |reg| now.push(reg));
+                    now.into_iter().for_each(|reg| defs.insert(reg));
+                }
+                _ => {}
+            }
+            used.push(uses);
+            defined.push(defs);
+        }
+
+        let mut live_in = used;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for i in (0..program.blocks.len()).rev() {
+                let mut live = RegisterSet::new(registers);
+                for to in program.blocks[i].terminator.successors() {
+                    live.add(&live_in[to.index()]);
+                }
+                for (word, (live, defined)) in live_in[i]
+                    .0
+                    .iter_mut()
+                    .zip(live.0.iter().zip(&defined[i].0))
+                {
+                    let new = *word | (live & !defined);
+                    changed |= new != *word;
+                    *word = new;
+                }
+            }
+        }
+        Liveness { live_in }
+    }
+
+    /// What must be known where `block` begins.
+    pub fn at(&self, block: BlockId) -> &RegisterSet {
+        &self.live_in[block.index()]
+    }
+}
