@@ -2,6 +2,16 @@
 
 use std::fmt;
 
+use cranelift_codegen::Context;
+use cranelift_frontend::FunctionBuilderContext;
+
+use super::blob::{Image, KernelImage};
+use super::codegen::{self, KernelCode};
+use super::program::{self, ModuleData, Program, Refusal, module_data};
+use crate::ptx;
+use crate::ptx::ast::{FunctionKind, Item, Span};
+use crate::ptx::diagnostic::{LineIndex, Severity};
+
 /// What a compilation may choose.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -58,14 +68,134 @@ impl std::error::Error for CompileError {}
 
 /// Compiles every kernel of a module for this machine's processor.
 ///
-/// The result is what [`Image::read`](super::blob::Image::read) takes.
+/// The result is what [`Image::read`] takes.
 ///
 /// # Errors
 /// Everything wrong with the text, or every instruction that the CPU device
 /// cannot run, each by its name and line.
-pub fn compile(_source: &str, _options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
-    Err(CompileError {
+pub fn compile(source: &str, _options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
+    let reading = ptx::read(source);
+    let lines = LineIndex::new(source);
+    let wrong: Vec<Problem> = reading
+        .diagnostics
+        .iter()
+        .filter(|d| d.severity == Severity::Error)
+        .map(|d| Problem {
+            line: lines.locate(d.span.start).line,
+            message: d.message.clone(),
+        })
+        .collect();
+    if !wrong.is_empty() {
+        return Err(CompileError {
+            kind: CompileErrorKind::Invalid,
+            problems: wrong,
+        });
+    }
+    let host = codegen::host().map_err(|message| CompileError {
         kind: CompileErrorKind::NotSupported,
-        problems: Vec::new(),
-    })
+        problems: vec![Problem { line: 0, message }],
+    })?;
+
+    let (data, mut refusals) = module_data(&reading.module, source);
+    let mut image = Image {
+        arch: std::env::consts::ARCH.to_owned(),
+        features: codegen::features().into_iter().map(str::to_owned).collect(),
+        variables: data.variables.clone(),
+        ..Image::default()
+    };
+    let mut context = Context::new();
+    let mut builder = FunctionBuilderContext::new();
+    for item in &reading.module.items {
+        let Item::Function(function) = item else {
+            continue;
+        };
+        let (FunctionKind::Entry, Some(body)) = (function.kind, &function.body) else {
+            continue;
+        };
+        let compiled = program::build(&data, function, body).and_then(|program| {
+            let code = codegen::compile_kernel(&program, host, &mut context, &mut builder)?;
+            Ok((program, code))
+        });
+        match compiled {
+            Ok((program, code)) => image.add(&program, &code),
+            Err(found) => refusals.extend(found),
+        }
+    }
+    if refusals.is_empty() {
+        Ok(image.write())
+    } else {
+        Err(refused(source, &data, refusals))
+    }
+}
+
+impl Image {
+    fn add(&mut self, program: &Program<'_>, code: &KernelCode) {
+        let scalar = self.append(&code.scalar);
+        self.kernels.push(KernelImage {
+            name: program.name.to_owned(),
+            line: program.line,
+            scalar,
+            lanes: None,
+            params: program.params.clone(),
+            param_bytes: program.param_bytes,
+            shared_bytes: program.shared_bytes,
+            local_bytes: program.local_bytes,
+            slots: code.slots,
+            stateless: code.points.is_empty(),
+            sync_points: code.points.clone(),
+            required_threads: program.required_threads,
+            max_threads: program.max_threads,
+        });
+    }
+
+    /// Adds a function; it starts where the processor likes functions to start.
+    fn append(&mut self, code: &[u8]) -> u32 {
+        let start = self.code.len().next_multiple_of(FUNCTION_ALIGN);
+        self.code.resize(start, 0);
+        self.code.extend_from_slice(code);
+        start as u32
+    }
+}
+
+/// Constants behind a function are vectors of up to 16 bytes; the instruction
+/// cache has lines of 64.
+const FUNCTION_ALIGN: usize = 64;
+
+fn refused(source: &str, data: &ModuleData<'_, '_>, refusals: Vec<Refusal>) -> CompileError {
+    let invalid = refusals.iter().any(|r| r.invalid);
+    let mut problems: Vec<Problem> = refusals
+        .into_iter()
+        .map(|refusal| {
+            let at = refusal.span;
+            if at == Span::default() {
+                return Problem {
+                    line: 0,
+                    message: refusal.reason,
+                };
+            }
+            let text = source
+                .get(at.start as usize..at.end as usize)
+                .unwrap_or_default();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let message = if refusal.invalid {
+                format!("{}: `{text}`", refusal.reason)
+            } else {
+                format!("the CPU device cannot run `{text}`: {}", refusal.reason)
+            };
+            Problem {
+                line: data.line(at),
+                message,
+            }
+        })
+        .collect();
+    problems.sort_by_key(|p| p.line);
+    problems.dedup();
+    CompileError {
+        kind: if invalid {
+            CompileErrorKind::Invalid
+        } else {
+            CompileErrorKind::NotSupported
+        },
+        problems,
+    }
 }

@@ -4,7 +4,6 @@ pub mod api;
 pub mod blob;
 pub mod block;
 pub mod code;
-#[allow(dead_code)]
 mod codegen;
 mod compile;
 pub mod heap;

@@ -12,7 +12,16 @@ use crate::cpu::program::{Arg, Instruction};
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 const OPERATIONS: &[M] = &[
-    M::Add, M::Min, M::Max, M::And, M::Or, M::Xor, M::Exch, M::Cas, M::Inc, M::Dec,
+    M::Add,
+    M::Min,
+    M::Max,
+    M::And,
+    M::Or,
+    M::Xor,
+    M::Exch,
+    M::Cas,
+    M::Inc,
+    M::Dec,
 ];
 
 impl Emitter<'_, '_> {
@@ -22,7 +31,10 @@ impl Emitter<'_, '_> {
         let Some(operation) = i.modifiers.first_of(OPERATIONS) else {
             return self.refuse(i, "this operation");
         };
-        if i.modifiers.first_of(&[M::Async, M::V2, M::V4, M::V8]).is_some() {
+        if i.modifiers
+            .first_of(&[M::Async, M::V2, M::V4, M::V8])
+            .is_some()
+        {
             return self.refuse(i, "this form");
         }
         let Some(ty) = Type::int(ptx.bits() as u16).filter(|t| t.bits() <= 64) else {
@@ -56,7 +68,9 @@ impl Emitter<'_, '_> {
             self.b.ins().atomic_cas(flags, address, compare, value)
         } else if operation == M::Exch {
             let value = self.operand(i, value_at, ty)?;
-            self.b.ins().atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value)
+            self.b
+                .ins()
+                .atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value)
         } else {
             let value = self.operand(i, value_at, ty)?;
             self.compare_and_swap_loop(i, operation, ptx, ty, address, value)?
@@ -104,20 +118,24 @@ impl Emitter<'_, '_> {
     ) -> Emitted<Value> {
         Ok(match (operation, ptx) {
             (M::Inc, _) => {
-                let next = self.b.ins().iadd_imm(old, 1);
+                let next = self.b.ins().iadd_imm_s(old, 1);
                 let wraps = self.icmp(IntCC::UnsignedGreaterThanOrEqual, old, value);
                 let zero = self.int(ty, 0);
                 self.select(wraps, zero, next)
             }
             (M::Dec, _) => {
-                let next = self.b.ins().iadd_imm(old, -1);
+                let next = self.b.ins().iadd_imm_s(old, -1);
                 let zero = self.icmp_imm(IntCC::Equal, old, 0);
                 let over = self.icmp(IntCC::UnsignedGreaterThan, old, value);
                 let wraps = self.b.ins().bor(zero, over);
                 self.select(wraps, value, next)
             }
             (M::Add, P::F32 | P::F64) => {
-                let float = if ptx == P::F32 { types::F32 } else { types::F64 };
+                let float = if ptx == P::F32 {
+                    types::F32
+                } else {
+                    types::F64
+                };
                 let a = self.reshape(old, float);
                 let b = self.reshape(value, float);
                 let sum = self.b.ins().fadd(a, b);
@@ -148,7 +166,11 @@ impl Emitter<'_, '_> {
 
     fn half_combined(&mut self, operation: M, brain: bool, a: Value, b: Value) -> Value {
         if operation == M::Add {
-            let helper = if brain { Helper::add_bf16 } else { Helper::add_f16 };
+            let helper = if brain {
+                Helper::add_bf16
+            } else {
+                Helper::add_f16
+            };
             return self.call(helper, &[a, b]);
         }
         let x = self.half_to_float(a, brain);
@@ -157,4 +179,3 @@ impl Emitter<'_, '_> {
         self.float_to_half(value, brain, crate::cpu::math::Rounding::Nearest)
     }
 }
-

@@ -26,7 +26,7 @@ impl Emitter<'_, '_> {
             O::Not => {
                 let a = self.operand(i, 1, ty)?;
                 if self.ty(i, 0)? == P::Pred {
-                    self.b.ins().bxor_imm(a, 1)
+                    self.b.ins().bxor_imm_u(a, 1)
                 } else {
                     self.b.ins().bnot(a)
                 }
@@ -102,7 +102,11 @@ impl Emitter<'_, '_> {
         if from.bits() >= ty.bits() {
             return value;
         }
-        if signed { self.b.ins().sextend(ty, value) } else { self.b.ins().uextend(ty, value) }
+        if signed {
+            self.b.ins().sextend(ty, value)
+        } else {
+            self.b.ins().uextend(ty, value)
+        }
     }
 
     /// `shl` and `shr`: amounts are clamped to the width, not taken modulo it.
@@ -276,7 +280,9 @@ impl Emitter<'_, '_> {
         use crate::cpu::math::integer::PrmtMode;
         let a = self.operand(i, 1, types::I32)?;
         let b = self.operand(i, 2, types::I32)?;
-        let mode = i.modifiers.first_of(&[M::F4e, M::B4e, M::Rc8, M::Ecl, M::Ecr, M::Rc16]);
+        let mode = i
+            .modifiers
+            .first_of(&[M::F4e, M::B4e, M::Rc8, M::Ecl, M::Ecr, M::Rc16]);
         // The usual: bytes chosen by a constant.
         if let (None, Arg::Int(selector)) = (mode, self.arg(i, 3)?) {
             return Ok(self.choose_bytes(a, b, selector));
@@ -321,7 +327,11 @@ impl Emitter<'_, '_> {
             };
             let part = self.b.ins().uextend(types::I32, part);
             let by = self.int(types::I32, 8 * byte);
-            let part = if byte == 0 { part } else { self.b.ins().ishl(part, by) };
+            let part = if byte == 0 {
+                part
+            } else {
+                self.b.ins().ishl(part, by)
+            };
             whole = Some(match whole {
                 None => part,
                 Some(rest) => self.b.ins().bor(rest, part),
@@ -336,15 +346,21 @@ impl Emitter<'_, '_> {
         let length = self.operand(i, 2, types::I32)?;
         let (start, length) = if i.modifiers.has(M::Wrap) {
             let mask = self.int(types::I32, 31);
-            (self.b.ins().band(start, mask), self.b.ins().band(length, mask))
+            (
+                self.b.ins().band(start, mask),
+                self.b.ins().band(length, mask),
+            )
         } else {
             let most = self.int(types::I32, 32);
-            (self.b.ins().umin(start, most), self.b.ins().umin(length, most))
+            (
+                self.b.ins().umin(start, most),
+                self.b.ins().umin(length, most),
+            )
         };
         // 64 bits leave room for shifts by 32.
         let one = self.int(types::I64, 1);
         let ones = self.b.ins().ishl(one, length);
-        let ones = self.b.ins().iadd_imm(ones, -1);
+        let ones = self.b.ins().iadd_imm_s(ones, -1);
         let mask = self.b.ins().ishl(ones, start);
         Ok(self.reshape(mask, types::I32))
     }

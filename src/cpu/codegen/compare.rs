@@ -8,8 +8,24 @@ use crate::cpu::program::{Arg, Instruction};
 use crate::ptx::names::{Modifier as M, Type as P};
 
 const COMPARISONS: &[M] = &[
-    M::Eq, M::Ne, M::Lt, M::Le, M::Gt, M::Ge, M::Lo, M::Ls, M::Hi, M::Hs, M::Equ, M::Neu, M::Ltu,
-    M::Leu, M::Gtu, M::Geu, M::Num, M::Nan,
+    M::Eq,
+    M::Ne,
+    M::Lt,
+    M::Le,
+    M::Gt,
+    M::Ge,
+    M::Lo,
+    M::Ls,
+    M::Hi,
+    M::Hs,
+    M::Equ,
+    M::Neu,
+    M::Ltu,
+    M::Leu,
+    M::Gtu,
+    M::Geu,
+    M::Num,
+    M::Nan,
 ];
 
 impl Emitter<'_, '_> {
@@ -41,7 +57,7 @@ impl Emitter<'_, '_> {
                     return self.refuse(i, "this list of results");
                 };
                 let first = self.combined(holds, combine, with);
-                let not = self.b.ins().bxor_imm(holds, 1);
+                let not = self.b.ins().bxor_imm_u(holds, 1);
                 let second = self.combined(not, combine, with);
                 self.write(i, p, first)?;
                 self.write(i, q, second)

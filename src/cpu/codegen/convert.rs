@@ -11,7 +11,15 @@ use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 /// The rounding of a conversion: to an integer or to a floating-point format.
 fn rounding_of(i: &Instruction) -> Option<Rounding> {
     let found = i.modifiers.first_of(&[
-        M::Rn, M::Rz, M::Rm, M::Rp, M::Rna, M::Rni, M::Rzi, M::Rmi, M::Rpi,
+        M::Rn,
+        M::Rz,
+        M::Rm,
+        M::Rp,
+        M::Rna,
+        M::Rni,
+        M::Rzi,
+        M::Rmi,
+        M::Rpi,
     ])?;
     Some(match found {
         M::Rz | M::Rzi => Rounding::Zero,
@@ -24,7 +32,10 @@ fn rounding_of(i: &Instruction) -> Option<Rounding> {
 
 fn is_integer(ty: P) -> bool {
     use P::*;
-    matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | B8 | B16 | B32 | B64)
+    matches!(
+        ty,
+        U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | B8 | B16 | B32 | B64
+    )
 }
 
 impl Emitter<'_, '_> {
@@ -57,7 +68,8 @@ impl Emitter<'_, '_> {
                 let whole = self.native(i, 0)?;
                 let value = self.operand(i, 1, Type::int(whole.bits() as u16).unwrap_or(whole))?;
                 let parts = self.list(parts);
-                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16) else {
+                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
+                else {
                     return self.refuse(i, "parts of this width");
                 };
                 for (n, &to) in parts.iter().enumerate() {
@@ -65,7 +77,11 @@ impl Emitter<'_, '_> {
                         continue;
                     }
                     let by = self.int(types::I32, n as u64 * u64::from(part.bits()));
-                    let shifted = if n == 0 { value } else { self.b.ins().ushr(value, by) };
+                    let shifted = if n == 0 {
+                        value
+                    } else {
+                        self.b.ins().ushr(value, by)
+                    };
                     let value = self.reshape(shifted, part);
                     self.write(i, to, value)?;
                 }
@@ -75,7 +91,8 @@ impl Emitter<'_, '_> {
                 let whole = self.native(i, 0)?;
                 let whole = Type::int(whole.bits() as u16).unwrap_or(whole);
                 let parts = self.list(parts);
-                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16) else {
+                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
+                else {
                     return self.refuse(i, "parts of this width");
                 };
                 let mut value = None;
@@ -83,7 +100,11 @@ impl Emitter<'_, '_> {
                     let piece = self.read(from, part)?;
                     let piece = self.reshape(piece, whole);
                     let by = self.int(types::I32, n as u64 * u64::from(part.bits()));
-                    let piece = if n == 0 { piece } else { self.b.ins().ishl(piece, by) };
+                    let piece = if n == 0 {
+                        piece
+                    } else {
+                        self.b.ins().ishl(piece, by)
+                    };
                     value = Some(match value {
                         None => piece,
                         Some(rest) => self.b.ins().bor(rest, piece),
@@ -117,8 +138,11 @@ impl Emitter<'_, '_> {
                 return self.result(i, value);
             }
             (E4m3x2 | E5m2x2, F32) => {
-                let helper =
-                    if to == E4m3x2 { Helper::f32_to_e4m3 } else { Helper::f32_to_e5m2 };
+                let helper = if to == E4m3x2 {
+                    Helper::f32_to_e4m3
+                } else {
+                    Helper::f32_to_e5m2
+                };
                 let mut bytes = [None; 2];
                 for (n, byte) in bytes.iter_mut().enumerate() {
                     let a = self.operand(i, n + 1, types::F32)?;
@@ -133,8 +157,11 @@ impl Emitter<'_, '_> {
                 return self.result(i, value);
             }
             (F16x2, E4m3x2 | E5m2x2) => {
-                let helper =
-                    if from == E4m3x2 { Helper::e4m3_to_f16 } else { Helper::e5m2_to_f16 };
+                let helper = if from == E4m3x2 {
+                    Helper::e4m3_to_f16
+                } else {
+                    Helper::e5m2_to_f16
+                };
                 let pair = self.operand(i, 1, types::I16)?;
                 let pair = self.reshape(pair, types::I32);
                 let mask = self.int(types::I32, 0xFF);
@@ -189,7 +216,10 @@ impl Emitter<'_, '_> {
         let a = self.widen(a, types::I64, is_signed(from));
         let bits = u64::from(narrow.bits());
         let (low, high) = if is_signed(to) {
-            ((-1_i64 << (bits - 1)).cast_unsigned(), (1_u64 << (bits - 1)) - 1)
+            (
+                (-1_i64 << (bits - 1)).cast_unsigned(),
+                (1_u64 << (bits - 1)) - 1,
+            )
         } else {
             (0, u64::MAX >> (64 - bits))
         };
@@ -240,7 +270,11 @@ impl Emitter<'_, '_> {
         let a = self.promoted(a);
         let bits = self.int(types::I32, narrow.bits().into());
         let rounding = self.int(types::I32, rounding as u64);
-        let helper = if signed { Helper::f64_to_int } else { Helper::f64_to_uint };
+        let helper = if signed {
+            Helper::f64_to_int
+        } else {
+            Helper::f64_to_uint
+        };
         let value = self.call(helper, &[a, bits, rounding]);
         Ok(self.reshape(value, narrow))
     }
@@ -295,7 +329,11 @@ impl Emitter<'_, '_> {
             };
             self.call(helper, &[a, rounding])
         };
-        Ok(if i.modifiers.has(M::Sat) { self.saturated_float(value, ty) } else { value })
+        Ok(if i.modifiers.has(M::Sat) {
+            self.saturated_float(value, ty)
+        } else {
+            value
+        })
     }
 
     /// Bits of a half from operand `at`, in an `i32`.
@@ -321,7 +359,11 @@ impl Emitter<'_, '_> {
         let mut bits = bits;
         if i.modifiers.has(M::Satfinite) {
             // Infinity becomes the largest number; NaN stays.
-            let (infinite, largest) = if brain { (0x7F80, 0x7F7F) } else { (0x7C00, 0x7BFF) };
+            let (infinite, largest) = if brain {
+                (0x7F80, 0x7F7F)
+            } else {
+                (0x7C00, 0x7BFF)
+            };
             let mask = self.int(types::I32, 0x7FFF);
             let size = self.b.ins().band(bits, mask);
             let over = self.icmp_imm(IntCC::Equal, size, infinite);
@@ -354,7 +396,11 @@ impl Emitter<'_, '_> {
                 .modifiers
                 .first_of(&[M::Rni, M::Rzi, M::Rmi, M::Rpi])
                 .is_some();
-            let a = if integral { self.integral(a, rounding) } else { a };
+            let a = if integral {
+                self.integral(a, rounding)
+            } else {
+                a
+            };
             let bits = self.float_to_half(a, brain, rounding.unwrap_or(Rounding::Nearest));
             let bits = self.rectified_half(i, bits, brain);
             let bits = if i.modifiers.has(M::Sat) {
@@ -387,7 +433,11 @@ impl Emitter<'_, '_> {
             }
         };
         let value = self.flushed(value, i.modifiers.has(M::Ftz));
-        Ok(if i.modifiers.has(M::Sat) { self.saturated_float(value, ty) } else { value })
+        Ok(if i.modifiers.has(M::Sat) {
+            self.saturated_float(value, ty)
+        } else {
+            value
+        })
     }
 
     /// The integral number next to `a` in a direction.
@@ -402,7 +452,11 @@ impl Emitter<'_, '_> {
             };
         }
         let single = self.b.func.dfg.value_type(a) == types::F32;
-        let helper = if single { Helper::integral_f32 } else { Helper::integral_f64 };
+        let helper = if single {
+            Helper::integral_f32
+        } else {
+            Helper::integral_f64
+        };
         let rounding = self.int(types::I32, rounding as u64);
         self.call(helper, &[a, rounding])
     }
@@ -446,7 +500,7 @@ impl Emitter<'_, '_> {
             _ => {
                 let other = self.b.ins().bor(shared, local);
                 let other = self.b.ins().bor(other, param);
-                self.b.ins().bxor_imm(other, 1)
+                self.b.ins().bxor_imm_u(other, 1)
             }
         };
         self.result(i, holds)
@@ -468,4 +522,3 @@ pub(super) const SPACES: &[M] = &[
     M::Const,
     M::Param,
 ];
-

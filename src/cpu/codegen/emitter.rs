@@ -14,7 +14,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use crate::cpu::block::{FaultKind, offset};
 use crate::cpu::math::{Helper, Scalar};
 use crate::cpu::program::{
-    Arg, ArgList, Base, Class, Guard, Instruction, Modifiers, Place, Program, Reg, Refusal,
+    Arg, ArgList, Base, Class, Guard, Instruction, Modifiers, Place, Program, Refusal, Reg,
 };
 use crate::ptx::names;
 
@@ -28,8 +28,8 @@ pub(super) struct Invariants {
     pub helpers: Value,
     pub params: Value,
     pub arena_base: Value,
-    /// The number of granules: the first index that no address may have.
-    pub granules: Value,
+    /// The index of the arena's last granule, which is never valid.
+    pub last_granule: Value,
     pub shadow: Value,
     pub shared: Value,
     pub shared_size: Value,
@@ -193,7 +193,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
             }
             Arg::Not(reg) => {
                 let value = self.register(reg);
-                let value = self.b.ins().bxor_imm(value, 1);
+                let value = self.b.ins().bxor_imm_u(value, 1);
                 self.reshape(value, ty)
             }
             Arg::Int(n) if ty == types::F32 => self.b.ins().f32const(n.cast_signed() as f32),
@@ -322,7 +322,11 @@ impl<'e, 'a> Emitter<'e, 'a> {
     /// 1 where the guard holds.
     pub fn holds(&mut self, guard: Guard) -> Value {
         let value = self.register(guard.reg);
-        if guard.negated { self.b.ins().bxor_imm(value, 1) } else { value }
+        if guard.negated {
+            self.b.ins().bxor_imm_u(value, 1)
+        } else {
+            value
+        }
     }
 
     /// The bits of `value` as type `ty`: cut, or extended with zeros.
@@ -350,7 +354,11 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     pub fn zero(&mut self, ty: Type) -> Value {
-        if ty.is_float() { self.float(ty, 0.0) } else { self.int(ty, 0) }
+        if ty.is_float() {
+            self.float(ty, 0.0)
+        } else {
+            self.int(ty, 0)
+        }
     }
 
     pub fn icmp(&mut self, cc: IntCC, a: Value, b: Value) -> Value {
@@ -381,7 +389,9 @@ impl<'e, 'a> Emitter<'e, 'a> {
             Scalar::F64 => types::F64,
         };
         let mut signature = Signature::new(self.convention);
-        signature.params.extend(params.iter().map(|&p| AbiParam::new(ty(p))));
+        signature
+            .params
+            .extend(params.iter().map(|&p| AbiParam::new(ty(p))));
         signature.returns.push(AbiParam::new(ty(result)));
         debug_assert_eq!(params.len(), args.len(), "{}", helper.name());
         let signature = self.b.import_signature(signature);
@@ -411,17 +421,6 @@ impl<'e, 'a> Emitter<'e, 'a> {
         Ok(self.call(helper, &args))
     }
 
-    /// Stops with a fault where `bad` is not 0.
-    pub fn fault_if(&mut self, bad: Value, kind: FaultKind) {
-        let cold = self.b.create_block();
-        let on = self.b.create_block();
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(bad, cold, &[], on, &[]);
-        self.b.switch_to_block(cold);
-        self.fault(kind);
-        self.b.switch_to_block(on);
-    }
-
     /// Stops with a fault that is no access. Ends the block.
     pub fn fault(&mut self, kind: FaultKind) {
         let thread = self.b.use_var(self.thread.index);
@@ -435,19 +434,20 @@ impl<'e, 'a> Emitter<'e, 'a> {
         self.b.ins().jump(fail, &[]);
     }
 
-    /// The first of a modifier's choices, or `None`.
-    pub fn has(&self, instruction: &Instruction, modifier: names::Modifier) -> bool {
-        instruction.modifiers.has(modifier)
-    }
-
     /// The address of a place in its own space; module variables, which have
     /// none, at their generic address.
     pub fn place_address(&mut self, place: Place, at: i64) -> Value {
         match place {
             Place::Global(index) => {
                 let context = self.fixed.context;
-                let globals = self.b.ins().load(types::I64, FIXED, context, offset::GLOBALS);
-                let address = self.b.ins().load(types::I64, FIXED, globals, index as i32 * 8);
+                let globals = self
+                    .b
+                    .ins()
+                    .load(types::I64, FIXED, context, offset::GLOBALS);
+                let address = self
+                    .b
+                    .ins()
+                    .load(types::I64, FIXED, globals, index as i32 * 8);
                 self.add_offset(address, at)
             }
             Place::Shared(base) | Place::Local(base) | Place::Param(base) => {
@@ -466,16 +466,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
         if offset == 0 {
             address
         } else {
-            self.b.ins().iadd_imm(address, offset)
+            self.b.ins().iadd_imm_s(address, offset)
         }
     }
 
     pub fn list(&self, list: ArgList) -> &'e [Arg] {
         self.program.list(list)
-    }
-
-    pub fn modifiers<'i>(&self, instruction: &'i Instruction) -> &'i Modifiers {
-        &instruction.modifiers
     }
 
     /// The address operand `i`: what it counts from, and the offset.

@@ -46,7 +46,11 @@ impl Emitter<'_, '_> {
                 let b = self.flushed(b, flush);
                 match rounding {
                     Some(rounding) => {
-                        let b = if i.opcode == O::Sub { self.b.ins().fneg(b) } else { b };
+                        let b = if i.opcode == O::Sub {
+                            self.b.ins().fneg(b)
+                        } else {
+                            b
+                        };
                         let helper = match (i.opcode, single) {
                             (O::Mul, true) => Helper::mul_f32,
                             (O::Mul, false) => Helper::mul_f64,
@@ -98,7 +102,11 @@ impl Emitter<'_, '_> {
                     (true, _) => self.call(Helper::sqrt_approx_f32, &[a]),
                     (false, None) => self.b.ins().sqrt(a),
                     (false, Some(rounding)) => {
-                        let helper = if single { Helper::sqrt_f32 } else { Helper::sqrt_f64 };
+                        let helper = if single {
+                            Helper::sqrt_f32
+                        } else {
+                            Helper::sqrt_f64
+                        };
                         let rounding = self.int(types::I32, rounding as u64);
                         self.call(helper, &[a, rounding])
                     }
@@ -125,7 +133,11 @@ impl Emitter<'_, '_> {
             O::Abs | O::Neg | O::Copysign | O::Min | O::Max => value,
             _ => self.flushed(value, flush),
         };
-        let value = if i.modifiers.has(M::Sat) { self.saturated_float(value, ty) } else { value };
+        let value = if i.modifiers.has(M::Sat) {
+            self.saturated_float(value, ty)
+        } else {
+            value
+        };
         self.result(i, value)
     }
 
@@ -156,12 +168,22 @@ impl Emitter<'_, '_> {
         self.select(over, one, value)
     }
 
-    pub fn multiply_add(&mut self, a: Value, b: Value, c: Value, rounding: Option<Rounding>) -> Value {
+    pub fn multiply_add(
+        &mut self,
+        a: Value,
+        b: Value,
+        c: Value,
+        rounding: Option<Rounding>,
+    ) -> Value {
         let ty = self.b.func.dfg.value_type(a);
         if rounding.is_none() && self.has_fma {
             return self.b.ins().fma(a, b, c);
         }
-        let helper = if ty == types::F32 { Helper::fma_f32 } else { Helper::fma_f64 };
+        let helper = if ty == types::F32 {
+            Helper::fma_f32
+        } else {
+            Helper::fma_f64
+        };
         let rounding = rounding.unwrap_or(Rounding::Nearest);
         let rounding = self.int(types::I32, rounding as u64);
         self.call(helper, &[a, b, c, rounding])
@@ -172,7 +194,11 @@ impl Emitter<'_, '_> {
             return self.b.ins().fdiv(a, b);
         };
         let ty = self.b.func.dfg.value_type(a);
-        let helper = if ty == types::F32 { Helper::div_f32 } else { Helper::div_f64 };
+        let helper = if ty == types::F32 {
+            Helper::div_f32
+        } else {
+            Helper::div_f64
+        };
         let rounding = self.int(types::I32, rounding as u64);
         self.call(helper, &[a, b, rounding])
     }
@@ -210,7 +236,11 @@ impl Emitter<'_, '_> {
 
     pub fn extreme_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
         // Cranelift's give NaN if either is, and order the zeros as PTX does.
-        let both = if min { self.b.ins().fmin(a, b) } else { self.b.ins().fmax(a, b) };
+        let both = if min {
+            self.b.ins().fmin(a, b)
+        } else {
+            self.b.ins().fmax(a, b)
+        };
         let ty = self.b.func.dfg.value_type(a);
         let unordered = self.fcmp(FloatCC::Unordered, a, b);
         let canonical = if ty == types::F32 {
@@ -235,12 +265,22 @@ impl Emitter<'_, '_> {
         let size = self.b.ins().fabs(a);
         let bits = self.b.ins().bitcast(int, MemFlagsData::new(), size);
         let (infinite, least) = if ty == types::F32 {
-            (u64::from(f32::INFINITY.to_bits()), u64::from(f32::MIN_POSITIVE.to_bits()))
+            (
+                u64::from(f32::INFINITY.to_bits()),
+                u64::from(f32::MIN_POSITIVE.to_bits()),
+            )
         } else {
             (f64::INFINITY.to_bits(), f64::MIN_POSITIVE.to_bits())
         };
         let infinity = self.int(int, infinite);
-        let kinds = [M::Finite, M::Infinite, M::Number, M::Notanumber, M::Normal, M::Subnormal];
+        let kinds = [
+            M::Finite,
+            M::Infinite,
+            M::Number,
+            M::Notanumber,
+            M::Normal,
+            M::Subnormal,
+        ];
         let holds = match i.modifiers.first_of(&kinds) {
             Some(M::Finite) => self.icmp(IntCC::UnsignedLessThan, bits, infinity),
             Some(M::Infinite) => self.icmp(IntCC::Equal, bits, infinity),
@@ -248,7 +288,11 @@ impl Emitter<'_, '_> {
             Some(M::Notanumber) => self.icmp(IntCC::UnsignedGreaterThan, bits, infinity),
             Some(kind) => {
                 // From the least of the kind on, so many values belong to it.
-                let (start, end) = if kind == M::Normal { (least, infinite) } else { (1, least) };
+                let (start, end) = if kind == M::Normal {
+                    (least, infinite)
+                } else {
+                    (1, least)
+                };
                 let start_value = self.int(int, start);
                 let above = self.b.ins().isub(bits, start_value);
                 let count = self.int(int, end - start);

@@ -53,7 +53,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Half `half` of operand `at` as `f32`.
-    pub fn half_as_float(&mut self, i: &Instruction, at: usize, ty: P, half: usize) -> Emitted<Value> {
+    pub fn half_as_float(
+        &mut self,
+        i: &Instruction,
+        at: usize,
+        ty: P,
+        half: usize,
+    ) -> Emitted<Value> {
         let bits = self.half_bits(i, at, ty, half)?;
         let bits = self.flushed_half(bits, ty, i.modifiers.has(M::Ftz));
         Ok(self.half_to_float(bits, matches!(ty, P::Bf16 | P::Bf16x2)))
@@ -61,7 +67,11 @@ impl Emitter<'_, '_> {
 
     /// The value of bits in an `i32`, exact.
     pub fn half_to_float(&mut self, bits: Value, brain: bool) -> Value {
-        let helper = if brain { Helper::bf16_to_f32 } else { Helper::f16_to_f32 };
+        let helper = if brain {
+            Helper::bf16_to_f32
+        } else {
+            Helper::f16_to_f32
+        };
         self.call(helper, &[bits])
     }
 
@@ -77,7 +87,13 @@ impl Emitter<'_, '_> {
         self.select(tiny, zero, bits)
     }
 
-    fn half_operation(&mut self, i: &Instruction, ty: P, brain: bool, half: usize) -> Emitted<Value> {
+    fn half_operation(
+        &mut self,
+        i: &Instruction,
+        ty: P,
+        brain: bool,
+        half: usize,
+    ) -> Emitted<Value> {
         let flush = i.modifiers.has(M::Ftz);
         let a = self.half_bits(i, 1, ty, half)?;
         let a = self.flushed_half(a, ty, flush);
@@ -104,7 +120,11 @@ impl Emitter<'_, '_> {
             O::Add | O::Sub | O::Mul => {
                 let b = self.half_bits(i, 2, ty, half)?;
                 let b = self.flushed_half(b, ty, flush);
-                let b = if i.opcode == O::Sub { self.b.ins().bxor(b, sign) } else { b };
+                let b = if i.opcode == O::Sub {
+                    self.b.ins().bxor(b, sign)
+                } else {
+                    b
+                };
                 let helper = match (i.opcode == O::Mul, brain) {
                     (true, true) => Helper::mul_bf16,
                     (true, false) => Helper::mul_f16,
@@ -118,7 +138,11 @@ impl Emitter<'_, '_> {
                 let b = self.flushed_half(b, ty, flush);
                 let c = self.half_bits(i, 3, ty, half)?;
                 let c = self.flushed_half(c, ty, flush);
-                let helper = if brain { Helper::fma_bf16 } else { Helper::fma_f16 };
+                let helper = if brain {
+                    Helper::fma_bf16
+                } else {
+                    Helper::fma_f16
+                };
                 self.call(helper, &[a, b, c])
             }
             O::Ex2 if brain => self.call(Helper::ex2_bf16, &[a]),

@@ -21,16 +21,66 @@ impl Emitter<'_, '_> {
             O::Selp => self.selp(i),
             O::Slct => self.slct(i),
             O::Atom | O::Red => self.atomic(i),
-            O::And | O::Or | O::Xor | O::Not | O::Cnot | O::Shl | O::Shr | O::Shf | O::Lop3
-            | O::Prmt | O::Popc | O::Clz | O::Bfind | O::Brev | O::Bfe | O::Bfi | O::Fns
-            | O::Bmsk | O::Szext => self.bits(i),
-            O::Mul24 | O::Mad24 | O::Sad | O::Dp4a | O::Dp2a | O::Addc | O::Subc | O::Madc
+            O::And
+            | O::Or
+            | O::Xor
+            | O::Not
+            | O::Cnot
+            | O::Shl
+            | O::Shr
+            | O::Shf
+            | O::Lop3
+            | O::Prmt
+            | O::Popc
+            | O::Clz
+            | O::Bfind
+            | O::Brev
+            | O::Bfe
+            | O::Bfi
+            | O::Fns
+            | O::Bmsk
+            | O::Szext => self.bits(i),
+            O::Mul24
+            | O::Mad24
+            | O::Sad
+            | O::Dp4a
+            | O::Dp2a
+            | O::Addc
+            | O::Subc
+            | O::Madc
             | O::Rem => self.integer(i),
-            O::Vadd | O::Vsub | O::Vabsdiff | O::Vmin | O::Vmax | O::Vshl | O::Vshr | O::Vmad
-            | O::Vset | O::Vadd2 | O::Vadd4 | O::Vsub2 | O::Vsub4 | O::Vavrg2 | O::Vavrg4
-            | O::Vabsdiff2 | O::Vabsdiff4 | O::Vmin2 | O::Vmin4 | O::Vmax2 | O::Vmax4
-            | O::Vset2 | O::Vset4 => self.video(i),
-            O::Add | O::Sub | O::Mul | O::Mad | O::Fma | O::Div | O::Abs | O::Neg | O::Min
+            O::Vadd
+            | O::Vsub
+            | O::Vabsdiff
+            | O::Vmin
+            | O::Vmax
+            | O::Vshl
+            | O::Vshr
+            | O::Vmad
+            | O::Vset
+            | O::Vadd2
+            | O::Vadd4
+            | O::Vsub2
+            | O::Vsub4
+            | O::Vavrg2
+            | O::Vavrg4
+            | O::Vabsdiff2
+            | O::Vabsdiff4
+            | O::Vmin2
+            | O::Vmin4
+            | O::Vmax2
+            | O::Vmax4
+            | O::Vset2
+            | O::Vset4 => self.video(i),
+            O::Add
+            | O::Sub
+            | O::Mul
+            | O::Mad
+            | O::Fma
+            | O::Div
+            | O::Abs
+            | O::Neg
+            | O::Min
             | O::Max => {
                 let ty = self.ty(i, 0)?;
                 match ty {
@@ -39,8 +89,16 @@ impl Emitter<'_, '_> {
                     _ => self.integer(i),
                 }
             }
-            O::Rcp | O::Sqrt | O::Rsqrt | O::Sin | O::Cos | O::Lg2 | O::Ex2 | O::Tanh
-            | O::Copysign | O::Testp => {
+            O::Rcp
+            | O::Sqrt
+            | O::Rsqrt
+            | O::Sin
+            | O::Cos
+            | O::Lg2
+            | O::Ex2
+            | O::Tanh
+            | O::Copysign
+            | O::Testp => {
                 let ty = self.ty(i, 0)?;
                 match ty {
                     Type::F32 | Type::F64 => self.floating(i),
@@ -55,8 +113,13 @@ impl Emitter<'_, '_> {
             }
             O::Cp => self.copy_async(i),
             // Hints, and waits for what has already happened.
-            O::Prefetch | O::Prefetchu | O::Discard | O::Applypriority | O::Griddepcontrol
-            | O::Pmevent | O::Setmaxnreg => Ok(()),
+            O::Prefetch
+            | O::Prefetchu
+            | O::Discard
+            | O::Applypriority
+            | O::Griddepcontrol
+            | O::Pmevent
+            | O::Setmaxnreg => Ok(()),
             O::Createpolicy => {
                 let zero = self.zero(cranelift_codegen::ir::types::I64);
                 self.result(i, zero)

@@ -68,7 +68,11 @@ impl Emitter<'_, '_> {
                 let a = self.operand(i, 1, ty)?;
                 let b = self.operand(i, 2, ty)?;
                 let c = self.operand(i, 3, ty)?;
-                let less = if signed { IntCC::SignedLessThan } else { IntCC::UnsignedLessThan };
+                let less = if signed {
+                    IntCC::SignedLessThan
+                } else {
+                    IntCC::UnsignedLessThan
+                };
                 let less = self.icmp(less, a, b);
                 let up = self.b.ins().isub(b, a);
                 let down = self.b.ins().isub(a, b);
@@ -145,7 +149,11 @@ impl Emitter<'_, '_> {
             let a = self.operand(i, n + 1, types::I32)?;
             let by = self.int(types::I32, 8);
             let up = self.b.ins().ishl(a, by);
-            let low = if signed { self.b.ins().sshr(up, by) } else { self.b.ins().ushr(up, by) };
+            let low = if signed {
+                self.b.ins().sshr(up, by)
+            } else {
+                self.b.ins().ushr(up, by)
+            };
             *factor = Some(self.widen(low, types::I64, signed));
         }
         let [Some(a), Some(b)] = factors else {
@@ -166,7 +174,11 @@ impl Emitter<'_, '_> {
     fn saturated(&mut self, a: Value, b: Value, add: bool) -> Value {
         let a = self.b.ins().sextend(types::I64, a);
         let b = self.b.ins().sextend(types::I64, b);
-        let exact = if add { self.b.ins().iadd(a, b) } else { self.b.ins().isub(a, b) };
+        let exact = if add {
+            self.b.ins().iadd(a, b)
+        } else {
+            self.b.ins().isub(a, b)
+        };
         let low = self.int(types::I64, i64::from(i32::MIN).cast_unsigned());
         let high = self.int(types::I64, i32::MAX as u64);
         let value = self.b.ins().smax(exact, low);
@@ -180,7 +192,10 @@ impl Emitter<'_, '_> {
     fn quotient(&mut self, a: Value, b: Value, quotient: bool, signed: bool) -> Value {
         let given = self.b.func.dfg.value_type(a);
         let (a, b) = if given.bits() < 32 {
-            (self.widen(a, types::I32, signed), self.widen(b, types::I32, signed))
+            (
+                self.widen(a, types::I32, signed),
+                self.widen(b, types::I32, signed),
+            )
         } else {
             (a, b)
         };
@@ -245,7 +260,11 @@ impl Emitter<'_, '_> {
         takes: bool,
         sub: bool,
     ) -> Emitted<(Value, Value)> {
-        let first = if sub { self.b.ins().isub(a, b) } else { self.b.ins().iadd(a, b) };
+        let first = if sub {
+            self.b.ins().isub(a, b)
+        } else {
+            self.b.ins().iadd(a, b)
+        };
         let overflow = if sub {
             self.icmp(IntCC::UnsignedLessThan, a, b)
         } else {
@@ -255,7 +274,11 @@ impl Emitter<'_, '_> {
             return Ok((first, overflow));
         }
         let bit = self.carry_in(i, ty)?;
-        let second = if sub { self.b.ins().isub(first, bit) } else { self.b.ins().iadd(first, bit) };
+        let second = if sub {
+            self.b.ins().isub(first, bit)
+        } else {
+            self.b.ins().iadd(first, bit)
+        };
         let again = if sub {
             self.icmp(IntCC::UnsignedLessThan, first, bit)
         } else {
@@ -265,7 +288,13 @@ impl Emitter<'_, '_> {
         Ok((second, out))
     }
 
-    fn mad_with_carry(&mut self, i: &Instruction, ty: Type, signed: bool, takes: bool) -> Emitted<()> {
+    fn mad_with_carry(
+        &mut self,
+        i: &Instruction,
+        ty: Type,
+        signed: bool,
+        takes: bool,
+    ) -> Emitted<()> {
         let product = self.product(i, ty, signed)?;
         let c = self.operand(i, 3, ty)?;
         let (value, out) = self.sum_with_carry(i, product, c, ty, takes, false)?;

@@ -126,7 +126,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Checks an access of `width` bytes at address operand `n`.
-    pub fn locate(&mut self, i: &Instruction, n: usize, width: u32, store: bool) -> Emitted<Location> {
+    pub fn locate(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        width: u32,
+        store: bool,
+    ) -> Emitted<Location> {
         let (base, offset) = self.address(i, n)?;
         let space = match base {
             Base::Place(Place::Shared(_) | Place::DynamicShared) => Space::Shared,
@@ -163,7 +169,10 @@ impl Emitter<'_, '_> {
         if let (Base::Place(place), Some(start)) = (base, start)
             && let Some(offset) = self.known_good(place, offset, width)
         {
-            return Ok(Location { address: start, offset });
+            return Ok(Location {
+                address: start,
+                offset,
+            });
         }
         let address = match base {
             Base::Reg(reg) => {
@@ -205,9 +214,10 @@ impl Emitter<'_, '_> {
                 let inside = self.b.ins().isub(address, base);
                 let granule_shift = self.int(types::I32, GRANULE_SHIFT.into());
                 let granule = self.b.ins().ushr(inside, granule_shift);
-                // One behind the arena's last granule is a number that is 0.
-                let granules = self.fixed.granules;
-                let granule = self.b.ins().umin(granule, granules);
+                // Nothing in the last granule may be accessed: it stands for all
+                // addresses outside of the arena.
+                let last = self.fixed.last_granule;
+                let granule = self.b.ins().umin(granule, last);
                 let one = self.int(types::I32, 1);
                 let at = self.b.ins().ishl(granule, one);
                 let shadow = self.fixed.shadow;
@@ -250,7 +260,10 @@ impl Emitter<'_, '_> {
         let thread = self.b.use_var(self.thread.index);
         let access = self.int(types::I32, access.into());
         let line = self.int(types::I32, self.line.into());
-        self.call(Helper::check_slow, &[context, thread, address, access, line]);
+        self.call(
+            Helper::check_slow,
+            &[context, thread, address, access, line],
+        );
         let fail = self.fail;
         self.b.ins().jump(fail, &[]);
         self.b.switch_to_block(on);
@@ -309,7 +322,10 @@ impl Emitter<'_, '_> {
         let Some(count) = count else {
             let from = self.locate_at(from, from_offset, Space::Generic, size, size)?;
             for at in (0..size as i32).step_by(4) {
-                let word = self.b.ins().load(types::I32, PLAIN, from.address, from.offset + at);
+                let word = self
+                    .b
+                    .ins()
+                    .load(types::I32, PLAIN, from.address, from.offset + at);
                 self.b.ins().store(PLAIN, word, to.address, to.offset + at);
             }
             return Ok(());

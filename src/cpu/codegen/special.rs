@@ -36,7 +36,7 @@ impl Emitter<'_, '_> {
             }
             S::Nwarpid => {
                 let threads = self.field(types::I32, offset::THREADS);
-                let threads = self.b.ins().iadd_imm(threads, i64::from(WARP) - 1);
+                let threads = self.b.ins().iadd_imm_s(threads, i64::from(WARP) - 1);
                 let shift = self.int(types::I32, WARP.trailing_zeros().into());
                 self.b.ins().ushr(threads, shift)
             }
@@ -46,7 +46,7 @@ impl Emitter<'_, '_> {
                 let lane = self.lane();
                 let one = self.int(types::I32, 1);
                 let equal = self.b.ins().ishl(one, lane);
-                let below = self.b.ins().iadd_imm(equal, -1);
+                let below = self.b.ins().iadd_imm_s(equal, -1);
                 match register {
                     S::LanemaskEq => equal,
                     S::LanemaskLt => below,
@@ -124,13 +124,15 @@ impl Emitter<'_, '_> {
 
     /// Moves `%tid` on by one thread.
     pub fn advance_tid(&mut self, used: [bool; 3]) {
-        let Some(last) = used.iter().rposition(|&u| u) else { return };
+        let Some(last) = used.iter().rposition(|&u| u) else {
+            return;
+        };
         let mut carry = None;
         for axis in 0..=last {
             let variable = self.thread.tid[axis];
             let at = self.b.use_var(variable);
             let next = match carry {
-                None => self.b.ins().iadd_imm(at, 1),
+                None => self.b.ins().iadd_imm_s(at, 1),
                 Some(carry) => {
                     let carry = self.reshape(carry, types::I32);
                     self.b.ins().iadd(at, carry)
@@ -147,7 +149,9 @@ impl Emitter<'_, '_> {
 
     /// `%tid` of the first thread.
     pub fn first_tid(&mut self, used: [bool; 3], first: Value) {
-        let Some(last) = used.iter().rposition(|&u| u) else { return };
+        let Some(last) = used.iter().rposition(|&u| u) else {
+            return;
+        };
         let mut rest = first;
         for axis in 0..=last {
             let size = self.field(types::I32, offset::BLOCK_DIM + 4 * axis as i32);

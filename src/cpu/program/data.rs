@@ -231,6 +231,9 @@ impl InitWriter<'_, '_, '_> {
                 });
                 0
             }
+            Initializer::Property { .. } => {
+                return Err("the initial value sets a property of a sampler".into());
+            }
             Initializer::List(_) => return Err("the initial value is nested too deeply".into()),
         };
         let end = usize::try_from(at).map_err(|_| "the initial value is too large")? + width;

@@ -1,0 +1,128 @@
+//! A resolved kernel → machine code, with Cranelift.
+//!
+//! The code addresses nothing by itself: everything comes from the block context
+//! that it is given, so it can be stored and mapped anywhere.
+
+mod atomic;
+mod bits;
+mod compare;
+mod convert;
+mod emitter;
+mod float;
+mod function;
+mod half;
+mod instruction;
+mod integer;
+mod memory;
+mod special;
+mod sync;
+mod system;
+mod video;
+
+use std::sync::LazyLock;
+
+use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+
+use crate::cpu::block::SyncPoint;
+
+pub(crate) use function::compile_kernel;
+
+/// The machine code of one kernel and what must be known to run it.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelCode {
+    pub scalar: Vec<u8>,
+    pub slots: u32,
+    pub points: Vec<SyncPoint>,
+}
+
+/// Code for the processor at hand.
+pub(crate) struct Host {
+    pub isa: OwnedTargetIsa,
+    pub has_fma: bool,
+    pub has_rounding: bool,
+}
+
+/// The processor at hand; the error says why there is no code for it.
+pub(crate) fn host() -> Result<&'static Host, String> {
+    static HOST: LazyLock<Result<Host, String>> = LazyLock::new(find_host);
+    HOST.as_ref().map_err(Clone::clone)
+}
+
+fn find_host() -> Result<Host, String> {
+    let mut flags = settings::builder();
+    let mut set = |name: &str, value: &str| {
+        flags
+            .set(name, value)
+            .map_err(|e| format!("Cranelift does not take {name}={value}: {e}"))
+    };
+    set("opt_level", "none")?;
+    set("regalloc_algorithm", "backtracking")?;
+    set("enable_probestack", "false")?;
+    set("unwind_info", "false")?;
+    set("enable_alias_analysis", "false")?;
+    set(
+        "enable_verifier",
+        if cfg!(debug_assertions) {
+            "true"
+        } else {
+            "false"
+        },
+    )?;
+    let flags = settings::Flags::new(flags);
+
+    let mut builder = isa::lookup(target_lexicon::Triple::host())
+        .map_err(|e| format!("no code can be made for this processor: {e}"))?;
+    for feature in features() {
+        builder
+            .enable(feature)
+            .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;
+    }
+    let isa = builder
+        .finish(flags)
+        .map_err(|e| format!("no code can be made for this processor: {e}"))?;
+    let x86 = cfg!(target_arch = "x86_64");
+    let found = features();
+    Ok(Host {
+        isa,
+        has_fma: !x86 || found.contains(&"has_fma"),
+        has_rounding: !x86 || found.contains(&"has_sse41"),
+    })
+}
+
+/// What this processor can do beyond its architecture's minimum, by the names
+/// of Cranelift's settings.
+pub(crate) fn features() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! detect {
+            ($($feature:tt => $setting:literal,)*) => {
+                $(if std::arch::is_x86_feature_detected!($feature) { found.push($setting); })*
+            };
+        }
+        detect! {
+            "cmpxchg16b" => "has_cmpxchg16b",
+            "sse3" => "has_sse3",
+            "ssse3" => "has_ssse3",
+            "sse4.1" => "has_sse41",
+            "sse4.2" => "has_sse42",
+            "avx" => "has_avx",
+            "avx2" => "has_avx2",
+            "fma" => "has_fma",
+            "bmi1" => "has_bmi1",
+            "bmi2" => "has_bmi2",
+            "lzcnt" => "has_lzcnt",
+            "popcnt" => "has_popcnt",
+        }
+        // Cranelift builds these on each other.
+        if !found.contains(&"has_avx") {
+            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("lse") {
+        found.push("has_lse");
+    }
+    found
+}
