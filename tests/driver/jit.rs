@@ -1,0 +1,119 @@
+use ptxkit::driver::{Context, DeviceBuffer, Error, LaunchConfig, Module, Stream};
+use ptxkit::jit::{self, JitOptions, LogSeverity};
+
+use crate::kernels::{PLACE, SLOW, VECADD};
+use crate::support::{context, device, is_gpu};
+
+fn runs(context: &Context, binary: &[u8]) {
+    let module = Module::load(context, binary).unwrap();
+    let place = module.kernel("place").unwrap();
+    let stream = Stream::new(context).unwrap();
+    let out = DeviceBuffer::<u32>::zeroed(context, 8).unwrap();
+    place.launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&out,)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn what_is_compiled_loads_and_runs() {
+    let context = context();
+    let compiled = jit::compile(&context, PLACE, &JitOptions::default()).unwrap();
+    match is_gpu() {
+        true => assert!(compiled.binary.starts_with(b"\x7fELF")),
+        false => assert!(compiled.binary.starts_with(b"PTXKCPU1")),
+    }
+    runs(&context, &compiled.binary);
+    // A binary cut short is refused before the driver reads past its end.
+    for len in [8, 40, compiled.binary.len() / 2, compiled.binary.len() - 1] {
+        assert!(Module::load(&context, &compiled.binary[..len]).is_err(), "{len} bytes");
+    }
+}
+
+#[test]
+fn equal_input_gives_equal_code() {
+    let context = context();
+    let one = jit::compile(&context, VECADD, &JitOptions::default()).unwrap();
+    let two = jit::compile(&context, &format!("{VECADD}\0"), &JitOptions::default()).unwrap();
+    assert_eq!(one.binary, two.binary);
+    let other = jit::compile(&context, PLACE, &JitOptions::default()).unwrap();
+    assert_ne!(one.binary, other.binary);
+}
+
+#[test]
+fn every_option_is_taken() {
+    let context = context();
+    let plain = JitOptions::default();
+    for options in [
+        JitOptions { optimization: Some(0), ..plain },
+        JitOptions { max_registers: Some(32), ..plain },
+        JitOptions { line_info: true, ..plain },
+        JitOptions { verbose: true, ..plain },
+        JitOptions { cache_mode: Some(jit::CacheMode::L2Only), ..plain },
+    ] {
+        let compiled = jit::compile(&context, PLACE, &options)
+            .unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        runs(&context, &compiled.binary);
+        if options.verbose && is_gpu() {
+            assert!(compiled.info_log.contains("registers"), "{}", compiled.info_log);
+        }
+    }
+    let compiled = jit::compile(&context, SLOW, &plain).unwrap();
+    assert!(compiled.wall_time_ms.is_none_or(|time| time > 0.0 && time < 60_000.0));
+}
+
+#[test]
+fn errors_come_with_the_log_and_its_lines() {
+    let context = context();
+    let wrong = VECADD
+        .replace("ld.global.f32 %f1,", "ld.global.f32 %missing,")
+        .replace("setp.ge.u32", "setp.oops.u32");
+    let error = jit::compile(&context, &wrong, &JitOptions::default()).unwrap_err();
+    let Error::Jit(jit) = &error else {
+        panic!("{error}")
+    };
+    assert!(!jit.log.is_empty());
+    let errors: Vec<_> = jit.diagnostics.iter().filter(|line| line.severity == LogSeverity::Error).collect();
+    let places = ["%missing", "oops"]
+        .map(|word| wrong.lines().position(|line| line.contains(word)).unwrap() as u32 + 1);
+    assert!(
+        errors.iter().any(|error| error.line.is_some_and(|line| places.contains(&line))),
+        "{places:?}: {jit:?}"
+    );
+    assert!(error.code().is_some());
+    assert!(!error.is_sticky());
+
+    for text in ["", "no PTX at all", ".version 8.0\n.target sm_80\n.entry k() { ret; "] {
+        let error = jit::compile(&context, text, &JitOptions::default());
+        assert!(error.is_err(), "{text:?}");
+    }
+    assert!(matches!(
+        jit::compile(&context, "a\0b", &JitOptions::default()),
+        Err(Error::BadImage(_))
+    ));
+    // The context still compiles.
+    jit::compile(&context, VECADD, &JitOptions::default()).unwrap();
+}
+
+#[test]
+fn ptx_newer_than_the_driver_says_so() {
+    let newer = VECADD.replace(".version 8.0", ".version 99.0");
+    let error = jit::compile(&context(), &newer, &JitOptions::default()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("ersion"), "{text}");
+    if is_gpu() {
+        assert_eq!(error.code().map(|code| code.0), Some(222), "{text}");
+    }
+}
+
+#[test]
+fn several_threads_compile_at_once() {
+    let context = Context::primary(&device()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let compiled = jit::compile(&context, PLACE, &JitOptions::default()).unwrap();
+                runs(&context, &compiled.binary);
+            });
+        }
+    });
+}

@@ -1,0 +1,14 @@
+//! The driver layer, seen from outside, on the device that `PTXKIT_DEVICE`
+//! names (`cpu` where it names none): the same tests for both drivers.
+
+mod context;
+mod device;
+mod faults;
+mod jit;
+mod kernels;
+mod launch;
+mod memory;
+mod missing;
+mod module;
+mod stream;
+mod support;

@@ -1,0 +1,129 @@
+use ptxkit::driver::{DeviceBuffer, Error, KernelAttribute, LaunchConfig, Module, Stream};
+
+use crate::kernels::{FIXED, REVERSE, SCALE, VECADD};
+use crate::support::{context, kernel};
+
+#[test]
+fn an_unknown_kernel_is_told_with_those_there_are() {
+    let context = context();
+    let module = Module::load(&context, VECADD.as_bytes()).unwrap();
+    assert_eq!(module.kernel_names(), ["vecadd"]);
+    let error = module.kernel("vecsub").unwrap_err();
+    assert!(matches!(&error, Error::UnknownKernel { name, known } if name == "vecsub" && known == &["vecadd"]));
+    assert!(error.to_string().contains("it has `vecadd`"), "{error}");
+    assert!(module.kernel("vec\0add").is_err());
+    assert!(module.kernel("").is_err());
+}
+
+#[test]
+fn variables_are_set_from_the_host() {
+    let (context, stream, scale) = kernel(SCALE, "scale");
+    let out = DeviceBuffer::<f32>::zeroed(&context, 4).unwrap();
+    let run = || {
+        scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)).unwrap();
+        stream.synchronize().unwrap();
+        out.to_vec().unwrap()
+    };
+    assert_eq!(run(), [10.0, 20.0, 30.0, 40.0]);
+
+    let module = scale.module();
+    let factors = module.global("factors").unwrap();
+    let step = module.global("step").unwrap();
+    assert_eq!((factors.bytes(), step.bytes()), (16, 4));
+    factors.write(&[1.0_f32, 0.5, 0.25, 0.125]).unwrap();
+    step.write(&[8.0_f32]).unwrap();
+    assert_eq!(run(), [8.0, 4.0, 2.0, 1.0]);
+    assert_eq!(factors.read::<f32>(3).unwrap(), [1.0, 0.5, 0.25]);
+
+    assert!(matches!(step.write(&[0.0_f32; 2]), Err(Error::Length { given: 8, room: 4, .. })));
+    assert!(step.read::<u8>(5).is_err());
+    assert!(matches!(module.global("stop"), Err(Error::UnknownGlobal { .. })));
+}
+
+#[test]
+fn two_loads_of_one_image_have_variables_of_their_own() {
+    let context = context();
+    let first = Module::load(&context, SCALE.as_bytes()).unwrap().global("step").unwrap();
+    let second = Module::load(&context, SCALE.as_bytes()).unwrap().global("step").unwrap();
+    first.write(&[1.0_f32]).unwrap();
+    assert_eq!(second.read::<f32>(1).unwrap(), [10.0]);
+}
+
+#[test]
+fn wrong_ptx_is_told_with_its_line() {
+    let context = context();
+    let wrong = VECADD.replace("add.f32 %f1, %f1, %f2;", "add.f32 %f1, %f1, %f9;");
+    let line = wrong.lines().position(|line| line.contains("%f9")).unwrap() as u32 + 1;
+    let error = Module::load(&context, wrong.as_bytes()).unwrap_err();
+    let Error::Jit(jit) = &error else {
+        panic!("{error}")
+    };
+    assert!(jit.diagnostics.iter().any(|one| one.line == Some(line)), "line {line}: {jit:?}");
+    assert!(error.to_string().contains("f9"), "{error}");
+}
+
+#[test]
+fn no_bytes_crash_the_load() {
+    let context = context();
+    let cases: [&[u8]; 9] = [
+        b"",
+        b"\0",
+        b"hello",
+        b"hello\0world",
+        b"\x7fELF",
+        b"\x7fELF\x02\x01\x01",
+        &[0x50, 0xed, 0x55, 0xba],
+        b"PTXKCPU1",
+        &[0xff; 100],
+    ];
+    for image in cases {
+        let error = Module::load(&context, image).unwrap_err();
+        assert!(!error.to_string().is_empty());
+    }
+    let mut elf = vec![0; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    assert!(Module::load(&context, &elf).is_err());
+    // The context still works.
+    Module::load(&context, VECADD.as_bytes()).unwrap();
+}
+
+#[test]
+fn kernels_describe_themselves() {
+    let (_, _, vecadd) = kernel(VECADD, "vecadd");
+    assert_eq!(vecadd.name(), "vecadd");
+    assert!(vecadd.max_threads() >= 256);
+    assert!(vecadd.max_active_blocks(128, 0).unwrap() >= 1);
+    assert_eq!(vecadd.attribute(KernelAttribute::SHARED_SIZE_BYTES).unwrap(), 0);
+    if let Some(layout) = vecadd.layout() {
+        let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
+        assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 4)]);
+    }
+    let (_, _, fixed) = kernel(FIXED, "fixed");
+    assert_eq!(fixed.max_threads(), 32);
+}
+
+#[test]
+fn the_limit_of_dynamic_shared_memory_is_an_attribute() {
+    let (_, _, reverse) = kernel(REVERSE, "reverse");
+    let dynamic = KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    reverse.set_attribute(dynamic, 1024).unwrap();
+    assert_eq!(reverse.attribute(dynamic).unwrap(), 1024);
+}
+
+#[test]
+fn a_module_is_used_from_several_threads() {
+    let context = context();
+    let module = Module::load(&context, SCALE.as_bytes()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let scale = module.kernel("scale").unwrap();
+                let stream = Stream::new(module.context()).unwrap();
+                let out = DeviceBuffer::<f32>::zeroed(module.context(), 4).unwrap();
+                scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)).unwrap();
+                stream.synchronize().unwrap();
+                assert_eq!(out.to_vec().unwrap(), [10.0, 20.0, 30.0, 40.0]);
+            });
+        }
+    });
+}

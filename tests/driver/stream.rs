@@ -1,0 +1,149 @@
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+
+use ptxkit::driver::{DeviceBuffer, Event, LaunchConfig, PinnedBuffer, Stream};
+
+use crate::kernels::{SLOW, slow_result};
+use crate::support::{context, kernel};
+
+const ROUNDS: u32 = 3_000_000;
+
+#[test]
+fn work_of_a_stream_runs_in_order() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let mut data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    copy.copy_from_async(&data, &stream).unwrap();
+    data.fill_bytes_async(0, &stream).unwrap();
+    stream.synchronize().unwrap();
+    assert!(stream.is_done().unwrap());
+    assert_eq!(copy.to_vec().unwrap(), [slow_result(ROUNDS)]);
+    assert_eq!(data.to_vec().unwrap(), [0]);
+}
+
+#[test]
+fn an_event_orders_two_streams() {
+    let (context, _, slow) = kernel(SLOW, "slow");
+    let first = Stream::non_blocking(&context).unwrap();
+    let second = Stream::non_blocking(&context).unwrap();
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    context.synchronize().unwrap();
+
+    let written = Event::without_timing(&context).unwrap();
+    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS)).unwrap();
+    written.record(&first).unwrap();
+    second.wait_for(&written).unwrap();
+    copy.copy_from_async(&data, &second).unwrap();
+    second.synchronize().unwrap();
+    assert!(written.is_done().unwrap());
+    assert_eq!(copy.to_vec().unwrap(), [slow_result(ROUNDS)]);
+}
+
+#[test]
+fn events_measure_the_kernel_between_them() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let [start, middle, end] = std::array::from_fn(|_| Event::new(&context).unwrap());
+    start.record(&stream).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 1_u32)).unwrap();
+    middle.record(&stream).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 10 * ROUNDS)).unwrap();
+    end.record(&stream).unwrap();
+    end.synchronize().unwrap();
+    let (short, long) = (
+        middle.elapsed_ms_since(&start).unwrap(),
+        end.elapsed_ms_since(&middle).unwrap(),
+    );
+    // 30 million dependent steps take milliseconds on any machine there is.
+    assert!(short >= 0.0 && long > 1.0, "{short} {long}");
+    assert!(start.elapsed_ms_since(&end).unwrap() < 0.0);
+
+    let silent = Event::without_timing(&context).unwrap();
+    silent.record(&stream).unwrap();
+    silent.synchronize().unwrap();
+    assert!(end.elapsed_ms_since(&silent).is_err());
+}
+
+#[test]
+fn a_host_function_is_called_in_order() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let mut pinned = PinnedBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let count = Arc::new(AtomicU32::new(0));
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    data.read_async(&mut pinned, &stream).unwrap();
+    for expected in 0..10 {
+        let count = Arc::clone(&count);
+        stream
+            .call(move || {
+                // Counts only when called in turn.
+                let _ = count.compare_exchange(expected, expected + 1, Ordering::SeqCst, Ordering::SeqCst);
+            })
+            .unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 10);
+    assert_eq!(pinned.to_vec().unwrap(), [slow_result(ROUNDS)]);
+}
+
+#[test]
+fn work_waits_for_a_host_function() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let opened = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&opened);
+    stream
+        .call(move || {
+            let _ = gate.recv();
+            flag.store(true, Ordering::SeqCst);
+        })
+        .unwrap();
+    let after = Event::without_timing(&context).unwrap();
+    after.record(&stream).unwrap();
+    assert!(!stream.is_done().unwrap());
+    assert!(!after.is_done().unwrap());
+    release.send(()).unwrap();
+    after.synchronize().unwrap();
+    assert!(opened.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_panic_in_a_host_function_stays_there() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    stream.call(|| panic!("expected in this test")).unwrap();
+    let called = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&called);
+    stream.call(move || flag.store(true, Ordering::SeqCst)).unwrap();
+    stream.synchronize().unwrap();
+    assert!(called.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_dropped_stream_finishes_its_work() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    drop(stream);
+    context.synchronize().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [slow_result(ROUNDS)]);
+}
+
+#[test]
+fn the_default_stream_and_priorities() {
+    let (context, _, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    slow.launch(LaunchConfig::default(), &Stream::default_of(&context), (&data, 10_u32)).unwrap();
+    // Copies without a stream keep order with the default stream.
+    assert_eq!(data.to_vec().unwrap(), [slow_result(10)]);
+
+    let (least, most) = Stream::priorities(&context).unwrap();
+    assert!(most <= least);
+    let urgent = Stream::with_priority(&context, most).unwrap();
+    slow.launch(LaunchConfig::default(), &urgent, (&data, 20_u32)).unwrap();
+    urgent.synchronize().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
+}

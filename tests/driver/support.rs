@@ -1,0 +1,56 @@
+//! The device under test, and tests that need a process of their own.
+
+use std::process::Command;
+
+use ptxkit::driver::{Context, Device, DriverKind, Kernel, Module, Selection, Stream, select};
+
+/// The device that `PTXKIT_DEVICE` names.
+pub fn device() -> Device {
+    let selection = std::env::var("PTXKIT_DEVICE").map_or(Selection::Cpu, |word| {
+        word.parse().expect("PTXKIT_DEVICE names a device")
+    });
+    select(selection).expect("the device is there").device
+}
+
+pub fn is_gpu() -> bool {
+    device().driver().kind() == DriverKind::Nvidia
+}
+
+/// The device's primary context.
+pub fn context() -> Context {
+    Context::primary(&device()).expect("a context")
+}
+
+/// A context, a stream of it, and a kernel of some PTX.
+pub fn kernel(ptx: &str, name: &str) -> (Context, Stream, Kernel) {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let module = Module::load(&context, ptx.as_bytes()).expect("the module loads");
+    let kernel = module.kernel(name).expect("the kernel is there");
+    (context, stream, kernel)
+}
+
+const CHILD: &str = "PTXKIT_TEST_CHILD";
+
+/// Runs a test in a process of its own: after a fault a GPU takes no more work
+/// from a process, and a library is opened once a process. `name` is the
+/// test's full name.
+pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
+    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+        return test();
+    }
+    let program = std::env::current_exe().expect("the test's own program");
+    let output = Command::new(program)
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, name)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the test's own program runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{}\n{text}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
