@@ -95,7 +95,9 @@ fn limits_are_set_and_read() {
     let context = Context::create(&device(), 0).unwrap();
     let heap = context.limit(Limit::MALLOC_HEAP_SIZE).unwrap();
     assert!(heap > 0);
-    context.set_limit(Limit::MALLOC_HEAP_SIZE, heap * 2).unwrap();
+    context
+        .set_limit(Limit::MALLOC_HEAP_SIZE, heap * 2)
+        .unwrap();
     assert!(context.limit(Limit::MALLOC_HEAP_SIZE).unwrap() >= heap * 2);
     assert!(context.limit(Limit(1000)).is_err());
 }

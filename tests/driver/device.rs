@@ -25,7 +25,10 @@ fn the_target_names_what_code_is_compiled_for() {
     match is_gpu() {
         true => {
             let (major, minor) = device().compute_capability().unwrap();
-            assert!(target.starts_with(&format!("sm_{major}{minor}")), "{target}");
+            assert!(
+                target.starts_with(&format!("sm_{major}{minor}")),
+                "{target}"
+            );
             assert_eq!(target.ends_with('a'), major >= 9, "{target}");
         }
         false => assert!(target.starts_with("cpu-"), "{target}"),
@@ -48,7 +51,10 @@ fn there_is_no_device_beyond_the_last() {
     let count = driver.device_count().unwrap();
     for asked in [count, u32::MAX] {
         let error = driver.device(asked).unwrap_err();
-        assert!(matches!(error, Error::NoSuchDevice { count: c, .. } if c == count), "{error}");
+        assert!(
+            matches!(error, Error::NoSuchDevice { count: c, .. } if c == count),
+            "{error}"
+        );
     }
 }
 
@@ -56,8 +62,14 @@ fn there_is_no_device_beyond_the_last() {
 fn an_attribute_of_no_meaning_is_an_error() {
     let error = device().attribute(Attribute(100_000)).unwrap_err();
     assert_eq!(error.code(), Some(CudaError::INVALID_VALUE));
-    assert!(error.to_string().contains("cuDeviceGetAttribute"), "{error}");
-    assert!(error.to_string().contains("CUDA_ERROR_INVALID_VALUE (1)"), "{error}");
+    assert!(
+        error.to_string().contains("cuDeviceGetAttribute"),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("CUDA_ERROR_INVALID_VALUE (1)"),
+        "{error}"
+    );
 }
 
 /// Entries that the library promises to use; a driver may lack newer ones.

@@ -30,7 +30,11 @@ fn an_illegal_address() {
         assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
         if !is_gpu() {
             let text = error.to_string();
-            let line = STRAY.lines().position(|line| line.contains("st.global")).unwrap() + 1;
+            let line = STRAY
+                .lines()
+                .position(|line| line.contains("st.global"))
+                .unwrap()
+                + 1;
             for part in ["`stray`", "0x10", &format!("line {line}")] {
                 assert!(text.contains(part), "{part}: {text}");
             }

@@ -9,7 +9,9 @@ fn runs(context: &Context, binary: &[u8]) {
     let place = module.kernel("place").unwrap();
     let stream = Stream::new(context).unwrap();
     let out = DeviceBuffer::<u32>::zeroed(context, 8).unwrap();
-    place.launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&out,)).unwrap();
+    place
+        .launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&out,))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
@@ -25,7 +27,10 @@ fn what_is_compiled_loads_and_runs() {
     runs(&context, &compiled.binary);
     // A binary cut short is refused before the driver reads past its end.
     for len in [8, 40, compiled.binary.len() / 2, compiled.binary.len() - 1] {
-        assert!(Module::load(&context, &compiled.binary[..len]).is_err(), "{len} bytes");
+        assert!(
+            Module::load(&context, &compiled.binary[..len]).is_err(),
+            "{len} bytes"
+        );
     }
 }
 
@@ -44,21 +49,44 @@ fn every_option_is_taken() {
     let context = context();
     let plain = JitOptions::default();
     for options in [
-        JitOptions { optimization: Some(0), ..plain },
-        JitOptions { max_registers: Some(32), ..plain },
-        JitOptions { line_info: true, ..plain },
-        JitOptions { verbose: true, ..plain },
-        JitOptions { cache_mode: Some(jit::CacheMode::L2Only), ..plain },
+        JitOptions {
+            optimization: Some(0),
+            ..plain
+        },
+        JitOptions {
+            max_registers: Some(32),
+            ..plain
+        },
+        JitOptions {
+            line_info: true,
+            ..plain
+        },
+        JitOptions {
+            verbose: true,
+            ..plain
+        },
+        JitOptions {
+            cache_mode: Some(jit::CacheMode::L2Only),
+            ..plain
+        },
     ] {
         let compiled = jit::compile(&context, PLACE, &options)
             .unwrap_or_else(|error| panic!("{options:?}: {error}"));
         runs(&context, &compiled.binary);
         if options.verbose && is_gpu() {
-            assert!(compiled.info_log.contains("registers"), "{}", compiled.info_log);
+            assert!(
+                compiled.info_log.contains("registers"),
+                "{}",
+                compiled.info_log
+            );
         }
     }
     let compiled = jit::compile(&context, SLOW, &plain).unwrap();
-    assert!(compiled.wall_time_ms.is_none_or(|time| time > 0.0 && time < 60_000.0));
+    assert!(
+        compiled
+            .wall_time_ms
+            .is_none_or(|time| time > 0.0 && time < 60_000.0)
+    );
 }
 
 #[test]
@@ -72,17 +100,27 @@ fn errors_come_with_the_log_and_its_lines() {
         panic!("{error}")
     };
     assert!(!jit.log.is_empty());
-    let errors: Vec<_> = jit.diagnostics.iter().filter(|line| line.severity == LogSeverity::Error).collect();
+    let errors: Vec<_> = jit
+        .diagnostics
+        .iter()
+        .filter(|line| line.severity == LogSeverity::Error)
+        .collect();
     let places = ["%missing", "oops"]
         .map(|word| wrong.lines().position(|line| line.contains(word)).unwrap() as u32 + 1);
     assert!(
-        errors.iter().any(|error| error.line.is_some_and(|line| places.contains(&line))),
+        errors
+            .iter()
+            .any(|error| error.line.is_some_and(|line| places.contains(&line))),
         "{places:?}: {jit:?}"
     );
     assert!(error.code().is_some());
     assert!(!error.is_sticky());
 
-    for text in ["", "no PTX at all", ".version 8.0\n.target sm_80\n.entry k() { ret; "] {
+    for text in [
+        "",
+        "no PTX at all",
+        ".version 8.0\n.target sm_80\n.entry k() { ret; ",
+    ] {
         let error = jit::compile(&context, text, &JitOptions::default());
         assert!(error.is_err(), "{text:?}");
     }

@@ -1,5 +1,6 @@
 use ptxkit::driver::{
-    Arg, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Module, ParamBuffer, PinnedBuffer, Stream,
+    Arg, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Module, ParamBuffer, PinnedBuffer,
+    Stream,
 };
 use ptxkit::ptx::{read, signature::signatures};
 
@@ -25,7 +26,9 @@ fn vecadd_by_pointers_and_by_buffer() {
     let config = LaunchConfig::for_elements(N as u32, 128);
 
     let mut sum = DeviceBuffer::<f32>::zeroed(&context, N + 1).unwrap();
-    vecadd.launch(config, &stream, (&a, &b, &mut sum, N as u32)).unwrap();
+    vecadd
+        .launch(config, &stream, (&a, &b, &mut sum, N as u32))
+        .unwrap();
     stream.synchronize().unwrap();
     let got = sum.to_vec().unwrap();
     assert_eq!(got[..N], expected);
@@ -54,7 +57,9 @@ fn parameters_of_mixed_alignment() {
     let one = LaunchConfig::default();
 
     let out = DeviceBuffer::<u64>::zeroed(&context, 5).unwrap();
-    mixed.launch(one, &stream, (200_u8, 60_000_u16, 1.25_f64, vector, &out)).unwrap();
+    mixed
+        .launch(one, &stream, (200_u8, 60_000_u16, 1.25_f64, vector, &out))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), expected);
 
@@ -86,7 +91,9 @@ fn part_of_a_buffer_is_an_argument() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 8).unwrap();
     let part = out.slice(3..).unwrap();
-    place.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (part,)).unwrap();
+    place
+        .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (part,))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0, 0, 0, 0, 1, 2, 3, 0]);
 }
@@ -96,7 +103,9 @@ fn pinned_memory_is_reached_by_a_kernel() {
     let (context, stream, place) = kernel(PLACE, "place");
     let pinned = PinnedBuffer::<u32>::zeroed(&context, 6).unwrap();
     let address = pinned.device_address().unwrap();
-    place.launch(LaunchConfig::new([3, 1, 1], [2, 1, 1]), &stream, (address,)).unwrap();
+    place
+        .launch(LaunchConfig::new([3, 1, 1], [2, 1, 1]), &stream, (address,))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(pinned.to_vec().unwrap(), [0, 1, 2, 3, 4, 5]);
 }
@@ -111,14 +120,21 @@ fn dynamic_shared_memory_by_default_and_by_opting_in() {
     for bytes in [256, 48 * 1024, limit] {
         let data = DeviceBuffer::from_slice(&context, &values).unwrap();
         let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(bytes);
-        reverse.launch(config, &stream, (&data, 64_u32, bytes)).unwrap();
+        reverse
+            .launch(config, &stream, (&data, 64_u32, bytes))
+            .unwrap();
         stream.synchronize().unwrap();
         assert_eq!(data.to_vec().unwrap(), backwards, "{bytes} bytes");
     }
     let data = DeviceBuffer::from_slice(&context, &values).unwrap();
     let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(limit + 1);
-    let error = reverse.launch(config, &stream, (&data, 64_u32, 256_u32)).unwrap_err();
-    assert!(matches!(error, Error::SharedMemory { dynamic, limit: l, .. } if dynamic == l + 1), "{error}");
+    let error = reverse
+        .launch(config, &stream, (&data, 64_u32, 256_u32))
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::SharedMemory { dynamic, limit: l, .. } if dynamic == l + 1),
+        "{error}"
+    );
 }
 
 #[test]
@@ -137,10 +153,28 @@ fn wrong_arguments_are_told_before_the_launch() {
             continue; // a driver before CUDA 12.4, and no PTX told
         }
         let error = vecadd.launch(one, &stream, (b, b, b)).unwrap_err();
-        assert!(matches!(error, Error::ArgumentCount { expected: 4, given: 3, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::ArgumentCount {
+                    expected: 4,
+                    given: 3,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         let error = vecadd.launch(one, &stream, (b, b, b, 4_u64)).unwrap_err();
         assert!(
-            matches!(error, Error::ArgumentSize { index: 3, expected: 4, given: 8, .. }),
+            matches!(
+                error,
+                Error::ArgumentSize {
+                    index: 3,
+                    expected: 4,
+                    given: 8,
+                    ..
+                }
+            ),
             "{error}"
         );
 
@@ -149,10 +183,22 @@ fn wrong_arguments_are_told_before_the_launch() {
         let error = vecadd.launch_buffer(one, &stream, &params).unwrap_err();
         assert!(matches!(error, Error::ArgumentCount { .. }), "{error}");
         let error = vecadd.launch_bytes(one, &stream, &[0; 24]).unwrap_err();
-        assert!(matches!(error, Error::ParameterBytes { expected: 28, given: 24, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::ParameterBytes {
+                    expected: 28,
+                    given: 24,
+                    ..
+                }
+            ),
+            "{error}"
+        );
     }
     let vecadd = known.kernel("vecadd").unwrap();
-    let error = vecadd.launch(one, &stream, (b, 1_u32, b, 4_u32)).unwrap_err();
+    let error = vecadd
+        .launch(one, &stream, (b, 1_u32, b, 4_u32))
+        .unwrap_err();
     let text = error.to_string();
     for part in ["argument 1", "`vecadd`", "8 bytes", "4 given", ".u64 b"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -167,13 +213,30 @@ fn wrongly_aligned_parameters_are_told() {
     params.push(1_u8).push(2_u16).push(3.0_f64);
     params.push([0_u8; 16]).push(&out);
     // The vector lands at 16 by chance; the short does not when it is two bytes.
-    mixed.launch_buffer(LaunchConfig::default(), &stream, &params).unwrap();
+    mixed
+        .launch_buffer(LaunchConfig::default(), &stream, &params)
+        .unwrap();
     stream.synchronize().unwrap();
     let mut params = ParamBuffer::new();
-    params.push(1_u8).push([2_u8, 0]).push(3.0_f64).push([0_u8; 16]).push(&out);
-    let error = mixed.launch_buffer(LaunchConfig::default(), &stream, &params).unwrap_err();
+    params
+        .push(1_u8)
+        .push([2_u8, 0])
+        .push(3.0_f64)
+        .push([0_u8; 16])
+        .push(&out);
+    let error = mixed
+        .launch_buffer(LaunchConfig::default(), &stream, &params)
+        .unwrap_err();
     assert!(
-        matches!(error, Error::ArgumentOffset { index: 1, expected: 2, given: 1, .. }),
+        matches!(
+            error,
+            Error::ArgumentOffset {
+                index: 1,
+                expected: 2,
+                given: 1,
+                ..
+            }
+        ),
         "{error}"
     );
 }
@@ -182,20 +245,58 @@ fn wrongly_aligned_parameters_are_told() {
 fn grids_and_blocks_out_of_range_are_told() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    let try_it = |grid, block| place.launch(LaunchConfig::new(grid, block), &stream, (&out,)).unwrap_err();
+    let try_it = |grid, block| {
+        place
+            .launch(LaunchConfig::new(grid, block), &stream, (&out,))
+            .unwrap_err()
+    };
 
-    let limit = device().attribute(Attribute::MAX_THREADS_PER_BLOCK).unwrap() as u32;
+    let limit = device()
+        .attribute(Attribute::MAX_THREADS_PER_BLOCK)
+        .unwrap() as u32;
     let error = try_it([1; 3], [limit + 1, 1, 1]);
     assert!(matches!(error, Error::BlockTooLarge { .. }), "{error}");
     assert!(error.to_string().contains(&limit.to_string()), "{error}");
     let error = try_it([1; 3], [u32::MAX; 3]);
     assert!(matches!(error, Error::BlockTooLarge { .. }), "{error}");
     let error = try_it([1; 3], [1, 1, 65]);
-    assert!(matches!(error, Error::Dimension { what: "block", axis: 2, limit: 64, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Dimension {
+                what: "block",
+                axis: 2,
+                limit: 64,
+                ..
+            }
+        ),
+        "{error}"
+    );
     let error = try_it([1; 3], [0, 1, 1]);
-    assert!(matches!(error, Error::Dimension { what: "block", axis: 0, given: 0, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Dimension {
+                what: "block",
+                axis: 0,
+                given: 0,
+                ..
+            }
+        ),
+        "{error}"
+    );
     let error = try_it([1, 65_536, 1], [1; 3]);
-    assert!(matches!(error, Error::Dimension { what: "grid", axis: 1, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Dimension {
+                what: "grid",
+                axis: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
 
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0], "something was launched");
@@ -209,9 +310,13 @@ fn a_required_block_is_told() {
     let module = Module::load_with(&context, FIXED.as_bytes(), kernels).unwrap();
     let fixed = module.kernel("fixed").unwrap();
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    let error = fixed.launch(LaunchConfig::new([1; 3], [32, 1, 1]), &stream, (&out,)).unwrap_err();
+    let error = fixed
+        .launch(LaunchConfig::new([1; 3], [32, 1, 1]), &stream, (&out,))
+        .unwrap_err();
     assert!(error.to_string().contains("8 x 4 x 1"), "{error}");
-    fixed.launch(LaunchConfig::new([1; 3], [8, 4, 1]), &stream, (&out,)).unwrap();
+    fixed
+        .launch(LaunchConfig::new([1; 3], [8, 4, 1]), &stream, (&out,))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [32]);
 }
@@ -224,11 +329,17 @@ fn contexts_do_not_mix() {
     let theirs = Stream::new(&other).unwrap();
     let one = LaunchConfig::default();
     let error = place.launch(one, &stream, (&out,)).unwrap_err();
-    assert!(matches!(error, Error::ArgumentContext { index: 0, .. }), "{error}");
+    assert!(
+        matches!(error, Error::ArgumentContext { index: 0, .. }),
+        "{error}"
+    );
     let mut params = ParamBuffer::new();
     params.push(&out);
     let error = place.launch_buffer(one, &stream, &params).unwrap_err();
-    assert!(matches!(error, Error::ArgumentContext { index: 0, .. }), "{error}");
+    assert!(
+        matches!(error, Error::ArgumentContext { index: 0, .. }),
+        "{error}"
+    );
     let error = place.launch(one, &theirs, (0_u64,)).unwrap_err();
     assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
 }
@@ -237,7 +348,8 @@ fn contexts_do_not_mix() {
 fn memory_dropped_after_the_launch_is_freed_after_the_kernel() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 2_000_000_u32)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 2_000_000_u32))
+        .unwrap();
     drop(data);
     stream.synchronize().unwrap();
     context.synchronize().unwrap();
@@ -248,7 +360,8 @@ fn a_kernel_outlives_the_module_it_came_from() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     // `kernel` has dropped the module.
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 1000_u32)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 1000_u32))
+        .unwrap();
     drop(slow);
     stream.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(1000)]);
@@ -268,7 +381,9 @@ fn several_threads_launch_at_once() {
                 for _ in 0..20 {
                     sum.fill_bytes(0).unwrap();
                     let config = LaunchConfig::for_elements(N as u32, 64);
-                    vecadd.launch(config, &stream, (&a, &b, &sum, N as u32)).unwrap();
+                    vecadd
+                        .launch(config, &stream, (&a, &b, &sum, N as u32))
+                        .unwrap();
                     stream.synchronize().unwrap();
                     assert_eq!(sum.to_vec().unwrap(), expected);
                 }

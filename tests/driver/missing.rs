@@ -48,23 +48,31 @@ fn with_driver(name: &str, source: &str, test: impl FnOnce()) {
 
 #[test]
 fn no_library_at_all() {
-    isolated("missing::no_library_at_all", &[(FAKE, "/nowhere/libcuda.so.1")], || {
-        let error = Driver::nvidia().unwrap_err();
-        let Error::DriverMissing(missing) = &error else {
-            panic!("{error}")
-        };
-        assert_eq!(missing.tried.len(), 1);
-        for part in ["/nowhere/libcuda.so.1", "install the driver"] {
-            assert!(error.to_string().contains(part), "{error}");
-        }
-        // Asked again, it is the same answer.
-        assert!(Driver::nvidia().is_err());
+    isolated(
+        "missing::no_library_at_all",
+        &[(FAKE, "/nowhere/libcuda.so.1")],
+        || {
+            let error = Driver::nvidia().unwrap_err();
+            let Error::DriverMissing(missing) = &error else {
+                panic!("{error}")
+            };
+            assert_eq!(missing.tried.len(), 1);
+            for part in ["/nowhere/libcuda.so.1", "install the driver"] {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+            // Asked again, it is the same answer.
+            assert!(Driver::nvidia().is_err());
 
-        assert!(select(Selection::Nvidia(None)).is_err());
-        let chosen = select(Selection::Auto).unwrap();
-        assert_eq!(chosen.device.driver().kind(), DriverKind::Cpu);
-        assert!(chosen.why.contains("/nowhere/libcuda.so.1"), "{}", chosen.why);
-    });
+            assert!(select(Selection::Nvidia(None)).is_err());
+            let chosen = select(Selection::Auto).unwrap();
+            assert_eq!(chosen.device.driver().kind(), DriverKind::Cpu);
+            assert!(
+                chosen.why.contains("/nowhere/libcuda.so.1"),
+                "{}",
+                chosen.why
+            );
+        },
+    );
 }
 
 #[test]
@@ -72,23 +80,31 @@ fn a_file_that_is_no_library() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("libcuda.so.1");
     std::fs::write(&file, "not a library").unwrap();
-    isolated("missing::a_file_that_is_no_library", &[(FAKE, file.to_str().unwrap())], || {
-        assert!(matches!(Driver::nvidia(), Err(Error::DriverMissing(_))));
-    });
+    isolated(
+        "missing::a_file_that_is_no_library",
+        &[(FAKE, file.to_str().unwrap())],
+        || {
+            assert!(matches!(Driver::nvidia(), Err(Error::DriverMissing(_))));
+        },
+    );
 }
 
 #[test]
 fn an_error_number_newer_than_this_program() {
     let source = "int cuInit(unsigned flags) { return 98765; }";
-    with_driver("missing::an_error_number_newer_than_this_program", source, || {
-        let error = Driver::nvidia().unwrap_err();
-        assert_eq!(error.code().map(|code| code.0), Some(98765));
-        let text = error.to_string();
-        assert!(text.contains("cuInit") && text.contains("98765"), "{text}");
-        let chosen = select(Selection::Auto).unwrap();
-        assert_eq!(chosen.device.driver().kind(), DriverKind::Cpu);
-        assert!(chosen.why.contains("98765"), "{}", chosen.why);
-    });
+    with_driver(
+        "missing::an_error_number_newer_than_this_program",
+        source,
+        || {
+            let error = Driver::nvidia().unwrap_err();
+            assert_eq!(error.code().map(|code| code.0), Some(98765));
+            let text = error.to_string();
+            assert!(text.contains("cuInit") && text.contains("98765"), "{text}");
+            let chosen = select(Selection::Auto).unwrap();
+            assert_eq!(chosen.device.driver().kind(), DriverKind::Cpu);
+            assert!(chosen.why.contains("98765"), "{}", chosen.why);
+        },
+    );
 }
 
 #[test]
@@ -108,7 +124,10 @@ fn a_count_of_zero_is_no_device() {
                   int cuDeviceGetCount(int *count) { *count = 0; return 0; }";
     with_driver("missing::a_count_of_zero_is_no_device", source, || {
         let error = select(Selection::Nvidia(None)).unwrap_err();
-        assert!(matches!(error, Error::NoSuchDevice { count: 0, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NoSuchDevice { count: 0, .. }),
+            "{error}"
+        );
         let chosen = select(Selection::Auto).unwrap();
         assert_eq!(chosen.device.driver().kind(), DriverKind::Cpu);
     });
@@ -120,19 +139,38 @@ fn an_entry_the_driver_is_too_old_for() {
                   int cuDriverGetVersion(int *version) { *version = 10020; return 0; }
                   int cuDeviceGetCount(int *count) { *count = 1; return 0; }
                   int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }";
-    with_driver("missing::an_entry_the_driver_is_too_old_for", source, || {
-        let device = Driver::nvidia().unwrap().device(0).unwrap();
-        let error = device.uuid().unwrap_err();
-        let text = error.to_string();
-        assert!(
-            matches!(error, Error::EntryMissing { entry: "cuDeviceGetUuid_v2", version: 10020, .. }),
-            "{text}"
-        );
-        for part in ["cuDeviceGetUuid_v2", "CUDA 10.2", "CUDA 11.4", "newer driver"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(matches!(Context::primary(&device), Err(Error::EntryMissing { .. })));
-    });
+    with_driver(
+        "missing::an_entry_the_driver_is_too_old_for",
+        source,
+        || {
+            let device = Driver::nvidia().unwrap().device(0).unwrap();
+            let error = device.uuid().unwrap_err();
+            let text = error.to_string();
+            assert!(
+                matches!(
+                    error,
+                    Error::EntryMissing {
+                        entry: "cuDeviceGetUuid_v2",
+                        version: 10020,
+                        ..
+                    }
+                ),
+                "{text}"
+            );
+            for part in [
+                "cuDeviceGetUuid_v2",
+                "CUDA 10.2",
+                "CUDA 11.4",
+                "newer driver",
+            ] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+            assert!(matches!(
+                Context::primary(&device),
+                Err(Error::EntryMissing { .. })
+            ));
+        },
+    );
 }
 
 /// Where there is `cuGetProcAddress`, it is asked with the base name and the
@@ -158,10 +196,18 @@ fn entries_come_from_get_proc_address() {
         int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
         int cuDeviceTotalMem_v2(unsigned long *bytes, int device) { return 999; }
     "#;
-    with_driver("missing::entries_come_from_get_proc_address", source, || {
-        let device = Driver::nvidia().unwrap().device(0).unwrap();
-        assert_eq!(device.total_memory().unwrap(), 12345);
-        let there: Vec<_> = Api::nvidia().unwrap().entries().filter(|entry| entry.1).collect();
-        assert_eq!(there.len(), 4, "{there:?}");
-    });
+    with_driver(
+        "missing::entries_come_from_get_proc_address",
+        source,
+        || {
+            let device = Driver::nvidia().unwrap().device(0).unwrap();
+            assert_eq!(device.total_memory().unwrap(), 12345);
+            let there: Vec<_> = Api::nvidia()
+                .unwrap()
+                .entries()
+                .filter(|entry| entry.1)
+                .collect();
+            assert_eq!(there.len(), 4, "{there:?}");
+        },
+    );
 }

@@ -9,7 +9,9 @@ fn an_unknown_kernel_is_told_with_those_there_are() {
     let module = Module::load(&context, VECADD.as_bytes()).unwrap();
     assert_eq!(module.kernel_names(), ["vecadd"]);
     let error = module.kernel("vecsub").unwrap_err();
-    assert!(matches!(&error, Error::UnknownKernel { name, known } if name == "vecsub" && known == &["vecadd"]));
+    assert!(
+        matches!(&error, Error::UnknownKernel { name, known } if name == "vecsub" && known == &["vecadd"])
+    );
     assert!(error.to_string().contains("it has `vecadd`"), "{error}");
     assert!(module.kernel("vec\0add").is_err());
     assert!(module.kernel("").is_err());
@@ -20,7 +22,9 @@ fn variables_are_set_from_the_host() {
     let (context, stream, scale) = kernel(SCALE, "scale");
     let out = DeviceBuffer::<f32>::zeroed(&context, 4).unwrap();
     let run = || {
-        scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)).unwrap();
+        scale
+            .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
+            .unwrap();
         stream.synchronize().unwrap();
         out.to_vec().unwrap()
     };
@@ -35,16 +39,32 @@ fn variables_are_set_from_the_host() {
     assert_eq!(run(), [8.0, 4.0, 2.0, 1.0]);
     assert_eq!(factors.read::<f32>(3).unwrap(), [1.0, 0.5, 0.25]);
 
-    assert!(matches!(step.write(&[0.0_f32; 2]), Err(Error::Length { given: 8, room: 4, .. })));
+    assert!(matches!(
+        step.write(&[0.0_f32; 2]),
+        Err(Error::Length {
+            given: 8,
+            room: 4,
+            ..
+        })
+    ));
     assert!(step.read::<u8>(5).is_err());
-    assert!(matches!(module.global("stop"), Err(Error::UnknownGlobal { .. })));
+    assert!(matches!(
+        module.global("stop"),
+        Err(Error::UnknownGlobal { .. })
+    ));
 }
 
 #[test]
 fn two_loads_of_one_image_have_variables_of_their_own() {
     let context = context();
-    let first = Module::load(&context, SCALE.as_bytes()).unwrap().global("step").unwrap();
-    let second = Module::load(&context, SCALE.as_bytes()).unwrap().global("step").unwrap();
+    let first = Module::load(&context, SCALE.as_bytes())
+        .unwrap()
+        .global("step")
+        .unwrap();
+    let second = Module::load(&context, SCALE.as_bytes())
+        .unwrap()
+        .global("step")
+        .unwrap();
     first.write(&[1.0_f32]).unwrap();
     assert_eq!(second.read::<f32>(1).unwrap(), [10.0]);
 }
@@ -58,7 +78,10 @@ fn wrong_ptx_is_told_with_its_line() {
     let Error::Jit(jit) = &error else {
         panic!("{error}")
     };
-    assert!(jit.diagnostics.iter().any(|one| one.line == Some(line)), "line {line}: {jit:?}");
+    assert!(
+        jit.diagnostics.iter().any(|one| one.line == Some(line)),
+        "line {line}: {jit:?}"
+    );
     assert!(error.to_string().contains("f9"), "{error}");
 }
 
@@ -93,7 +116,12 @@ fn kernels_describe_themselves() {
     assert_eq!(vecadd.name(), "vecadd");
     assert!(vecadd.max_threads() >= 256);
     assert!(vecadd.max_active_blocks(128, 0).unwrap() >= 1);
-    assert_eq!(vecadd.attribute(KernelAttribute::SHARED_SIZE_BYTES).unwrap(), 0);
+    assert_eq!(
+        vecadd
+            .attribute(KernelAttribute::SHARED_SIZE_BYTES)
+            .unwrap(),
+        0
+    );
     if let Some(layout) = vecadd.layout() {
         let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 4)]);
@@ -120,7 +148,9 @@ fn a_module_is_used_from_several_threads() {
                 let scale = module.kernel("scale").unwrap();
                 let stream = Stream::new(module.context()).unwrap();
                 let out = DeviceBuffer::<f32>::zeroed(module.context(), 4).unwrap();
-                scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)).unwrap();
+                scale
+                    .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
+                    .unwrap();
                 stream.synchronize().unwrap();
                 assert_eq!(out.to_vec().unwrap(), [10.0, 20.0, 30.0, 40.0]);
             });

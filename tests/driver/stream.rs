@@ -13,7 +13,8 @@ fn work_of_a_stream_runs_in_order() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let mut data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
+        .unwrap();
     copy.copy_from_async(&data, &stream).unwrap();
     data.fill_bytes_async(0, &stream).unwrap();
     stream.synchronize().unwrap();
@@ -32,7 +33,8 @@ fn an_event_orders_two_streams() {
     context.synchronize().unwrap();
 
     let written = Event::without_timing(&context).unwrap();
-    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS)).unwrap();
+    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
+        .unwrap();
     written.record(&first).unwrap();
     second.wait_for(&written).unwrap();
     copy.copy_from_async(&data, &second).unwrap();
@@ -47,9 +49,11 @@ fn events_measure_the_kernel_between_them() {
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let [start, middle, end] = std::array::from_fn(|_| Event::new(&context).unwrap());
     start.record(&stream).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 1_u32)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 1_u32))
+        .unwrap();
     middle.record(&stream).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 10 * ROUNDS)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, 10 * ROUNDS))
+        .unwrap();
     end.record(&stream).unwrap();
     end.synchronize().unwrap();
     let (short, long) = (
@@ -72,14 +76,20 @@ fn a_host_function_is_called_in_order() {
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let mut pinned = PinnedBuffer::<u32>::zeroed(&context, 1).unwrap();
     let count = Arc::new(AtomicU32::new(0));
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
+        .unwrap();
     data.read_async(&mut pinned, &stream).unwrap();
     for expected in 0..10 {
         let count = Arc::clone(&count);
         stream
             .call(move || {
                 // Counts only when called in turn.
-                let _ = count.compare_exchange(expected, expected + 1, Ordering::SeqCst, Ordering::SeqCst);
+                let _ = count.compare_exchange(
+                    expected,
+                    expected + 1,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
             })
             .unwrap();
     }
@@ -117,7 +127,9 @@ fn a_panic_in_a_host_function_stays_there() {
     stream.call(|| panic!("expected in this test")).unwrap();
     let called = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&called);
-    stream.call(move || flag.store(true, Ordering::SeqCst)).unwrap();
+    stream
+        .call(move || flag.store(true, Ordering::SeqCst))
+        .unwrap();
     stream.synchronize().unwrap();
     assert!(called.load(Ordering::SeqCst));
 }
@@ -126,7 +138,8 @@ fn a_panic_in_a_host_function_stays_there() {
 fn a_dropped_stream_finishes_its_work() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
+        .unwrap();
     drop(stream);
     context.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(ROUNDS)]);
@@ -136,14 +149,20 @@ fn a_dropped_stream_finishes_its_work() {
 fn the_default_stream_and_priorities() {
     let (context, _, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &Stream::default_of(&context), (&data, 10_u32)).unwrap();
+    slow.launch(
+        LaunchConfig::default(),
+        &Stream::default_of(&context),
+        (&data, 10_u32),
+    )
+    .unwrap();
     // Copies without a stream keep order with the default stream.
     assert_eq!(data.to_vec().unwrap(), [slow_result(10)]);
 
     let (least, most) = Stream::priorities(&context).unwrap();
     assert!(most <= least);
     let urgent = Stream::with_priority(&context, most).unwrap();
-    slow.launch(LaunchConfig::default(), &urgent, (&data, 20_u32)).unwrap();
+    slow.launch(LaunchConfig::default(), &urgent, (&data, 20_u32))
+        .unwrap();
     urgent.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
 }

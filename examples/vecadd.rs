@@ -1,0 +1,36 @@
+//! Adds two vectors on whatever device there is, through the library.
+//!
+//! `cargo run --example vecadd [auto|nvidia|nvidia:N|cpu]`
+
+use ptxkit::driver::{Context, DeviceBuffer, LaunchConfig, Module, Stream, select};
+
+const PTX: &str = include_str!("../ptx-samples/vecadd.ptx");
+const N: u32 = 1 << 20;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let word = std::env::args().nth(1).unwrap_or("auto".into());
+    let chosen = select(word.parse()?)?;
+    println!("{} ({})", chosen.device.name()?, chosen.why);
+
+    let context = Context::primary(&chosen.device)?;
+    let vecadd = Module::load(&context, PTX.as_bytes())?.kernel("vecadd")?;
+    let stream = Stream::new(&context)?;
+
+    let numbers: Vec<f32> = (0..N).map(|n| n as f32).collect();
+    let a = DeviceBuffer::from_slice(&context, &numbers)?;
+    let b = DeviceBuffer::from_slice(&context, &numbers)?;
+    let sum = DeviceBuffer::<f32>::new(&context, numbers.len())?;
+
+    let config = LaunchConfig::for_elements(N, 256);
+    vecadd.launch(config, &stream, (&a, &b, &sum, N))?;
+    stream.synchronize()?;
+
+    let sum = sum.to_vec()?;
+    let wrong = sum
+        .iter()
+        .zip(&numbers)
+        .filter(|(sum, n)| **sum != **n + **n)
+        .count();
+    println!("{N} sums, {wrong} wrong");
+    Ok(())
+}
