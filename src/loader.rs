@@ -232,7 +232,14 @@ impl Loader {
                     source: error,
                 }
             })?;
-        Ok((place(source, image, selection.place)?, selection.reason))
+        match (place(source, image, selection.place), image) {
+            // The driver unpacks it, and chooses by the same rules.
+            (Err(LoadError::Compressed { .. }), Image::Fatbin(fatbin)) => Ok((
+                Chosen::Binary(fatbin.bytes),
+                format!("{}, unpacked by the driver", selection.reason),
+            )),
+            (chosen, _) => Ok((chosen?, selection.reason)),
+        }
     }
 
     fn cached_or_compiled(

@@ -92,3 +92,68 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
         deferred: flags & (1 << 24) != 0,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cubin that has sections of these names and nothing in them.
+    fn cubin(osabi: u8, flags: u32, sections: &[&str]) -> Vec<u8> {
+        let mut names = vec![0];
+        let mut offsets = vec![0];
+        for name in sections {
+            offsets.push(names.len() as u32);
+            names.extend(name.as_bytes());
+            names.push(0);
+        }
+        let table = 64 + names.len() as u64;
+        let mut file = vec![0; 64];
+        file[..8].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, osabi]);
+        file[18..20].copy_from_slice(&MACHINE_CUDA.to_le_bytes());
+        file[40..48].copy_from_slice(&table.to_le_bytes());
+        file[48..52].copy_from_slice(&flags.to_le_bytes());
+        file[58..60].copy_from_slice(&64u16.to_le_bytes());
+        file[60..62].copy_from_slice(&(offsets.len() as u16).to_le_bytes());
+        file.extend(&names);
+        for offset in offsets {
+            let mut header = [0; 64];
+            header[..4].copy_from_slice(&offset.to_le_bytes());
+            if offset == 0 {
+                // The first section holds the names.
+                header[24..32].copy_from_slice(&64u64.to_le_bytes());
+                header[32..40].copy_from_slice(&(names.len() as u64).to_le_bytes());
+            }
+            file.extend(header);
+        }
+        file
+    }
+
+    #[test]
+    fn architecture_and_kernels_are_read() {
+        let sections = [".text.one", ".text.inner", ".nv.info.one", ".nv.info"];
+        let new = cubin(65, 0x0600_5a04, &sections);
+        let found = read(&new).unwrap();
+        assert_eq!(found.target.to_string(), "sm_90");
+        assert_eq!(found.kernels, ["one"]);
+        assert!(!found.deferred);
+        let old = cubin(51, 0x0156_0556, &sections);
+        let found = read(&old).unwrap();
+        assert_eq!(found.target.to_string(), "sm_86");
+        assert!(found.deferred);
+    }
+
+    #[test]
+    fn a_cut_or_changed_cubin_is_an_error_or_read_within_its_bytes() {
+        let good = cubin(65, 0x5a00, &[".text.one", ".nv.info.one"]);
+        for length in 20..good.len() {
+            assert!(read(&good[..length]).is_err(), "{length}");
+        }
+        for at in 4..good.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                let _ = read(&bad);
+            }
+        }
+    }
+}
