@@ -1,13 +1,17 @@
 //! The PTX language: text → tokens → tree, and what can be said of the tree.
 
 pub mod ast;
+mod check;
 pub mod diagnostic;
+pub mod isa;
 pub mod names;
 mod parse;
 pub mod signature;
 mod text;
 mod token;
+pub mod version;
 
+pub use check::check;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use parse::{Reading, read};
 pub use text::{NotPtx, Ptx};

@@ -133,6 +133,12 @@ impl<'a> Pool<'a> {
         let (rest, list_or_one) = self.bracket_contents(input.skip(), depth)?;
         let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
         let span = input.span_to(rest);
+        // `.unified` asserts what the address is; it changes nothing.
+        let rest = if rest.at_word("unified") {
+            rest.skip()
+        } else {
+            rest
+        };
         let operand = match list_or_one {
             Contents::Address(base, offset) => Operand::Address { base, offset, span },
             Contents::List(list) => Operand::Indexed(list, span),
@@ -264,21 +270,21 @@ fn dotted<'t, 'a>(
             | [b'b' | b'h', b'0'..=b'9', b'0'..=b'9']
             | [b'b', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
     );
-    match Modifier::from_text(input.word_text()) {
-        Some(selector) if is_selector => {
-            let operand = Operand::Select {
-                name,
-                negated,
-                selector,
-            };
-            Ok((rest, operand))
-        }
-        _ => Problem::fatal(
+    if !is_selector {
+        return Problem::fatal(
             word.span,
             Code::OperandKind,
             "no register has a part of this name",
-        ),
+        );
     }
+    // Of the four-byte selectors (`.b7610`) there are too many for a table.
+    let selector = Modifier::from_text(input.word_text()).unwrap_or(Modifier::UNKNOWN);
+    let operand = Operand::Select {
+        name,
+        negated,
+        selector,
+    };
+    Ok((rest, operand))
 }
 
 /// `-%r`, `-%r.b0`

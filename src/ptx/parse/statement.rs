@@ -12,6 +12,7 @@ use crate::ptx::ast::{
     Body, Directive, Guard, Instruction, Linkage, List, Modifiers, Name, Span, Statement,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
+use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};
 use crate::ptx::token::TokenKind;
 
@@ -301,7 +302,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         let Some(opcode) = opcode else {
             return self.unknown_opcode(input, word, (guard, modifiers, opcode_span), rest);
         };
-        if let Some((span, word)) = unknown {
+        // Of instructions without rows in the table not all words are known.
+        if let Some((span, word)) = unknown.filter(|_| !isa::forms(opcode).is_empty()) {
             self.unknown_modifier(span, word);
         }
         let (rest, operands) = self.pool.operands(rest, opcode == Opcode::Call)?;

@@ -1,0 +1,187 @@
+//! What `ptxas` rejects, found without it.
+//!
+//! The rule of this module: when in doubt, accept. A module that ptxas takes
+//! and this rejects cannot be used, a mistake missed here is found by ptxas.
+
+mod call;
+mod function;
+mod operand;
+mod range;
+mod symbols;
+
+use super::ast::{FunctionKind, Item, Linkage, Module, Name, Span, Version};
+use super::diagnostic::{Code, Diagnostic, Report};
+use super::isa::Floor;
+use super::version::{target_number, version_for_target};
+use symbols::{ModuleSymbols, Symbol};
+
+/// What all instructions of a module are checked against.
+struct Context<'m, 'a> {
+    source: &'a str,
+    symbols: ModuleSymbols<'m, 'a>,
+    /// What the module says it may use; what it does not say, it may.
+    allowed: Floor,
+}
+
+/// Checks a module that was read from `source`.
+///
+/// Gives what is wrong besides what reading it has reported, in the order of
+/// the text.
+///
+/// ```
+/// let source = ".version 8.0\n.target sm_80\n.entry k() { .reg .f32 a; div.f32 a, a, a; }";
+/// let reading = ptxkit::ptx::read(source);
+/// let found = ptxkit::ptx::check(&reading.module, source);
+/// assert_eq!(found[0].code.to_string(), "E0104");
+/// ```
+pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
+    let mut report = Report::default();
+    let allowed = head(module, &mut report);
+    let mut symbols = ModuleSymbols::default();
+    for item in &module.items {
+        match item {
+            Item::Variable(variable) => {
+                let symbol = Symbol::Variable {
+                    space: variable.space,
+                    input: false,
+                };
+                let once = !matches!(
+                    variable.linkage,
+                    Linkage::Extern | Linkage::Common | Linkage::Weak
+                );
+                if symbols.declare(variable.name.text, symbol, once).is_err() {
+                    duplicate(variable.name, &mut report);
+                }
+            }
+            Item::Function(function) => {
+                let symbol = Symbol::Function(function);
+                let once = function.body.is_some() && function.linkage != Linkage::Weak;
+                if symbols.declare(function.name.text, symbol, once).is_err() {
+                    duplicate(function.name, &mut report);
+                }
+            }
+            // `.alias new, old;`
+            Item::Directive(directive) if directive.name == "alias" => {
+                let new = directive.text.trim_start_matches(".alias").trim_start();
+                let new = new.split([',', ' ', '\t', '\n']).next().unwrap_or("");
+                // An alias may have been declared before.
+                let _ = symbols.declare(new, Symbol::Unknown, false);
+            }
+            Item::Directive(_) => {}
+        }
+    }
+    let context = Context {
+        source,
+        symbols,
+        allowed,
+    };
+    for item in &module.items {
+        let Item::Function(function) = item else {
+            continue;
+        };
+        if function.kind == FunctionKind::Entry {
+            limits(function, &mut report);
+        }
+        function::check(function, &context, &mut report);
+    }
+    report.into_vec()
+}
+
+/// `.version` and `.target`: there, known, and fitting one another.
+fn head(module: &Module<'_>, report: &mut Report) -> Floor {
+    let first_line = Span { start: 0, end: 0 };
+    if module.version.is_none() {
+        report.add(
+            Diagnostic::new(
+                Code::MissingVersion,
+                first_line,
+                "the module has no `.version`",
+            )
+            .help("begin with a line such as `.version 8.0`"),
+        );
+    }
+    if module.target.is_empty() {
+        report.add(
+            Diagnostic::new(
+                Code::MissingTarget,
+                first_line,
+                "the module has no `.target`",
+            )
+            .help("add a line such as `.target sm_80` after `.version`"),
+        );
+    }
+    let anything = Version {
+        major: u8::MAX,
+        minor: u8::MAX,
+    };
+    let mut allowed = Floor {
+        version: module.version.map_or(anything, |(version, _)| version),
+        target: 0,
+    };
+    for word in &module.target {
+        let known_option = matches!(
+            word.text,
+            "texmode_unified" | "texmode_independent" | "debug" | "map_f64_to_f32"
+        );
+        match target_number(word.text) {
+            Some(number) => {
+                allowed.target = allowed.target.max(number);
+                target_version(*word, module.version, report);
+            }
+            None if known_option => {}
+            None => report.add(
+                Diagnostic::new(
+                    Code::UnknownTarget,
+                    word.span,
+                    format!("no target is called `{}`", word.text),
+                )
+                .help("targets are written `sm_80`, `sm_90a`, `sm_100f`"),
+            ),
+        }
+    }
+    if allowed.target == 0 {
+        allowed.target = u16::MAX;
+    }
+    allowed
+}
+
+fn target_version(target: Name<'_>, version: Option<(Version, Span)>, report: &mut Report) {
+    let (Some((version, span)), Some(needed)) = (version, version_for_target(target.text)) else {
+        return;
+    };
+    if version < needed {
+        report.add(
+            Diagnostic::new(
+                Code::VersionFloor,
+                span,
+                format!(
+                    "`{}` needs `.version {}.{}` or later",
+                    target.text, needed.major, needed.minor
+                ),
+            )
+            .help(format!(
+                "write `.version {}.{}`",
+                needed.major, needed.minor
+            )),
+        );
+    }
+}
+
+fn limits(function: &super::ast::Function<'_>, report: &mut Report) {
+    let directive = |name| function.directives.iter().find(|d| d.name == name);
+    if let (Some(_), Some(required)) = (directive("maxntid"), directive("reqntid")) {
+        report.add(Diagnostic::new(
+            Code::UnknownDirective,
+            required.span,
+            "`.maxntid` and `.reqntid` exclude one another",
+        ));
+    }
+}
+
+fn duplicate(name: Name<'_>, report: &mut Report) {
+    report.add(Diagnostic::new(
+        Code::Duplicate,
+        name.span,
+        format!("`{}` is declared twice here", name.text),
+    ));
+}
