@@ -91,7 +91,7 @@ mod tests {
         let heap = Heap::new(Arc::clone(&memory));
         heap.set_limit(1000);
         let a = heap.allocate(600);
-        assert!(a != 0 && a % 16 == 0);
+        assert!(a != 0 && a.is_multiple_of(16));
         assert_eq!(heap.allocate(401), 0);
         assert_ne!(heap.allocate(400), 0);
         assert!(heap.free(a + 16).is_err());

@@ -1,49 +1,168 @@
 //! The approximations (`.approx`), within the errors that the PTX ISA states.
+//!
+//! A GPU's own bits cannot be had without its tables. These results are the
+//! correctly rounded ones or next to them: they are evaluated in `f64`.
 
-pub(super) extern "C" fn ex2_f32(_a: f32) -> f32 {
-    0.0
+/// `2^a`, close to exact.
+pub(super) fn ex2(a: f32) -> f64 {
+    f64::from(a).exp2()
 }
 
-pub(super) extern "C" fn lg2_f32(_a: f32) -> f32 {
-    0.0
+/// The hyperbolic tangent, close to exact.
+pub(super) fn tanh(a: f32) -> f64 {
+    f64::from(a).tanh()
 }
 
-pub(super) extern "C" fn sin_f32(_a: f32) -> f32 {
-    0.0
+/// NaN as the GPU gives it.
+fn canonical(value: f32) -> f32 {
+    if value.is_nan() {
+        f32::from_bits(0x7fff_ffff)
+    } else {
+        value
+    }
 }
 
-pub(super) extern "C" fn cos_f32(_a: f32) -> f32 {
-    0.0
+/// Of the upper 32 bits, with the lower ones 0, subnormals flushed.
+fn upper_half(value: f64) -> f64 {
+    if value.is_subnormal() {
+        return 0.0_f64.copysign(value);
+    }
+    if value.is_nan() {
+        return f64::from_bits(0x7fff_ffff_0000_0000);
+    }
+    f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000)
 }
 
-pub(super) extern "C" fn tanh_f32(_a: f32) -> f32 {
-    0.0
+pub(super) extern "C" fn ex2_f32(a: f32) -> f32 {
+    canonical(ex2(a) as f32)
 }
 
-pub(super) extern "C" fn rsqrt_f32(_a: f32) -> f32 {
-    0.0
+pub(super) extern "C" fn lg2_f32(a: f32) -> f32 {
+    canonical(f64::from(a).log2() as f32)
 }
 
-pub(super) extern "C" fn rcp_f32(_a: f32) -> f32 {
-    0.0
+pub(super) extern "C" fn sin_f32(a: f32) -> f32 {
+    canonical(f64::from(a).sin() as f32)
 }
 
-pub(super) extern "C" fn sqrt_approx_f32(_a: f32) -> f32 {
-    0.0
+pub(super) extern "C" fn cos_f32(a: f32) -> f32 {
+    canonical(f64::from(a).cos() as f32)
 }
 
-pub(super) extern "C" fn div_approx_f32(_a: f32, _b: f32) -> f32 {
-    0.0
+pub(super) extern "C" fn tanh_f32(a: f32) -> f32 {
+    canonical(tanh(a) as f32)
 }
 
-pub(super) extern "C" fn rcp_approx_f64(_a: f64) -> f64 {
-    0.0
+pub(super) extern "C" fn rsqrt_f32(a: f32) -> f32 {
+    canonical((1.0 / f64::from(a).sqrt()) as f32)
 }
 
-pub(super) extern "C" fn rsqrt_f64(_a: f64) -> f64 {
-    0.0
+pub(super) extern "C" fn rcp_f32(a: f32) -> f32 {
+    canonical(1.0 / a)
 }
 
-pub(super) extern "C" fn rsqrt_approx_f64(_a: f64) -> f64 {
-    0.0
+pub(super) extern "C" fn sqrt_approx_f32(a: f32) -> f32 {
+    canonical(a.sqrt())
+}
+
+pub(super) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
+    canonical(a / b)
+}
+
+pub(super) extern "C" fn rcp_approx_f64(a: f64) -> f64 {
+    let a = if a.is_subnormal() {
+        0.0_f64.copysign(a)
+    } else {
+        a
+    };
+    upper_half(1.0 / a)
+}
+
+pub(super) extern "C" fn rsqrt_f64(a: f64) -> f64 {
+    1.0 / a.sqrt()
+}
+
+pub(super) extern "C" fn rsqrt_approx_f64(a: f64) -> f64 {
+    let a = if a.is_subnormal() {
+        0.0_f64.copysign(a)
+    } else {
+        a
+    };
+    upper_half(rsqrt_f64(a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tables of special values in the PTX ISA.
+    #[test]
+    fn special_values() {
+        let (zero, inf) = (0.0_f32, f32::INFINITY);
+        assert_eq!(
+            [-inf, -0.0, 0.0, inf].map(|x| ex2_f32(x)),
+            [0.0, 1.0, 1.0, inf]
+        );
+        assert_eq!([-0.0, 0.0, inf].map(|x| lg2_f32(x)), [-inf, -inf, inf]);
+        assert!(
+            [-1.0, -inf, f32::NAN]
+                .map(|x| lg2_f32(x))
+                .iter()
+                .all(|x| x.to_bits() == 0x7fff_ffff)
+        );
+        assert!(
+            [inf, -inf, f32::NAN]
+                .map(|x| sin_f32(x))
+                .iter()
+                .all(|x| x.is_nan())
+        );
+        assert!(
+            [inf, -inf, f32::NAN]
+                .map(|x| cos_f32(x))
+                .iter()
+                .all(|x| x.is_nan())
+        );
+        assert_eq!(sin_f32(-0.0).to_bits(), (-zero).to_bits());
+        assert_eq!([0.0, -0.0].map(|x| cos_f32(x)), [1.0, 1.0]);
+        assert_eq!([-inf, inf].map(|x| tanh_f32(x)), [-1.0, 1.0]);
+        assert_eq!([-0.0, 0.0, inf].map(|x| rsqrt_f32(x)), [-inf, inf, 0.0]);
+        assert!(rsqrt_f32(-1.0).is_nan());
+        assert_eq!([-0.0, 0.0, inf].map(|x| rcp_f32(x)), [-inf, inf, 0.0]);
+        assert!(sqrt_approx_f32(-1.0).is_nan());
+        assert_eq!(sqrt_approx_f32(-0.0).to_bits(), (-zero).to_bits());
+        assert_eq!(rcp_approx_f64(5e-324), f64::INFINITY);
+        assert_eq!(rsqrt_approx_f64(-5e-324), f64::NEG_INFINITY);
+        assert_eq!(rcp_approx_f64(f64::MAX), 0.0);
+    }
+
+    #[test]
+    fn halves_of_doubles_are_within_their_error() {
+        for i in 1..10_000 {
+            let a = f64::from(i) * 0.37;
+            for (found, exact) in [
+                (rcp_approx_f64(a), 1.0 / a),
+                (rsqrt_approx_f64(a), 1.0 / a.sqrt()),
+            ] {
+                assert_eq!(found.to_bits() & 0xffff_ffff, 0);
+                assert!(((found - exact) / exact).abs() < 2.0_f64.powi(-20));
+            }
+        }
+    }
+
+    /// `f32` results against the same function with more digits.
+    #[test]
+    fn results_are_the_nearest() {
+        for i in 0..20_000 {
+            let a = (i as f32 - 10_000.0) * 0.0123;
+            assert_eq!(ex2_f32(a), libm::exp2(f64::from(a)) as f32, "ex2 {a}");
+            let close =
+                |found: f32, exact: f64| (f64::from(found) - exact).abs() <= exact.abs() * 6.1e-8;
+            assert!(close(sin_f32(a), libm::sin(a.into())), "sin {a}");
+            assert!(close(cos_f32(a), libm::cos(a.into())), "cos {a}");
+            assert!(close(tanh_f32(a), libm::tanh(a.into())), "tanh {a}");
+            if a > 0.0 {
+                assert!(close(lg2_f32(a), libm::log2(a.into())), "lg2 {a}");
+            }
+        }
+    }
 }

@@ -20,34 +20,263 @@ pub enum PrmtMode {
     Rc16 = 6,
 }
 
-pub(super) extern "C" fn prmt(_a: u32, _b: u32, _c: u32, _mode: u32) -> u32 {
-    0
+pub(super) extern "C" fn prmt(a: u32, b: u32, c: u32, mode: u32) -> u32 {
+    let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
+    let amount = c & 3;
+    // The numbers of the bytes, lowest first.
+    let select = |chosen: [u32; 4]| u32::from_le_bytes(chosen.map(|i| bytes[(i & 7) as usize]));
+    match mode {
+        1 => select([0, 1, 2, 3].map(|i| amount + i)),
+        2 => select([0, 1, 2, 3].map(|i: u32| amount.wrapping_sub(i))),
+        3 => select([amount; 4]),
+        4 => select([0, 1, 2, 3].map(|i: u32| i.max(amount))),
+        5 => select([0, 1, 2, 3].map(|i: u32| i.min(amount))),
+        6 => {
+            let half = (amount & 1) * 2;
+            select([half, half + 1, half, half + 1])
+        }
+        _ => {
+            let chosen = [0, 4, 8, 12].map(|shift| {
+                let nibble = c >> shift;
+                let byte = bytes[(nibble & 7) as usize];
+                // The highest bit of the nibble asks for the sign in all bits.
+                if nibble & 8 != 0 {
+                    (byte.cast_signed() >> 7).cast_unsigned()
+                } else {
+                    byte
+                }
+            });
+            u32::from_le_bytes(chosen)
+        }
+    }
 }
 
-pub(super) extern "C" fn fns(_mask: u32, _base: u32, _offset: i32) -> u32 {
-    0
+pub(super) extern "C" fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+    const NONE: u32 = u32::MAX;
+    if base > 31 {
+        return NONE;
+    }
+    let set = |&bit: &u32| mask >> bit & 1 != 0;
+    let nth = offset.unsigned_abs() as usize;
+    match offset {
+        0 => set(&base).then_some(base),
+        1.. => (base..32).filter(set).nth(nth - 1),
+        _ => (0..=base).rev().filter(set).nth(nth - 1),
+    }
+    .unwrap_or(NONE)
 }
 
-pub(super) extern "C" fn dp4a(_a: u32, _b: u32, _c: u32, _signs: u32) -> u32 {
-    0
+/// The value of a byte or half word that may be signed.
+fn part(value: u32, shift: u32, bits: u32, signed: bool) -> i64 {
+    let raised = value >> shift << (32 - bits);
+    if signed {
+        i64::from(raised.cast_signed() >> (32 - bits))
+    } else {
+        i64::from(raised >> (32 - bits))
+    }
 }
 
-pub(super) extern "C" fn dp2a(_a: u32, _b: u32, _c: u32, _signs: u32) -> u32 {
-    0
+pub(super) extern "C" fn dp4a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
+    let products = [0, 8, 16, 24]
+        .map(|shift| part(a, shift, 8, signs & 1 != 0) * part(b, shift, 8, signs & 2 != 0));
+    // The sum wraps, so its lower half is all that matters.
+    c.wrapping_add(products.iter().sum::<i64>() as u32)
 }
 
-pub(super) extern "C" fn bfe_u64(_a: u64, _start: u32, _length: u32) -> u64 {
-    0
+pub(super) extern "C" fn dp2a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
+    let from = if signs & 4 != 0 { 16 } else { 0 };
+    let products = [0, 1]
+        .map(|i| part(a, 16 * i, 16, signs & 1 != 0) * part(b, from + 8 * i, 8, signs & 2 != 0));
+    c.wrapping_add(products.iter().sum::<i64>() as u32)
 }
 
-pub(super) extern "C" fn bfe_s64(_a: i64, _start: u32, _length: u32, _bits: u32) -> i64 {
-    0
+pub(super) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
+    let (start, length) = (start & 0xff, length & 0xff);
+    let shifted = a.checked_shr(start).unwrap_or(0);
+    if length < 64 {
+        shifted & ((1 << length) - 1)
+    } else {
+        shifted
+    }
 }
 
-pub(super) extern "C" fn bfi(_a: u64, _b: u64, _start: u32, _length: u32, _bits: u32) -> u64 {
-    0
+pub(super) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> i64 {
+    let (start, length) = (start & 0xff, length & 0xff);
+    if length == 0 {
+        return 0;
+    }
+    // The sign is that of the field's highest bit, or of the operand where the
+    // field reaches beyond it.
+    let sign_at = (start + length - 1).min(bits.clamp(1, 64) - 1);
+    let above = 63 - sign_at;
+    a << above >> (above + start).min(63)
 }
 
-pub(super) extern "C" fn bfind(_a: u64, _bits: u32, _signed: u32, _shift_amount: u32) -> u32 {
-    0
+pub(super) extern "C" fn bfi(a: u64, b: u64, start: u32, length: u32, bits: u32) -> u64 {
+    let (start, length) = (start & 0xff, length & 0xff);
+    let width = bits.clamp(1, 64);
+    let all = u64::MAX >> (64 - width);
+    if start >= width || length == 0 {
+        return b & all;
+    }
+    let field = if length < 64 {
+        (1_u64 << length) - 1
+    } else {
+        u64::MAX
+    };
+    let mask = field << start;
+    (b & !mask | a << start & mask) & all
+}
+
+pub(super) extern "C" fn bfind(a: u64, bits: u32, signed: u32, shift_amount: u32) -> u32 {
+    let width = bits.clamp(1, 64);
+    let all = u64::MAX >> (64 - width);
+    let negative = signed != 0 && a >> (width - 1) & 1 != 0;
+    let a = if negative { !a & all } else { a & all };
+    match a.checked_ilog2() {
+        None => u32::MAX,
+        Some(at) if shift_amount != 0 => width - 1 - at,
+        Some(at) => at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prmt_follows_its_tables() {
+        let (a, b) = (0x3322_1100, 0x7766_5544);
+        assert_eq!(prmt(a, b, 0x7531, 0), 0x7755_3311);
+        assert_eq!(prmt(0x8000_0000, b, 0x00bb, 0), 0x0000_ffff);
+        assert_eq!(
+            [0, 1, 2, 3].map(|c| prmt(a, b, c, PrmtMode::F4e as u32)),
+            [0x3322_1100, 0x4433_2211, 0x5544_3322, 0x6655_4433]
+        );
+        assert_eq!(
+            [0, 1, 2, 3].map(|c| prmt(a, b, c, PrmtMode::B4e as u32)),
+            [0x5566_7700, 0x6677_0011, 0x7700_1122, 0x0011_2233]
+        );
+        assert_eq!(prmt(a, b, 2, PrmtMode::Rc8 as u32), 0x2222_2222);
+        assert_eq!(
+            [0, 1, 2, 3].map(|c| prmt(a, b, c, PrmtMode::Ecl as u32)),
+            [0x3322_1100, 0x3322_1111, 0x3322_2222, 0x3333_3333]
+        );
+        assert_eq!(
+            [0, 1, 2, 3].map(|c| prmt(a, b, c, PrmtMode::Ecr as u32)),
+            [0, 0x1111_1100, 0x2222_1100, 0x3322_1100]
+        );
+        assert_eq!(
+            [0, 1].map(|c| prmt(a, b, c, PrmtMode::Rc16 as u32)),
+            [0x1100_1100, 0x3322_3322]
+        );
+    }
+
+    #[test]
+    fn fns_counts_from_the_base() {
+        let mask = 0b1010_1010;
+        assert_eq!([1, 2, 4, 5].map(|n| fns(mask, 0, n)), [1, 3, 7, u32::MAX]);
+        assert_eq!([-1, -2, -4].map(|n| fns(mask, 5, n)), [5, 3, u32::MAX]);
+        assert_eq!(
+            (fns(mask, 3, 0), fns(mask, 2, 0), fns(mask, 40, 1)),
+            (3, u32::MAX, u32::MAX)
+        );
+        assert_eq!(fns(mask, 0, i32::MIN), u32::MAX);
+    }
+
+    #[test]
+    fn dot_products() {
+        assert_eq!(dp4a(0x0102_0304, 0x0101_0101, 5, 0), 15);
+        assert_eq!(dp4a(0xff00_0000, 0x0200_0000, 0, 0), 510);
+        assert_eq!(dp4a(0xff00_0000, 0x0200_0000, 0, 1) as i32, -2);
+        assert_eq!(dp4a(0x0200_0000, 0xff00_0000, 1, 2) as i32, -1);
+        assert_eq!(dp2a(0x0003_0002, 0x0605_0403, 0, 0), 2 * 3 + 3 * 4);
+        assert_eq!(dp2a(0x0003_0002, 0x0605_0403, 1, 4), 1 + 2 * 5 + 3 * 6);
+        assert_eq!(dp2a(0xffff_0001, 0x0000_0201, 0, 1) as i32, 1 - 2);
+    }
+
+    /// The PTX ISA's own loop over the bits.
+    fn bfe_by_the_book(a: u64, start: u32, length: u32, bits: u32, signed: bool) -> u64 {
+        let (pos, len) = (start & 0xff, length & 0xff);
+        let msb = bits - 1;
+        let bit = |at: u32| a >> at & 1;
+        let sign = if !signed || len == 0 {
+            0
+        } else {
+            bit((pos + len - 1).min(msb))
+        };
+        (0..64).fold(0, |d, i| {
+            // Beyond the operand's width the result is extended as its type is.
+            let i_in = i.min(if signed { msb } else { 64 });
+            let value = if i_in <= msb && i_in < len && pos + i_in <= msb {
+                bit(pos + i_in)
+            } else {
+                sign
+            };
+            d | value << i
+        })
+    }
+
+    #[test]
+    fn bit_fields_follow_the_definition() {
+        for a in [
+            0xdead_beef_8765_4321_u64,
+            0x7fff_ffff_ffff_fffe,
+            u64::MAX,
+            1,
+        ] {
+            for start in [0, 1, 5, 31, 32, 33, 62, 63, 64, 200, 256] {
+                for length in [0, 1, 7, 31, 32, 33, 63, 64, 65, 255] {
+                    let words = format!("{a:#x} {start} {length}");
+                    assert_eq!(
+                        bfe_u64(a, start, length),
+                        bfe_by_the_book(a, start, length, 64, false),
+                        "u64 {words}"
+                    );
+                    assert_eq!(
+                        bfe_s64(a as i64, start, length, 64) as u64,
+                        bfe_by_the_book(a, start, length, 64, true),
+                        "s64 {words}"
+                    );
+                    let low = a & 0xffff_ffff;
+                    assert_eq!(
+                        bfe_u64(low, start, length),
+                        bfe_by_the_book(low, start, length, 32, false),
+                        "u32 {words}"
+                    );
+                    let extended = low as i32 as i64;
+                    assert_eq!(
+                        bfe_s64(extended, start, length, 32),
+                        i64::from(bfe_by_the_book(low, start, length, 32, true) as i32),
+                        "s32 {words}"
+                    );
+                    for bits in [32, 64] {
+                        let b = !a;
+                        let (pos, len) = (start & 0xff, length & 0xff);
+                        let all = u64::MAX >> (64 - bits);
+                        let expected = (0..len).filter(|i| pos + i < bits).fold(b & all, |d, i| {
+                            d & !(1 << (pos + i))
+                                | (if i < 64 { a >> i & 1 } else { 0 }) << (pos + i)
+                        });
+                        assert_eq!(
+                            bfi(a, b, start, length, bits),
+                            expected,
+                            "bfi {bits} {words}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bfind_finds_the_highest_bit_that_differs_from_the_sign() {
+        assert_eq!(bfind(0, 32, 0, 0), u32::MAX);
+        assert_eq!(bfind(0xffff_ffff, 32, 1, 0), u32::MAX);
+        assert_eq!(bfind(0x0001_0000, 32, 0, 0), 16);
+        assert_eq!(bfind(0x0001_0000, 32, 0, 1), 15);
+        assert_eq!(bfind(-256_i64 as u64, 64, 1, 0), 7);
+        assert_eq!(bfind(-256_i64 as u64, 32, 1, 1), 24);
+        assert_eq!(bfind(u64::MAX, 64, 0, 0), 63);
+    }
 }

@@ -118,7 +118,7 @@ pub(super) fn reduce<I: Iterator<Item = usize>>(
     let (mut all, mut set) = (0_u64, 0_u64);
     for thread in threads().filter(takes_part) {
         all += 1;
-        set += u64::from(requests[thread].operands[2] & 1);
+        set += requests[thread].operands[2] & 1;
     }
     if all == 0 {
         return;

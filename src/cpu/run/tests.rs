@@ -1,5 +1,7 @@
 //! The scheduler under kernels written here by hand as compiled code would be.
 
+use std::cell::Cell;
+
 use super::schedule::Code;
 use super::*;
 use crate::cpu::block::{Access, BlockContext, EXITED, KernelFn, Request, SyncKind, SyncPoint};
@@ -106,8 +108,8 @@ impl Thread {
         let at = slot * context.slot_stride + u64::from(self.index) * 8;
         unsafe { &mut *context.slots.add(at as usize).cast::<u64>() }
     }
-    fn shared(&self, index: u32) -> &mut u32 {
-        unsafe { &mut *((self.context().shared as *mut u32).add(index as usize)) }
+    fn shared(&self, index: u32) -> &Cell<u32> {
+        unsafe { &*((self.context().shared as *const Cell<u32>).add(index as usize)) }
     }
     /// The word of the output that belongs to this thread.
     fn out(&self, index: u32) -> &AtomicU64 {
@@ -186,15 +188,17 @@ body!(reverse, true, |t, state| {
     let n = t.context().threads;
     match state {
         0 => {
-            *t.shared(t.index) = t.index * 3;
+            t.shared(t.index).set(t.index * 3);
             *t.slot(3) = u64::from(t.global());
             t.ask([0, 0, 0, 0]);
             1
         }
         _ => {
             let at = *t.slot(3) as u32;
-            t.out(at)
-                .store(u64::from(*t.shared(n - 1 - t.index)), Ordering::Relaxed);
+            t.out(at).store(
+                u64::from(t.shared(n - 1 - t.index).get()),
+                Ordering::Relaxed,
+            );
             EXITED
         }
     }
@@ -223,13 +227,13 @@ body!(divergent, true, |t, state| {
         0 if t.index % 2 == 0 => EXITED,
         0 => {
             t.ask([3, 0, 0, 0]);
-            *t.shared(t.index) = t.index;
+            t.shared(t.index).set(t.index);
             if t.index < 40 { 1 } else { 2 }
         }
         1 | 2 => {
             let other = t.context().threads - t.index;
             t.out(t.index)
-                .store(u64::from(*t.shared(other)), Ordering::Relaxed);
+                .store(u64::from(t.shared(other).get()), Ordering::Relaxed);
             3
         }
         _ => {
@@ -262,7 +266,7 @@ body!(produce_and_consume, true, |t, state| {
             1
         }
         (true, _) => {
-            *t.shared(t.index) = (round as u32 + 1) * 100 + t.index;
+            t.shared(t.index).set((round as u32 + 1) * 100 + t.index);
             *t.slot(0) = round + 1;
             t.ask([2, 64, 0, 0]);
             2
@@ -279,7 +283,7 @@ body!(produce_and_consume, true, |t, state| {
         }
         (false, _) => {
             t.out(t.index - 32)
-                .fetch_add(u64::from(*t.shared(t.index - 32)), Ordering::Relaxed);
+                .fetch_add(u64::from(t.shared(t.index - 32).get()), Ordering::Relaxed);
             *t.slot(0) = round + 1;
             t.ask([1, 64, 0, 0]);
             if round == 2 { EXITED } else { 2 }

@@ -11,12 +11,16 @@
 //! Addresses are reserved at once and backed by the system page by page when
 //! they are touched.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod book;
+mod error;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::block::{GRANULE, GRANULE_SHIFT};
+use book::{Book, Live};
+pub use error::MemoryError;
 
 /// The environment variable with the device's memory in bytes.
 pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
@@ -24,9 +28,6 @@ pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
 /// From this size on, an allocation asks for huge pages, and gives its pages
 /// back when it is freed.
 const LARGE: u64 = 4 << 20;
-
-/// How many freed allocations are remembered for messages.
-const FREED: usize = 256;
 
 /// What an allocation serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,73 +74,6 @@ pub struct Allocation {
     pub purpose: Purpose,
 }
 
-/// Why memory could not be had, freed or accessed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MemoryError {
-    /// The host would not reserve the addresses.
-    #[error("cannot reserve {bytes} bytes for the CPU device ({why}); set {SIZE_VARIABLE} to less")]
-    Reserve {
-        /// Bytes asked for.
-        bytes: u64,
-        /// What the system said.
-        why: String,
-    },
-    /// The environment variable is not a number of bytes.
-    #[error("{SIZE_VARIABLE}={value} is not a number of bytes of at least 1 MiB")]
-    Setting {
-        /// Its value.
-        value: String,
-    },
-    /// No free stretch is long enough.
-    #[error(
-        "out of device memory: {bytes} bytes asked for, {free} free, {largest} in one piece; \
-         free some, or set {SIZE_VARIABLE} to more"
-    )]
-    OutOfMemory {
-        /// Bytes asked for.
-        bytes: u64,
-        /// Bytes free in all.
-        free: u64,
-        /// Bytes of the longest free stretch.
-        largest: u64,
-    },
-    /// A size or alignment that no allocation has.
-    #[error("{bytes} bytes aligned to {align} are no allocation")]
-    Size {
-        /// Bytes asked for.
-        bytes: u64,
-        /// Alignment asked for.
-        align: u64,
-    },
-    /// Not the first address of an allocation.
-    #[error("{address:#x} is not the start of an allocation ({what})")]
-    NotAllocated {
-        /// The address.
-        address: u64,
-        /// What lies there.
-        what: String,
-    },
-    /// Some of these bytes belong to no allocation.
-    #[error("{bytes} bytes at {address:#x} are not all device memory: {what}")]
-    OutOfBounds {
-        /// First address of the access.
-        address: u64,
-        /// Its bytes.
-        bytes: u64,
-        /// What lies there.
-        what: String,
-    },
-    /// The range is registered already, or not at all.
-    #[error("the host memory at {address:#x} is {state} registered")]
-    Registration {
-        /// First address of the range.
-        address: u64,
-        /// `already` or `not`.
-        state: &'static str,
-    },
-}
-
 /// The memory of one CPU device. All methods may be called from any thread.
 ///
 /// ```
@@ -158,27 +92,6 @@ pub struct DeviceMemory {
     base: u64,
     size: u64,
     book: Mutex<Book>,
-}
-
-#[derive(Default)]
-struct Book {
-    live: BTreeMap<u64, Live>,
-    /// Free stretches: length by first address, whole granules.
-    free: BTreeMap<u64, u64>,
-    /// The same by length, for the best fit.
-    by_length: BTreeSet<(u64, u64)>,
-    free_bytes: u64,
-    freed: VecDeque<(u64, u64)>,
-    /// Registered host memory: length by first address.
-    registered: BTreeMap<u64, u64>,
-}
-
-#[derive(Clone, Copy)]
-struct Live {
-    size: u64,
-    /// Bytes taken from the free stretches, with the granule behind.
-    reserved: u64,
-    purpose: Purpose,
 }
 
 impl DeviceMemory {
@@ -304,10 +217,7 @@ impl DeviceMemory {
         // What a launch needs for itself comes and goes too often to be of use
         // in a message.
         if !matches!(live.purpose, Purpose::Shared | Purpose::Local) {
-            if book.freed.len() == FREED {
-                book.freed.pop_front();
-            }
-            book.freed.push_back((address, live.size));
+            book.remember(address, live.size);
         }
         Ok(())
     }
@@ -406,30 +316,31 @@ impl DeviceMemory {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shadow_of(&self, start: u64, granules: u64) -> &mut [u16] {
+    /// Sets the numbers of the granules from `start` on.
+    fn fill_shadow(&self, start: u64, granules: u64, number: u64) {
         let first = (start - self.base) >> GRANULE_SHIFT;
         debug_assert!(first + granules <= self.size >> GRANULE_SHIFT);
         // SAFETY: the shadow has a number for each granule of the arena, and the
         // granules are of one allocation, whose numbers only the holder of the
         // book's lock touches. Compiled code may read them meanwhile, as it may
         // race with a free on a GPU; it reads either value.
-        unsafe {
+        let numbers = unsafe {
             let numbers = self.shadow.as_mut_ptr().cast::<u16>().add(first as usize);
             std::slice::from_raw_parts_mut(numbers, granules as usize)
-        }
+        };
+        numbers.fill(number as u16);
     }
 
     fn mark(&self, start: u64, bytes: u64) {
-        let granules = bytes.div_ceil(GRANULE);
-        let numbers = self.shadow_of(start, granules);
-        numbers.fill(GRANULE as u16);
-        if let Some(last) = numbers.last_mut() {
-            *last = (bytes - (granules - 1) * GRANULE) as u16;
+        let whole = bytes / GRANULE;
+        self.fill_shadow(start, whole, GRANULE);
+        if !bytes.is_multiple_of(GRANULE) {
+            self.fill_shadow(start + whole * GRANULE, 1, bytes % GRANULE);
         }
     }
 
     fn clear(&self, start: u64, bytes: u64) {
-        self.shadow_of(start, bytes.div_ceil(GRANULE)).fill(0);
+        self.fill_shadow(start, bytes.div_ceil(GRANULE), 0);
     }
 
     /// Gives whole pages back to the system; they read as zero afterwards.
@@ -470,126 +381,6 @@ impl DeviceMemory {
 /// No page of a host is larger, huge ones aside.
 #[cfg(target_os = "linux")]
 const PAGE: u64 = 64 << 10;
-
-impl Book {
-    /// Takes the shortest free stretch that fits, and gives back what is over.
-    fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
-        let fits = |&(length, start): &(u64, u64)| {
-            let at = start.checked_next_multiple_of(align)?;
-            (at - start)
-                .checked_add(bytes)
-                .filter(|&need| need <= length)
-                .map(|_| at)
-        };
-        // A stretch with room for any alignment ends the search, so it looks at
-        // more than one only for alignments above a granule.
-        let (length, start, at) = self
-            .by_length
-            .range((bytes, 0)..)
-            .find_map(|entry| fits(entry).map(|at| (entry.0, entry.1, at)))?;
-        self.by_length.remove(&(length, start));
-        self.free.remove(&start);
-        self.free_bytes -= length;
-        if at > start {
-            self.give(start, at - start);
-        }
-        if at + bytes < start + length {
-            self.give(at + bytes, start + length - at - bytes);
-        }
-        Some(at)
-    }
-
-    /// Adds a free stretch, joined with its neighbours.
-    fn give(&mut self, mut start: u64, mut length: u64) {
-        self.free_bytes += length;
-        if let Some((&before, &n)) = self.free.range(..start).next_back()
-            && before + n == start
-        {
-            self.free.remove(&before);
-            self.by_length.remove(&(n, before));
-            start = before;
-            length += n;
-        }
-        if let Some(n) = self.free.remove(&(start + length)) {
-            self.by_length.remove(&(n, start + length));
-            length += n;
-        }
-        self.free.insert(start, length);
-        self.by_length.insert((length, start));
-    }
-
-    /// The last allocation that starts at `address` or before.
-    fn before(&self, address: u64) -> Option<Allocation> {
-        let (&start, live) = self.live.range(..=address).next_back()?;
-        Some(Allocation {
-            start,
-            size: live.size,
-            purpose: live.purpose,
-        })
-    }
-
-    fn registered_before(&self, address: u64) -> Option<(u64, u64)> {
-        self.registered
-            .range(..=address)
-            .next_back()
-            .map(|(&start, &size)| (start, size))
-    }
-
-    fn what_is_at(&self, address: u64) -> String {
-        if address < 4096 {
-            return if address == 0 {
-                "a null pointer".into()
-            } else {
-                "a null pointer plus an offset".into()
-            };
-        }
-        let bytes = |n: u64| {
-            if n == 1 {
-                "1 byte".into()
-            } else {
-                format!("{n} bytes")
-            }
-        };
-        let named =
-            |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
-        let before = self.before(address);
-        if let Some(a) = before.filter(|a| address - a.start < a.size) {
-            return match address - a.start {
-                0 => format!("the start of {}", named(a)),
-                offset => format!("{} into {}", bytes(offset), named(a)),
-            };
-        }
-        let freed = self
-            .freed
-            .iter()
-            .rev()
-            .find(|&&(start, size)| address.wrapping_sub(start) < size);
-        if let Some((start, size)) = freed {
-            return format!(
-                "{} into a freed {size}-byte allocation at {start:#x}",
-                bytes(address - start)
-            );
-        }
-        let after = self.live.range(address..).next();
-        let after = after.map(|(&start, live)| Allocation {
-            start,
-            size: live.size,
-            purpose: live.purpose,
-        });
-        let behind = before.map(|a| (address - a.start - a.size, a));
-        let ahead = after.map(|a| (a.start - address, a));
-        match (behind, ahead) {
-            (Some((distance, a)), other) if other.is_none_or(|(d, _)| distance < d) => {
-                match distance {
-                    0 => format!("just past the end of {}", named(a)),
-                    n => format!("{} past the end of {}", bytes(n), named(a)),
-                }
-            }
-            (_, Some((distance, a))) => format!("{} before {}", bytes(distance), named(a)),
-            _ => "no allocation exists".into(),
-        }
-    }
-}
 
 /// Bytes of memory in this machine, or 8 GiB where the system does not say.
 fn host_memory() -> u64 {
@@ -755,7 +546,7 @@ mod tests {
     #[test]
     fn registered_host_memory_is_accessible() {
         let memory = memory();
-        let host = vec![0_u8; 100];
+        let host = [0_u8; 100];
         let at = host.as_ptr() as u64;
         assert!(memory.check(at, 100).is_err());
         memory.register(at, 100).unwrap();

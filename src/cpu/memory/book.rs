@@ -1,0 +1,158 @@
+//! Which parts of the arena are free, which are whose.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::{Allocation, Purpose};
+
+/// How many freed allocations are remembered for messages.
+const FREED: usize = 256;
+
+/// Allocations, free stretches and registered host memory.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) live: BTreeMap<u64, Live>,
+    /// Free stretches: length by first address, whole granules.
+    free: BTreeMap<u64, u64>,
+    /// The same by length, for the best fit.
+    pub(super) by_length: BTreeSet<(u64, u64)>,
+    pub(super) free_bytes: u64,
+    freed: VecDeque<(u64, u64)>,
+    /// Registered host memory: length by first address.
+    pub(super) registered: BTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Live {
+    pub(super) size: u64,
+    /// Bytes taken from the free stretches, with the granule behind.
+    pub(super) reserved: u64,
+    pub(super) purpose: Purpose,
+}
+
+impl Book {
+    /// Remembers what was freed, for messages.
+    pub(super) fn remember(&mut self, start: u64, size: u64) {
+        if self.freed.len() == FREED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back((start, size));
+    }
+
+    /// Takes the shortest free stretch that fits, and gives back what is over.
+    pub(super) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        let fits = |&(length, start): &(u64, u64)| {
+            let at = start.checked_next_multiple_of(align)?;
+            (at - start)
+                .checked_add(bytes)
+                .filter(|&need| need <= length)
+                .map(|_| at)
+        };
+        // A stretch with room for any alignment ends the search, so it looks at
+        // more than one only for alignments above a granule.
+        let (length, start, at) = self
+            .by_length
+            .range((bytes, 0)..)
+            .find_map(|entry| fits(entry).map(|at| (entry.0, entry.1, at)))?;
+        self.by_length.remove(&(length, start));
+        self.free.remove(&start);
+        self.free_bytes -= length;
+        if at > start {
+            self.give(start, at - start);
+        }
+        if at + bytes < start + length {
+            self.give(at + bytes, start + length - at - bytes);
+        }
+        Some(at)
+    }
+
+    /// Adds a free stretch, joined with its neighbours.
+    pub(super) fn give(&mut self, mut start: u64, mut length: u64) {
+        self.free_bytes += length;
+        if let Some((&before, &n)) = self.free.range(..start).next_back()
+            && before + n == start
+        {
+            self.free.remove(&before);
+            self.by_length.remove(&(n, before));
+            start = before;
+            length += n;
+        }
+        if let Some(n) = self.free.remove(&(start + length)) {
+            self.by_length.remove(&(n, start + length));
+            length += n;
+        }
+        self.free.insert(start, length);
+        self.by_length.insert((length, start));
+    }
+
+    /// The last allocation that starts at `address` or before.
+    pub(super) fn before(&self, address: u64) -> Option<Allocation> {
+        let (&start, live) = self.live.range(..=address).next_back()?;
+        Some(Allocation {
+            start,
+            size: live.size,
+            purpose: live.purpose,
+        })
+    }
+
+    pub(super) fn registered_before(&self, address: u64) -> Option<(u64, u64)> {
+        self.registered
+            .range(..=address)
+            .next_back()
+            .map(|(&start, &size)| (start, size))
+    }
+
+    pub(super) fn what_is_at(&self, address: u64) -> String {
+        if address < 4096 {
+            return if address == 0 {
+                "a null pointer".into()
+            } else {
+                "a null pointer plus an offset".into()
+            };
+        }
+        let bytes = |n: u64| {
+            if n == 1 {
+                "1 byte".into()
+            } else {
+                format!("{n} bytes")
+            }
+        };
+        let named =
+            |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
+        let before = self.before(address);
+        if let Some(a) = before.filter(|a| address - a.start < a.size) {
+            return match address - a.start {
+                0 => format!("the start of {}", named(a)),
+                offset => format!("{} into {}", bytes(offset), named(a)),
+            };
+        }
+        let freed = self
+            .freed
+            .iter()
+            .rev()
+            .find(|&&(start, size)| address.wrapping_sub(start) < size);
+        if let Some((start, size)) = freed {
+            return format!(
+                "{} into a freed {size}-byte allocation at {start:#x}",
+                bytes(address - start)
+            );
+        }
+        let after = self.live.range(address..).next();
+        let after = after.map(|(&start, live)| Allocation {
+            start,
+            size: live.size,
+            purpose: live.purpose,
+        });
+        let behind = before.map(|a| (address - a.start - a.size, a));
+        let ahead = after.map(|a| (a.start - address, a));
+        match (behind, ahead) {
+            (Some((distance, a)), other) if other.is_none_or(|(d, _)| distance < d) => {
+                match distance {
+                    0 => format!("just past the end of {}", named(a)),
+                    n => format!("{} past the end of {}", bytes(n), named(a)),
+                }
+            }
+            (_, Some((distance, a))) => format!("{} before {}", bytes(distance), named(a)),
+            _ => "no allocation exists".into(),
+        }
+    }
+}
