@@ -182,7 +182,13 @@ fn open_nvidia() -> Result<Api, DriverMissing> {
                 let library: &'static libloading::Library = Box::leak(Box::new(library));
                 return Ok(fill_from(library));
             }
-            Err(error) => tried.push((name, error.to_string())),
+            Err(error) => {
+                // The loader's own sentence is the cause of libloading's error.
+                let why = std::error::Error::source(&error)
+                    .unwrap_or(&error)
+                    .to_string();
+                tried.push((name, why));
+            }
         }
     }
     Err(DriverMissing { tried })

@@ -35,7 +35,7 @@ fn an_illegal_address() {
                 .position(|line| line.contains("st.global"))
                 .unwrap()
                 + 1;
-            for part in ["`stray`", "0x10", &format!("line {line}")] {
+            for part in ["kernel stray", "0x10", &format!("line {line}")] {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }

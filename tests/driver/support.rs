@@ -32,11 +32,16 @@ pub fn kernel(ptx: &str, name: &str) -> (Context, Stream, Kernel) {
 
 const CHILD: &str = "PTXKIT_TEST_CHILD";
 
+/// Whether this process is the one that `isolated` started for the test.
+pub fn in_child(name: &str) -> bool {
+    std::env::var(CHILD).is_ok_and(|child| child == name)
+}
+
 /// Runs a test in a process of its own: after a fault a GPU takes no more work
 /// from a process, and a library is opened once a process. `name` is the
 /// test's full name.
 pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
-    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+    if in_child(name) {
         return test();
     }
     let program = std::env::current_exe().expect("the test's own program");
