@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, MISMATCHES, VERIFIED};
-use super::isolate;
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
 use super::report::{CacheUse, Format, RunReport, in_ms};
 use super::sample::{ArgKind, Outcome, Sample, SampleError};
+use super::{argument, isolate};
 use crate::cache::Cache;
 use crate::driver::{self, Context, DriverKind, Selection};
 use crate::image::{self, Image};
@@ -34,7 +34,7 @@ pub struct RunArgs {
     /// Launches in a row
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: Option<u32>,
-    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    #[arg(long = "arg", value_name = "ARG", help = argument::ARG_HELP, allow_hyphen_values = true)]
     pub args: Vec<String>,
     /// Where to run: auto, nvidia, nvidia:N or cpu; auto takes a GPU if there
     /// is one
@@ -105,7 +105,7 @@ impl Request {
             Some(kernel) => kernel.clone(),
             None => only_kernel(&args.file, &bytes)?,
         };
-        let parsed = Vec::new();
+        let parsed = argument::parse(&args.args).map_err(Failure::new)?;
         let sample = Sample {
             ptx: args.file.clone(),
             kernel,
@@ -285,7 +285,9 @@ fn describe_load(error: &LoadError, understood: Option<&Understood>) -> Failure 
 fn describe(error: &driver::Error) -> Failure {
     let failure = Failure::new(error);
     match error {
-        driver::Error::DriverMissing(_) | driver::Error::NoSuchDevice { .. } => {
+        driver::Error::DriverMissing(missing) => Failure::new(missing.reasons())
+            .help("install NVIDIA's driver, or run on the CPU with --device cpu"),
+        driver::Error::NoSuchDevice { .. } => {
             failure.help("`ptxkit devices` lists what there is; --device cpu runs without a GPU")
         }
         driver::Error::EntryMissing { .. } => {

@@ -16,7 +16,7 @@ use crate::driver::{Context, Error};
 
 pub use crate::driver::{JitError, LogLine, LogSeverity};
 pub use identity::compiler_identity;
-pub use options::{CacheMode, JitOptions, Target, TargetError};
+pub use options::{CacheMode, JitOptions};
 
 /// What the compiler made.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,58 @@
+//! The programs, run as a user runs them.
+#![cfg(feature = "cli")]
+
+mod bad_input;
+mod cache;
+mod check;
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// `ptxkit` with a compute cache of its own. Packed tests find the program by
+/// the environment.
+fn ptxkit(cache: &Path, args: &[&str]) -> Output {
+    let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
+    Command::new(program)
+        .args(args)
+        .env("CUDA_CACHE_PATH", cache)
+        .env_remove("CUDA_CACHE_DISABLE")
+        .env_remove("CUDA_CACHE_MAXSIZE")
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap()
+}
+
+/// The device that these tests run on: `cpu`, unless the environment says.
+fn device() -> String {
+    std::env::var("PTXKIT_DEVICE").unwrap_or("cpu".into())
+}
+
+fn on_gpu() -> bool {
+    device().starts_with("nvidia")
+}
+
+fn sample(name: &str) -> String {
+    let folder = std::env::var_os("PTXKIT_SAMPLES").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/ptx-samples")),
+        PathBuf::from,
+    );
+    folder.join(name).display().to_string()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A folder with one file; the file's path.
+fn file(name: &str, content: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
