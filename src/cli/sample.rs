@@ -340,7 +340,7 @@ struct ErrorText {
 )]
 enum Extent {
     X(u32),
-    XYZ(Vec<u32>),
+    Axes(Vec<u32>),
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -486,7 +486,7 @@ impl Reader<'_> {
     fn extent(&self, place: &str, extent: &Extent) -> Result<[u32; 3], SampleError> {
         let sizes = match extent {
             Extent::X(x) => std::slice::from_ref(x),
-            Extent::XYZ(sizes) => sizes,
+            Extent::Axes(sizes) => sizes,
         };
         if sizes.is_empty() || sizes.len() > 3 || sizes.contains(&0) {
             return Err(self.invalid(place, "one to three numbers above 0"));
