@@ -34,7 +34,9 @@ pub(super) fn tidy(program: &mut Program<'_>) {
     }
 
     let predecessors = predecessors(program);
-    for i in 0..count {
+    let reached = reachable(program);
+    // A dead block must not take its successor from the one block that leads there.
+    for i in (0..count).filter(|&i| reached[i]) {
         while let Terminator::Jump(to) = program.blocks[i].terminator
             && to.index() != i
             && to.index() != 0
