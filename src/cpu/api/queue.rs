@@ -1,8 +1,8 @@
 //! The order of the work of one stream.
 //!
 //! Every piece of work draws a ticket and runs when all earlier tickets are
-//! done: on the queue's thread, or on the thread of a caller that would wait
-//! for it anyway. Work may also have to come after a [`Mark`] of another
+//! done: on the queue's thread, or on the thread of a caller that waits for it
+//! anyway, which saves waking two threads. Work may also have to come after a [`Mark`] of another
 //! queue. A mark always points at work that was handed in earlier, so queues
 //! cannot wait for each other in a circle.
 
@@ -31,6 +31,14 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    /// The ticket of the work that waits and could begin.
+    fn ready(&self) -> Option<u64> {
+        let (ticket, ..) = self.waiting.front()?;
+        (self.done + 1 == *ticket).then_some(*ticket)
+    }
+}
+
 /// A point in a queue: all the work handed in up to it.
 #[derive(Clone)]
 pub(super) struct Mark {
@@ -43,8 +51,18 @@ impl Mark {
         self.queue.lock().done >= self.ticket
     }
 
+    /// Returns when the point is passed; does what nobody else has begun.
     pub(super) fn wait(&self) {
-        drop(self.queue.wait_until(|state| state.done >= self.ticket));
+        loop {
+            let ready = |state: &State| state.done >= self.ticket || state.ready().is_some();
+            let state = self.queue.wait_until(ready);
+            let next = state.ready().filter(|next| *next <= self.ticket);
+            drop(state);
+            match next {
+                Some(next) => self.queue.serve_one(next),
+                None => return,
+            }
+        }
     }
 }
 
@@ -103,6 +121,10 @@ impl Queue {
         state.drawn += 1;
         let ticket = state.drawn;
         state.waiting.push_back((ticket, after, work));
+        let mark = Mark {
+            queue: self.clone(),
+            ticket,
+        };
         if !state.threaded {
             let queue = self.clone();
             let thread = thread::Builder::new().name("ptxkit-stream".into());
@@ -114,12 +136,9 @@ impl Queue {
             // No thread to be had: the caller does it, which only costs the
             // overlap.
             drop(state);
-            self.serve_one(ticket);
+            mark.wait();
         }
-        Mark {
-            queue: self.clone(),
-            ticket,
-        }
+        mark
     }
 
     /// Waits on this thread for its turn.
@@ -129,7 +148,11 @@ impl Queue {
             state.drawn += 1;
             state.drawn
         };
-        drop(self.wait_until(|state| state.done == ticket - 1));
+        let earlier = Mark {
+            queue: self.clone(),
+            ticket: ticket - 1,
+        };
+        earlier.wait();
         let turn = Turn {
             queue: self,
             ticket,
@@ -166,13 +189,10 @@ impl Queue {
     /// The life of the queue's thread.
     fn serve(self: &Arc<Self>) {
         loop {
-            let next = {
-                let state = self.wait_until(|state| match state.waiting.front() {
-                    Some((ticket, ..)) => state.done == ticket - 1,
-                    None => state.closed,
-                });
-                state.waiting.front().map(|(ticket, ..)| *ticket)
-            };
+            let over = |state: &State| state.closed && state.waiting.is_empty();
+            let state = self.wait_until(|state| state.ready().is_some() || over(state));
+            let next = state.ready();
+            drop(state);
             match next {
                 Some(ticket) => self.serve_one(ticket),
                 None => return,
@@ -180,11 +200,12 @@ impl Queue {
         }
     }
 
-    /// Takes the work of `ticket` out of the line and does it.
+    /// Does the work of `ticket`, which is ready, unless another thread takes it.
     fn serve_one(self: &Arc<Self>, ticket: u64) {
-        let mut state = self.wait_until(|state| state.done >= ticket - 1);
-        let mine = state.waiting.pop_front_if(|(next, ..)| *next == ticket);
-        drop(state);
+        let mine = self
+            .lock()
+            .waiting
+            .pop_front_if(|(next, ..)| *next == ticket);
         let Some((_, after, work)) = mine else { return };
         let turn = Turn {
             queue: self,
