@@ -12,6 +12,9 @@ use super::stream;
 use crate::cpu::memory::{DeviceMemory, MemoryError, Purpose};
 use crate::driver::api::{CUdeviceptr, CUstream};
 
+/// Allocations begin at multiples of this.
+const ALIGNMENT: u64 = 256;
+
 /// Rows of pitched memory begin at multiples of this.
 const PITCH: usize = 512;
 
@@ -95,9 +98,12 @@ pub(super) fn free_all(context: &Context) {
 }
 
 fn allocate(context: &Context, bytes: usize, purpose: Purpose, flags: c_uint) -> Answer<u64> {
-    let start = arena()?
-        .allocate(bytes as u64, 256, purpose)
-        .map_err(|error| failure(&error))?;
+    if bytes == 0 {
+        return Err(Status::INVALID_VALUE.because("0 bytes asked for"));
+    }
+    let start = arena()?.allocate(bytes as u64, ALIGNMENT, purpose);
+    // Also a size that no memory could have.
+    let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
     own(start, context, flags, false);
     Ok(start)
 }
