@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use ptxkit::cpu::api::table;
-use ptxkit::driver::api::{CUcontext, CUdeviceptr, CUevent, CUstream};
+use ptxkit::driver::api::{
+    CUcontext, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUmodule, CUstream,
+};
 
 /// Calls an entry and gives its number.
 macro_rules! cu {
@@ -519,4 +521,392 @@ fn memory_comes_and_goes_in_stream_order() {
     ok!(cuStreamSynchronize(stream));
     assert_eq!(download(kept, 1), [5]);
     assert_eq!(cu!(cuMemsetD32_v2(memory, 5, 1)), INVALID_VALUE);
+}
+
+const PTX: &CStr = c"
+.version 8.0
+.target sm_90
+.address_size 64
+.global .align 4 .u32 counter = 7;
+
+.visible .entry add(.param .u64 out, .param .u32 value, .param .u16 half)
+{
+    .reg .b16 %h;
+    .reg .b32 %r<4>;
+    .reg .b64 %a<3>;
+    ld.param.u64 %a0, [out];
+    ld.param.u32 %r0, [value];
+    ld.param.u16 %h, [half];
+    cvt.u32.u16 %r1, %h;
+    add.u32 %r0, %r0, %r1;
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %a1, %r2, 4;
+    add.u64 %a0, %a0, %a1;
+    add.u32 %r0, %r0, %r2;
+    st.global.u32 [%a0], %r0;
+    ret;
+}
+
+.visible .entry small() .maxntid 64
+{
+    .shared .align 4 .b8 room[1024];
+    ret;
+}
+
+.visible .entry spin(.param .u64 flag)
+{
+    .reg .pred %p;
+    .reg .b32 %r;
+    .reg .b64 %a;
+    ld.param.u64 %a, [flag];
+LOOP:
+    ld.volatile.global.u32 %r, [%a];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra LOOP;
+    ret;
+}
+";
+
+fn load(ptx: &CStr) -> CUmodule {
+    let mut module = null_mut();
+    ok!(cuModuleLoadData(&mut module, ptx.as_ptr().cast()));
+    module
+}
+
+fn kernel(module: CUmodule, name: &CStr) -> CUfunction {
+    let mut function = null_mut();
+    ok!(cuModuleGetFunction(&mut function, module, name.as_ptr()));
+    function
+}
+
+/// Launches one block, with a pointer to each argument.
+fn launch(
+    function: CUfunction,
+    threads: u32,
+    shared: u32,
+    stream: CUstream,
+    arguments: &mut [*mut c_void],
+) -> i32 {
+    cu!(cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        threads,
+        1,
+        1,
+        shared,
+        stream,
+        arguments.as_mut_ptr(),
+        null_mut()
+    ))
+}
+
+#[test]
+fn a_kernel_gets_its_arguments_as_a_list_or_as_a_buffer() {
+    let _context = Current::new();
+    let add = kernel(load(PTX), c"add");
+    let mut out = upload(&[0; 4]);
+    let (mut value, mut half) = (100_u32, 1000_u16);
+    let mut arguments = [
+        (&raw mut out).cast(),
+        (&raw mut value).cast(),
+        (&raw mut half).cast(),
+    ];
+    assert_eq!(launch(add, 4, 0, null_mut(), &mut arguments), 0);
+    value = 0;
+    half = 0; // they were copied
+    assert_eq!(download(out, 4), [1100, 1101, 1102, 1103]);
+    assert_eq!((value, half), (0, 0));
+
+    let (mut offset, mut size) = (0, 0);
+    ok!(cuFuncGetParamInfo(add, 2, &mut offset, &mut size));
+    assert_eq!((offset, size), (12, 2));
+    assert_eq!(
+        cu!(cuFuncGetParamInfo(add, 3, &mut offset, &mut size)),
+        INVALID_VALUE
+    );
+
+    let mut buffer = [0_u8; 14];
+    buffer[..8].copy_from_slice(&out.to_le_bytes());
+    buffer[8..12].copy_from_slice(&5_u32.to_le_bytes());
+    buffer[12..].copy_from_slice(&2_u16.to_le_bytes());
+    let mut by_buffer = |mut given: usize, params| {
+        let mut extra: [*mut c_void; 5] = [
+            1_usize as *mut c_void, // CU_LAUNCH_PARAM_BUFFER_POINTER
+            buffer.as_mut_ptr().cast(),
+            2_usize as *mut c_void, // CU_LAUNCH_PARAM_BUFFER_SIZE
+            (&raw mut given).cast(),
+            null_mut(),
+        ];
+        let extra = extra.as_mut_ptr();
+        cu!(cuLaunchKernel(
+            add,
+            1,
+            1,
+            1,
+            4,
+            1,
+            1,
+            0,
+            null_mut(),
+            params,
+            extra
+        ))
+    };
+    assert_eq!(by_buffer(14, null_mut()), 0);
+    assert_eq!(download(out, 4), [7, 8, 9, 10]);
+    assert_eq!(by_buffer(14, arguments.as_mut_ptr()), INVALID_VALUE);
+    assert_eq!(by_buffer(13, null_mut()), INVALID_VALUE);
+    assert!(detail().contains("14 bytes"), "{}", detail());
+    let none = &mut [null_mut(); 3];
+    assert_eq!(launch(add, 4, 0, null_mut(), none), INVALID_VALUE);
+}
+
+#[test]
+fn launches_that_cannot_be_are_refused() {
+    let _context = Current::new();
+    let (module, mut value) = (load(PTX), 0);
+    let small = kernel(module, c"small");
+    let mut none = [null_mut()];
+    let mut try_launch = |threads, shared| launch(small, threads, shared, null_mut(), &mut none);
+    assert_eq!(try_launch(64, 0), 0);
+    assert_eq!(try_launch(0, 0), INVALID_VALUE);
+    assert_eq!(try_launch(65, 0), INVALID_VALUE);
+    assert!(detail().contains(".maxntid"), "{}", detail());
+    assert_eq!(try_launch(1025, 0), INVALID_VALUE);
+    // 1024 of the 48 KiB are the kernel's own.
+    assert_eq!(try_launch(64, 47 << 10), 0);
+    assert_eq!(try_launch(64, (47 << 10) + 1), INVALID_VALUE);
+    ok!(cuFuncSetAttribute(small, 8, 226 << 10));
+    assert_eq!(try_launch(64, 226 << 10), 0);
+    assert_eq!(
+        cu!(cuFuncSetAttribute(small, 8, (226 << 10) + 1)),
+        INVALID_VALUE
+    );
+    ok!(cuFuncGetAttribute(&mut value, 0, small));
+    assert_eq!(value, 64);
+    ok!(cuFuncGetAttribute(&mut value, 1, small));
+    assert_eq!(value, 1024);
+    assert_eq!(
+        launch(module.cast(), 1, 0, null_mut(), &mut none),
+        INVALID_HANDLE
+    );
+    ok!(cuCtxSynchronize());
+}
+
+#[test]
+fn a_launch_returns_while_the_kernel_runs() {
+    let _context = Current::new();
+    let spin = kernel(load(PTX), c"spin");
+    let stream = stream(1);
+    let (mut flag, done) = (upload(&[0]), event(0));
+    let mut arguments = [(&raw mut flag).cast()];
+    assert_eq!(launch(spin, 1, 0, stream, &mut arguments), 0);
+    ok!(cuEventRecord(done, stream));
+    assert_eq!(cu!(cuEventQuery(done)), NOT_READY);
+    ok!(cuMemsetD32_v2(flag, 1, 1));
+    ok!(cuEventSynchronize(done));
+}
+
+#[test]
+fn modules_have_kernels_and_variables() {
+    let _context = Current::new();
+    let module = load(PTX);
+    let (mut function, mut owner) = (null_mut(), null_mut());
+    assert_eq!(
+        cu!(cuModuleGetFunction(&mut function, module, c"none".as_ptr())),
+        500
+    );
+    assert!(detail().contains("add, small, spin"), "{}", detail());
+    let (mut address, mut size, mut count) = (0, 0, 0);
+    ok!(cuModuleGetGlobal_v2(
+        &mut address,
+        &mut size,
+        module,
+        c"counter".as_ptr()
+    ));
+    assert_eq!((size, download(address, 1)), (4, vec![7]));
+    assert_eq!(
+        cu!(cuModuleGetGlobal_v2(
+            &mut address,
+            &mut size,
+            module,
+            c"add".as_ptr()
+        )),
+        500
+    );
+    ok!(cuModuleGetFunctionCount(&mut count, module));
+    let mut functions = [null_mut(); 3];
+    ok!(cuModuleEnumerateFunctions(
+        functions.as_mut_ptr(),
+        3,
+        module
+    ));
+    assert_eq!((count, functions[1]), (3, kernel(module, c"small")));
+    let mut name = null();
+    ok!(cuFuncGetName(&mut name, functions[2]));
+    // SAFETY: the entry gave a string that lives as long as the module.
+    assert_eq!(unsafe { CStr::from_ptr(name) }, c"spin");
+    ok!(cuFuncGetModule(&mut owner, functions[0]));
+    assert_eq!(owner, module);
+    ok!(cuModuleUnload(module));
+    assert_eq!(cu!(cuModuleUnload(module)), INVALID_HANDLE);
+    assert_eq!(
+        launch(functions[1], 1, 0, null_mut(), &mut [null_mut()]),
+        INVALID_HANDLE
+    );
+    assert_eq!(cu!(cuMemsetD8_v2(address, 0, 4)), INVALID_VALUE);
+}
+
+#[test]
+fn images_are_refused_for_what_they_are_and_the_log_says_where() {
+    let _context = Current::new();
+    let mut module = null_mut();
+    let mut load = |image: &CStr| {
+        let mut log = [0_u8; 400];
+        let mut numbers = [5, 6]; // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
+        let mut values = [log.as_mut_ptr().cast(), 400_usize as *mut c_void];
+        let code = cu!(cuModuleLoadDataEx(
+            &mut module,
+            image.as_ptr().cast(),
+            2,
+            numbers.as_mut_ptr(),
+            values.as_mut_ptr()
+        ));
+        let log = CStr::from_bytes_until_nul(&log).unwrap();
+        assert_eq!(values[1] as usize, log.count_bytes());
+        (code, log.to_string_lossy().into_owned())
+    };
+    let (code, log) =
+        load(c".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{ nonsense; ret; }\n");
+    assert_eq!(code, 218);
+    assert!(
+        log.starts_with("ptxas application ptx input, line 5; error   : "),
+        "{log}"
+    );
+    let (code, log) = load(c".version 99.0\n.target sm_90\n");
+    assert_eq!(code, 222);
+    assert!(log.contains("line 1") && log.contains("99.0"), "{log}");
+    assert_eq!(load(c"\x7fELF\x02\x01\x01").0, 209);
+    assert_eq!(load(c"hello").0, 200);
+    assert_eq!(load(PTX), (0, String::new()));
+}
+
+#[test]
+fn the_linker_makes_a_binary_that_loads() {
+    let _context = Current::new();
+    let (mut session, mut binary, mut size) = (null_mut(), null_mut(), 0);
+    ok!(cuLinkCreate_v2(0, null_mut(), null_mut(), &mut session));
+    assert_eq!(
+        cu!(cuLinkComplete(session, &mut binary, &mut size)),
+        INVALID_VALUE
+    );
+    let add = |bytes: &[u8]| {
+        cu!(cuLinkAddData_v2(
+            session,
+            1,
+            bytes.as_ptr().cast_mut().cast(),
+            bytes.len(),
+            c"test".as_ptr(),
+            0,
+            null_mut(),
+            null_mut()
+        ))
+    };
+    assert_eq!(add(PTX.to_bytes_with_nul()), 0);
+    assert_eq!(add(PTX.to_bytes_with_nul()), 801);
+    ok!(cuLinkComplete(session, &mut binary, &mut size));
+    // SAFETY: the linker gave the address and the size of its result.
+    let kept = unsafe { std::slice::from_raw_parts(binary.cast::<u8>(), size) }.to_vec();
+    assert!(kept.starts_with(b"PTXKCPU1"));
+    ok!(cuLinkDestroy(session));
+    assert_eq!(cu!(cuLinkDestroy(session)), INVALID_HANDLE);
+
+    let mut module = null_mut();
+    ok!(cuModuleLoadData(&mut module, kept.as_ptr().cast()));
+    let small = kernel(module, c"small");
+    assert_eq!(launch(small, 1, 0, null_mut(), &mut [null_mut()]), 0);
+    ok!(cuCtxSynchronize());
+    let mut damaged = kept;
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(
+        cu!(cuModuleLoadData(&mut module, damaged.as_ptr().cast())),
+        200
+    );
+}
+
+#[test]
+fn a_fault_stays_with_its_context() {
+    const ILLEGAL_ADDRESS: i32 = 700;
+    let healthy = Current::new();
+    let faulty = Current::new();
+    let add = kernel(load(PTX), c"add");
+    let (stream, memory, point) = (stream(1), alloc(4), event(0));
+    let (mut out, mut value, mut half) = (memory + 4, 0_u32, 0_u16);
+    let mut arguments = [
+        (&raw mut out).cast(),
+        (&raw mut value).cast(),
+        (&raw mut half).cast(),
+    ];
+    assert_eq!(launch(add, 1, 0, stream, &mut arguments), 0);
+    assert_eq!(cu!(cuStreamSynchronize(stream)), ILLEGAL_ADDRESS);
+    for part in [
+        "kernel add",
+        "thread (0,0,0)",
+        "write of 4 bytes",
+        "line 21",
+    ] {
+        assert!(detail().contains(part), "{part}: {}", detail());
+    }
+    assert_eq!(launch(add, 1, 0, stream, &mut arguments), ILLEGAL_ADDRESS);
+    assert_eq!(cu!(cuCtxSynchronize()), ILLEGAL_ADDRESS);
+    assert_eq!(cu!(cuMemAlloc_v2(&mut out, 4)), ILLEGAL_ADDRESS);
+    assert_eq!(cu!(cuEventQuery(point)), ILLEGAL_ADDRESS);
+    // The other context knows nothing of it.
+    ok!(cuCtxPushCurrent_v2(healthy.0));
+    ok!(cuCtxSynchronize());
+    ok!(cuMemAlloc_v2(&mut out, 4));
+    ok!(cuCtxPopCurrent_v2(null_mut()));
+    ok!(cuCtxDestroy_v2(faulty.0));
+    ok!(cuCtxSynchronize());
+}
+
+#[test]
+fn kernels_are_launched_with_attributes_that_mean_something() {
+    let _context = Current::new();
+    let small = kernel(load(PTX), c"small");
+    /// `CUlaunchAttribute`
+    #[repr(C)]
+    struct Attribute {
+        number: u32,
+        pad: u32,
+        value: [u32; 16],
+    }
+    let run = |number, value| {
+        let mut attribute = Attribute {
+            number,
+            pad: 0,
+            value: [1; 16],
+        };
+        attribute.value[0] = value;
+        let config = CUlaunchConfig {
+            gridDimX: 2,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 32,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: null_mut(),
+            attrs: (&raw mut attribute).cast(),
+            numAttrs: 1,
+        };
+        cu!(cuLaunchKernelEx(&config, small, null_mut(), null_mut()))
+    };
+    assert_eq!(run(4, 1), 0); // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    assert_eq!(run(4, 2), 801);
+    assert_eq!(run(2, 1), 0); // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    assert_eq!(run(900, 1), 801);
+    ok!(cuCtxSynchronize());
 }
