@@ -141,7 +141,7 @@ impl Api {
 
     #[cold]
     #[inline(never)]
-    fn missing(&self, entry: &'static str, since: c_int) -> Error {
+    pub(crate) fn missing(&self, entry: &'static str, since: c_int) -> Error {
         Error::EntryMissing {
             entry,
             driver: self.kind,

@@ -25,6 +25,7 @@ struct Inner {
     handle: CUfunction,
     name: String,
     layout: Option<KernelLayout>,
+    layout_is_certain: bool,
     max_threads: u32,
     static_shared: u32,
     /// Bytes of dynamic shared memory that a launch may ask for as things stand.
@@ -62,15 +63,18 @@ impl Kernel {
         name: &str,
         known: Option<&KernelSignature>,
     ) -> Result<Kernel, Error> {
-        let layout = match known {
-            Some(signature) => Some(KernelLayout::from(signature)),
-            None => KernelLayout::of(module.context(), handle)?,
+        let told = KernelLayout::of(module.context(), handle)?;
+        let layout_is_certain = told.is_some();
+        let layout = match (told, known.map(KernelLayout::from)) {
+            (Some(told), Some(known)) => Some(told.named_after(known)),
+            (told, known) => told.or(known),
         };
         let mut inner = Inner {
             module,
             handle,
             name: name.to_owned(),
             layout,
+            layout_is_certain,
             max_threads: 0,
             static_shared: 0,
             dynamic_shared: AtomicU32::new(0),
@@ -111,6 +115,13 @@ impl Kernel {
     #[inline]
     pub fn layout(&self) -> Option<&KernelLayout> {
         self.inner.layout.as_ref()
+    }
+
+    /// Whether the driver itself told the layout. Only then may it be given a
+    /// pointer for each argument: it reads as many bytes as the kernel takes.
+    #[inline]
+    pub(crate) fn layout_is_certain(&self) -> bool {
+        self.inner.layout_is_certain
     }
 
     /// The most threads a block of it can have, for the registers it uses and

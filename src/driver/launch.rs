@@ -105,6 +105,9 @@ impl Kernel {
         arguments: impl Arguments,
         cooperative: bool,
     ) -> Result<(), Error> {
+        if !self.layout_is_certain() {
+            return self.launch_packed(config, stream, arguments, cooperative);
+        }
         self.check_config(config, stream)?;
         arguments.with(|args| {
             self.check_args(args)?;
@@ -127,9 +130,9 @@ impl Kernel {
                 shared_bytes: shared,
             } = config;
             let (function, stream, params) = (self.raw(), stream.raw(), pointers.as_mut_ptr());
-            // SAFETY: kernel and stream are live and of one context; each pointer leads to a
-            // value of its parameter's size (checked where the driver tells the layout) that
-            // lives through the call, which copies it.
+            // SAFETY: kernel and stream are live and of one context; there is a pointer for each
+            // parameter the driver told, to a value of its size that lives through the call,
+            // which copies it.
             unsafe {
                 if cooperative {
                     api.cuLaunchCooperativeKernel(
@@ -142,6 +145,29 @@ impl Kernel {
                     )
                 }
             }
+        })
+    }
+
+    /// A driver that cannot tell the parameters gets the arguments as one block
+    /// with a length, which it does not read beyond.
+    #[cold]
+    fn launch_packed(
+        &self,
+        config: LaunchConfig,
+        stream: &Stream,
+        arguments: impl Arguments,
+        cooperative: bool,
+    ) -> Result<(), Error> {
+        if cooperative {
+            // `cuLaunchCooperativeKernel` takes pointers only.
+            return Err(self.context().api().missing("cuFuncGetParamInfo", 12_040));
+        }
+        arguments.with(|args| {
+            let mut params = ParamBuffer::new();
+            for &arg in args {
+                params.push(arg);
+            }
+            self.launch_buffer(config, stream, &params)
         })
     }
 

@@ -66,6 +66,20 @@ impl KernelLayout {
     }
 }
 
+impl KernelLayout {
+    /// This layout with what `known` says beyond it, if both mean the same parameters.
+    pub(crate) fn named_after(mut self, known: KernelLayout) -> KernelLayout {
+        let places = |layout: &KernelLayout| -> Vec<(usize, usize)> {
+            let params = layout.params.iter();
+            params.map(|param| (param.offset, param.size)).collect()
+        };
+        if places(&self) == places(&known) {
+            self = known;
+        }
+        self
+    }
+}
+
 impl From<&KernelSignature> for KernelLayout {
     fn from(signature: &KernelSignature) -> KernelLayout {
         KernelLayout {

@@ -81,6 +81,10 @@ impl Drop for DeviceMemory {
 
 /// An array in device memory.
 ///
+/// Calls that name no stream are work of the default stream: in order with
+/// streams from [`Stream::new`], not with those from [`Stream::non_blocking`],
+/// for which the context is to be synchronised first.
+///
 /// ```
 /// # #[cfg(feature = "cpu")] {
 /// use ptxkit::driver::{Context, DeviceBuffer, Driver};

@@ -32,6 +32,15 @@ impl Driver {
         Driver::start(crate::cpu::api::table())
     }
 
+    /// A driver behind a table of the caller's making: entries taken away,
+    /// wrapped, or served by another library.
+    ///
+    /// # Safety
+    /// Each entry must be what the CUDA documentation says of its name.
+    pub unsafe fn from_api(api: &'static Api) -> Result<Driver, Error> {
+        Driver::start(api)
+    }
+
     fn start(api: &'static Api) -> Result<Driver, Error> {
         // SAFETY: 0 is the only flag there is; the call may be repeated.
         unsafe { api.cuInit(0) }?;

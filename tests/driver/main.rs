@@ -10,5 +10,6 @@ mod launch;
 mod memory;
 mod missing;
 mod module;
+mod older;
 mod stream;
 mod support;
