@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tracing::info;
 
 use crate::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
-use crate::driver::{self, Context, DriverKind, Module};
+use crate::driver::{self, Context, CudaError, DriverKind, Module};
 use crate::image::{
     self, Compression, EntryKind, Image, ImageError, NotATarget, NothingFits, Place, Target,
 };
@@ -112,13 +112,14 @@ pub enum LoadError {
     #[error("{name} holds no PTX, and the CPU device runs no binaries for GPUs")]
     NoPtx { name: String },
     #[error(
-        "{name} has PTX version {}.{}, the driver (CUDA {}.{}) reads up to {}.{}",
+        "{name} has PTX version {}.{}, the {driver} (CUDA {}.{}) reads up to {}.{}",
         found.0, found.1, driver_version / 1000, driver_version % 1000 / 10, newest.0, newest.1
     )]
     PtxTooNew {
         name: String,
         found: (u16, u16),
         newest: (u16, u16),
+        driver: DriverKind,
         /// As `cuDriverGetVersion` gives it: 13000 for 13.0.
         driver_version: u32,
         source: driver::Error,
@@ -306,9 +307,14 @@ impl Loader {
 
     /// The driver's "unsupported PTX version" names neither of the versions.
     fn explain(&self, source: &Source<'_>, image: &Image<'_>, error: driver::Error) -> LoadError {
-        let driver_version = self.context.device().driver().version().unsigned_abs();
+        let driver = self.context.device().driver();
+        let driver_version = driver.version().unsigned_abs();
+        let refused = matches!(
+            error.code(),
+            Some(CudaError::UNSUPPORTED_PTX_VERSION | CudaError::INVALID_PTX)
+        );
         let too_new = match image {
-            Image::Ptx(ptx) => ptx.version.zip(ptx.too_new_for(driver_version)),
+            Image::Ptx(ptx) if refused => ptx.version.zip(ptx.too_new_for(driver_version)),
             _ => None,
         };
         match too_new {
@@ -316,6 +322,7 @@ impl Loader {
                 name: source.name.to_owned(),
                 found,
                 newest,
+                driver: driver.kind(),
                 driver_version,
                 source: error,
             },

@@ -10,9 +10,9 @@ use super::sample::{Arg, ArgKind, Buffer, UNWRITTEN};
 
 /// The syntax of `--arg`, for the help of the program.
 pub const ARG_HELP: &str = "\
-u32:1024  f32:-2.5  f32:1,2,3,4        a number by its type, or a vector of them
-buf:f32:1024=iota  in:f32:@a.bin       memory that starts as: zeros ones iota random:SEED @FILE, or a formula in i
-out:f32:1024@c.bin  out:f32:9=iota@f   memory that is written to a file after the launch";
+u32:1024  f32:-2.5  f32:1,2,3,4     a number by its type, or a vector of them
+buf:f32:64=iota  in:f32:@a.bin      memory: zeros ones iota random:SEED @FILE or a formula in i
+out:f32:64@c.bin  out:f32:9=iota@f  memory that is written to a file after the launch";
 
 /// An argument that cannot be used.
 #[derive(Debug, thiserror::Error)]

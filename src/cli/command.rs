@@ -1,5 +1,6 @@
 //! The command line of `ptxkit`.
 
+use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
 use super::report::Format;
@@ -23,9 +24,7 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Run a kernel and check what it gives
-    #[command(
-        after_help = "Exit status: 0 the results are as expected, 1 they are not, 2 it could not be run."
-    )]
+    #[command(after_help = after_help())]
     Run(RunArgs),
     /// List what kernels can run on here
     Devices {
@@ -39,6 +38,13 @@ enum Command {
         #[arg(long, value_enum, default_value_t, global = true)]
         format: Format,
     },
+}
+
+fn after_help() -> String {
+    format!(
+        "Arguments (--arg), in the order of the kernel's parameters:\n{ARG_HELP}\n\n\
+         Exit status: 0 the results are as expected, 1 they are not, 2 it could not be run."
+    )
 }
 
 impl Cli {

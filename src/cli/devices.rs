@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::report::{Format, Lines};
-use crate::driver::{self, Device, Driver};
+use crate::driver::{Device, Driver, Error};
 
 #[derive(Serialize)]
 struct Listed {
@@ -46,7 +46,14 @@ pub fn list(format: Format) -> Result<(), Failure> {
                 );
             }
             if let Err(error) = nvidia {
-                lines.add("nvidia", error.to_string());
+                // Without the advice: the CPU device is listed.
+                lines.add(
+                    "nvidia",
+                    match error {
+                        Error::DriverMissing(missing) => missing.reasons(),
+                        other => other.to_string(),
+                    },
+                );
             }
             print!("{}", lines.0);
         }
@@ -54,7 +61,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-fn describe(name: String, device: &Device) -> Result<Listed, driver::Error> {
+fn describe(name: String, device: &Device) -> Result<Listed, Error> {
     Ok(Listed {
         device: name,
         name: device.name()?,

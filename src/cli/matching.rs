@@ -3,7 +3,7 @@
 
 use super::failure::{Failure, listing};
 use super::sample::{Arg, ArgKind, Sample};
-use crate::ptx::diagnostic::Severity;
+use crate::ptx::diagnostic::{Severity, nearest};
 use crate::ptx::names::Type;
 use crate::ptx::signature::{KernelSignature, ParamSignature, signatures};
 use crate::ptx::{self, Diagnostics};
@@ -48,31 +48,26 @@ pub fn unknown_kernel<'a>(
     kernels: impl Iterator<Item = &'a str> + Clone,
 ) -> Failure {
     let failure = Failure::new(format!("there is no kernel `{name}` in {place}"));
-    match crate::ptx::diagnostic::nearest(name, kernels.clone()) {
-        Some(near) => failure.help(format!(
-            "did you mean `{near}`? The kernels there are {}",
-            listing(kernels)
-        )),
-        None if kernels.clone().next().is_none() => {
-            failure.help("it has no kernel at all: a kernel starts with .entry")
-        }
-        None => failure.help(format!("the kernels there are {}", listing(kernels))),
+    let all = format!("the kernels there are {}", listing(kernels.clone()));
+    match (nearest(name, kernels.clone()), kernels.count()) {
+        (_, 0) => failure.help("it has no kernel at all: a kernel starts with .entry"),
+        (Some(near), 1) => failure.help(format!("did you mean `{near}`?")),
+        (Some(near), _) => failure.help(format!("did you mean `{near}`? {all}")),
+        (None, 1) => failure.help(all.replace("kernels there are", "kernel there is")),
+        (None, _) => failure.help(all),
     }
 }
 
 fn check_arguments(kernel: &KernelSignature, sample: &Sample) -> Result<(), Failure> {
     let declared = || {
-        if kernel.params.is_empty() {
-            return format!("`{}` takes no arguments", kernel.name);
-        }
         let params: Vec<String> = kernel.params.iter().map(describe).collect();
-        format!("`{}` takes ({})", kernel.name, params.join(", "))
+        format!("it is declared as {}({})", kernel.name, params.join(", "))
     };
     if kernel.params.len() != sample.args.len() {
         return Err(Failure::new(format!(
-            "kernel `{}` has {} parameters, {} arguments are given",
+            "kernel `{}` takes {}, {} given",
             kernel.name,
-            kernel.params.len(),
+            count(kernel.params.len()),
             sample.args.len()
         ))
         .help(declared()));
@@ -90,6 +85,14 @@ fn check_arguments(kernel: &KernelSignature, sample: &Sample) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+fn count(arguments: usize) -> String {
+    match arguments {
+        0 => "no arguments".to_owned(),
+        1 => "1 argument".to_owned(),
+        _ => format!("{arguments} arguments"),
+    }
 }
 
 /// A parameter as the PTX declares it: `.u32 n`, `.align 16 .b8 p[32]`.

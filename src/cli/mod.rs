@@ -7,6 +7,7 @@ pub mod command;
 pub mod devices;
 pub mod element;
 pub mod expect;
+pub mod explain;
 pub mod failure;
 pub mod formula;
 pub mod isolate;

@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use super::explain::{READABLE, of_driver, of_load, of_sample};
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
 use super::report::{CacheUse, Format, RunReport, in_ms};
-use super::sample::{ArgKind, Outcome, Sample, SampleError};
+use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
 use crate::cache::Cache;
 use crate::driver::{self, Context, DriverKind, Selection};
 use crate::image::{self, Image};
 use crate::jit::JitOptions;
-use crate::loader::{self, LoadError, Loaded, Loader, Source};
+use crate::loader::{self, Loaded, Loader, Source};
 
 /// What `ptxkit run` takes.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,8 @@ pub struct RunArgs {
     /// Launches in a row
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: Option<u32>,
-    #[arg(long = "arg", value_name = "ARG", help = argument::ARG_HELP, allow_hyphen_values = true)]
+    /// An argument of the kernel, once for each parameter: see below
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
     /// Where to run: auto, nvidia, nvidia:N or cpu; auto takes a GPU if there
     /// is one
@@ -96,7 +98,7 @@ impl Request {
     fn read(args: &RunArgs) -> Result<Request, Failure> {
         if args.file.extension().is_some_and(|end| end == "toml") {
             refuse_flags(args)?;
-            let sample = Sample::load(&args.file).map_err(|error| describe_sample(&error))?;
+            let sample = Sample::load(&args.file).map_err(|error| of_sample(&error))?;
             let bytes = read(&sample.ptx)?;
             return Ok(Request { sample, bytes });
         }
@@ -157,16 +159,6 @@ fn refuse_flags(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-fn describe_sample(error: &SampleError) -> Failure {
-    let failure = Failure::new(error);
-    match error {
-        SampleError::Read { .. } => failure.help(READABLE),
-        _ => failure.help("the samples in ptx-samples/ show what a sample holds"),
-    }
-}
-
-const READABLE: &str = "give a sample (NAME.toml), or a PTX, cubin or fatbin file";
-
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())).help(READABLE))
@@ -214,7 +206,7 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     if let Some(understood) = &understood {
         understood.check(&request.sample)?;
     }
-    let selected = driver::select(selection).map_err(|error| describe(&error))?;
+    let selected = driver::select(selection).map_err(|error| of_driver(&error))?;
     let device = selected.device;
     // A driver may read what this front end does not: on a GPU its word counts.
     if device.driver().kind() == DriverKind::Cpu
@@ -222,17 +214,17 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     {
         return Err(Failure::drawn(errors));
     }
-    let context = Context::primary(&device).map_err(|error| describe(&error))?;
+    let context = Context::primary(&device).map_err(|error| of_driver(&error))?;
     let loader = Loader::new(context, Cache::from_environment());
     let Loaded { module, report, .. } = loader
         .load(&Source::new(&name, &request.bytes), &JitOptions::default())
-        .map_err(|error| describe_load(&error, understood.as_ref()))?;
+        .map_err(|error| of_load(&error, &name, &image, understood.as_ref()))?;
     let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
         driver::Error::UnknownKernel {
             name: kernel,
             known,
         } => unknown_kernel(kernel, &name, known.iter().map(String::as_str)),
-        _ => describe(&error),
+        _ => of_driver(&error),
     })?;
     let Launched {
         outcome,
@@ -241,7 +233,7 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     } = launched;
     Ok(Finished {
         report: RunReport {
-            device: device.name().map_err(|error| describe(&error))?,
+            device: device.name().map_err(|error| of_driver(&error))?,
             image: report.image,
             cache: match report.cache {
                 loader::CacheUse::Hit => CacheUse::Hit,
@@ -259,51 +251,6 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
         outcome,
         error: error.map(|error| format!("kernel `{}`: {error}", request.sample.kernel)),
     })
-}
-
-fn describe_load(error: &LoadError, understood: Option<&Understood>) -> Failure {
-    match error {
-        LoadError::PtxTooNew { newest, .. } => Failure::new(error).help(format!(
-            "update the driver; or, if the kernels use nothing newer, write `.version {}.{}` in the PTX",
-            newest.0, newest.1
-        )),
-        LoadError::Driver(error) => {
-            let failure = describe(error);
-            match understood.and_then(|understood| understood.errors.as_ref()) {
-                Some(errors) => failure.help(format!("here is what ptxkit itself finds:\n{errors}")),
-                None => failure,
-            }
-        }
-        LoadError::NothingFits { .. } => {
-            Failure::new(error).help("give PTX, or a binary for this device")
-        }
-        _ => Failure::new(error),
-    }
-}
-
-/// An error of the driver layer, with what to do about it.
-fn describe(error: &driver::Error) -> Failure {
-    let failure = Failure::new(error);
-    match error {
-        driver::Error::DriverMissing(missing) => Failure::new(missing.reasons())
-            .help("install NVIDIA's driver, or run on the CPU with --device cpu"),
-        driver::Error::NoSuchDevice { .. } => {
-            failure.help("`ptxkit devices` lists what there is; --device cpu runs without a GPU")
-        }
-        driver::Error::EntryMissing { .. } => {
-            failure.help("update the NVIDIA driver, or run with --device cpu")
-        }
-        driver::Error::BlockTooLarge { limit, .. } => {
-            failure.help(format!("give at most {limit} threads with --block"))
-        }
-        driver::Error::Dimension { what, limit, .. } => {
-            failure.help(format!("give at most {limit} with --{what}"))
-        }
-        driver::Error::SharedMemory { limit, .. } => failure.help(format!(
-            "a block can have {limit} bytes in all: give less with --shared"
-        )),
-        _ => failure,
-    }
 }
 
 /// Checks the results, saves what is to be saved, and reports.

@@ -1,5 +1,7 @@
 //! Which compiler a driver compiles PTX with: part of every key of the cache.
 
+use std::sync::OnceLock;
+
 use crate::driver::DriverKind;
 
 /// The compiler of a driver and its build, in words.
@@ -15,7 +17,11 @@ pub fn compiler_identity(kind: DriverKind) -> String {
             env!("PTXKIT_COMPILER_SOURCES"),
             processor_features().join(",")
         ),
-        _ => format!("nvidia {}", nvidia_library()),
+        _ => {
+            // A process has one driver, and the list of its mappings is long.
+            static LIBRARY: OnceLock<String> = OnceLock::new();
+            format!("nvidia {}", LIBRARY.get_or_init(nvidia_library))
+        }
     }
 }
 

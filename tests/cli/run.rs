@@ -107,7 +107,7 @@ fn a_failing_assertion_is_verified_where_it_is_expected() {
 #[test]
 fn wrong_results_are_counted_and_shown_and_the_status_is_1() {
     let ptx = std::fs::read_to_string(sample("vecadd.ptx")).unwrap();
-    let (folder, _) = file("vecadd.ptx", &ptx.replace("add.f32", "sub.f32"));
+    let (folder, _) = file("vecadd.ptx", &ptx.replace("add.rn.f32", "sub.rn.f32"));
     let toml = folder.path().join("vecadd.toml");
     std::fs::copy(sample("vecadd.toml"), &toml).unwrap();
     let cache = tempfile::tempdir().unwrap();
