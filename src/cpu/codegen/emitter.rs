@@ -14,7 +14,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use crate::cpu::block::{FaultKind, offset};
 use crate::cpu::math::{Helper, Scalar};
 use crate::cpu::program::{
-    Arg, ArgList, Base, Class, Guard, Instruction, Modifiers, Place, Program, Refusal, Reg,
+    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg,
 };
 use crate::ptx::names;
 

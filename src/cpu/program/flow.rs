@@ -33,9 +33,9 @@ pub(super) fn tidy(program: &mut Program<'_>) {
         program.blocks[i].terminator = terminator;
     }
 
-    let predecessors = predecessors(program);
+    // What is unreachable must not take a block that is not.
     let reached = reachable(program);
-    // A dead block must not take its successor from the one block that leads there.
+    let predecessors = predecessors(program, &reached);
     for i in (0..count).filter(|&i| reached[i]) {
         while let Terminator::Jump(to) = program.blocks[i].terminator
             && to.index() != i
@@ -56,10 +56,9 @@ pub(super) fn tidy(program: &mut Program<'_>) {
 }
 
 /// How many edges lead to each block from blocks that can be reached.
-fn predecessors(program: &Program<'_>) -> Vec<u32> {
+fn predecessors(program: &Program<'_>, reached: &[bool]) -> Vec<u32> {
     let mut edges = vec![0; program.blocks.len()];
-    let reached = reachable(program);
-    for (block, _) in program.blocks.iter().zip(&reached).filter(|&(_, &r)| r) {
+    for (block, _) in program.blocks.iter().zip(reached).filter(|&(_, &r)| r) {
         for to in block.terminator.successors() {
             edges[to.index()] += 1;
         }
