@@ -217,7 +217,7 @@ impl Emitter<'_, '_> {
             let b = self.flushed(b, flush);
             last = b;
             let b = if magnitude { self.b.ins().fabs(b) } else { b };
-            value = self.extreme_of_two(value, b, i.opcode == O::Min, i.modifiers.has(M::Nan));
+            value = self.extreme_of_two(value, b, i.opcode == O::Min, i.modifiers.has(M::NaN));
         }
         if i.modifiers.has(M::Xorsign) {
             let ty = self.b.func.dfg.value_type(value);

@@ -189,7 +189,7 @@ impl Emitter<'_, '_> {
         let x = self.half_to_float(x, brain);
         let y = self.half_to_float(y, brain);
         let min = i.opcode == O::Min;
-        let value = self.extreme_of_two(x, y, min, i.modifiers.has(M::Nan));
+        let value = self.extreme_of_two(x, y, min, i.modifiers.has(M::NaN));
         let bits = self.float_to_half(value, brain, Rounding::Nearest);
         // The canonical NaN of both formats.
         let is_nan = self.fcmp(FloatCC::Unordered, value, value);

@@ -260,12 +260,13 @@ impl Emitter<'_, '_> {
         let thread = self.b.use_var(self.thread.index);
         let access = self.int(types::I32, access.into());
         let line = self.int(types::I32, self.line.into());
-        self.call(
+        let bad = self.call(
             Helper::check_slow,
             &[context, thread, address, access, line],
         );
+        // Registered host memory is good, though the shadow does not know it.
         let fail = self.fail;
-        self.b.ins().jump(fail, &[]);
+        self.b.ins().brif(bad, fail, &[], on, &[]);
         self.b.switch_to_block(on);
     }
 

@@ -143,7 +143,7 @@ impl Emitter<'_, '_> {
                 word(self, 1)?;
                 word(self, 2)?;
                 let flags =
-                    u64::from(i.modifiers.has(M::Abs)) | u64::from(i.modifiers.has(M::Nan)) << 1;
+                    u64::from(i.modifiers.has(M::Abs)) | u64::from(i.modifiers.has(M::NaN)) << 1;
                 operands.push(self.int(types::I32, flags));
             }
         }

@@ -35,6 +35,7 @@ pub(super) struct Builder<'m, 'a> {
     under: Option<(Guard, BlockId)>,
     pub shared_places: HashMap<usize, Place>,
     pub shared_bytes: u32,
+    /// Alignment of the dynamic shared memory; 1 if there is none.
     pub dynamic_align: u32,
     local_bytes: u32,
     carry: Option<Reg>,
@@ -61,7 +62,7 @@ pub(crate) fn build<'m, 'a>(
         under: None,
         shared_places: HashMap::new(),
         shared_bytes: 0,
-        dynamic_align: 16,
+        dynamic_align: 1,
         local_bytes: 0,
         carry: None,
         calls: Vec::new(),

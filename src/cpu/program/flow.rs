@@ -80,10 +80,9 @@ fn reachable(program: &Program<'_>) -> Vec<bool> {
 fn renumber(program: &mut Program<'_>) {
     let reached = reachable(program);
     let mut numbers = vec![BlockId(0); program.blocks.len()];
-    let mut next = 0;
-    for (number, _) in numbers.iter_mut().zip(&reached).filter(|&(_, &r)| r) {
-        *number = BlockId(next);
-        next += 1;
+    let kept = numbers.iter_mut().zip(&reached).filter(|&(_, &r)| r);
+    for (next, (number, _)) in kept.enumerate() {
+        *number = BlockId(next as u32);
     }
     let mut keep = reached.iter();
     program

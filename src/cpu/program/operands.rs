@@ -45,7 +45,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         let align = align_of(variable);
         let unsized_array = variable.dims.iter().any(Option::is_none);
         let place = if variable.linkage == Linkage::Extern || unsized_array {
-            self.dynamic_align = self.dynamic_align.max(align);
+            // The runtime puts it at a multiple of 16.
+            self.dynamic_align = self.dynamic_align.max(align).max(16);
             Place::DynamicShared
         } else {
             let size = size_of(variable);

@@ -20,15 +20,15 @@ pub(super) fn let_others_run(program: &mut Program<'_>) {
         if !waits(program, &inside) {
             continue;
         }
-        let line = program.blocks[from.index()]
-            .steps
-            .iter()
-            .rev()
-            .find_map(|s| match s {
-                Step::Instruction(i) => Some(i.line),
-                Step::SystemCall { line, .. } => Some(*line),
-            })
-            .unwrap_or(program.line);
+        let line =
+            program.blocks[from.index()]
+                .steps
+                .iter()
+                .last()
+                .map_or(program.line, |s| match s {
+                    Step::Instruction(i) => i.line,
+                    Step::SystemCall { line, .. } => *line,
+                });
         let yields = BlockId(program.blocks.len() as u32);
         let instruction = Instruction {
             opcode: Opcode::Nanosleep,
