@@ -77,6 +77,22 @@ pub enum Space {
     Tex,
 }
 
+impl Space {
+    /// The word without its dot.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Space::Reg => "reg",
+            Space::Sreg => "sreg",
+            Space::Const => "const",
+            Space::Global => "global",
+            Space::Local => "local",
+            Space::Param => "param",
+            Space::Shared => "shared",
+            Space::Tex => "tex",
+        }
+    }
+}
+
 /// A declaration: `.visible .global .align 4 .f32 x[4] = {…}`, `.reg .b32 %r<9>`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable<'a> {

@@ -6,6 +6,7 @@ pub mod diagnostic;
 pub mod isa;
 pub mod names;
 mod parse;
+pub mod printer;
 pub mod signature;
 mod text;
 mod token;

@@ -64,7 +64,7 @@ fn class(ty: Type) -> Class {
         Type::U8 | Type::U16 | Type::U32 | Type::U64 => Class::Integer,
         Type::S8 | Type::S16 | Type::S32 | Type::S64 => Class::Integer,
         Type::F16 | Type::F32 | Type::F64 => Class::Float,
-        Type::F16x2 => Class::PackedFloat,
+        Type::F16x2 | Type::Bf16x2 => Class::PackedFloat,
         Type::Pred => Class::Predicate,
         // Registers of the remaining types are declared `.b16`, `.b32`, `.b64`.
         _ => Class::Bits,
@@ -253,6 +253,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
             (Class::Predicate, Class::Predicate) => true,
             (Class::Predicate, _) | (_, Class::Predicate) => false,
             (Class::Bits, _) | (_, Class::Bits) => true,
+            // ptxas takes a `.f16x2` register for an integer, though not the
+            // other way round.
+            (Class::PackedFloat, Class::Integer) => true,
             // Of a wider register only integers fill a part.
             (Class::Float, Class::Float) => ty.bits() == wanted.bits,
             (given, asked) => given == asked,
@@ -376,7 +379,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 return wrong(format!(
                     "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
                     name.text,
-                    word(space),
+                    space.text(),
                     modifier.text()
                 ));
             }
@@ -388,18 +391,5 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn word(space: Space) -> &'static str {
-    match space {
-        Space::Reg => "reg",
-        Space::Sreg => "sreg",
-        Space::Const => "const",
-        Space::Global => "global",
-        Space::Local => "local",
-        Space::Param => "param",
-        Space::Shared => "shared",
-        Space::Tex => "tex",
     }
 }

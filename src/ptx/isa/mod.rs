@@ -148,6 +148,8 @@ impl Form {
                     }
                 }
                 None if self.open_modifiers => fitting += 1,
+                // ptxas does not mind a word said twice.
+                None if !is_type && modifiers.as_slice()[..index].contains(&word) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }

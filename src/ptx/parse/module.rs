@@ -47,21 +47,33 @@ pub fn starts_module_item(input: Tokens<'_, '_>) -> bool {
 }
 
 /// To the next word that can begin an item, past whatever braces open before.
+/// Semicolons do not count: after a lost brace, what follows is statements.
 fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     let mut rest = input.skip();
     let mut braces = 0_u32;
+    let mut statement_ended = false;
     loop {
-        match rest.peek().kind {
+        let kind = rest.peek().kind;
+        match kind {
             TokenKind::End => return rest,
             TokenKind::BraceOpen => braces += 1,
             TokenKind::BraceClose => braces = braces.saturating_sub(1),
-            TokenKind::Semicolon if braces == 0 => return rest.skip(),
             TokenKind::Word if starts_module_item(rest) => return rest,
-            TokenKind::Word if braces == 0 && linkage(rest.word_text()).is_some() => return rest,
+            // Elsewhere `.shared` and `.weak` are modifiers.
+            TokenKind::Word
+                if statement_ended && braces == 0 && starts_variable(rest.word_text()) =>
+            {
+                return rest;
+            }
             _ => {}
         }
+        statement_ended = matches!(kind, TokenKind::Semicolon | TokenKind::BraceClose);
         rest = rest.skip();
     }
+}
+
+fn starts_variable(word: &str) -> bool {
+    linkage(word).is_some() || matches!(word, "global" | "const" | "shared" | "tex")
 }
 
 /// Past a directive that is kept as text: `.file` ends with its last value,

@@ -1,0 +1,268 @@
+//! The reader, checker and printer on whole modules, and on broken ones.
+
+use ptxkit::ptx::printer::print;
+use ptxkit::ptx::{check, diagnostic, read, signature, version};
+
+/// A module with something of everything.
+const EVERYTHING: &str = r#"//
+// by hand
+//
+.version 8.5
+.target sm_90, debug
+.address_size 64
+.file 1 "everything.cu"
+
+.visible .const .align 4 .f32 weights[2][2] = {{1.0, 0f40000000}, {-0.5, 0d3FF0000000000000}};
+.global .align 8 .u64 table[3] = {generic(weights)+4, twice, 0xFF00(generic(weights))};
+.global .attribute(.managed) .u32 counter = 0x7FFFFFFF;
+.extern .shared .align 16 .b8 dynamic[];
+.extern .func (.param .b32 status) vprintf (.param .b64 format, .param .b64 values);
+
+.func (.param .b32 result) twice (.param .b32 value)
+{
+	.reg .b32 %r<3>;
+	ld.param.b32 %r1, [value];
+	shl.b32 %r2, %r1, 1;
+	st.param.b32 [result], %r2;
+	ret;
+}
+
+.visible .entry kernel (
+	.param .u64 .ptr .global .align 16 out,
+	.param .align 8 .b8 options[24],
+	.param .u32 n
+)
+.maxntid 256, 1, 1
+.minnctapersm 2
+{
+	.reg .pred %p<4>;
+	.reg .b16 %h<2>;
+	.reg .b32 %r<12>;
+	.reg .b64 %rd<6>;
+	.reg .f32 %f<5>;
+	.reg .v4 .f32 %v;
+	.local .align 16 .b8 stack[64];
+	.loc 1 12 3
+	ld.param.u64 %rd1, [out];
+	ld.param.u32 %r1, [options+4];
+	cvta.to.global.u64 %rd2, %rd1;
+	mov.u32 %r2, %tid.x;
+	mov.u64 %rd3, stack+8;
+	mov.b64 {%r3, _}, %rd3;
+	setp.lt.and.s32 %p1|%p2, %r1, -4, !%p3;
+	@!%p1 bra $L__done;
+	ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd2+-16];
+	fma.rn.ftz.f32 %f1, %f2, 0f3F800000, %f3;
+	shfl.sync.bfly.b32 %r4|%p1, %r3, 16, 31, -1;
+	vadd.s32.u32.s32 %r5, %r1.b0, -%r2.h1;
+	mov.f32 %f1, %v.x;
+	prmt.b32 %r6, %r5, WARP_SZ, 0x3210U;
+{
+	.param .b32 argument;
+	.param .b32 returned;
+	st.param.b32 [argument], %r6;
+	call.uni (returned), twice, (argument);
+	ld.param.b32 %r7, [returned];
+}
+	mov.u64 %rd4, twice;
+prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
+	call (%r8), %rd4, (%r7), prototype;
+targets: .branchtargets $L__done, $L__more;
+	brx.idx %r8, targets;
+$L__more:
+	atom.global.add.u32 _, [counter], 1;
+	st.shared.u32 [dynamic], 9223372036854775807;
+	bar.sync 0, 64;
+	.pragma "nounroll";
+$L__done:
+	ret;
+}
+"#;
+
+fn mistakes(source: &str) -> Vec<String> {
+    let reading = read(source);
+    let found = check(&reading.module, source);
+    let lines = diagnostic::LineIndex::new(source);
+    reading
+        .diagnostics
+        .iter()
+        .chain(&found)
+        .map(|d| format!("{} {} {}", lines.locate(d.span.start), d.code, d.message))
+        .collect()
+}
+
+/// `body` as a kernel with some registers; its first line is line 4.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.visible .entry k(.param .u64 p) {{ .reg .f32 %f<4>; \
+         .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<4>; .shared .b32 s;\n{body}\n}}\n"
+    )
+}
+
+#[test]
+fn a_good_module_has_no_mistakes() {
+    assert_eq!(mistakes(EVERYTHING), [""; 0]);
+}
+
+#[test]
+fn printing_and_reading_again_gives_the_same_module() {
+    let printed = print(&read(EVERYTHING).module);
+    assert_eq!(mistakes(&printed), [""; 0], "{printed}");
+    // Spans differ, so the trees are compared by their printed form.
+    assert_eq!(print(&read(&printed).module), printed);
+    let (before, after) = (read(EVERYTHING), read(&printed));
+    assert_eq!(before.module.items.len(), after.module.items.len());
+    assert_eq!(
+        signature::signatures(&before.module, EVERYTHING)[0].params,
+        signature::signatures(&after.module, &printed)[0].params
+    );
+    assert_eq!(
+        version::needed(&before.module),
+        version::needed(&after.module)
+    );
+}
+
+#[test]
+fn every_mistake_is_found_once() {
+    let source = kernel(
+        "add.f23 %r1, %r2, 1;\n\
+         ad.s32 %r1, %r2, 1;\n\
+         add.s32 %r1, %r2;\n\
+         add.s32 %r1, %rx, 1;\n\
+         add.s32 %r1, %f2, 1;\n\
+         div.f32 %f1, %f2, %f3;\n\
+         @%r1 ret;\n\
+         bra nowhere;\n\
+         ld.global.u32 %r1, [s];\n\
+         add.u32 %r1, %tid.x, 1;\n\
+         mov.f32 %f1, 1;\n\
+         st.const.u32 [%rd1], %r1;\n\
+         bar.sync 16;\n\
+         cp.async.cg.shared.global [%r1], [%rd1], 8;\n\
+         elect.sync _|%p1, -1;\n\
+         .reg .b32 %r2;\n\
+         mul.sat.s32 %r1, %r1, %r1;\n\
+         call missing, (%r1);\n\
+         shl.b32 %r1, %r1 1;\n\
+         xor.b32 %r1, %r1, 2\n\
+         ret;",
+    );
+    assert_eq!(
+        mistakes(&source),
+        [
+            "4:4 E0102 no instruction has a modifier `.f23`",
+            "5:1 E0101 no instruction is called `ad`",
+            "22:18 E0004 expected `,` or `;`, found `1`",
+            "23:19 E0005 expected `;` after this",
+            "6:1 E0301 `add.s32` takes 3 operands, 2 given",
+            "7:14 E0201 `%rx` is not declared",
+            "8:14 E0303 `%f2` is `.f32`, where `.s32` belongs",
+            "9:1 E0104 `div` of `.f32` needs `.approx`, `.full`, `.rn`, `.rz`, `.rm` or `.rp`",
+            "10:2 E0304 `%r1` guards, but is no `.pred` register",
+            "11:5 E0201 `nowhere` is not declared",
+            "12:21 E0305 `s` lies in `.shared` memory, the instruction looks in `.global`",
+            "13:14 E0302 special registers such as `%tid.x` are read by `mov` alone",
+            "14:14 E0303 an integer, where `.f32` belongs",
+            "15:1 E0305 `.const` memory can only be read",
+            "16:10 E0307 barriers are numbered 0 to 15",
+            "17:42 E0307 `cp.async.cg` copies 16 bytes",
+            "18:1 E0402 `elect.sync` needs `.target sm_90` or higher",
+            "19:11 E0202 `%r2` is declared twice here",
+            "20:1 E0103 `mul` of `.s32` does not take `.sat`",
+            "21:6 E0201 `missing` is not declared",
+        ]
+    );
+}
+
+#[test]
+fn calls_are_held_to_declarations() {
+    let source = kernel(
+        "{ .param .b32 a; call (a), f, (a, a); call f; }\nret; }\n\
+         .func (.param .b32 r) f (.param .b32 x) { ret;",
+    );
+    assert_eq!(
+        mistakes(&source),
+        [
+            "4:31 E0306 `f` has parameters: 1, 2 given",
+            "4:44 E0306 `f` has parameters: 1, 0 given",
+            "4:44 E0306 `f` has results: 1, 0 given",
+        ]
+    );
+}
+
+#[test]
+fn the_head_is_checked() {
+    assert_eq!(
+        mistakes(".target sm_9x\n.entry k() { ret; }"),
+        [
+            "1:1 E0010 the module has no `.version`",
+            "1:9 E0012 no target is called `sm_9x`",
+        ]
+    );
+    assert_eq!(
+        mistakes(".version 7.0\n.target sm_90\n.entry k() { ret; }"),
+        ["1:1 E0401 `sm_90` needs `.version 7.8` or later"]
+    );
+}
+
+#[test]
+fn labels_and_registers_live_in_their_block() {
+    let source =
+        kernel("{ .reg .b32 x; mov.u32 x, 1; bra L; L: }\n{ L: bra L; }\nmov.u32 x, 1;\nbra L;");
+    assert_eq!(
+        mistakes(&source),
+        [
+            "6:9 E0201 `x` is not declared",
+            "7:5 E0201 `L` is not declared"
+        ]
+    );
+}
+
+#[test]
+fn no_truncation_panics() {
+    for end in 0..EVERYTHING.len() {
+        let source = &EVERYTHING[..end];
+        let reading = read(source);
+        let found = check(&reading.module, source);
+        print(&reading.module);
+        for diagnostic in reading.diagnostics.iter().chain(&found).take(3) {
+            diagnostic::render(source, "x.ptx", diagnostic);
+        }
+    }
+}
+
+/// Without any one of its words the module reads, with few reports: a mistake
+/// must not bring many more after it.
+#[test]
+fn no_missing_word_panics() {
+    let words: Vec<_> = EVERYTHING.split_inclusive(char::is_whitespace).collect();
+    for missing in 0..words.len() {
+        let source: String = words
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != missing)
+            .map(|(_, word)| *word)
+            .collect();
+        let reading = read(&source);
+        assert!(
+            reading.diagnostics.len() <= 4,
+            "without `{}`: {:#?}",
+            words[missing],
+            reading.diagnostics
+        );
+        check(&reading.module, &source);
+    }
+}
+
+/// Every byte exchanged for one that means something else.
+#[test]
+fn no_changed_byte_panics() {
+    let others = b"\0{}(\";.%9/";
+    for at in 0..EVERYTHING.len() {
+        let mut bytes = EVERYTHING.as_bytes().to_vec();
+        bytes[at] = others[at % others.len()];
+        let source = String::from_utf8(bytes).expect("ASCII stays ASCII");
+        let reading = read(&source);
+        check(&reading.module, &source);
+    }
+}
