@@ -40,19 +40,32 @@ impl Book {
 
     /// Takes the shortest free stretch that fits, and gives back what is over.
     pub(super) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
-        let fits = |&(length, start): &(u64, u64)| {
-            let at = start.checked_next_multiple_of(align)?;
-            (at - start)
-                .checked_add(bytes)
-                .filter(|&need| need <= length)
-                .map(|_| at)
-        };
         // A stretch with room for any alignment ends the search, so it looks at
         // more than one only for alignments above a granule.
-        let (length, start, at) = self
-            .by_length
-            .range((bytes, 0)..)
-            .find_map(|entry| fits(entry).map(|at| (entry.0, entry.1, at)))?;
+        let (start, length, at) =
+            self.by_length
+                .range((bytes, 0)..)
+                .find_map(|&(length, start)| {
+                    let at = start.checked_next_multiple_of(align)?;
+                    let need = (at - start).checked_add(bytes)?;
+                    (need <= length).then_some((start, length, at))
+                })?;
+        self.split(start, length, at, bytes);
+        Some(at)
+    }
+
+    /// Takes the end of the longest free stretch. What comes and goes with each
+    /// launch is kept away from what was freed, so that accesses to that are
+    /// found for longer.
+    pub(super) fn take_far(&mut self, bytes: u64) -> Option<u64> {
+        let &(length, start) = self.by_length.last()?;
+        let at = start + length.checked_sub(bytes)?;
+        self.split(start, length, at, bytes);
+        Some(at)
+    }
+
+    /// Takes `bytes` at `at` out of a free stretch.
+    fn split(&mut self, start: u64, length: u64, at: u64, bytes: u64) {
         self.by_length.remove(&(length, start));
         self.free.remove(&start);
         self.free_bytes -= length;
@@ -62,7 +75,6 @@ impl Book {
         if at + bytes < start + length {
             self.give(at + bytes, start + length - at - bytes);
         }
-        Some(at)
     }
 
     /// Adds a free stretch, joined with its neighbours.

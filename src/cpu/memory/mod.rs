@@ -178,13 +178,16 @@ impl DeviceMemory {
         };
 
         let mut book = self.book();
-        let start =
-            book.take(reserved, align.max(GRANULE))
-                .ok_or_else(|| MemoryError::OutOfMemory {
-                    bytes,
-                    free: book.free_bytes,
-                    largest: book.by_length.last().map_or(0, |&(length, _)| length),
-                })?;
+        let align = align.max(GRANULE);
+        let found = match purpose {
+            Purpose::Shared | Purpose::Local if align == GRANULE => book.take_far(reserved),
+            _ => book.take(reserved, align),
+        };
+        let start = found.ok_or_else(|| MemoryError::OutOfMemory {
+            bytes,
+            free: book.free_bytes,
+            largest: book.by_length.last().map_or(0, |&(length, _)| length),
+        })?;
         book.live.insert(
             start,
             Live {
