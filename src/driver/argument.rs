@@ -76,6 +76,7 @@ impl<'a> Arg<'a> {
 /// What can stand for a kernel parameter: numbers and structures by value,
 /// buffers by their address.
 pub trait Argument {
+    /// Its bytes.
     fn arg(&self) -> Arg<'_>;
 }
 

@@ -107,6 +107,7 @@ impl Context {
         })
     }
 
+    /// The device it is on.
     pub fn device(&self) -> &Device {
         &self.inner.device
     }

@@ -18,8 +18,11 @@ pub struct Device {
 /// What a launch is checked against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLimits {
+    /// The most threads of a block in all.
     pub threads_per_block: u32,
+    /// The most threads of a block in x, y and z.
     pub block: [u32; 3],
+    /// The most blocks of a grid in x, y and z.
     pub grid: [u32; 3],
     /// Bytes of shared memory a block has without asking.
     pub shared_per_block: u32,

@@ -40,6 +40,7 @@ impl Event {
         })
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         &self.context
     }

@@ -42,14 +42,23 @@ unsafe impl Sync for Inner {}
 pub struct KernelAttribute(pub u32);
 
 impl KernelAttribute {
+    /// The most threads a block of it can have.
     pub const MAX_THREADS_PER_BLOCK: KernelAttribute = KernelAttribute(0);
+    /// Bytes of static shared memory.
     pub const SHARED_SIZE_BYTES: KernelAttribute = KernelAttribute(1);
+    /// Bytes of `.const` variables of its module.
     pub const CONST_SIZE_BYTES: KernelAttribute = KernelAttribute(2);
+    /// Bytes of local memory of a thread.
     pub const LOCAL_SIZE_BYTES: KernelAttribute = KernelAttribute(3);
+    /// 32-bit registers of a thread.
     pub const NUM_REGS: KernelAttribute = KernelAttribute(4);
+    /// Target of its PTX, 90 for `sm_90`.
     pub const PTX_VERSION: KernelAttribute = KernelAttribute(5);
+    /// Architecture of its code, 90 for `sm_90`.
     pub const BINARY_VERSION: KernelAttribute = KernelAttribute(6);
+    /// Bytes of dynamic shared memory that a launch may ask for.
     pub const MAX_DYNAMIC_SHARED_SIZE_BYTES: KernelAttribute = KernelAttribute(8);
+    /// Percent of the on-chip memory preferred as shared memory.
     pub const PREFERRED_SHARED_MEMORY_CARVEOUT: KernelAttribute = KernelAttribute(9);
 }
 
@@ -96,10 +105,12 @@ impl Kernel {
         &self.inner.name
     }
 
+    /// The module it is of.
     pub fn module(&self) -> &Module {
         &self.inner.module
     }
 
+    /// The context it lives in.
     #[inline]
     pub fn context(&self) -> &Context {
         self.inner.module.context()

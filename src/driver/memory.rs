@@ -46,6 +46,7 @@ impl DeviceMemory {
         }
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -133,6 +134,7 @@ impl<T: Plain> DeviceBuffer<T> {
         self.len
     }
 
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -147,6 +149,7 @@ impl<T: Plain> DeviceBuffer<T> {
         self.memory.address
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         &self.memory.context
     }
@@ -389,6 +392,7 @@ impl<T: Plain> DeviceSlice<'_, T> {
         self.len
     }
 
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

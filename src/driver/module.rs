@@ -88,6 +88,7 @@ impl Module {
         })
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         &self.inner.context
     }

@@ -52,6 +52,7 @@ impl Driver {
         self.api
     }
 
+    /// Which driver it is.
     pub fn kind(&self) -> DriverKind {
         self.api.kind()
     }

@@ -65,10 +65,12 @@ impl<T: Plain> PinnedBuffer<T> {
         self.len
     }
 
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         &self.context
     }

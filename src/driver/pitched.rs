@@ -63,6 +63,7 @@ impl<T: Plain> PitchedBuffer<T> {
         self.memory.address()
     }
 
+    /// The context it lives in.
     pub fn context(&self) -> &Context {
         self.memory.context()
     }

@@ -88,6 +88,7 @@ impl Stream {
         }
     }
 
+    /// The context it lives in.
     #[inline]
     pub fn context(&self) -> &Context {
         &self.inner.context
