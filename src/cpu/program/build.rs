@@ -6,7 +6,7 @@ use super::data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
 use super::{
     Arg, ArgList, Block, BlockId, Class, Guard, Instruction, Modifiers, Place, Program, Refusal,
-    Reg, Step, Terminator, areas, can_select, flow, poll,
+    Reg, Step, Terminator, areas, can_select, flow, poll, webs,
 };
 use crate::cpu::blob::ParamLayout;
 use crate::ptx::ast::{
@@ -130,6 +130,7 @@ pub(crate) fn build<'m, 'a>(
     };
     flow::tidy(&mut program);
     areas::place(&mut program, &builder.areas);
+    webs::split(&mut program);
     flow::choose_classes(&mut program);
     poll::let_others_run(&mut program);
     Ok(program)

@@ -13,6 +13,7 @@ mod liveness;
 mod operands;
 mod poll;
 mod scope;
+mod webs;
 
 pub(crate) use build::build;
 pub(crate) use data::{ModuleData, module_data};
