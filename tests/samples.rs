@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ptxkit::cli::sample::Sample;
+use ptxkit::ptx;
 use serde_json::Value;
 
 /// The folder of the samples; packed tests find it by the environment.
@@ -103,6 +104,17 @@ fn every_sample_is_plain_ascii() {
     for name in names("ptx") {
         let text = std::fs::read(samples().join(format!("{name}.ptx"))).unwrap();
         assert!(text.is_ascii(), "{name}");
+    }
+}
+
+#[test]
+fn the_front_end_finds_nothing_wrong() {
+    for name in names("ptx") {
+        let source = std::fs::read_to_string(samples().join(format!("{name}.ptx"))).unwrap();
+        let reading = ptx::read(&source);
+        let found = ptx::check(&reading.module, &source);
+        assert_eq!(reading.diagnostics, [], "{name}");
+        assert_eq!(found, [], "{name}");
     }
 }
 
