@@ -146,6 +146,21 @@ impl Element {
         })
     }
 
+    /// `value` as a person writes it, with no more digits than tell it from its neighbours.
+    #[must_use]
+    pub fn show(self, value: Value) -> String {
+        match (self, value) {
+            (Element::U64, Value::Int(number)) => (number as u64).to_string(),
+            (_, Value::Int(number)) => number.to_string(),
+            (Element::F64, Value::Float(number)) => {
+                format!("{number:?}").trim_end_matches(".0").to_owned()
+            }
+            (_, Value::Float(number)) => format!("{:?}", number as f32)
+                .trim_end_matches(".0")
+                .to_owned(),
+        }
+    }
+
     /// All values in `bytes`; an incomplete one at the end is left out.
     #[must_use]
     pub fn decode_all(self, bytes: &[u8]) -> Vec<Value> {

@@ -52,6 +52,8 @@ pub struct Mismatch {
     /// The argument or module variable.
     pub name: String,
     pub index: usize,
+    /// The type that both values have.
+    pub element: Element,
     pub expected: Value,
     pub got: Value,
 }
@@ -74,9 +76,11 @@ impl fmt::Display for Mismatch {
         let Mismatch {
             name,
             index,
+            element,
             expected,
             got,
         } = self;
+        let (expected, got) = (element.show(*expected), element.show(*got));
         write!(f, "{name}[{index}]: expected {expected}, got {got}")
     }
 }
@@ -152,6 +156,7 @@ impl Verdict {
                 self.first.push(Mismatch {
                     name: name.to_owned(),
                     index,
+                    element,
                     expected: expected_value,
                     got,
                 });
@@ -284,6 +289,36 @@ mod tests {
         let mut short = Verdict::good();
         short.compare("c", Element::U8, &expected, &bytes[..99]);
         assert_eq!(short.remarks, ["c: 99 elements came back, not 100"]);
+    }
+
+    #[test]
+    fn numbers_are_shown_as_their_type_has_them() {
+        let shown = |element, expected, got| {
+            let mismatch = Mismatch {
+                name: "c".to_owned(),
+                index: 0,
+                element,
+                expected,
+                got,
+            };
+            mismatch.to_string()
+        };
+        assert_eq!(
+            shown(
+                Element::F32,
+                Value::Float(f64::from(0.1f32)),
+                Value::Float(-0.0)
+            ),
+            "c[0]: expected 0.1, got -0"
+        );
+        assert_eq!(
+            shown(Element::F64, Value::Float(1e300), Value::Float(f64::NAN)),
+            "c[0]: expected 1e300, got NaN"
+        );
+        assert_eq!(
+            shown(Element::U64, Value::Int(-1), Value::Int(1)),
+            "c[0]: expected 18446744073709551615, got 1"
+        );
     }
 
     #[test]

@@ -93,8 +93,12 @@ type Outcome<T> = Result<T, Box<EvalAltResult>>;
 impl Calculator {
     pub(crate) fn new() -> Self {
         let mut engine = Engine::new();
-        // A formula with an endless loop must end with a message.
-        engine.set_max_operations(1_000_000_000);
+        // A formula that never ends, or grows for ever, must end with a message.
+        engine.set_max_operations(200_000_000);
+        engine.set_max_array_size(1 << 26);
+        engine.set_max_string_size(1 << 16);
+        // Standard output belongs to the kernel and to the report.
+        engine.on_print(|_| {}).on_debug(|_, _, _| {});
         register(&mut engine);
         Calculator {
             engine,
@@ -353,6 +357,9 @@ mod tests {
         assert!(text("a[i + 1]").contains("index 3 of a buffer of 3"));
         assert!(text("\"x\"").contains("a number is wanted"));
         assert!(text("loop { }").contains("operations"));
+        assert!(text("let s = \"ab\"; loop { s += s; }").contains("too large"));
+        assert!(text("i / 0").contains("by zero"));
+        assert!(text("9223372036854775807 + i").contains("overflow"));
     }
 
     #[test]

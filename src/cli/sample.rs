@@ -22,7 +22,8 @@
 //!   [`UNWRITTEN`], so that what a kernel never wrote cannot pass for a result. `expect` is a
 //!   [formula](super::formula) or a list of numbers, `tolerance` a table of `absolute`,
 //!   `relative` and `ulp`.
-//! - `scalar = TYPE` with `value`, a number, or numbers for a vector.
+//! - `scalar = TYPE` with `value`, a number, or numbers for a vector. A `u64` of 2^63 and more is
+//!   written as the negative number of the same bits.
 //! - `pitch_of = BUFFER` with `scalar = TYPE`: the bytes from one row of that buffer to the next.
 //! - `fields = [...]`: a parameter struct. Each field is a scalar with a name; it stands at the
 //!   next offset that its type allows, or that its own `align` asks for.
