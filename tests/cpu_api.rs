@@ -633,9 +633,9 @@ fn a_kernel_gets_its_arguments_as_a_list_or_as_a_buffer() {
     buffer[12..].copy_from_slice(&2_u16.to_le_bytes());
     let mut by_buffer = |mut given: usize, params| {
         let mut extra: [*mut c_void; 5] = [
-            1_usize as *mut c_void, // CU_LAUNCH_PARAM_BUFFER_POINTER
+            std::ptr::without_provenance_mut(1), // CU_LAUNCH_PARAM_BUFFER_POINTER
             buffer.as_mut_ptr().cast(),
-            2_usize as *mut c_void, // CU_LAUNCH_PARAM_BUFFER_SIZE
+            std::ptr::without_provenance_mut(2), // CU_LAUNCH_PARAM_BUFFER_SIZE
             (&raw mut given).cast(),
             null_mut(),
         ];
@@ -909,4 +909,63 @@ fn kernels_are_launched_with_attributes_that_mean_something() {
     assert_eq!(run(2, 1), 0); // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     assert_eq!(run(900, 1), 801);
     ok!(cuCtxSynchronize());
+}
+
+#[test]
+fn a_callback_hears_of_the_fault_and_a_host_function_is_passed_over() {
+    static HEARD: AtomicI32 = AtomicI32::new(-1);
+    static CALLED: AtomicBool = AtomicBool::new(false);
+    unsafe extern "C" fn hear(_: CUstream, code: u32, _: *mut c_void) {
+        HEARD.store(code.cast_signed(), Ordering::SeqCst);
+    }
+    unsafe extern "C" fn call(_: *mut c_void) {
+        CALLED.store(true, Ordering::SeqCst);
+    }
+    let _context = Current::new();
+    let spin = kernel(load(PTX), c"spin");
+    let stream = stream(1);
+    let gate = Gate::close(stream);
+    let mut nowhere = 16_u64;
+    let mut arguments = [(&raw mut nowhere).cast()];
+    assert_eq!(launch(spin, 1, 0, stream, &mut arguments), 0);
+    ok!(cuLaunchHostFunc(stream, Some(call), null_mut()));
+    ok!(cuStreamAddCallback(stream, Some(hear), null_mut(), 0));
+    gate.open();
+    assert_eq!(cu!(cuStreamSynchronize(stream)), 700);
+    assert_eq!(HEARD.load(Ordering::SeqCst), 700);
+    assert!(!CALLED.load(Ordering::SeqCst));
+}
+
+#[test]
+fn many_threads_and_streams_come_to_an_end() {
+    let context = Current::new();
+    let (handle, memory) = (context.0 as usize, upload(&[0; 64]));
+    let shared = event(2) as usize;
+    std::thread::scope(|threads| {
+        for thread in 0..4_u32 {
+            threads.spawn(move || {
+                ok!(cuCtxPushCurrent_v2(handle as CUcontext));
+                let mine = stream(thread % 2);
+                let at = memory + u64::from(thread) * 64;
+                for round in 0..200 {
+                    let stream = if round % 7 == 0 { null_mut() } else { mine };
+                    ok!(cuMemsetD32Async(at, round, 16, stream));
+                    ok!(cuEventRecord(shared as CUevent, mine));
+                    ok!(cuStreamWaitEvent(mine, shared as CUevent, 0));
+                    let gate = (round % 50 == 0).then(|| Gate::close(mine));
+                    ok!(cuMemsetD32Async(at + 4, round, 1, mine));
+                    gate.inspect(|gate| gate.open());
+                    if round % 20 == 0 {
+                        ok!(cuStreamSynchronize(stream));
+                    }
+                }
+                ok!(cuStreamSynchronize(mine));
+                ok!(cuStreamDestroy_v2(mine));
+            });
+        }
+    });
+    ok!(cuCtxSynchronize());
+    for thread in 0..4 {
+        assert_eq!(download(memory + thread * 64, 2)[1], 199);
+    }
 }

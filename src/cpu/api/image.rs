@@ -125,11 +125,11 @@ fn refused(error: &CompileError, options: &mut Options) -> Answer<Failure> {
         CompileErrorKind::NotSupported => Status::NOT_SUPPORTED,
     };
     for problem in &error.problems {
-        let at = problem.line;
-        options.error(&format!(
-            "ptxas application ptx input, line {at}; error   : {}\n",
-            problem.message
-        ))?;
+        let message = &problem.message;
+        options.error(&match problem.line {
+            0 => format!("ptxas error   : {message}\n"),
+            line => format!("ptxas application ptx input, line {line}; error   : {message}\n"),
+        })?;
     }
     options.error("ptxas fatal   : Ptx assembly aborted due to errors\n")?;
     Ok(status.because(error.to_string()))

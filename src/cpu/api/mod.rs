@@ -1,9 +1,9 @@
 //! The driver API of the CPU device: the same entries as NVIDIA's, with the
 //! same meaning, in one table.
 //!
-//! Objects live behind [`handle`]s that are looked up and never followed, so a
-//! wrong or freed handle is an error. Work goes through the [`queue`] of its
-//! stream. A kernel's fault stays with its [`context`], as on a GPU.
+//! Objects live behind `handle`s that are looked up and never followed, so a
+//! wrong or freed handle is an error. Work goes through the `queue` of its
+//! stream. A kernel's fault stays with its `context`, as on a GPU.
 
 #![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
 

@@ -82,8 +82,7 @@ impl Stream {
         }
     }
 
-    /// Hands in work for the stream's thread, to come after `mark` too. It is
-    /// passed over if the context has a fault when its turn comes.
+    /// Hands in work for the stream's thread, to come after `mark` too.
     fn push_after(
         &self,
         context: &Arc<Context>,
@@ -93,22 +92,21 @@ impl Stream {
         let mut after = self.order(context);
         after.extend(mark);
         let context = context.clone();
-        self.queue.push(
-            after,
-            Box::new(move || {
-                if context.check().is_ok() {
-                    work(&context);
-                }
-            }),
-        )
+        self.queue.push(after, Box::new(move || work(&context)))
     }
 
+    /// Hands in work that is passed over if the context has a fault when its
+    /// turn comes.
     pub(super) fn push(
         &self,
         context: &Arc<Context>,
         work: impl FnOnce(&Arc<Context>) + Send + 'static,
     ) -> Mark {
-        self.push_after(context, None, work)
+        self.push_after(context, None, |context| {
+            if context.check().is_ok() {
+                work(context);
+            }
+        })
     }
 
     /// Does work in its turn on this thread, which would wait for it anyway.
@@ -268,10 +266,14 @@ entries! {
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of cuStreamAddCallback must be 0"));
         }
-        stream.push(&context, move |_| {
+        // It is called in any case, to hear of the fault.
+        stream.push_after(&context, None, move |context| {
+            let code = context
+                .check()
+                .map_or_else(|failure| failure.status.0, |()| 0);
             in_host_function(|| {
                 // SAFETY: the caller gave the function and its argument to be called so.
-                unsafe { callback(pointer(handle), 0, data.as_ptr()) }
+                unsafe { callback(pointer(handle), code.cast_unsigned(), data.as_ptr()) }
             });
         });
         Ok(())
