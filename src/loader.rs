@@ -7,9 +7,12 @@ use tracing::info;
 use crate::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, Context, CudaError, DriverKind, Module};
 use crate::image::{
-    self, Compression, EntryKind, Image, ImageError, NotATarget, NothingFits, Place, Target,
+    self, Compression, EntryKind, Image, ImageError, JitPolicy, NotATarget, NothingFits, Place,
+    Target,
 };
 use crate::jit::{self, JitOptions};
+use crate::ptx::Ptx;
+use crate::ptx::ast::Version;
 
 /// Loads images into one context, through the compute cache.
 ///
@@ -64,6 +67,12 @@ impl<'a> Source<'a> {
     }
 }
 
+impl<'a> From<&'a Ptx> for Source<'a> {
+    fn from(ptx: &'a Ptx) -> Source<'a> {
+        Source::new(ptx.name(), ptx.text().as_bytes())
+    }
+}
+
 /// A module and how it came to be.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -111,14 +120,16 @@ pub enum LoadError {
     ForTheCpu { name: String },
     #[error("{name} holds no PTX, and the CPU device runs no binaries for GPUs")]
     NoPtx { name: String },
+    #[error("{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it")]
+    JitDisabled { name: String },
     #[error(
-        "{name} has PTX version {}.{}, the {driver} (CUDA {}.{}) reads up to {}.{}",
-        found.0, found.1, driver_version / 1000, driver_version % 1000 / 10, newest.0, newest.1
+        "{name} has PTX version {found}, the {driver} (CUDA {}.{}) reads up to {newest}",
+        driver_version / 1000, driver_version % 1000 / 10
     )]
     PtxTooNew {
         name: String,
-        found: (u16, u16),
-        newest: (u16, u16),
+        found: Version,
+        newest: Version,
         driver: DriverKind,
         /// As `cuDriverGetVersion` gives it: 13000 for 13.0.
         driver_version: u32,
@@ -146,6 +157,15 @@ struct Compiled {
 enum Code {
     Blob(crate::cache::Blob),
     Fresh(Vec<u8>),
+}
+
+impl Code {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Code::Blob(blob) => blob,
+            Code::Fresh(code) => code,
+        }
+    }
 }
 
 impl Loader {
@@ -184,14 +204,22 @@ impl Loader {
                 Ok(Loaded { module, report })
             }
             Chosen::Ptx(text) => {
-                let compiled = self
+                let explain = |error| self.explain(source, &image, error);
+                let mut compiled = self
                     .cached_or_compiled(source, text, options)
-                    .map_err(|error| self.explain(source, &image, error))?;
-                let binary: &[u8] = match &compiled.code {
-                    Code::Blob(blob) => blob,
-                    Code::Fresh(code) => code,
+                    .map_err(explain)?;
+                let (module, load) = match self.load_binary(compiled.code.bytes()) {
+                    // The cache is never the reason that a load fails.
+                    Err(error) if compiled.cache == CacheUse::Hit => {
+                        let why = format!("it does not load: {error}");
+                        self.cache.discard(&compiled.key, &why);
+                        compiled = self
+                            .cached_or_compiled(source, text, options)
+                            .map_err(explain)?;
+                        self.load_binary(compiled.code.bytes())?
+                    }
+                    loaded => loaded?,
                 };
-                let (module, load) = self.load_binary(binary)?;
                 let report = Report {
                     image: reason,
                     cache: compiled.cache,
@@ -211,7 +239,7 @@ impl Loader {
         image: &Image<'a>,
     ) -> Result<(Chosen<'a>, String), LoadError> {
         if self.context.device().driver().kind() == DriverKind::Cpu {
-            return choose_for_cpu(source, image);
+            return choose_for_cpu(source, image, self.cache.policy().jit());
         }
         if let Image::Cpu(_) = image {
             return Err(LoadError::ForTheCpu {
@@ -335,9 +363,13 @@ impl Loader {
 fn choose_for_cpu<'a>(
     source: &Source<'a>,
     image: &Image<'a>,
+    policy: JitPolicy,
 ) -> Result<(Chosen<'a>, String), LoadError> {
     match image {
         Image::Cpu(bytes) => Ok((Chosen::Binary(bytes), "compiled for the CPU device".into())),
+        Image::Ptx(_) | Image::Fatbin(_) if policy.disable_ptx => Err(LoadError::JitDisabled {
+            name: source.name.to_owned(),
+        }),
         Image::Ptx(ptx) => {
             let target = ptx
                 .target

@@ -213,6 +213,13 @@ impl Cache {
         })
     }
 
+    /// Takes the blob of `key` out of use: it was whole, but did not serve.
+    pub fn discard(&self, key: &Key, why: &str) {
+        if let Some(store) = self.store() {
+            self.set_aside(store, key, why);
+        }
+    }
+
     /// Counts since this cache was made.
     pub fn counters(&self) -> Counters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -289,16 +296,18 @@ impl Cache {
         match store.get(key) {
             Ok(Found::Blob(blob)) => return Some(blob),
             Ok(Found::Absent) => {}
-            Ok(Found::Bad(why)) => {
-                count(&self.shared.counts.bad);
-                warn!(key = %key.short(), "a blob of the cache is set aside: {why}");
-                if let Err(error) = store.set_aside(key) {
-                    self.failed("set aside", &error);
-                }
-            }
+            Ok(Found::Bad(why)) => self.set_aside(store, key, &why),
             Err(error) => self.failed("read", &error),
         }
         None
+    }
+
+    fn set_aside(&self, store: &Store, key: &Key, why: &str) {
+        count(&self.shared.counts.bad);
+        warn!(key = %key.short(), "a blob of the cache is set aside: {why}");
+        if let Err(error) = store.set_aside(key) {
+            self.failed("set aside", &error);
+        }
     }
 
     fn hit_after_wait(&self, key: &Key, blob: Blob, started: Instant) -> Lookup {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::failure::Failure;
-use super::report::{Format, Lines};
+use super::report::{Format, Lines, json_line, say};
 use crate::cache::{Cache, CacheError};
 
 #[derive(Clone, Copy, Debug, clap::Subcommand)]
@@ -26,8 +26,8 @@ pub fn run(command: CacheCommand, format: Format) -> Result<(), Failure> {
     let (text, json) = answer
         .map_err(|error| Failure::new(&error).help("CUDA_CACHE_PATH names the folder to use"))?;
     match format {
-        Format::Text => print!("{text}"),
-        Format::Json => println!("{json}"),
+        Format::Text => say(&text),
+        Format::Json => say(&json_line(&json)),
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
+use super::report::say;
 use crate::image::{self, Image};
 use crate::ptx::diagnostic::Severity;
 use crate::ptx::{self, Diagnostics};
@@ -45,12 +46,13 @@ fn check(name: &str, bytes: &[u8]) -> Result<bool, Failure> {
             .help("cuobjdump -xptx all takes the PTX out of a binary, if there is some"));
     };
     let reading = ptx::read(text.source);
-    let found = reading.diagnostics;
+    let mut found = reading.diagnostics;
+    found.extend(ptx::check(&reading.module, text.source));
     let good = found
         .iter()
         .all(|diagnostic| diagnostic.severity != Severity::Error);
     if !found.is_empty() {
-        println!("{}", Diagnostics::new(text.source, name, found));
+        say(&format!("{}\n", Diagnostics::new(text.source, name, found)));
     }
     Ok(good)
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::report::{Format, Lines};
+use super::report::{Format, Lines, json_line, say};
 use crate::driver::{Device, Driver, Error};
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
     let cpu = Driver::cpu().and_then(|driver| describe("cpu".into(), &driver.device(0)?));
     found.push(cpu.map_err(Failure::new)?);
     match format {
-        Format::Json => println!("{}", serde_json::to_string(&found).unwrap_or_default()),
+        Format::Json => say(&json_line(&found)),
         Format::Text => {
             let mut lines = Lines::default();
             for Listed {
@@ -55,7 +55,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
                     },
                 );
             }
-            print!("{}", lines.0);
+            say(&lines.0);
         }
     }
     Ok(())

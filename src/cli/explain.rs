@@ -30,10 +30,8 @@ pub fn of_load(
 ) -> Failure {
     match error {
         LoadError::PtxTooNew { newest, driver, .. } => {
-            let (major, minor) = newest;
-            let lower = format!(
-                "if the kernels use nothing newer, write `.version {major}.{minor}` in the PTX"
-            );
+            let lower =
+                format!("if the kernels use nothing newer, write `.version {newest}` in the PTX");
             Failure::new(error).help(match driver {
                 DriverKind::Cpu => lower,
                 _ => format!("update the driver; or, {lower}"),

@@ -20,6 +20,7 @@ impl Understood {
         let reading = ptx::read(source);
         let kernels = signatures(&reading.module, source);
         let mut found = reading.diagnostics;
+        found.extend(ptx::check(&reading.module, source));
         found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         let errors = (!found.is_empty()).then(|| Diagnostics::new(source, path, found));
         Understood { kernels, errors }

@@ -1,5 +1,6 @@
 //! What a run says when it is done, for people and for programs.
 
+use std::io::Write;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -40,12 +41,18 @@ pub enum Format {
 
 impl RunReport {
     pub fn json(&self) -> String {
-        // Strings, numbers and booleans: there is nothing that JSON cannot hold.
-        serde_json::to_string(self).unwrap_or_default()
+        json_line(self)
     }
 
     /// A few aligned lines. `why` tells why the device was chosen.
-    pub fn text(&self, why: &str, launches: u32, verdict: Option<&Verdict>) -> String {
+    /// `error` is what the launches ended with, if with one.
+    pub fn text(
+        &self,
+        why: &str,
+        launches: u32,
+        verdict: Option<&Verdict>,
+        error: Option<&str>,
+    ) -> String {
         let mut lines = Lines::default();
         lines.add("device", format!("{} ({why})", self.device));
         lines.add("image", self.image.clone());
@@ -70,7 +77,7 @@ impl RunReport {
             };
             lines.add("launch", format!("{}{mean}", milliseconds(launch)));
         }
-        lines.add("results", results(verdict));
+        lines.add("results", results(verdict, error));
         for mismatch in verdict.iter().flat_map(|verdict| &verdict.first) {
             lines.add("", mismatch.to_string());
         }
@@ -81,16 +88,31 @@ impl RunReport {
     }
 }
 
-fn results(verdict: Option<&Verdict>) -> String {
-    match verdict {
-        None => "not checked: nothing is expected".into(),
-        Some(verdict) if verdict.verified => "verified".into(),
-        Some(verdict) => format!("WRONG: {} mismatches", verdict.mismatches),
+fn results(verdict: Option<&Verdict>, error: Option<&str>) -> String {
+    match (verdict, error) {
+        (None, _) => "not checked: nothing is expected".into(),
+        (Some(verdict), Some(error)) if verdict.verified => {
+            format!("verified: {error} came, as expected")
+        }
+        (Some(verdict), None) if verdict.verified => "verified".into(),
+        (Some(verdict), _) => format!("WRONG: {} mismatches", verdict.mismatches),
     }
 }
 
 fn milliseconds(ms: f64) -> String {
     format!("{ms:>10.3} ms")
+}
+
+/// One line of JSON.
+pub fn json_line(value: &impl Serialize) -> String {
+    // Strings, numbers and booleans: there is nothing that JSON cannot hold.
+    serde_json::to_string(value).unwrap_or_default() + "\n"
+}
+
+/// Writes to standard output. Whoever reads it may have had enough: that is
+/// no error, and no reason to panic as `print!` does.
+pub fn say(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 pub fn in_ms(duration: Duration) -> f64 {

@@ -6,7 +6,7 @@ use super::explain::{READABLE, of_driver, of_load, of_sample};
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
-use super::report::{CacheUse, Format, RunReport, in_ms};
+use super::report::{CacheUse, Format, RunReport, in_ms, say};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
 use crate::cache::Cache;
@@ -278,13 +278,14 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
     eprint!("{}", outcome.stderr);
     match format {
         Format::Text => {
-            print!("{}", outcome.stdout);
-            print!("{}", report.text(&why, sample.launches, verdict.as_ref()));
+            let error = outcome.error.as_deref();
+            say(&outcome.stdout);
+            say(&report.text(&why, sample.launches, verdict.as_ref(), error));
         }
         // Standard output holds the JSON alone.
         Format::Json => {
             eprint!("{}", outcome.stdout);
-            println!("{}", report.json());
+            say(&report.json());
         }
     }
     Ok(match report.verified {

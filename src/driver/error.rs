@@ -199,6 +199,13 @@ pub struct DriverMissing {
 impl DriverMissing {
     /// What happened, without advice.
     pub(crate) fn reasons(&self) -> String {
+        // The usual case, without the loader's long sentence a name.
+        let absent =
+            |(name, why): &(String, String)| why.contains(name) && why.contains("No such file");
+        if self.tried.iter().all(absent) {
+            let names: Vec<&str> = self.tried.iter().map(|(name, _)| name.as_str()).collect();
+            return format!("no NVIDIA driver: {} not found", names.join(" and "));
+        }
         let reasons: Vec<String> = self
             .tried
             .iter()

@@ -2,6 +2,7 @@
 
 use super::bytes::Bytes;
 use super::{ImageError, Suffix, Target};
+use crate::ptx::ast::Version;
 
 const MAGIC: u32 = 0xba55_ed50;
 /// What every entry's header has at least.
@@ -27,8 +28,8 @@ pub struct Fatbin<'a> {
 pub struct FatbinEntry<'a> {
     pub kind: EntryKind,
     pub target: Target,
-    /// The PTX version of a PTX entry: `(9, 0)`.
-    pub ptx_version: (u16, u16),
+    /// The PTX version of a PTX entry.
+    pub ptx_version: Version,
     pub compression: Compression,
     /// As it lies in the file, padding cut off.
     pub payload: &'a [u8],
@@ -116,7 +117,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Fatbin<'_>, ImageError> {
                 other => EntryKind::Other(other),
             },
             target: Target::new(file.u32(at + 28)?, suffix),
-            ptx_version: (file.u16(at + 26)?, file.u16(at + 24)?),
+            ptx_version: Version {
+                major: u8::try_from(file.u16(at + 26)?).unwrap_or(u8::MAX),
+                minor: u8::try_from(file.u16(at + 24)?).unwrap_or(u8::MAX),
+            },
             compression,
             payload: used,
         });

@@ -5,7 +5,7 @@
 //!
 //! let bytes = b".version 8.0\n.target sm_80\n.address_size 64\n";
 //! let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };
-//! assert_eq!(ptx.version, Some((8, 0)));
+//! assert_eq!(ptx.version.unwrap().to_string(), "8.0");
 //! ```
 
 mod bytes;
@@ -20,6 +20,8 @@ pub use fatbin::{Compression, EntryKind, Fatbin, FatbinEntry};
 pub use select::{JitPolicy, NothingFits, Place, Selection, select};
 pub use target::{NotATarget, Suffix, Target};
 pub use text::PtxText;
+
+use crate::ptx::ast::Version;
 
 /// The magic of a module that the CPU device's compiler made.
 const CPU_MAGIC: &[u8] = b"PTXKCPU";
@@ -134,17 +136,17 @@ fn looks_like(bytes: &[u8]) -> String {
 
 /// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
 /// "Release Notes"); `None` for drivers older than CUDA 11.
-pub fn newest_ptx(driver_version: u32) -> Option<(u16, u16)> {
-    let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
-    let minor = minor as u16;
-    Some(match (major, minor) {
+pub fn newest_ptx(driver_version: u32) -> Option<Version> {
+    let minor = (driver_version % 1000 / 10) as u8;
+    let (major, minor) = match (driver_version / 1000, minor) {
         (11, _) => (7, minor.min(8)),
         // 12.6 brought no version of its own.
         (12, 0..=5) => (8, minor),
         (12, _) => (8, (minor - 1).min(8)),
-        (13.., _) => ((major - 4) as u16, minor),
+        (cuda @ 13.., _) => (u8::try_from(cuda - 4).unwrap_or(u8::MAX), minor),
         _ => return None,
-    })
+    };
+    Some(Version { major, minor })
 }
 
 #[cfg(test)]
@@ -185,7 +187,9 @@ mod tests {
             (12090, (8, 8)),
             (13000, (9, 0)),
         ] {
-            assert_eq!(newest_ptx(driver), Some(ptx), "{driver}");
+            let (major, minor) = ptx;
+            let newest = newest_ptx(driver);
+            assert_eq!(newest, Some(Version { major, minor }), "{driver}");
         }
         assert_eq!(newest_ptx(10020), None);
     }

@@ -4,6 +4,8 @@
 //! ([`Body::operands`]) and are referred to by range, so that reading costs no
 //! allocation an instruction.
 
+use std::fmt;
+
 use super::names::{Modifier, Opcode, SpecialRegister, Type};
 
 /// A range of bytes of the source, end exclusive.
@@ -25,6 +27,12 @@ pub struct Name<'a> {
 pub struct Version {
     pub major: u8,
     pub minor: u8,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
 }
 
 /// One PTX module (PTX ISA, "Syntax").

@@ -14,5 +14,6 @@ pub mod version;
 
 pub use check::check;
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub(crate) use parse::read_head;
 pub use parse::{Reading, read};
 pub use text::{NotPtx, Ptx};

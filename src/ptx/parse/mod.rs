@@ -50,7 +50,7 @@ pub fn read(source: &str) -> Reading<'_> {
 }
 
 /// `.version` and `.target` alone, which stand in the first few tokens.
-pub(super) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
+pub(crate) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
     // What follows `.target` and its few words is no part of the head.
     const TOKENS: usize = 64;
     let mut words = 0;
