@@ -254,6 +254,25 @@ fn no_missing_word_panics() {
     }
 }
 
+/// Without any one of its marks, the same.
+#[test]
+fn no_missing_mark_panics() {
+    let marks = EVERYTHING
+        .match_indices(|c: char| c.is_ascii_punctuation() && !"_$%".contains(c))
+        .map(|(at, _)| at);
+    for at in marks {
+        let source = format!("{}{}", &EVERYTHING[..at], &EVERYTHING[at + 1..]);
+        let reading = read(&source);
+        assert!(
+            reading.diagnostics.len() <= 4,
+            "without byte {at}, before `{}`: {:#?}",
+            EVERYTHING[at..].lines().next().unwrap_or(""),
+            reading.diagnostics
+        );
+        check(&reading.module, &source);
+    }
+}
+
 /// Every byte exchanged for one that means something else.
 #[test]
 fn no_changed_byte_panics() {

@@ -210,7 +210,8 @@ pub struct List {
 pub enum Statement<'a> {
     Label(Name<'a>),
     Instruction(Instruction<'a>),
-    Variable(Variable<'a>),
+    /// Boxed, as it is large and instructions are many.
+    Variable(Box<Variable<'a>>),
     /// `{`: names declared until the matching [`Statement::End`] are local to it.
     Begin(Span),
     /// `}`

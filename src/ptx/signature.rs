@@ -183,7 +183,7 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
                 .statements
                 .iter()
                 .filter_map(|statement| match statement {
-                    Statement::Variable(v) if v.space == Space::Shared => Some(v),
+                    Statement::Variable(v) if v.space == Space::Shared => Some(v.as_ref()),
                     _ => None,
                 });
             for variable in own {

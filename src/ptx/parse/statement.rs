@@ -232,7 +232,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     ) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, linkage)?;
         self.statements
-            .extend(variables.into_iter().map(Statement::Variable));
+            .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
         self.semicolon(start, rest)
     }
 
