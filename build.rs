@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let mut files = Vec::new();
+    // The manifest names the version of the code generator.
+    println!("cargo::rerun-if-changed=Cargo.toml");
+    let mut files = vec![PathBuf::from("Cargo.toml")];
     for folder in ["src/cpu", "src/ptx"] {
         println!("cargo::rerun-if-changed={folder}");
         collect(Path::new(folder), &mut files);

@@ -22,5 +22,7 @@ pub mod jit;
 #[cfg(all(feature = "driver", feature = "cache"))]
 pub mod loader;
 
+// Public for the two programs and their tests; no part of the API.
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;

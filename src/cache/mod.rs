@@ -82,7 +82,8 @@ struct Shared {
     store: OnceLock<Option<Store>>,
     flights: Arc<Flights>,
     counts: Counts,
-    warned: Mutex<HashSet<(&'static str, io::ErrorKind)>>,
+    /// The kinds of error that were warned of.
+    warned: Mutex<HashSet<io::ErrorKind>>,
 }
 
 /// What a lookup found.
@@ -335,7 +336,8 @@ impl Cache {
         }
     }
 
-    /// Says once what went wrong, however often it does.
+    /// Says once what went wrong, however often it does: a full disk fails
+    /// every operation, and is one thing to tell.
     fn failed(&self, operation: &'static str, error: &io::Error) {
         count(&self.shared.counts.errors);
         let first = self
@@ -343,7 +345,7 @@ impl Cache {
             .warned
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert((operation, error.kind()));
+            .insert(error.kind());
         let folder = self.folder().unwrap_or_default();
         let folder = folder.display();
         if first {

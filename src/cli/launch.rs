@@ -94,8 +94,8 @@ fn pass(sample: &Sample, context: &Context) -> Result<Vec<Passed>, Error> {
     for arg in &sample.args {
         passed.push(match &arg.kind {
             ArgKind::Scalar { element, bytes } => Passed::Bytes {
-                // A vector is aligned to its size, as PTX has it.
-                align: bytes.len().max(element.size()),
+                // Vectors are aligned to their size, as PTX has it.
+                align: bytes.len().max(element.size()).next_power_of_two(),
                 bytes: bytes.clone(),
             },
             ArgKind::Struct { bytes, align } => Passed::Bytes {

@@ -111,12 +111,9 @@ fn looks_like(bytes: &[u8]) -> String {
             return format!("it is {name}, not PTX, a cubin or a fatbin");
         }
     }
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        let start: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
-        return format!(
-            "it is neither PTX text nor a cubin or fatbin: it starts with the bytes {}",
-            start.join(" ")
-        );
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return not_utf8(bytes, error.valid_up_to()),
     };
     if text.contains("__global__") {
         return "it is CUDA C++: compile it to PTX with nvcc -ptx".into();
@@ -132,6 +129,23 @@ fn looks_like(bytes: &[u8]) -> String {
         .take(20)
         .collect();
     format!("it is text, but not PTX: PTX starts with .version, this with `{word}`")
+}
+
+/// The same for bytes that are text up to `good` alone.
+fn not_utf8(bytes: &[u8], good: usize) -> String {
+    let (text, rest) = bytes.split_at(good);
+    if std::str::from_utf8(text).is_ok_and(|text| text::read(text).is_some()) {
+        let line = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+        return format!(
+            "it starts like PTX, but byte 0x{:02x} in line {line} (offset {good}) is not UTF-8",
+            rest.first().copied().unwrap_or_default()
+        );
+    }
+    let start: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    format!(
+        "it is neither PTX text nor a cubin or fatbin: it starts with the bytes {}",
+        start.join(" ")
+    )
 }
 
 /// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
@@ -169,6 +183,7 @@ mod tests {
                 "starts with .version, this with `kernel`",
             ),
             (b"\xff\xfe\x00\x01", "ff fe 00 01"),
+            (b".version 8.0\n.target sm_80\n// \xe4\n", "0xe4 in line 3"),
         ] {
             let error = open(bytes).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
