@@ -7,7 +7,7 @@ use super::symbols::{Scopes, Symbol};
 use super::{Context, call, duplicate, operand, range};
 use crate::ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, List, Name, Operand, Span, Statement,
-    Version,
+    Variable, Version,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::isa::{self, Form, Misfit, Types};
@@ -52,11 +52,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         match statement {
             Statement::Begin(_) => self.scopes.open(),
             Statement::End(_) => self.scopes.close(),
-            Statement::Variable(variable) => {
-                if self.scopes.declare(variable, false).is_err() {
-                    duplicate(variable.name, self.report);
-                }
-            }
+            Statement::Variable(variable) => self.declare(variable),
             Statement::Instruction(instruction) => self.instruction(instruction),
             Statement::Targets { targets, .. } => {
                 for target in targets {
@@ -64,6 +60,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn declare(&mut self, variable: &Variable<'a>) {
+        if self.scopes.declare(variable, false).is_err() {
+            duplicate(variable.name, self.report);
         }
     }
 
