@@ -195,10 +195,8 @@ impl<'m, 'a> Block<'m, 'a> {
         // A prefix may end in digits itself: `%r1<9>` declares `%r10`.
         (prefix.len()..name.len()).find_map(|end| {
             let (count, symbol) = self.ranges.get(&name[..end])?;
-            let digits = &name[end..];
-            let number: u32 = digits.parse().ok()?;
-            let canonical = digits.len() == 1 || !digits.starts_with('0');
-            (canonical && number < *count).then_some(*symbol)
+            let number: u32 = name[end..].parse().ok()?;
+            (number < *count).then_some(*symbol)
         })
     }
 }
