@@ -21,10 +21,11 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
 /// Whether `path` is a folder whose contents only this user can have written.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Err(untrusted("it is a symbolic link".into()));
+    }
     if !metadata.is_dir() {
-        return Err(untrusted(
-            "it is not a folder (symbolic links are not followed)".into(),
-        ));
+        return Err(io::ErrorKind::NotADirectory.into());
     }
     trust(&metadata)
 }

@@ -146,7 +146,7 @@ fn a_folder_that_cannot_be_trusted_or_made_is_one_warning_and_no_cache() {
             fs::create_dir(root).unwrap();
             fs::set_permissions(root, fs::Permissions::from_mode(0o777)).unwrap();
         }),
-        ("symbolic links", |root| {
+        ("symbolic link", |root| {
             let elsewhere = root.with_extension("real");
             fs::create_dir(&elsewhere).unwrap();
             symlink(elsewhere, root).unwrap();
