@@ -7,7 +7,7 @@ use ptxkit::cpu::blob::Image;
 use ptxkit::cpu::code::LoadedModule;
 use ptxkit::cpu::memory::{DeviceMemory, Purpose};
 use ptxkit::cpu::run::{Engine, LaunchShape};
-use ptxkit::cpu::{CompileOptions, compile};
+use ptxkit::cpu::{CompileOptions, Lanes, compile};
 
 #[test]
 fn every_sample_compiles() {
@@ -26,7 +26,14 @@ fn every_sample_compiles() {
 
 /// Runs a kernel `k(in, out)` of `threads` threads over bytes.
 fn run(source: &str, threads: u32, input: &[u8], output: usize) -> Result<Vec<u8>, String> {
-    let blob = compile(source, &CompileOptions::default()).map_err(|e| e.to_string())?;
+    let mut options = CompileOptions::default();
+    // More than one thread: together in vectors.
+    options.lanes = if threads > 1 {
+        Lanes::Always
+    } else {
+        Lanes::Never
+    };
+    let blob = compile(source, &options).map_err(|e| e.to_string())?;
     let image = Image::read(&blob).map_err(|e| e.to_string())?;
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
     let module = LoadedModule::new(image, &memory).map_err(|e| e.to_string())?;
@@ -85,16 +92,32 @@ fn check(rows: &[Row]) {
     let mut wrong = Vec::new();
     for &(body, inputs, expected) in rows {
         let input: Vec<u8> = inputs.iter().flat_map(|n| n.to_le_bytes()).collect();
-        match run(&kernel(body), 1, &input, 8) {
-            Ok(out) => {
-                let found = u64::from_le_bytes(out.try_into().unwrap());
-                if found != expected {
-                    wrong.push(format!(
-                        "{body} {inputs:X?}\n  gives {found:#X}, not {expected:#X}"
-                    ));
+        for threads in [1, 32] {
+            let input = input.repeat(threads as usize);
+            match run(&kernel(body), threads, &input, 8 * threads as usize) {
+                Ok(out) => {
+                    let found: Vec<u64> = out
+                        .chunks_exact(8)
+                        .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
+                        .collect();
+                    // What depends on the thread has rows of one thread in mind.
+                    let depends = ["laneid", "lanemask", "ntid", "shared .align"];
+                    let count = if depends.iter().any(|d| body.contains(d)) {
+                        1
+                    } else {
+                        found.len()
+                    };
+                    if let Some(at) = found[..count].iter().position(|&f| f != expected)
+                        && !(threads > 1 && body.contains("ntid"))
+                    {
+                        let found = found[at];
+                        wrong.push(format!(
+                            "{body} {inputs:X?}\n  gives {found:#X}, not {expected:#X}, in thread {at} of {threads}"
+                        ));
+                    }
                 }
+                Err(error) => wrong.push(format!("{body}, {threads} threads\n  {error}")),
             }
-            Err(error) => wrong.push(format!("{body}\n  {error}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

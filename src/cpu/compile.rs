@@ -5,7 +5,7 @@ use std::fmt;
 use cranelift_codegen::Context;
 use cranelift_frontend::FunctionBuilderContext;
 
-use super::blob::{Image, KernelImage};
+use super::blob::{Image, KernelImage, LanesImage};
 use super::codegen::{self, KernelCode};
 use super::program::{self, ModuleData, Program, Refusal, module_data};
 use crate::ptx;
@@ -15,7 +15,22 @@ use crate::ptx::diagnostic::{LineIndex, Severity};
 /// What a compilation may choose.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct CompileOptions {}
+pub struct CompileOptions {
+    /// Whether kernels run several neighbouring threads at once.
+    pub lanes: Lanes,
+}
+
+/// When a kernel gets a second function that runs several threads at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lanes {
+    /// Where it is likely to be faster.
+    #[default]
+    Auto,
+    /// Wherever it is possible.
+    Always,
+    Never,
+}
 
 /// Why a module cannot be compiled: everything found, in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +88,7 @@ impl std::error::Error for CompileError {}
 /// # Errors
 /// Everything wrong with the text, or every instruction that the CPU device
 /// cannot run, each by its name and line.
-pub fn compile(source: &str, _options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
     let reading = ptx::read(source);
     let lines = LineIndex::new(source);
     let wrong: Vec<Problem> = reading
@@ -112,8 +127,14 @@ pub fn compile(source: &str, _options: &CompileOptions) -> Result<Vec<u8>, Compi
         let (FunctionKind::Entry, Some(body)) = (function.kind, &function.body) else {
             continue;
         };
-        let compiled = program::build(&data, function, body).and_then(|program| {
-            let code = codegen::compile_kernel(&program, host, &mut context, &mut builder)?;
+        let compiled = program::build(&data, function, body).and_then(|mut program| {
+            let code = codegen::compile_kernel(
+                &mut program,
+                host,
+                options.lanes,
+                &mut context,
+                &mut builder,
+            )?;
             Ok((program, code))
         });
         match compiled {
@@ -131,17 +152,21 @@ pub fn compile(source: &str, _options: &CompileOptions) -> Result<Vec<u8>, Compi
 impl Image {
     fn add(&mut self, program: &Program<'_>, code: &KernelCode) {
         let scalar = self.append(&code.scalar);
+        let lanes = code.lanes.as_ref().map(|(code, width)| LanesImage {
+            code: self.append(code),
+            width: *width,
+        });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),
             line: program.line,
             scalar,
-            lanes: None,
+            lanes,
             params: program.params.clone(),
             param_bytes: program.param_bytes,
             shared_bytes: program.shared_bytes,
             local_bytes: program.local_bytes,
             slots: code.slots,
-            stateless: code.points.is_empty(),
+            stateless: code.stateless,
             sync_points: code.points.clone(),
             required_threads: program.required_threads,
             max_threads: program.max_threads,

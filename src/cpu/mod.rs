@@ -13,4 +13,4 @@ pub mod print;
 mod program;
 pub mod run;
 
-pub use compile::{CompileError, CompileErrorKind, CompileOptions, Problem, compile};
+pub use compile::{CompileError, CompileErrorKind, CompileOptions, Lanes, Problem, compile};

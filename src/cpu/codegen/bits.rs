@@ -26,7 +26,7 @@ impl Emitter<'_, '_> {
             O::Not => {
                 let a = self.operand(i, 1, ty)?;
                 if self.ty(i, 0)? == P::Pred {
-                    self.b.ins().bxor_imm_u(a, 1)
+                    self.not(a)
                 } else {
                     self.b.ins().bnot(a)
                 }
@@ -127,7 +127,7 @@ impl Emitter<'_, '_> {
                 (true, true) => bits - 1,
                 (false, _) => n,
             };
-            let n = self.int(ty, n);
+            let n = self.amount(types::I32, n);
             return Ok(self.shift_by(a, n, left, signed));
         }
         let amount = self.read(amount, types::I32)?;

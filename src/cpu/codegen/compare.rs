@@ -57,7 +57,7 @@ impl Emitter<'_, '_> {
                     return self.refuse(i, "this list of results");
                 };
                 let first = self.combined(holds, combine, with);
-                let not = self.b.ins().bxor_imm_u(holds, 1);
+                let not = self.not(holds);
                 let second = self.combined(not, combine, with);
                 self.write(i, p, first)?;
                 self.write(i, q, second)

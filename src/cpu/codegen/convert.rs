@@ -58,8 +58,12 @@ impl Emitter<'_, '_> {
             (Arg::List(to), Arg::List(from)) if to.len == from.len => {
                 let ty = self.native(i, 0)?;
                 let (to, from) = (self.list(to), self.list(from));
-                for (&to, &from) in to.iter().zip(from) {
-                    let value = self.read(from, ty)?;
+                // All are read before any is written: lists may swap registers.
+                let values = from
+                    .iter()
+                    .map(|&from| self.read(from, ty))
+                    .collect::<Emitted<Vec<_>>>()?;
+                for (&to, value) in to.iter().zip(values) {
                     self.write(i, to, value)?;
                 }
                 Ok(())
@@ -262,9 +266,15 @@ impl Emitter<'_, '_> {
         if rounding == Rounding::Zero && narrow == types::I32 {
             // NaN gives 0 there, as Cranelift has it.
             return Ok(if signed {
-                self.b.ins().fcvt_to_sint_sat(types::I32, a)
+                {
+                    let to = self.shaped(types::I32);
+                    self.b.ins().fcvt_to_sint_sat(to, a)
+                }
             } else {
-                self.b.ins().fcvt_to_uint_sat(types::I32, a)
+                {
+                    let to = self.shaped(types::I32);
+                    self.b.ins().fcvt_to_uint_sat(to, a)
+                }
             });
         }
         let a = self.promoted(a);
@@ -310,10 +320,12 @@ impl Emitter<'_, '_> {
             return self.refuse(i, "this type");
         };
         let value = if rounding == Rounding::Nearest {
+            let vector = self.b.func.dfg.value_type(a).is_vector();
+            let ty = self.shaped(ty);
             let least = if signed { types::I32 } else { types::I64 };
             // Unsigned numbers of up to 32 bits are non-negative in 64.
             let a = self.widen(a, least, signed);
-            if signed || wide.bits() < 64 {
+            if signed || (wide.bits() < 64 && !vector) {
                 self.b.ins().fcvt_from_sint(ty, a)
             } else {
                 self.b.ins().fcvt_from_uint(ty, a)
@@ -500,7 +512,7 @@ impl Emitter<'_, '_> {
             _ => {
                 let other = self.b.ins().bor(shared, local);
                 let other = self.b.ins().bor(other, param);
-                self.b.ins().bxor_imm_u(other, 1)
+                self.not(other)
             }
         };
         self.result(i, holds)

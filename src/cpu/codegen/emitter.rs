@@ -5,8 +5,9 @@
 //! that holds the register of several neighbouring threads.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value, types,
+    AbiParam, Block, Endianness, InstBuilder, MemFlagsData, Signature, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
@@ -14,12 +15,20 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use crate::cpu::block::{FaultKind, offset};
 use crate::cpu::math::{Helper, Scalar};
 use crate::cpu::program::{
-    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg,
+    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg, Shape,
 };
-use crate::ptx::names;
+use crate::ptx::names::{self, SpecialRegister};
 
 /// What the code of a block context never changes while a function runs.
 pub(super) const FIXED: MemFlagsData = MemFlagsData::trusted().with_readonly().with_can_move();
+
+/// Lanes keep their order whatever their type.
+pub(super) const LANES: MemFlagsData = MemFlagsData::new().with_endianness(Endianness::Little);
+
+/// Lanes of a class in one vector of 16 bytes.
+pub(super) fn lanes_in_piece(class: Class) -> u32 {
+    if class.bytes() == 8 { 2 } else { 4 }
+}
 
 /// Values that the whole function uses, loaded once at its start.
 #[derive(Clone, Copy)]
@@ -37,6 +46,25 @@ pub(super) struct Invariants {
     pub local_stride: Value,
 }
 
+/// What an instruction is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// The one thread, or what all threads of a group share.
+    Whole,
+    /// The threads of one vector: 4 of 32 bits or 2 of 64.
+    Piece(u32),
+    /// One thread of a group.
+    Single(u32),
+}
+
+/// Where a register is held: in one variable what threads share, else in the
+/// vectors of their values.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    pub shape: Shape,
+    pub variables: Vec<Variable>,
+}
+
 /// Variables of the loop over threads.
 #[derive(Clone, Copy)]
 pub(super) struct ThreadVariables {
@@ -48,8 +76,12 @@ pub(super) struct ThreadVariables {
 pub(super) struct Emitter<'e, 'a> {
     pub program: &'e Program<'a>,
     pub b: FunctionBuilder<'e>,
-    /// One for each register, of its class's type.
-    pub variables: Vec<Variable>,
+    /// Where each register is held.
+    pub homes: Vec<Home>,
+    /// Threads that run together; 1 in the scalar function.
+    pub width: u32,
+    /// For whom the next instruction is written.
+    pub lane: Lane,
     pub fixed: Invariants,
     pub thread: ThreadVariables,
     /// Where a thread that exits goes.
@@ -62,7 +94,9 @@ pub(super) struct Emitter<'e, 'a> {
     pub has_rounding: bool,
     /// The instruction at hand, for its line and name.
     pub line: u32,
-    guard: Option<Value>,
+    pub guard: Option<Value>,
+    /// What single threads of the group have written.
+    pub pending: Vec<(Reg, u32, Value)>,
 }
 
 pub(super) type Emitted<T> = Result<T, Refusal>;
@@ -102,35 +136,6 @@ pub(super) fn is_signed(ty: names::Type) -> bool {
 }
 
 impl<'e, 'a> Emitter<'e, 'a> {
-    #[expect(clippy::too_many_arguments, reason = "the parts of a function, once")]
-    pub fn new(
-        program: &'e Program<'a>,
-        b: FunctionBuilder<'e>,
-        variables: Vec<Variable>,
-        fixed: Invariants,
-        thread: ThreadVariables,
-        next_thread: Block,
-        fail: Block,
-        convention: CallConv,
-        has_fma: bool,
-        has_rounding: bool,
-    ) -> Self {
-        Emitter {
-            program,
-            b,
-            variables,
-            fixed,
-            thread,
-            next_thread,
-            fail,
-            convention,
-            has_fma,
-            has_rounding,
-            line: 0,
-            guard: None,
-        }
-    }
-
     /// The instruction cannot be run, for this reason.
     pub fn refuse<T>(&self, instruction: &Instruction, reason: &str) -> Emitted<T> {
         Err(Refusal::unsupported(instruction.span, reason))
@@ -166,20 +171,67 @@ impl<'e, 'a> Emitter<'e, 'a> {
         })
     }
 
-    /// An integer constant, cut to the type's width.
+    /// An integer constant, cut to the type's width; the same in every lane.
     pub fn int(&mut self, ty: Type, value: u64) -> Value {
-        let masked = match ty.bits() {
-            64 => value,
-            bits => value & ((1 << bits) - 1),
-        };
+        let value = self.amount(ty, value);
+        self.spread(value)
+    }
+
+    /// A constant that stays one number: the amount of a shift.
+    pub fn amount(&mut self, ty: Type, value: u64) -> Value {
+        let masked = value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)));
         self.b.ins().iconst(ty, masked.cast_signed())
     }
 
     pub fn float(&mut self, ty: Type, value: f64) -> Value {
-        if ty == types::F32 {
+        let value = if ty == types::F32 {
             self.b.ins().f32const(value as f32)
         } else {
             self.b.ins().f64const(value)
+        };
+        self.spread(value)
+    }
+
+    /// A floating-point constant by its bits.
+    pub fn float_bits(&mut self, ty: Type, bits: u64) -> Value {
+        let value = if ty == types::F32 {
+            self.b.ins().f32const(Ieee32::with_bits(bits as u32))
+        } else {
+            self.b.ins().f64const(Ieee64::with_bits(bits))
+        };
+        self.spread(value)
+    }
+
+    /// One value for all lanes of the piece at hand.
+    fn spread(&mut self, value: Value) -> Value {
+        if !matches!(self.lane, Lane::Piece(_)) {
+            return value;
+        }
+        let ty = self.b.func.dfg.value_type(value);
+        if ty.is_vector() {
+            return value;
+        }
+        let value = match ty {
+            types::I8 => {
+                // A predicate: ones or zeros all over.
+                let wide = self.b.ins().uextend(types::I32, value);
+                self.b.ins().ineg(wide)
+            }
+            types::I16 => self.b.ins().uextend(types::I32, value),
+            _ => value,
+        };
+        let vector = self.shaped(ty);
+        self.b.ins().splat(vector, value)
+    }
+
+    /// The type that holds values of `ty` for the lane at hand.
+    pub fn shaped(&self, ty: Type) -> Type {
+        match (self.lane, ty) {
+            (Lane::Piece(_), types::F32) => types::F32X4,
+            (Lane::Piece(_), types::F64) => types::F64X2,
+            (Lane::Piece(_), types::I64) => types::I64X2,
+            (Lane::Piece(_), types::I8 | types::I16 | types::I32) => types::I32X4,
+            _ => ty,
         }
     }
 
@@ -193,11 +245,10 @@ impl<'e, 'a> Emitter<'e, 'a> {
             }
             Arg::Not(reg) => {
                 let value = self.register(reg);
-                let value = self.b.ins().bxor_imm_u(value, 1);
+                let value = self.not(value);
                 self.reshape(value, ty)
             }
-            Arg::Int(n) if ty == types::F32 => self.b.ins().f32const(n.cast_signed() as f32),
-            Arg::Int(n) if ty == types::F64 => self.b.ins().f64const(n.cast_signed() as f64),
+            Arg::Int(n) if ty.is_float() => self.float(ty, n.cast_signed() as f64),
             Arg::Int(n) => self.int(ty, n),
             Arg::F32(bits) => self.float_constant(f64::from(f32::from_bits(bits)), bits.into(), ty),
             Arg::F64(bits) => {
@@ -209,10 +260,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
             }
             Arg::Special(register) => {
                 let value = self.special(register)?;
+                let value = self.spread_affine(register, value);
                 self.reshape(value, ty)
             }
             Arg::Symbol(place, offset) => {
                 let value = self.place_address(place, offset);
+                let value = self.spread(value);
                 self.reshape(value, ty)
             }
             Arg::Sink => self.zero(ty),
@@ -229,10 +282,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         if ty.is_float() {
             // NaN payloads survive in their own type only.
             match ty {
-                types::F32 if bits <= u64::from(u32::MAX) => {
-                    let ieee = cranelift_codegen::ir::immediates::Ieee32::with_bits(bits as u32);
-                    self.b.ins().f32const(ieee)
-                }
+                types::F32 if bits <= u64::from(u32::MAX) => self.float_bits(ty, bits),
                 _ => self.float(ty, value),
             }
         } else {
@@ -300,17 +350,140 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     pub fn register(&mut self, reg: Reg) -> Value {
-        self.b.use_var(self.variables[reg.index()])
+        let shape = self.homes[reg.index()].shape;
+        match (shape, self.lane) {
+            (Shape::Uniform, _) => {
+                let value = self.shared(reg);
+                self.spread(value)
+            }
+            (Shape::Affine(_), Lane::Whole) => self.shared(reg),
+            (Shape::Affine(stride), lane) => {
+                let base = self.shared(reg);
+                self.along(base, stride, lane)
+            }
+            (Shape::Varying, lane) => self.varying(reg, lane),
+        }
+    }
+
+    /// The variable of a register that threads share.
+    fn shared(&mut self, reg: Reg) -> Value {
+        let variable = self.homes[reg.index()].variables[0];
+        self.b.use_var(variable)
+    }
+
+    /// `base` plus `stride` for each lane up to the one at hand.
+    fn along(&mut self, base: Value, stride: i64, lane: Lane) -> Value {
+        match lane {
+            Lane::Whole => base,
+            Lane::Single(lane) => self.add_offset(base, stride * i64::from(lane)),
+            Lane::Piece(piece) => {
+                let ty = self.b.func.dfg.value_type(base);
+                let lanes = 16 / ty.bytes();
+                let mut bytes = Vec::with_capacity(16);
+                for lane in 0..lanes {
+                    let offset = stride.wrapping_mul(i64::from(piece * lanes + lane));
+                    bytes.extend_from_slice(&offset.to_le_bytes()[..ty.bytes() as usize]);
+                }
+                let offsets = self.b.func.dfg.constants.insert(bytes.into());
+                let vector = self.shaped(ty);
+                let offsets = self.b.ins().vconst(vector, offsets);
+                let base = self.spread(base);
+                self.b.ins().iadd(base, offsets)
+            }
+        }
+    }
+
+    /// A special register of the first thread → of the lanes at hand.
+    fn spread_affine(&mut self, register: SpecialRegister, value: Value) -> Value {
+        match (register, self.lane) {
+            (SpecialRegister::TidX | SpecialRegister::Laneid, lane @ Lane::Piece(_)) => {
+                self.along(value, 1, lane)
+            }
+            _ => self.spread(value),
+        }
+    }
+
+    fn varying(&mut self, reg: Reg, lane: Lane) -> Value {
+        let class = self.program.registers[reg.index()];
+        match lane {
+            Lane::Whole => {
+                // Nothing that threads do not share is read for all of them.
+                debug_assert!(false, "a varying register read as a shared one");
+                self.varying(reg, Lane::Single(0))
+            }
+            Lane::Piece(piece) => {
+                let variable = self.homes[reg.index()].variables[piece as usize];
+                self.b.use_var(variable)
+            }
+            Lane::Single(lane) => {
+                let per_piece = lanes_in_piece(class);
+                let variable = self.homes[reg.index()].variables[(lane / per_piece) as usize];
+                let vector = self.b.use_var(variable);
+                let value = self.b.ins().extractlane(vector, (lane % per_piece) as u8);
+                match class {
+                    Class::Pred => {
+                        let zero = self.b.ins().iconst(types::I32, 0);
+                        self.b.ins().icmp(IntCC::NotEqual, value, zero)
+                    }
+                    Class::I16 => self.b.ins().ireduce(types::I16, value),
+                    _ => value,
+                }
+            }
+        }
     }
 
     pub fn set_register(&mut self, reg: Reg, value: Value) {
-        let ty = type_of(self.program.registers[reg.index()]);
-        let mut value = self.reshape(value, ty);
+        let class = self.program.registers[reg.index()];
+        let mut value = self.reshape(value, type_of(class));
         if let Some(guard) = self.guard {
             let old = self.register(reg);
-            value = self.b.ins().select(guard, value, old);
+            value = self.select(guard, value, old);
         }
-        self.b.def_var(self.variables[reg.index()], value);
+        let home = &self.homes[reg.index()];
+        match (home.shape, self.lane) {
+            (Shape::Varying, Lane::Piece(piece)) => {
+                let variable = home.variables[piece as usize];
+                self.b.def_var(variable, value);
+            }
+            (Shape::Varying, lane) => {
+                let lane = match lane {
+                    Lane::Single(lane) => lane,
+                    _ => 0,
+                };
+                let value = match class {
+                    Class::Pred => {
+                        let wide = self.b.ins().uextend(types::I32, value);
+                        self.b.ins().ineg(wide)
+                    }
+                    Class::I16 => self.b.ins().uextend(types::I32, value),
+                    _ => value,
+                };
+                // The other threads still read the register as it was.
+                self.pending.push((reg, lane, value));
+            }
+            _ => {
+                let variable = home.variables[0];
+                self.b.def_var(variable, value);
+            }
+        }
+    }
+
+    /// A predicate's opposite.
+    pub fn not(&mut self, predicate: Value) -> Value {
+        if self.b.func.dfg.value_type(predicate).is_vector() {
+            self.b.ins().bnot(predicate)
+        } else {
+            self.b.ins().bxor_imm_u(predicate, 1)
+        }
+    }
+
+    /// Linear index of the thread that the lane at hand stands for.
+    pub fn thread_index(&mut self) -> Value {
+        let first = self.b.use_var(self.thread.index);
+        match self.lane {
+            Lane::Single(lane) => self.add_offset(first, lane.into()),
+            _ => first,
+        }
     }
 
     /// What follows changes registers only where the guard holds.
@@ -323,7 +496,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
     pub fn holds(&mut self, guard: Guard) -> Value {
         let value = self.register(guard.reg);
         if guard.negated {
-            self.b.ins().bxor_imm_u(value, 1)
+            self.not(value)
         } else {
             value
         }
@@ -332,6 +505,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
     /// The bits of `value` as type `ty`: cut, or extended with zeros.
     pub fn reshape(&mut self, value: Value, ty: Type) -> Value {
         let from = self.b.func.dfg.value_type(value);
+        if from.is_vector() {
+            let wanted = self.shaped(ty);
+            return if from == wanted {
+                value
+            } else {
+                self.b.ins().bitcast(wanted, LANES, value)
+            };
+        }
         if from == ty {
             return value;
         }
@@ -366,17 +547,42 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     pub fn icmp_imm(&mut self, cc: IntCC, a: Value, b: i64) -> Value {
-        let ty = self.b.func.dfg.value_type(a);
+        let ty = self.b.func.dfg.value_type(a).lane_type();
         let b = self.int(ty, b.cast_unsigned());
         self.b.ins().icmp(cc, a, b)
     }
 
     pub fn fcmp(&mut self, cc: FloatCC, a: Value, b: Value) -> Value {
-        self.b.ins().fcmp(cc, a, b)
+        if !self.b.func.dfg.value_type(a).is_vector() {
+            return self.b.ins().fcmp(cc, a, b);
+        }
+        // Two comparisons that Cranelift has no vector instruction for.
+        let (first, second) = match cc {
+            FloatCC::OrderedNotEqual => (FloatCC::Ordered, FloatCC::NotEqual),
+            FloatCC::UnorderedOrEqual => (FloatCC::Unordered, FloatCC::Equal),
+            _ => return self.b.ins().fcmp(cc, a, b),
+        };
+        let first = self.b.ins().fcmp(first, a, b);
+        let second = self.b.ins().fcmp(second, a, b);
+        if cc == FloatCC::OrderedNotEqual {
+            self.b.ins().band(first, second)
+        } else {
+            self.b.ins().bor(first, second)
+        }
     }
 
     pub fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
-        self.b.ins().select(condition, a, b)
+        let ty = self.b.func.dfg.value_type(a);
+        if !ty.is_vector() {
+            return self.b.ins().select(condition, a, b);
+        }
+        let mask = self.b.func.dfg.value_type(condition);
+        let condition = if mask == ty {
+            condition
+        } else {
+            self.b.ins().bitcast(ty, LANES, condition)
+        };
+        self.b.ins().bitselect(condition, a, b)
     }
 
     /// Calls a function of the runtime.
@@ -423,7 +629,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
 
     /// Stops with a fault that is no access. Ends the block.
     pub fn fault(&mut self, kind: FaultKind) {
-        let thread = self.b.use_var(self.thread.index);
+        let thread = self.thread_index();
         let kind = self.int(types::I32, kind as u64);
         let zero = self.int(types::I64, 0);
         let access = self.int(types::I32, 0);

@@ -147,14 +147,14 @@ impl Emitter<'_, '_> {
             return value;
         }
         let ty = self.b.func.dfg.value_type(value);
-        if ty != types::F32 {
+        if ty.lane_type() != types::F32 {
             return value;
         }
         let size = self.b.ins().fabs(value);
-        let least = self.b.ins().f32const(f32::MIN_POSITIVE);
+        let least = self.float(types::F32, f32::MIN_POSITIVE.into());
         let tiny = self.fcmp(FloatCC::LessThan, size, least);
-        let zero = self.float(ty, 0.0);
-        let signed = self.b.ins().fcopysign(zero, value);
+        let sign = self.float(types::F32, -0.0);
+        let signed = self.b.ins().band(value, sign);
         self.select(tiny, signed, value)
     }
 
@@ -243,12 +243,10 @@ impl Emitter<'_, '_> {
         };
         let ty = self.b.func.dfg.value_type(a);
         let unordered = self.fcmp(FloatCC::Unordered, a, b);
-        let canonical = if ty == types::F32 {
-            let bits = cranelift_codegen::ir::immediates::Ieee32::with_bits(0x7FFF_FFFF);
-            self.b.ins().f32const(bits)
+        let canonical = if ty.lane_type() == types::F32 {
+            self.float_bits(types::F32, 0x7FFF_FFFF)
         } else {
-            let bits = cranelift_codegen::ir::immediates::Ieee64::with_bits(0x7FF8 << 48);
-            self.b.ins().f64const(bits)
+            self.float_bits(types::F64, 0x7FF8 << 48)
         };
         if nan {
             return self.select(unordered, canonical, both);

@@ -8,96 +8,176 @@ use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData, Signature,
     UserFuncName, Value, types,
 };
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
-use super::emitter::{Emitted, Emitter, FIXED, Invariants, ThreadVariables, type_of};
-use super::{Host, KernelCode};
+use super::emitter::{
+    Emitted, Emitter, FIXED, Home, Invariants, Lane, ThreadVariables, lanes_in_piece, type_of,
+};
+use super::{Host, KernelCode, lanes};
+use crate::cpu::Lanes;
 use crate::cpu::block::{EXITED, FaultKind, GRANULE_SHIFT, SyncPoint, offset};
-use crate::cpu::program::{Arg, BlockId, Liveness, Program, Refusal, Reg, Step, Terminator};
+use crate::cpu::program::{
+    Arg, BlockId, Class, Liveness, NoWrap, Program, Refusal, Reg, Shape, Shapes, Step, Terminator,
+};
 use crate::ptx::ast::Span;
 use crate::ptx::names::SpecialRegister;
 
-/// A place where threads stop, and where they go on.
+/// A place where threads go on after the function was left.
 pub(super) struct Stop {
-    /// The block that ends here.
-    pub block: BlockId,
+    /// Where they go on.
     pub next: BlockId,
-    /// What the thread keeps.
+    /// What a thread keeps.
     pub kept: Vec<Reg>,
+    /// The block that ends with this sync point; `None` where lanes part.
+    pub sync: Option<BlockId>,
 }
 
-/// Which registers have a slot: `slots[reg]`.
-pub(super) struct Slots {
-    pub of: Vec<Option<u32>>,
-    pub count: u32,
+/// What the functions of one kernel agree on.
+pub(super) struct Plan {
+    /// State `i + 1` goes on at stop `i`: sync points first.
+    pub stops: Vec<Stop>,
+    /// Which registers have a slot.
+    pub slots: Vec<Option<u32>>,
+    pub slot_count: u32,
+    /// The slot that says whether a thread was saved in step with its group.
+    pub marker: Option<u32>,
+    /// What must hold where a block begins for lanes to go on together.
+    pub checks: Vec<Vec<NoWrap>>,
+    pub points: Vec<SyncPoint>,
+    /// Registers that may be read before they are written.
+    pub entry: Vec<Reg>,
+    /// Components of `%tid` that the kernel reads.
+    pub tid: [bool; 3],
+}
+
+impl Plan {
+    fn new(
+        program: &Program<'_>,
+        shapes: Option<&Shapes>,
+        checks: Vec<Vec<NoWrap>>,
+    ) -> Result<Plan, Refusal> {
+        use SpecialRegister::{TidX, TidY, TidZ};
+        let liveness = Liveness::new(program);
+        let mut plan = Plan {
+            stops: Vec::new(),
+            slots: vec![None; program.registers.len()],
+            slot_count: 0,
+            marker: None,
+            checks,
+            points: Vec::new(),
+            entry: liveness.at(BlockId(0)).iter().collect(),
+            tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
+        };
+        for (i, block) in program.blocks.iter().enumerate() {
+            if let Terminator::Sync { instruction, next } = &block.terminator {
+                let kind = super::sync::kind_of(instruction)?;
+                plan.points.push(SyncPoint {
+                    kind,
+                    line: instruction.line,
+                });
+                let mut results = Vec::new();
+                program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
+                let kept = liveness
+                    .at(*next)
+                    .iter()
+                    .filter(|r| !results.contains(r))
+                    .collect();
+                plan.stops.push(Stop {
+                    next: *next,
+                    kept,
+                    sync: Some(BlockId(i as u32)),
+                });
+            }
+        }
+        if let Some(shapes) = shapes {
+            if !plan.stops.is_empty() {
+                plan.marker = Some(0);
+                plan.slot_count = 1;
+            }
+            let mut apart: Vec<BlockId> = Vec::new();
+            for (i, block) in program.blocks.iter().enumerate() {
+                if shapes.may_diverge(program, BlockId(i as u32)) {
+                    apart.extend(block.terminator.successors());
+                }
+                if !plan.checks[i].is_empty() {
+                    apart.push(BlockId(i as u32));
+                }
+            }
+            apart.sort_unstable();
+            apart.dedup();
+            for next in apart {
+                let kept = liveness.at(next).iter().collect();
+                plan.stops.push(Stop {
+                    next,
+                    kept,
+                    sync: None,
+                });
+            }
+        }
+        for &reg in plan.stops.iter().flat_map(|s| &s.kept) {
+            let slot = &mut plan.slots[reg.index()];
+            if slot.is_none() {
+                *slot = Some(plan.slot_count);
+                plan.slot_count += 1;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The state of threads that go on where lanes part for `block`.
+    pub fn state_of(&self, block: BlockId) -> Option<u32> {
+        let at = self
+            .stops
+            .iter()
+            .position(|s| s.sync.is_none() && s.next == block)?;
+        Some(at as u32 + 1)
+    }
 }
 
 /// Compiles one kernel.
 pub(crate) fn compile_kernel(
-    program: &Program<'_>,
+    program: &mut Program<'_>,
     host: &Host,
+    lanes: Lanes,
     context: &mut Context,
     builder: &mut FunctionBuilderContext,
 ) -> Result<KernelCode, Vec<Refusal>> {
-    let liveness = Liveness::new(program);
-    let mut points = Vec::new();
-    let mut stops = Vec::new();
-    for (i, block) in program.blocks.iter().enumerate() {
-        if let Terminator::Sync { instruction, next } = &block.terminator {
-            let kind = super::sync::kind_of(instruction).map_err(|r| vec![r])?;
-            points.push(SyncPoint {
-                kind,
-                line: instruction.line,
-            });
-            let mut results = Vec::new();
-            program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
-            let kept = liveness
-                .at(*next)
-                .iter()
-                .filter(|r| !results.contains(r))
-                .collect();
-            stops.push(Stop {
-                block: BlockId(i as u32),
-                next: *next,
-                kept,
-            });
-        }
-    }
-    let mut slots = Slots {
-        of: vec![None; program.registers.len()],
-        count: 0,
+    let lanes = lanes::choose(program, host, lanes);
+    let checks = match &lanes {
+        Some((_, shapes)) => lanes::split_at_checks(program, shapes),
+        None => vec![Vec::new(); program.blocks.len()],
     };
-    for &reg in stops.iter().flat_map(|s| &s.kept) {
-        let slot = &mut slots.of[reg.index()];
-        if slot.is_none() {
-            *slot = Some(slots.count);
-            slots.count += 1;
-        }
-    }
-
-    context.clear();
-    context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
-    let refusals = {
+    let program = &*program;
+    let shapes = lanes.as_ref().map(|(_, shapes)| shapes);
+    let plan = Plan::new(program, shapes, checks).map_err(|r| vec![r])?;
+    let mut compile = |width: u32, shapes: Option<&Shapes>| {
+        context.clear();
+        context.func =
+            Function::with_name_signature(UserFuncName::default(), entry_signature(host));
         let function = FunctionBuilder::new(&mut context.func, builder);
-        let mut emitter = prologue(program, host, function);
-        let refusals = kernel(&mut emitter, &liveness, &stops, &slots);
+        let mut emitter = prologue(program, host, function, width, shapes);
+        let refusals = kernel(&mut emitter, &plan);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(host.isa.frontend_config());
-        refusals
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        machine_code(context, host).map_err(|reason| {
+            let reason = format!("kernel {}: {reason}", program.name);
+            vec![Refusal::unsupported(Span::default(), reason)]
+        })
     };
-    if !refusals.is_empty() {
-        return Err(refusals);
-    }
-    let scalar = machine_code(context, host).map_err(|reason| {
-        vec![Refusal::unsupported(
-            Span::default(),
-            format!("kernel {}: {reason}", program.name),
-        )]
-    })?;
+    let scalar = compile(1, None)?;
+    let lanes = match &lanes {
+        Some((width, shapes)) => Some((compile(*width, Some(shapes))?, *width)),
+        None => None,
+    };
     Ok(KernelCode {
         scalar,
-        slots: slots.count,
-        points,
+        lanes,
+        slots: plan.slot_count,
+        stateless: plan.stops.is_empty(),
+        points: plan.points,
     })
 }
 
@@ -125,6 +205,8 @@ fn prologue<'e, 'a>(
     program: &'e Program<'a>,
     host: &Host,
     mut b: FunctionBuilder<'e>,
+    width: u32,
+    shapes: Option<&Shapes>,
 ) -> Emitter<'e, 'a> {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -159,48 +241,49 @@ fn prologue<'e, 'a>(
         index: b.declare_var(types::I32),
         tid: [(); 3].map(|()| b.declare_var(types::I32)),
     };
-    let variables: Vec<Variable> = program
-        .registers
-        .iter()
-        .map(|&class| b.declare_var(type_of(class)))
-        .collect();
+    let homes = program.registers.iter().enumerate().map(|(i, &class)| {
+        let shape = shapes.map_or(Shape::Uniform, |shapes| shapes.of(Reg(i as u32)));
+        let variables = if shape == Shape::Varying {
+            let piece = lanes::piece_type(class);
+            (0..width / lanes_in_piece(class))
+                .map(|_| b.declare_var(piece))
+                .collect()
+        } else {
+            vec![b.declare_var(type_of(class))]
+        };
+        Home { shape, variables }
+    });
+    let homes = homes.collect();
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
-    Emitter::new(
+    Emitter {
         program,
         b,
-        variables,
+        homes,
+        width,
+        lane: Lane::Whole,
         fixed,
         thread,
         next_thread,
         fail,
-        host.isa.default_call_conv(),
-        host.has_fma,
-        host.has_rounding,
-    )
+        convention: host.isa.default_call_conv(),
+        has_fma: host.has_fma,
+        has_rounding: host.has_rounding,
+        line: 0,
+        guard: None,
+        pending: Vec::new(),
+    }
 }
 
-/// The components of `%tid` that the kernel reads.
-fn tid_used(program: &Program<'_>) -> [bool; 3] {
-    use SpecialRegister::{TidX, TidY, TidZ};
-    [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r)))
-}
-
-fn kernel(
-    e: &mut Emitter<'_, '_>,
-    liveness: &Liveness,
-    stops: &[Stop],
-    slots: &Slots,
-) -> Vec<Refusal> {
+fn kernel(e: &mut Emitter<'_, '_>, plan: &Plan) -> Vec<Refusal> {
     let program = e.program;
-    let used = tid_used(program);
     let Some(entry) = e.b.current_block() else {
         return Vec::new();
     };
     let (first, last) = (e.b.block_params(entry)[1], e.b.block_params(entry)[2]);
     e.b.def_var(e.thread.index, first);
-    e.first_tid(used, first);
+    e.first_tid(plan.tid, first);
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
@@ -214,61 +297,29 @@ fn kernel(
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
     let mut refusals = Vec::new();
-    if stops.is_empty() {
-        begin(e, liveness, blocks[0]);
-    } else {
-        let start = e.b.create_block();
-        let mut targets = vec![start];
-        targets.extend(stops.iter().map(|_| e.b.create_block()));
-        dispatch(e, &targets);
-        e.b.switch_to_block(start);
-        begin(e, liveness, blocks[0]);
-        for (stop, &block) in stops.iter().zip(&targets[1..]) {
-            e.b.switch_to_block(block);
-            reload(e, stop, slots);
-            if let Terminator::Sync { instruction, .. } =
-                &program.blocks[stop.block.index()].terminator
-                && let Err(refusal) = e.take_results(instruction)
-            {
-                refusals.push(refusal);
-            }
-            let next = blocks[stop.next.index()];
-            e.b.ins().jump(next, &[]);
-        }
-    }
+    enter(e, plan, &blocks, &mut refusals);
 
     for (i, block) in program.blocks.iter().enumerate() {
         e.b.switch_to_block(blocks[i]);
+        if e.width > 1 {
+            lanes::check(e, plan, BlockId(i as u32));
+        }
         for step in &block.steps {
-            let done = match step {
-                Step::Instruction(instruction) => {
-                    e.instruction(instruction).map_err(|mut refusal| {
-                        if refusal.span == Span::default() {
-                            refusal.span = instruction.span;
-                        }
-                        refusal
-                    })
-                }
-                Step::SystemCall {
-                    call,
-                    args,
-                    result,
-                    line,
-                } => e.system_call(*call, *args, *result, *line),
+            let written = if e.width > 1 {
+                lanes::step(e, step)
+            } else {
+                step_whole(e, step)
             };
-            if let Err(refusal) = done {
+            if let Err(mut refusal) = written {
+                if let (Step::Instruction(i), true) = (step, refusal.span == Span::default()) {
+                    refusal.span = i.span;
+                }
                 refusals.push(refusal);
             }
         }
+        e.lane = Lane::Whole;
         e.set_guard(None);
-        let stop = stops.iter().position(|s| s.block.index() == i);
-        if let Err(refusal) = terminate(
-            e,
-            &block.terminator,
-            &blocks,
-            stop.map(|at| (at, &stops[at])),
-            slots,
-        ) {
+        if let Err(refusal) = terminate(e, plan, BlockId(i as u32), &blocks) {
             refusals.push(refusal);
             // The function is dropped, but each block must end.
             let fail = e.fail;
@@ -278,12 +329,13 @@ fn kernel(
         }
     }
 
+    e.lane = Lane::Whole;
     let next_thread = e.next_thread;
     e.b.switch_to_block(next_thread);
     let thread = e.b.use_var(e.thread.index);
-    let next = e.b.ins().iadd_imm_s(thread, 1);
+    let next = e.add_offset(thread, e.width.into());
     e.b.def_var(e.thread.index, next);
-    e.advance_tid(used);
+    e.advance_tid(plan.tid);
     e.b.ins().jump(head, &[]);
 
     e.b.switch_to_block(done);
@@ -296,13 +348,75 @@ fn kernel(
     refusals
 }
 
+pub(super) fn step_whole(e: &mut Emitter<'_, '_>, step: &Step) -> Emitted<()> {
+    match step {
+        Step::Instruction(instruction) => e.instruction(instruction),
+        Step::SystemCall {
+            call,
+            args,
+            result,
+            line,
+        } => e.system_call(*call, *args, *result, *line),
+    }
+}
+
+/// From the top of the loop to where the thread goes on.
+fn enter(e: &mut Emitter<'_, '_>, plan: &Plan, blocks: &[Block], refusals: &mut Vec<Refusal>) {
+    // Lanes part into the scalar function: they never come back to such a stop.
+    let count = if e.width > 1 {
+        plan.points.len()
+    } else {
+        plan.stops.len()
+    };
+    let stops = &plan.stops[..count];
+    if stops.is_empty() {
+        begin(e, plan, blocks[0]);
+        return;
+    }
+    let start = e.b.create_block();
+    let mut targets = vec![start];
+    targets.extend(stops.iter().map(|_| e.b.create_block()));
+    dispatch(e, &targets);
+    e.b.switch_to_block(start);
+    begin(e, plan, blocks[0]);
+    for (stop, &block) in stops.iter().zip(&targets[1..]) {
+        e.b.switch_to_block(block);
+        if e.width > 1 {
+            lanes::only_in_step(e, plan);
+        }
+        reload(e, plan, stop);
+        if let Some(block) = stop.sync
+            && let Terminator::Sync { instruction, .. } =
+                &e.program.blocks[block.index()].terminator
+        {
+            for lane in lanes::singles(e.width) {
+                e.lane = lane;
+                if let Err(refusal) = e.take_results(instruction) {
+                    refusals.push(refusal);
+                }
+            }
+            e.gather();
+            e.lane = Lane::Whole;
+        }
+        let next = blocks[stop.next.index()];
+        e.b.ins().jump(next, &[]);
+    }
+}
+
 /// Goes to the kernel's first block. Registers that may be read before they are
 /// written are 0: not what the thread before left in them.
-fn begin(e: &mut Emitter<'_, '_>, liveness: &Liveness, block: Block) {
-    for reg in liveness.at(BlockId(0)).iter() {
-        let ty = type_of(e.program.registers[reg.index()]);
-        let zero = e.zero(ty);
-        e.b.def_var(e.variables[reg.index()], zero);
+fn begin(e: &mut Emitter<'_, '_>, plan: &Plan, block: Block) {
+    for &reg in &plan.entry {
+        let class = e.program.registers[reg.index()];
+        for n in 0..e.homes[reg.index()].variables.len() {
+            if e.homes[reg.index()].shape == Shape::Varying {
+                e.lane = Lane::Piece(n as u32);
+            }
+            let zero = e.zero(type_of(class));
+            let variable = e.homes[reg.index()].variables[n];
+            e.b.def_var(variable, zero);
+            e.lane = Lane::Whole;
+        }
     }
     e.b.ins().jump(block, &[]);
 }
@@ -330,7 +444,7 @@ fn dispatch(e: &mut Emitter<'_, '_>, targets: &[Block]) {
 
 /// The thread's index times a size.
 pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
-    let thread = e.b.use_var(e.thread.index);
+    let thread = e.thread_index();
     let thread = e.b.ins().uextend(types::I64, thread);
     if bytes.is_power_of_two() {
         let shift = e.int(types::I32, bytes.trailing_zeros().into());
@@ -340,72 +454,112 @@ pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
     }
 }
 
-fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
+/// Sets the state of the thread, or of the group.
+pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
     let context = e.fixed.context;
     let states = e.b.ins().load(types::I64, FIXED, context, offset::STATES);
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
+    if e.width > 1 {
+        e.lane = Lane::Piece(0);
+    }
     let state = e.int(types::I32, state.into());
-    e.b.ins().store(MemFlagsData::trusted(), state, at, 0);
+    for piece in 0..e.width.div_ceil(4) as i32 {
+        e.b.ins()
+            .store(MemFlagsData::trusted(), state, at, 16 * piece);
+    }
+    e.lane = Lane::Whole;
 }
 
-/// Calls `f` with the address of each kept register's slot.
-fn each_slot(
-    e: &mut Emitter<'_, '_>,
-    stop: &Stop,
-    slots: &Slots,
-    mut f: impl FnMut(&mut Emitter<'_, '_>, Reg, Value),
-) {
-    if stop.kept.is_empty() {
-        return;
-    }
+/// Bytes of a slot: as many for each thread, side by side.
+fn slot_bytes(class: Class) -> u32 {
+    if class.bytes() == 8 { 8 } else { 4 }
+}
+
+/// The address of the (first) thread's value in a slot.
+pub(super) fn slot_address(e: &mut Emitter<'_, '_>, slot: u32, bytes: u32) -> Value {
     let context = e.fixed.context;
     let base = e.b.ins().load(types::I64, FIXED, context, offset::SLOTS);
-    let stride =
-        e.b.ins()
-            .load(types::I64, FIXED, context, offset::SLOT_STRIDE);
-    for &reg in &stop.kept {
-        let Some(slot) = slots.of[reg.index()] else {
+    let at = thread_offset(e, bytes);
+    let row = if slot == 0 {
+        base
+    } else {
+        let stride =
+            e.b.ins()
+                .load(types::I64, FIXED, context, offset::SLOT_STRIDE);
+        let row = e.b.ins().imul_imm_u(stride, i64::from(slot));
+        e.b.ins().iadd(base, row)
+    };
+    e.b.ins().iadd(row, at)
+}
+
+/// Stores what the thread, or each of the group, keeps.
+pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &Plan, kept: &[Reg]) {
+    let flags = MemFlagsData::trusted();
+    for &reg in kept {
+        let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };
-        // Values of one register lie side by side, as wide as they are.
-        let bytes = type_of(e.program.registers[reg.index()]).bytes();
-        let at = thread_offset(e, bytes);
-        let row = if slot == 0 {
-            base
-        } else {
-            let row = e.b.ins().imul_imm_u(stride, i64::from(slot));
-            e.b.ins().iadd(base, row)
-        };
-        let at = e.b.ins().iadd(row, at);
-        f(e, reg, at);
+        let class = e.program.registers[reg.index()];
+        let at = slot_address(e, slot, slot_bytes(class));
+        let held = slot_type(class);
+        for (n, lane) in lanes::pieces(e.width, class).enumerate() {
+            e.lane = lane;
+            let mut value = e.register(reg);
+            if class == Class::Pred && lane != Lane::Whole {
+                let one = e.int(types::I32, 1);
+                value = e.b.ins().band(value, one);
+            }
+            let value = e.reshape(value, held);
+            e.b.ins().store(flags, value, at, 16 * n as i32);
+        }
+        e.lane = Lane::Whole;
     }
 }
 
-fn save(e: &mut Emitter<'_, '_>, stop: &Stop, slots: &Slots) {
-    each_slot(e, stop, slots, |e, reg, at| {
-        let value = e.register(reg);
-        e.b.ins().store(MemFlagsData::trusted(), value, at, 0);
-    });
+fn slot_type(class: Class) -> cranelift_codegen::ir::Type {
+    match class {
+        Class::Pred | Class::I16 => types::I32,
+        _ => type_of(class),
+    }
 }
 
-fn reload(e: &mut Emitter<'_, '_>, stop: &Stop, slots: &Slots) {
-    each_slot(e, stop, slots, |e, reg, at| {
-        let ty = type_of(e.program.registers[reg.index()]);
-        let value = e.b.ins().load(ty, MemFlagsData::trusted(), at, 0);
-        e.b.def_var(e.variables[reg.index()], value);
-    });
+fn reload(e: &mut Emitter<'_, '_>, plan: &Plan, stop: &Stop) {
+    let flags = MemFlagsData::trusted();
+    for &reg in &stop.kept {
+        let Some(slot) = plan.slots[reg.index()] else {
+            continue;
+        };
+        let class = e.program.registers[reg.index()];
+        let at = slot_address(e, slot, slot_bytes(class));
+        if e.homes[reg.index()].shape != Shape::Varying {
+            let value = e.b.ins().load(slot_type(class), flags, at, 0);
+            let value = e.reshape(value, type_of(class));
+            let variable = e.homes[reg.index()].variables[0];
+            e.b.def_var(variable, value);
+            continue;
+        }
+        for n in 0..e.homes[reg.index()].variables.len() {
+            let piece = lanes::piece_type(class);
+            let mut value = e.b.ins().load(piece, flags, at, 16 * n as i32);
+            if class == Class::Pred {
+                // Ones and zeros become masks.
+                value = e.b.ins().ineg(value);
+            }
+            let variable = e.homes[reg.index()].variables[n];
+            e.b.def_var(variable, value);
+        }
+    }
 }
 
 fn terminate(
     e: &mut Emitter<'_, '_>,
-    terminator: &Terminator,
+    plan: &Plan,
+    block: BlockId,
     blocks: &[Block],
-    stop: Option<(usize, &Stop)>,
-    slots: &Slots,
 ) -> Emitted<()> {
     let to = |block: &BlockId| blocks[block.index()];
-    match terminator {
+    match &e.program.blocks[block.index()].terminator {
         Terminator::Jump(next) => {
             e.b.ins().jump(to(next), &[]);
         }
@@ -414,12 +568,15 @@ fn terminate(
             then,
             otherwise,
         } => {
-            let value = e.register(predicate.reg);
             let (yes, no) = if predicate.negated {
                 (otherwise, then)
             } else {
                 (then, otherwise)
             };
+            if e.homes[predicate.reg.index()].shape != Shape::Uniform {
+                return lanes::branch(e, plan, predicate.reg, (*yes, *no), blocks);
+            }
+            let value = e.register(predicate.reg);
             e.b.ins().brif(value, to(yes), &[], to(no), &[]);
         }
         Terminator::Table {
@@ -442,7 +599,7 @@ fn terminate(
             e.fault(FaultKind::IllegalInstruction);
         }
         Terminator::Exit => {
-            if slots.count > 0 || has_stops(e) {
+            if !plan.stops.is_empty() {
                 set_state(e, EXITED);
             }
             let next = e.next_thread;
@@ -453,23 +610,21 @@ fn terminate(
             e.fault(FaultKind::Trap);
         }
         Terminator::Sync { instruction, .. } => {
-            let Some((at, stop)) = stop else {
+            let Some(at) = plan.stops.iter().position(|s| s.sync == Some(block)) else {
                 return Err(Refusal::unsupported(instruction.span, "this sync point"));
             };
             e.line = instruction.line;
-            e.leave_request(instruction)?;
-            save(e, stop, slots);
+            for lane in lanes::singles(e.width) {
+                e.lane = lane;
+                e.leave_request(instruction)?;
+            }
+            e.lane = Lane::Whole;
+            save(e, plan, &plan.stops[at].kept);
+            lanes::mark(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);
         }
     }
     Ok(())
-}
-
-fn has_stops(e: &Emitter<'_, '_>) -> bool {
-    e.program
-        .blocks
-        .iter()
-        .any(|b| matches!(b.terminator, Terminator::Sync { .. }))
 }

@@ -43,7 +43,7 @@ impl Emitter<'_, '_> {
             O::Mul => self.product(i, ty, signed)?,
             O::Mad => {
                 let product = self.product(i, ty, signed)?;
-                let wide = self.b.func.dfg.value_type(product);
+                let wide = self.b.func.dfg.value_type(product).lane_type();
                 let c = self.operand(i, 3, wide)?;
                 if i.modifiers.has(M::Sat) {
                     self.saturated(product, c, true)

@@ -257,7 +257,7 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(good, on, &[], cold, &[]);
         self.b.switch_to_block(cold);
         let context = self.fixed.context;
-        let thread = self.b.use_var(self.thread.index);
+        let thread = self.thread_index();
         let access = self.int(types::I32, access.into());
         let line = self.int(types::I32, self.line.into());
         let bad = self.call(
@@ -272,7 +272,7 @@ impl Emitter<'_, '_> {
 
     /// The host address of the thread's local frame.
     pub fn frame(&mut self) -> Value {
-        let thread = self.b.use_var(self.thread.index);
+        let thread = self.thread_index();
         let thread = self.b.ins().uextend(types::I64, thread);
         let stride = self.fixed.local_stride;
         let at = self.b.ins().imul(thread, stride);

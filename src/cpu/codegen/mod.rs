@@ -13,6 +13,7 @@ mod function;
 mod half;
 mod instruction;
 mod integer;
+mod lanes;
 mod memory;
 mod special;
 mod sync;
@@ -32,7 +33,11 @@ pub(crate) use function::compile_kernel;
 #[derive(Clone, Debug)]
 pub(crate) struct KernelCode {
     pub scalar: Vec<u8>,
+    /// The function of several threads at once, and how many.
+    pub lanes: Option<(Vec<u8>, u32)>,
     pub slots: u32,
+    /// Needs no states.
+    pub stateless: bool,
     pub points: Vec<SyncPoint>,
 }
 

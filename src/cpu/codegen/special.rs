@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, FIXED};
+use super::emitter::{Emitted, Emitter, FIXED, Lane};
 use crate::cpu::block::{WARP, offset};
 use crate::cpu::math::Helper;
 use crate::cpu::program::Refusal;
@@ -14,7 +14,13 @@ impl Emitter<'_, '_> {
     pub fn special(&mut self, register: S) -> Emitted<Value> {
         let component = |base: i32, n: i32| base + 4 * n;
         Ok(match register {
-            S::TidX => self.tid(0),
+            S::TidX => {
+                let first = self.tid(0);
+                match self.lane {
+                    Lane::Single(lane) => self.add_offset(first, lane.into()),
+                    _ => first,
+                }
+            }
             S::TidY => self.tid(1),
             S::TidZ => self.tid(2),
             S::NtidX => self.field(types::I32, component(offset::BLOCK_DIM, 0)),
@@ -30,7 +36,7 @@ impl Emitter<'_, '_> {
             S::Gridid => self.field(types::I64, offset::GRID_ID),
             S::Laneid => self.lane(),
             S::Warpid => {
-                let thread = self.b.use_var(self.thread.index);
+                let thread = self.thread_index();
                 let shift = self.int(types::I32, WARP.trailing_zeros().into());
                 self.b.ins().ushr(thread, shift)
             }
@@ -111,7 +117,7 @@ impl Emitter<'_, '_> {
     }
 
     fn lane(&mut self) -> Value {
-        let thread = self.b.use_var(self.thread.index);
+        let thread = self.thread_index();
         let mask = self.int(types::I32, u64::from(WARP) - 1);
         self.b.ins().band(thread, mask)
     }
@@ -122,7 +128,7 @@ impl Emitter<'_, '_> {
         self.reshape(upper, types::I32)
     }
 
-    /// Moves `%tid` on by one thread.
+    /// Moves `%tid` on by one thread, or by one group, which ends no row half-way.
     pub fn advance_tid(&mut self, used: [bool; 3]) {
         let Some(last) = used.iter().rposition(|&u| u) else {
             return;
@@ -132,7 +138,7 @@ impl Emitter<'_, '_> {
             let variable = self.thread.tid[axis];
             let at = self.b.use_var(variable);
             let next = match carry {
-                None => self.b.ins().iadd_imm_s(at, 1),
+                None => self.add_offset(at, self.width.into()),
                 Some(carry) => {
                     let carry = self.reshape(carry, types::I32);
                     self.b.ins().iadd(at, carry)

@@ -28,7 +28,7 @@ impl Emitter<'_, '_> {
             values.push(self.read(arg, ty)?);
         }
         let context = self.fixed.context;
-        let thread = self.b.use_var(self.thread.index);
+        let thread = self.thread_index();
         let line = self.int(types::I32, line.into());
         let value = match (call, values.as_slice()) {
             (SystemCall::Vprintf, &[format, arguments]) => {

@@ -269,6 +269,9 @@ helpers! {
     /// recorded and the thread must stop. `access` is a
     /// [`block::Access`](crate::cpu::block::Access).
     services::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
+    /// The same for the accesses of `count` neighbouring threads to neighbouring
+    /// addresses: 0 where all are good, else the first bad one is recorded.
+    services::check_neighbours(context: *mut BlockContext, thread: u32, address: u64, count: u32, access: u32, line: u32) -> u32;
     /// Records a fault (a [`block::FaultKind`](crate::cpu::block::FaultKind)) and
     /// returns 1.
     services::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;

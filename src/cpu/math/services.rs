@@ -102,6 +102,36 @@ fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -
     access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
 }
 
+pub(super) unsafe extern "C" fn check_neighbours(
+    context: *mut BlockContext,
+    thread: u32,
+    address: u64,
+    count: u32,
+    access: u32,
+    line: u32,
+) -> u32 {
+    let size = u64::from(Access(access).size());
+    // SAFETY: see the module.
+    let shared_size = unsafe { self::context(context) }.shared_size;
+    for lane in 0..count {
+        let address = address.wrapping_add(u64::from(lane) * size);
+        if access & Access::SHARED != 0
+            && address.is_multiple_of(size.max(1))
+            && address
+                .checked_add(size)
+                .is_some_and(|end| end <= shared_size)
+        {
+            continue;
+        }
+        // SAFETY: as this function's own.
+        let bad = unsafe { check_slow(context, thread + lane, address, access, line) };
+        if bad != 0 {
+            return bad;
+        }
+    }
+    0
+}
+
 pub(super) unsafe extern "C" fn fault(
     context: *mut BlockContext,
     kind: u32,

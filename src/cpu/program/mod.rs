@@ -13,11 +13,13 @@ mod liveness;
 mod operands;
 mod poll;
 mod scope;
+mod shapes;
 mod webs;
 
 pub(crate) use build::build;
 pub(crate) use data::{ModuleData, module_data};
 pub(crate) use liveness::{Liveness, RegisterSet};
+pub(crate) use shapes::{NoWrap, Shape, Shapes};
 
 use crate::cpu::blob::ParamLayout;
 use crate::ptx::ast::Span;
