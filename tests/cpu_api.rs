@@ -873,6 +873,25 @@ fn a_fault_stays_with_its_context() {
 }
 
 #[test]
+fn a_blocking_launch_tells_of_its_own_fault() {
+    const AGAIN: &str = "a_blocking_launch_tells_of_its_own_fault";
+    if std::env::var_os("CUDA_LAUNCH_BLOCKING").is_none() {
+        // The variable counts from the start of a process.
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([AGAIN, "--exact"])
+            .env("CUDA_LAUNCH_BLOCKING", "1")
+            .status();
+        assert!(status.unwrap().success());
+        return;
+    }
+    let _context = Current::new();
+    let spin = kernel(load(PTX), c"spin");
+    let mut nowhere = 16_u64;
+    let mut arguments = [(&raw mut nowhere).cast()];
+    assert_eq!(launch(spin, 1, 0, null_mut(), &mut arguments), 700);
+}
+
+#[test]
 fn kernels_are_launched_with_attributes_that_mean_something() {
     let _context = Current::new();
     let small = kernel(load(PTX), c"small");
@@ -968,4 +987,56 @@ fn many_threads_and_streams_come_to_an_end() {
     for thread in 0..4 {
         assert_eq!(download(memory + thread * 64, 2)[1], 199);
     }
+}
+
+#[test]
+fn a_library_is_there_in_every_context_that_asks() {
+    ok!(cuInit(0));
+    let mut library = null_mut();
+    let image = PTX.as_ptr().cast();
+    ok!(cuLibraryLoadData(
+        &mut library,
+        image,
+        null_mut(),
+        null_mut(),
+        0,
+        null_mut(),
+        null_mut(),
+        0
+    ));
+    let (mut add, mut function, mut module) = (null_mut(), null_mut(), null_mut());
+    ok!(cuLibraryGetKernel(&mut add, library, c"add".as_ptr()));
+    assert_eq!(
+        cu!(cuLibraryGetKernel(&mut add, library, c"sub".as_ptr())),
+        500
+    );
+    assert_eq!(
+        cu!(cuKernelGetFunction(&mut function, add)),
+        INVALID_CONTEXT
+    );
+    let mut modules = Vec::new();
+    let mut contexts = Vec::new();
+    for value in [3_u32, 4] {
+        contexts.push(Current::new());
+        let (mut out, mut value, mut half) = (upload(&[0]), value, 0_u16);
+        let mut arguments = [
+            (&raw mut out).cast(),
+            (&raw mut value).cast(),
+            (&raw mut half).cast(),
+        ];
+        // A launch takes the library's kernel itself, or its function here.
+        assert_eq!(launch(add.cast(), 1, 0, null_mut(), &mut arguments), 0);
+        assert_eq!(download(out, 1), [value]);
+        ok!(cuKernelGetFunction(&mut function, add));
+        assert_eq!(launch(function, 1, 0, null_mut(), &mut arguments), 0);
+        ok!(cuLibraryGetModule(&mut module, library));
+        assert_eq!(kernel(module, c"add"), function);
+        modules.push(module);
+    }
+    assert_ne!(modules[0], modules[1]);
+    ok!(cuLibraryUnload(library));
+    assert_eq!(cu!(cuLibraryUnload(library)), INVALID_HANDLE);
+    assert_eq!(cu!(cuKernelGetFunction(&mut function, add)), INVALID_HANDLE);
+    assert_eq!(cu!(cuModuleUnload(modules[1])), INVALID_HANDLE);
+    while contexts.pop().is_some() {}
 }

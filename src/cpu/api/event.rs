@@ -89,7 +89,7 @@ entries! {
 
     fn cuEventDestroy_v2(event: CUevent) {
         context::working()?;
-        match EVENTS.remove(event) {
+        match EVENTS.remove(event.addr()) {
             Some(_) => Ok(()),
             None => Err(Status::INVALID_HANDLE.because("no live event has this handle")),
         }

@@ -1,7 +1,7 @@
 //! Launching kernels.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_SHARED_ASKED, MAX_THREADS, engine};
 use super::entry::{Argument, Given, entries};
@@ -157,12 +157,24 @@ fn launch(
     check(&function, &shape)?;
     let block = arguments(&function, params, extra)?;
     let engine = engine()?;
-    stream.push(&context, move |context| {
+    let end = stream.push(&context, move |context| {
         if let Err(fault) = engine.launch(&function.code, function.index, shape, &block) {
             context.fail(failure(fault));
         }
     });
+    if blocking() {
+        end.wait();
+        return context.settle();
+    }
     Ok(())
+}
+
+/// Whether `CUDA_LAUNCH_BLOCKING` asks that every launch waits for its end.
+fn blocking() -> bool {
+    static BLOCKING: LazyLock<bool> = LazyLock::new(|| {
+        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1")
+    });
+    *BLOCKING
 }
 
 fn failure(fault: Fault) -> Failure {

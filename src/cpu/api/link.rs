@@ -132,7 +132,7 @@ entries! {
 
     fn cuLinkDestroy(session: CUlinkState) {
         context::working()?;
-        match SESSIONS.remove(session) {
+        match SESSIONS.remove(session.addr()) {
             Some(_) => Ok(()),
             None => Err(Status::INVALID_HANDLE.because("no linking session has this handle")),
         }

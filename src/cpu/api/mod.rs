@@ -17,6 +17,7 @@ mod handle;
 mod image;
 mod init;
 mod launch;
+mod library;
 mod link;
 mod memory;
 mod module;
@@ -63,6 +64,7 @@ fn fill() -> Api {
     module::serve(&mut api);
     function::serve(&mut api);
     link::serve(&mut api);
+    library::serve(&mut api);
     launch::serve(&mut api);
     api
 }

@@ -9,21 +9,22 @@ use super::device::{MAX_SHARED, MAX_THREADS};
 use super::entry::{Given, entries};
 use super::handle::{self, Handles, pointer};
 use super::image;
+use super::library;
 use super::memory::arena;
 use super::options::Options;
 use super::status::{Answer, Failure, Status};
-use crate::cpu::blob::KernelImage;
+use crate::cpu::blob::{Image, KernelImage};
 use crate::cpu::code::{LoadError, LoadedModule};
 use crate::driver::api::{CUdeviceptr, CUfunction, CUmodule};
 
 static MODULES: Handles<Module> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
 
-struct Module {
+pub(super) struct Module {
     context: Weak<Context>,
-    code: Arc<LoadedModule>,
+    pub(super) code: Arc<LoadedModule>,
     /// Handles of the kernels, in the order of the PTX.
-    functions: Vec<usize>,
+    pub(super) functions: Vec<usize>,
 }
 
 /// A kernel, alive as long as its module is loaded.
@@ -71,10 +72,20 @@ fn find<H>(module: Given<H>) -> Answer<Arc<Module>> {
         .ok_or_else(|| Status::INVALID_HANDLE.because("no loaded module has this handle"))
 }
 
-/// The kernel of a handle.
+/// A loaded module by the number that [`install`] gave.
+pub(super) fn installed(module: usize) -> Option<Arc<Module>> {
+    MODULES.at(module)
+}
+
+/// The kernel of a handle; a library's kernel stands for its function in the
+/// current context, as launches take either.
 pub(super) fn function<H>(function: Given<H>) -> Answer<Arc<Function>> {
-    FUNCTIONS
-        .get(function)
+    if let Some(function) = FUNCTIONS.get(function) {
+        return Ok(function);
+    }
+    let in_library = library::function(function)?;
+    in_library
+        .and_then(|function| FUNCTIONS.at(function))
         .ok_or_else(|| Status::INVALID_HANDLE.because("no loaded kernel has this handle"))
 }
 
@@ -90,37 +101,81 @@ fn load(result: Given<CUmodule>, given: Given<c_void>, mut options: Options) -> 
         return Err(Status::INVALID_VALUE.because("no image, or nowhere to put the module"));
     }
     let image = image::load(given, &mut options)?;
+    result.put(pointer(install(&context, image)?))
+}
+
+/// Loads an image into a context: a module's handle as a number.
+pub(super) fn install(context: &Arc<Context>, image: Image) -> Answer<usize> {
+    let names = c_names(&image)?;
     let code = LoadedModule::new(image, arena()?).map_err(|error| failure(&error))?;
     let code = Arc::new(code);
     let module = handle::reserve();
-    let function = |(index, kernel): (usize, &KernelImage)| {
-        let name = CString::new(kernel.name.as_str());
-        let name =
-            name.map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))?;
-        Ok(FUNCTIONS.insert(Arc::new(Function {
-            context: Arc::downgrade(&context),
+    let function = |(index, name): (usize, CString)| {
+        let own_shared = code.kernels()[index].shared_bytes;
+        FUNCTIONS.insert(Arc::new(Function {
+            context: Arc::downgrade(context),
             module,
             code: code.clone(),
             index,
             name,
-            shared_limit: AtomicU32::new(MAX_SHARED.saturating_sub(kernel.shared_bytes)),
-        })))
+            shared_limit: AtomicU32::new(MAX_SHARED.saturating_sub(own_shared)),
+        }))
     };
-    let functions = code
-        .kernels()
-        .iter()
-        .enumerate()
-        .map(function)
-        .collect::<Answer<_>>()?;
+    let functions = names.into_iter().enumerate().map(function).collect();
     MODULES.insert_at(
         module,
         Arc::new(Module {
-            context: Arc::downgrade(&context),
+            context: Arc::downgrade(context),
             code,
             functions,
         }),
     );
-    result.put(pointer(module))
+    Ok(module)
+}
+
+/// The kernels' names for C callers.
+pub(super) fn c_names(image: &Image) -> Answer<Vec<CString>> {
+    let name = |kernel: &KernelImage| {
+        CString::new(kernel.name.as_str())
+            .map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
+    };
+    image.kernels.iter().map(name).collect()
+}
+
+/// Unloads a module and its kernels.
+pub(super) fn unload(module: usize) -> Option<()> {
+    let unloaded = MODULES.remove(module)?;
+    FUNCTIONS.remove_all(|function| Arc::ptr_eq(&function.code, &unloaded.code));
+    Some(())
+}
+
+/// Tells where a module's variable is.
+pub(super) fn variable(
+    module: &Module,
+    address: Given<CUdeviceptr>,
+    bytes: Given<usize>,
+    name: Given<c_char>,
+) -> Answer {
+    let name = name.text()?.to_string_lossy();
+    let (start, size) = module.code.variable(&name).ok_or_else(|| {
+        let detail = format!("the module has no variable {name}");
+        Status::NOT_FOUND.because(detail)
+    })?;
+    address.put_if_asked(start);
+    bytes.put_if_asked(size as usize);
+    Ok(())
+}
+
+/// What is missing, and what is there.
+pub(super) fn no_kernel(name: &str, kernels: &[KernelImage]) -> Failure {
+    let there: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    let there = if there.is_empty() {
+        "none".to_owned()
+    } else {
+        there.join(", ")
+    };
+    let detail = format!("the module has no kernel {name}; its kernels: {there}");
+    Status::NOT_FOUND.because(detail)
 }
 
 fn failure(error: &LoadError) -> Failure {
@@ -153,9 +208,8 @@ entries! {
 
     /// Kernels of the module that were launched run to their end.
     fn cuModuleUnload(module: CUmodule) {
-        let unloaded = find(module)?;
-        MODULES.remove(module);
-        FUNCTIONS.remove_all(|function| Arc::ptr_eq(&function.code, &unloaded.code));
+        find(module)?;
+        unload(module.addr());
         Ok(())
     }
 
@@ -164,22 +218,7 @@ entries! {
         let name = name.to_string_lossy();
         match module.code.kernel(&name) {
             Some(index) => function.put(pointer(module.functions[index])),
-            None => {
-                let there: Vec<_> = module
-                    .code
-                    .kernels()
-                    .iter()
-                    .map(|kernel| kernel.name.as_str())
-                    .collect();
-                let there = if there.is_empty() {
-                    "none".to_owned()
-                } else {
-                    there.join(", ")
-                };
-                Err(Status::NOT_FOUND.because(format!(
-                    "the module has no kernel {name}; its kernels: {there}"
-                )))
-            }
+            None => Err(no_kernel(&name, module.code.kernels())),
         }
     }
 
@@ -189,15 +228,7 @@ entries! {
         module: CUmodule,
         name: *const c_char,
     ) {
-        let (module, name) = (find(module)?, name.text()?);
-        let name = name.to_string_lossy();
-        let found = module.code.variable(&name);
-        let (start, size) = found.ok_or_else(|| {
-            Status::NOT_FOUND.because(format!("the module has no variable {name}"))
-        })?;
-        address.put_if_asked(start);
-        bytes.put_if_asked(size as usize);
-        Ok(())
+        variable(&*find(module)?, address, bytes, name)
     }
 
     /// Everything is loaded at once: `CU_MODULE_EAGER_LOADING`.

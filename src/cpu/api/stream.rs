@@ -222,7 +222,7 @@ entries! {
     /// Returns at once; what the stream still has to do is done.
     fn cuStreamDestroy_v2(stream: CUstream) {
         context::working()?;
-        match STREAMS.remove(stream) {
+        match STREAMS.remove(stream.addr()) {
             Some(_) => Ok(()),
             None => Err(Status::INVALID_HANDLE.because("no live stream has this handle")),
         }
