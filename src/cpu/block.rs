@@ -199,7 +199,8 @@ impl Access {
 /// What the threads at a sync point wait for.
 ///
 /// `operands` and `results` are those of [`Request`]. Masks are member masks of
-/// lanes; a mask need not name lanes that have exited.
+/// lanes; a mask need not name lanes that have exited. A mask of 0 stands for the
+/// lanes that come together, as for the instructions without `.sync`.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncKind {

@@ -39,8 +39,9 @@ impl Fault {
         detail: Option<String>,
     ) -> Fault {
         let record = context.fault;
-        // Compiled code records kinds of this enum only.
-        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Trap);
+        // Compiled code records kinds of this enum only: anything else is as if it
+        // had run into code that is none.
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::IllegalInstruction);
         let [x, y, _] = context.block_dim.map(|n| n.max(1));
         let thread = [
             record.thread % x,

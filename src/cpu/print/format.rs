@@ -1,109 +1,10 @@
-//! What kernels print: `vprintf` formatted as CUDA's `printf` does, kept until
-//! the host synchronizes.
-
-use std::collections::VecDeque;
-use std::io::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Bytes that are kept unless the host sets another limit
-/// (`CU_LIMIT_PRINTF_FIFO_SIZE`): 1 MiB.
-pub const DEFAULT_LIMIT: u64 = 1 << 20;
+//! The conversions of C's `printf`, with the sizes of a 64-bit Unix.
 
 /// No field is wider, and no precision greater.
 const WIDEST: usize = 4096;
 
-/// Text that kernels have printed and the host has not yet shown. When there is
-/// more than the limit, the oldest is lost, as on a GPU.
-pub struct Output {
-    state: Mutex<State>,
-}
-
-struct State {
-    limit: u64,
-    kept: u64,
-    printed: VecDeque<Vec<u8>>,
-    /// Messages of failed assertions.
-    failed: Vec<u8>,
-}
-
-impl Default for Output {
-    fn default() -> Output {
-        let state = State {
-            limit: DEFAULT_LIMIT,
-            kept: 0,
-            printed: VecDeque::new(),
-            failed: Vec::new(),
-        };
-        Output {
-            state: Mutex::new(state),
-        }
-    }
-}
-
-impl Output {
-    /// Bytes that are kept at most.
-    pub fn limit(&self) -> u64 {
-        self.state().limit
-    }
-
-    /// Sets the limit (`cuCtxSetLimit`).
-    pub fn set_limit(&self, bytes: u64) {
-        self.state().limit = bytes;
-    }
-
-    /// What has been printed since the last call.
-    pub fn take_printed(&self) -> Vec<u8> {
-        let mut state = self.state();
-        state.kept = 0;
-        let pieces: Vec<Vec<u8>> = state.printed.drain(..).collect();
-        pieces.concat()
-    }
-
-    /// The messages of assertions that failed since the last call.
-    pub fn take_failed(&self) -> Vec<u8> {
-        std::mem::take(&mut self.state().failed)
-    }
-
-    /// Writes all of it: prints to stdout, failed assertions to stderr.
-    pub fn flush(&self) {
-        let printed = self.take_printed();
-        // A closed stdout or stderr must not stop a computation.
-        if !printed.is_empty() {
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(&printed).and_then(|()| out.flush());
-        }
-        let failed = self.take_failed();
-        if !failed.is_empty() {
-            let _ = std::io::stderr().lock().write_all(&failed);
-        }
-    }
-
-    pub(super) fn print(&self, text: Vec<u8>) {
-        if text.is_empty() {
-            return;
-        }
-        let mut state = self.state();
-        state.kept += text.len() as u64;
-        state.printed.push_back(text);
-        while state.kept > state.limit {
-            let Some(lost) = state.printed.pop_front() else {
-                break;
-            };
-            state.kept -= lost.len() as u64;
-        }
-    }
-
-    pub(super) fn fail(&self, text: &[u8]) {
-        self.state().failed.extend_from_slice(text);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Where a format finds its arguments.
-pub(super) trait Arguments {
+pub(in crate::cpu) trait Arguments {
     /// The next one, of 4 or 8 bytes, at the next multiple of its size.
     fn next(&mut self, size: u64) -> Option<u64>;
     /// The bytes of a string, without the final 0.
@@ -112,7 +13,7 @@ pub(super) trait Arguments {
 
 /// The text and how many arguments it took. What is no conversion, or lacks its
 /// argument, stands there as it is.
-pub(super) fn format(format: &[u8], arguments: &mut impl Arguments) -> (Vec<u8>, i32) {
+pub(in crate::cpu) fn format(format: &[u8], arguments: &mut impl Arguments) -> (Vec<u8>, i32) {
     let mut text = Vec::with_capacity(format.len());
     let mut taken = 0;
     let mut rest = format;
@@ -602,16 +503,5 @@ mod tests {
         assert_eq!(text("%y%5", no()), "%y%5");
         assert_eq!(text("%d", no()), "%d");
         assert_eq!(text("%99999999999d|", no().int(1)).len(), WIDEST + 1);
-    }
-
-    #[test]
-    fn the_oldest_output_is_lost_first() {
-        let output = Output::default();
-        output.set_limit(10);
-        for piece in [b"aaaa", b"bbbb", b"cccc"] {
-            output.print(piece.to_vec());
-        }
-        assert_eq!(output.take_printed(), b"bbbbcccc");
-        assert_eq!(output.take_printed(), b"");
     }
 }
