@@ -386,13 +386,13 @@ impl Turn {
         let bytes = blob.file().len() as u64;
         let limit = shared.policy.max_size();
         if bytes > limit {
-            debug!(key, bytes, limit, "not cached: larger than the cache");
+            debug!(%key, bytes, limit, "not cached: larger than the cache");
             return;
         }
         match store.put(&self.key, blob, limit) {
             Ok(evicted) => {
                 count(&shared.counts.puts);
-                debug!(key, bytes, us = started.elapsed().as_micros(), "cache put");
+                debug!(%key, bytes, us = started.elapsed().as_micros(), "cache put");
                 for gone in evicted {
                     count(&shared.counts.evictions);
                     debug!(key = %gone.short(), "cache evict");

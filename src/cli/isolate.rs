@@ -3,9 +3,10 @@
 //! What a kernel prints comes out on the process's standard output, mixed with
 //! everything else there, and a failed assertion spoils the CUDA context for
 //! good. So a run whose text is looked at is handed to a child: the same
-//! program with the same arguments and a folder for the outcome.
+//! program with the same arguments, and in the environment a folder for the
+//! outcome.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,14 @@ struct HandOver {
 const FACTS: &str = "outcome.json";
 /// What arguments and module variables hold, one after the other.
 const MEMORY: &str = "memory";
+
+/// The variable that tells a process that it is the child, and of what folder.
+const FOLDER: &str = "PTXKIT_OUTCOME_FOLDER";
+
+/// In the child: the folder for the outcome.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
 
 /// In the child: leaves the outcome in `folder`.
 pub fn hand_over(folder: &Path, finished: &Finished) -> Result<(), Failure> {
@@ -58,8 +67,7 @@ pub fn execute() -> Result<Finished, Failure> {
     let folder = tempfile::tempdir().map_err(cannot)?;
     let output = Command::new(std::env::current_exe().map_err(cannot)?)
         .args(std::env::args_os().skip(1))
-        .arg("--outcome")
-        .arg(folder.path())
+        .env(FOLDER, folder.path())
         .stdin(Stdio::null())
         .output()
         .map_err(cannot)?;

@@ -44,10 +44,6 @@ pub struct RunArgs {
     pub device: Selection,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// The folder for the outcome: set where this process is the one that a
-    /// run was handed to, see `isolate`.
-    #[arg(long, hide = true)]
-    pub outcome: Option<PathBuf>,
 }
 
 /// One to three numbers, `16` or `16,16`.
@@ -74,9 +70,9 @@ pub struct Finished {
 /// Runs the kernel and says how it went; gives the exit status.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let request = Request::read(args)?;
-    if let Some(folder) = &args.outcome {
+    if let Some(folder) = isolate::folder() {
         let finished = execute(&request, args.device)?;
-        isolate::hand_over(folder, &finished)?;
+        isolate::hand_over(&folder, &finished)?;
         return Ok(VERIFIED);
     }
     let finished = if request.prints(args.format) {

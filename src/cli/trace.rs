@@ -1,5 +1,7 @@
 //! Traces on standard error.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 
 /// Warnings; with `-v` what was chosen, found and compiled, with `-vv` all.
@@ -15,6 +17,7 @@ pub fn start(verbose: u8) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .try_init();
 }
