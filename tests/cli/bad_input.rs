@@ -141,6 +141,39 @@ fn a_gpu_that_is_not_there() {
     says(&said, &["error: ", "help: ", "--device cpu"]);
 }
 
+/// A driver that has a device and little else.
+const OLD_DRIVER: &str = "
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { *version = 11000; return 0; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = 0; return 0; }
+";
+
+#[test]
+fn a_driver_too_old_for_an_entry() {
+    let (folder, source) = file("old.c", OLD_DRIVER);
+    let library = folder.path().join("libold.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", &source, "-o"])
+        .arg(&library)
+        .status();
+    // A machine that runs packed tests may have no C compiler.
+    if !built.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let output = Command::new(program())
+        .args(["run", &sample("vecadd.toml"), "--device", "nvidia"])
+        .env("PTXKIT_LIBCUDA", &library)
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    says(
+        &said,
+        &["NVIDIA driver (CUDA 11.0) has no cu", "help: update"],
+    );
+}
+
 #[test]
 fn a_block_over_the_limit() {
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";

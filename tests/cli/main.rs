@@ -6,14 +6,18 @@ mod cache;
 mod check;
 mod run;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// `ptxkit` with a compute cache of its own. Packed tests find the program by
-/// the environment.
+/// `ptxkit`; packed tests find it by the environment.
+fn program() -> OsString {
+    std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into())
+}
+
+/// Runs `ptxkit` with a compute cache of its own.
 fn ptxkit(cache: &Path, args: &[&str]) -> Output {
-    let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
-    Command::new(program)
+    Command::new(program())
         .args(args)
         .env("CUDA_CACHE_PATH", cache)
         .env_remove("CUDA_CACHE_DISABLE")

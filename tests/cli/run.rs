@@ -64,8 +64,7 @@ fn json_has_its_keys_and_nothing_else_is_printed() {
 #[test]
 fn without_a_cache_it_is_off_and_still_runs() {
     let path = sample("vecadd.toml");
-    let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
-    let output = Command::new(program)
+    let output = Command::new(program())
         .args(["run", &path, "--device", &device()])
         .env("CUDA_CACHE_DISABLE", "1")
         .output()
