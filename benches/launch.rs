@@ -45,11 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         stream.synchronize().expect("the kernels");
     };
+    // What a launch loop does: the block is built once, each launch copies it.
+    let mut params = ParamBuffer::new();
+    params.push(&buffer).push(&buffer).push(&buffer).push(7_u32);
+    params.push(1.0_f32).push(2.0_f32).push(3_u32).push(&buffer);
     let by_buffer = || {
         for _ in 0..LAUNCHES {
-            let mut params = ParamBuffer::new();
-            params.push(&buffer).push(&buffer).push(&buffer).push(7_u32);
-            params.push(1.0_f32).push(2.0_f32).push(3_u32).push(&buffer);
             kernel
                 .launch_buffer(config, &stream, &params)
                 .expect("the launch");
@@ -57,12 +58,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stream.synchronize().expect("the kernels");
     };
 
-    let launch = context
-        .api()
+    let entry = context
+        .bind()?
         .cuLaunchKernel
         .ok_or("the driver has no cuLaunchKernel")?;
-    let (function, queue) = (kernel.raw(), stream.raw());
-    let bare = || {
+    let launch = |pointers: *mut *mut c_void, extra: *mut *mut c_void| {
+        let (function, queue) = (kernel.raw(), stream.raw());
+        // SAFETY: live handles of one context; the callers below give the kernel's parameters.
+        let code = unsafe { entry(function, 1, 1, 1, 32, 1, 1, 0, queue, pointers, extra) };
+        assert_eq!(code, 0);
+    };
+    let bare_pointers = || {
         for _ in 0..LAUNCHES {
             let address = buffer.address();
             let (n, x, y, k) = (7_u32, 1.0_f32, 2.0_f32, 3_u32);
@@ -76,35 +82,38 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 (&raw const k) as _,
                 (&raw const address) as _,
             ];
-            // SAFETY: live handles of one context, eight pointers to values of the
-            // parameters' sizes.
-            let code = unsafe {
-                launch(
-                    function,
-                    1,
-                    1,
-                    1,
-                    32,
-                    1,
-                    1,
-                    0,
-                    queue,
-                    pointers.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            assert_eq!(code, 0);
+            launch(pointers.as_mut_ptr(), std::ptr::null_mut());
         }
         stream.synchronize().expect("the kernels");
     };
-    context.bind()?;
-    paired::paired("launch, bare cuLaunchKernel", 15, 1.03, by_pointers, bare);
+    let bare_buffer = || {
+        for _ in 0..LAUNCHES {
+            let mut size = params.bytes().len();
+            // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END
+            let mut extra: [*mut c_void; 5] = [
+                std::ptr::without_provenance_mut(1),
+                params.bytes().as_ptr().cast_mut().cast(),
+                std::ptr::without_provenance_mut(2),
+                (&raw mut size).cast(),
+                std::ptr::null_mut(),
+            ];
+            launch(std::ptr::null_mut(), extra.as_mut_ptr());
+        }
+        stream.synchronize().expect("the kernels");
+    };
     paired::paired(
-        "launch_buffer, bare cuLaunchKernel",
-        15,
+        "launch, bare pointers",
+        51,
+        1.03,
+        by_pointers,
+        bare_pointers,
+    );
+    paired::paired(
+        "launch_buffer, bare buffer",
+        51,
         1.03,
         by_buffer,
-        bare,
+        bare_buffer,
     );
     Ok(())
 }

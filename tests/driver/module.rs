@@ -1,6 +1,6 @@
 use ptxkit::driver::{DeviceBuffer, Error, KernelAttribute, LaunchConfig, Module, Stream};
 
-use crate::kernels::{FIXED, REVERSE, SCALE, VECADD};
+use crate::kernels::{REVERSE, SCALE, VECADD};
 use crate::support::{context, kernel};
 
 #[test]
@@ -126,8 +126,9 @@ fn kernels_describe_themselves() {
         let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 4)]);
     }
-    let (_, _, fixed) = kernel(FIXED, "fixed");
-    assert_eq!(fixed.max_threads(), 32);
+    let bounded = VECADD.replacen('{', ".maxntid 128, 1, 1\n{", 1);
+    let (_, _, bounded) = kernel(&bounded, "vecadd");
+    assert_eq!(bounded.max_threads(), 128);
 }
 
 #[test]

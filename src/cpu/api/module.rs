@@ -49,8 +49,9 @@ impl Function {
 
     /// Threads that a block of the kernel may have.
     pub(super) fn max_threads(&self) -> u32 {
-        let image = self.image();
-        match image.required_threads.or(image.max_threads) {
+        // `.reqntid` does not count here, as a driver for CUDA 13.0 has it: the
+        // launch holds the block against it.
+        match self.image().max_threads {
             Some([x, y, z]) => x.saturating_mul(y).saturating_mul(z).min(MAX_THREADS),
             None => MAX_THREADS,
         }
