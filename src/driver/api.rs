@@ -161,6 +161,18 @@ impl Api {
     }
 }
 
+/// Whether the user named the file to open.
+fn is_named() -> bool {
+    std::env::var_os("PTXKIT_LIBCUDA").is_some_and(|name| !name.is_empty())
+}
+
+/// Whether a library is the CPU device under the driver's names (the member
+/// `libcuda`), which other programs may find first. It is no GPU.
+fn is_cpu_device(library: &libloading::Library) -> bool {
+    // SAFETY: only asks whether there is such a symbol.
+    unsafe { library.get::<*mut c_void>("ptxkitGetLastFault") }.is_ok()
+}
+
 /// The names to try, best first: `libcuda.so` comes after `libcuda.so.1`
 /// because a toolkit's stub has that name.
 fn library_names() -> Vec<String> {
@@ -177,6 +189,9 @@ fn open_nvidia() -> Result<Api, DriverMissing> {
         // SAFETY: opening runs the library's initialisers; the names are the driver's own,
         // or the file the user named.
         match unsafe { libloading::Library::new(&name) } {
+            Ok(library) if is_cpu_device(&library) && !is_named() => {
+                tried.push((name, "it is ptxkit's own CPU device".into()));
+            }
             Ok(library) => {
                 // The driver starts threads of its own and must stay mapped.
                 let library: &'static libloading::Library = Box::leak(Box::new(library));
