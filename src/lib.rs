@@ -26,3 +26,8 @@ pub mod loader;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+
+// The README's example compiles and runs with the documentation tests.
+#[cfg(all(doctest, feature = "cache", feature = "cpu"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
