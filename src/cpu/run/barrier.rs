@@ -25,17 +25,17 @@ impl Barrier {
         self.waiting_count + self.arrived_count == 0
     }
 
-    /// A thread comes and waits.
-    pub(super) fn wait(&mut self, warp: usize, lane: u32, expected: u32) {
-        add(&mut self.waiting, warp, lane);
-        self.waiting_count += 1;
+    /// Lanes of a warp come and wait.
+    pub(super) fn wait(&mut self, warp: usize, set: Lanes, expected: u32) {
+        add(&mut self.waiting, warp, set);
+        self.waiting_count += set.count_ones();
         self.expected = self.expected.max(expected);
     }
 
-    /// A thread comes and goes on.
-    pub(super) fn arrive(&mut self, warp: usize, lane: u32, expected: u32) {
-        add(&mut self.arrived, warp, lane);
-        self.arrived_count += 1;
+    /// Lanes of a warp come and go on.
+    pub(super) fn arrive(&mut self, warp: usize, set: Lanes, expected: u32) {
+        add(&mut self.arrived, warp, set);
+        self.arrived_count += set.count_ones();
         self.expected = self.expected.max(expected);
     }
 
@@ -96,11 +96,11 @@ impl Barrier {
     }
 }
 
-fn add(sets: &mut Vec<Lanes>, warp: usize, lane: u32) {
+fn add(sets: &mut Vec<Lanes>, warp: usize, set: Lanes) {
     if sets.len() <= warp {
         sets.resize(warp + 1, 0);
     }
-    sets[warp] |= 1 << lane;
+    sets[warp] |= set;
 }
 
 /// Gives the threads at `bar.red` their results.

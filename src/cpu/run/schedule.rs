@@ -343,55 +343,69 @@ impl Schedule {
         code: &Code<'_>,
         context: *mut BlockContext,
         warp: usize,
-        set: Lanes,
+        mut set: Lanes,
     ) -> Result<(), Faulted> {
-        for lane in lanes(set) {
-            let thread = warp * WARP as usize + lane as usize;
-            let state = self.states[thread];
-            let bit = 1 << lane;
+        let base = warp * WARP as usize;
+        while set != 0 {
+            // Most often all of them have come to the same place.
+            let leader = base + set.trailing_zeros() as usize;
+            let state = self.states[leader];
+            let group = self.among(base, set, |schedule, thread| {
+                schedule.states[thread] == state
+            });
             if state == EXITED {
-                self.warps[warp].exited |= bit;
-                self.live -= 1;
+                self.warps[warp].exited |= group;
+                self.live -= group.count_ones();
+                set &= !group;
                 continue;
             }
-            let Some(point) = code.point(state) else {
+            let Some(SyncPoint { kind, line }) = code.point(state) else {
                 // Only damaged code names a point that it does not have.
                 let detail =
                     format!("the code stopped at sync point {state}, which does not exist");
-                return Err(self.fault(context, FaultKind::IllegalInstruction, thread, 0, detail));
+                let kind = FaultKind::IllegalInstruction;
+                return Err(self.fault(context, kind, leader, 0, detail));
             };
-            match point.kind {
-                SyncKind::Yield => self.warps[warp].yielded |= bit,
+            match kind {
+                SyncKind::Yield => self.warps[warp].yielded |= group,
                 SyncKind::Barrier
                 | SyncKind::BarrierArrive
                 | SyncKind::BarrierPopc
                 | SyncKind::BarrierAnd
                 | SyncKind::BarrierOr => {
-                    let [id, count, ..] = self.requests[thread].operands;
+                    let [id, count, ..] = self.requests[leader].operands;
+                    let group = self.among(base, group, |schedule, thread| {
+                        schedule.requests[thread].operands[..2] == [id, count]
+                    });
                     let Some(barrier) = self.barriers.get_mut(id as usize) else {
                         let detail = format!("barrier {id}: a block has barriers 0 to 15");
-                        return Err(self.fault(
-                            context,
-                            FaultKind::IllegalInstruction,
-                            thread,
-                            point.line,
-                            detail,
-                        ));
+                        let kind = FaultKind::IllegalInstruction;
+                        return Err(self.fault(context, kind, leader, line, detail));
                     };
-                    if point.kind == SyncKind::BarrierArrive {
-                        barrier.arrive(warp, lane, count as u32);
-                        self.warps[warp].ready |= bit;
+                    if kind == SyncKind::BarrierArrive {
+                        barrier.arrive(warp, group, count as u32);
+                        self.warps[warp].ready |= group;
                     } else {
-                        barrier.wait(warp, lane, count as u32);
+                        barrier.wait(warp, group, count as u32);
                     }
                     // At once, so that a thread that arrives again arrives at the
                     // next phase.
                     self.open(code, id as usize);
+                    set &= !group;
+                    continue;
                 }
-                _ => self.warps[warp].waiting |= bit,
+                _ => self.warps[warp].waiting |= group,
             }
+            set &= !group;
         }
         Ok(())
+    }
+
+    /// The lanes of a set whose threads are so.
+    fn among(&self, base: usize, set: Lanes, so: impl Fn(&Schedule, usize) -> bool) -> Lanes {
+        lanes(set)
+            .filter(|&lane| so(self, base + lane as usize))
+            .fold(0, |group, lane| group | 1 << lane)
     }
 
     /// Lets the threads at a barrier go on if all have come.
