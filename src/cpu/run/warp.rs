@@ -112,8 +112,10 @@ fn shuffle(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
     for (value, request) in values.iter_mut().zip(&*requests) {
         *value = request.operands[0];
     }
-    for lane in lanes(group) {
-        let request = &mut requests[lane as usize];
+    for (lane, request) in (0..WARP).zip(requests) {
+        if group >> lane & 1 == 0 {
+            continue;
+        }
         let (b, c) = (request.operands[1] as u32 & 31, request.operands[2] as u32);
         let segment = c >> 8 & 31;
         let clamp = c & 31;
