@@ -210,6 +210,28 @@ impl Image {
         Ok(image)
     }
 
+    /// Whether this processor can run the code.
+    pub fn check_processor(&self) -> Result<(), BlobError> {
+        if self.arch != std::env::consts::ARCH {
+            return Err(BlobError::Processor {
+                needs: self.arch.clone(),
+            });
+        }
+        let present = super::codegen::features();
+        let missing: Vec<&str> = self
+            .features
+            .iter()
+            .map(String::as_str)
+            .filter(|feature| !present.contains(feature))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(BlobError::Processor {
+            needs: missing.join(", "),
+        })
+    }
+
     fn check(&self) -> Result<(), BlobError> {
         for kernel in &self.kernels {
             let inside = |offset: u32| (offset as usize) < self.code.len();

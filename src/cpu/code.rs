@@ -55,9 +55,7 @@ pub struct LoadedModule {
 impl LoadedModule {
     /// Maps the code and sets up the variables of a blob that has been read.
     pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
-        if image.arch != std::env::consts::ARCH {
-            return Err(BlobError::Processor { needs: image.arch }.into());
-        }
+        image.check_processor()?;
         if let Some(variable) = image.variables.iter().find(|v| v.external) {
             return Err(LoadError::Undefined {
                 name: variable.name.clone(),
@@ -235,6 +233,22 @@ mod tests {
             matches!(LoadedModule::new(large, &memory), Err(LoadError::Memory { name, .. }) if name == "table")
         );
         assert_eq!(memory.free_bytes(), free);
+
+        for (arch, features) in [
+            ("sparc64", vec![]),
+            (std::env::consts::ARCH, vec!["no-such-unit".to_owned()]),
+        ] {
+            let foreign = Image {
+                arch: arch.into(),
+                features,
+                ..image()
+            };
+            let error = LoadedModule::new(foreign, &memory);
+            assert!(matches!(
+                error,
+                Err(LoadError::Blob(BlobError::Processor { .. }))
+            ));
+        }
 
         let mut external = image();
         external.variables[0].external = true;
