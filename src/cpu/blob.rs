@@ -289,6 +289,7 @@ impl KernelImage {
         w.list(&self.sync_points, |w, p| {
             w.u8(p.kind as u8);
             w.u32(p.line);
+            w.option(p.barrier, |w, b| b.into_iter().for_each(|n| w.u32(n)));
         });
         let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
         w.option(self.required_threads, threads);
@@ -326,6 +327,7 @@ impl KernelImage {
                 Ok(SyncPoint {
                     kind,
                     line: r.u32()?,
+                    barrier: r.option(|r| Ok([r.u32()?, r.u32()?]))?,
                 })
             })?,
             required_threads: r.option(threads)?,
@@ -513,6 +515,7 @@ mod tests {
                 sync_points: vec![SyncPoint {
                     kind: SyncKind::ShflDown,
                     line: 12,
+                    barrier: Some([1, 64]),
                 }],
                 required_threads: Some([32, 1, 1]),
                 ..KernelImage::default()

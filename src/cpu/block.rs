@@ -312,6 +312,9 @@ pub struct SyncPoint {
     pub kind: SyncKind,
     /// Its line in the PTX, 1-based.
     pub line: u32,
+    /// The barrier and the number of threads, where [`SyncKind::Barrier`] and
+    /// [`SyncKind::BarrierArrive`] have constants: their threads leave no operands.
+    pub barrier: Option<[u32; 2]>,
 }
 
 /// Where compiled code finds each field of [`BlockContext`].

@@ -6,7 +6,7 @@ use cranelift_codegen::Context;
 use cranelift_frontend::FunctionBuilderContext;
 
 use super::blob::{Image, KernelImage, LanesImage};
-use super::codegen::{self, KernelCode};
+use super::codegen::{self, Code, KernelCode};
 use super::program::{self, ModuleData, Program, Refusal, module_data};
 use crate::ptx;
 use crate::ptx::ast::{FunctionKind, Item, Span};
@@ -106,10 +106,11 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
             problems: wrong,
         });
     }
-    let host = codegen::host().map_err(|message| CompileError {
+    let unavailable = |message| CompileError {
         kind: CompileErrorKind::NotSupported,
         problems: vec![Problem { line: 0, message }],
-    })?;
+    };
+    let host = codegen::host().map_err(unavailable)?;
 
     let (data, mut refusals) = module_data(&reading.module, source);
     let mut image = Image {
@@ -120,6 +121,8 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
     };
     let mut context = Context::new();
     let mut builder = FunctionBuilderContext::new();
+    let keeper = codegen::compile_keeper(host, &mut context, &mut builder).map_err(unavailable)?;
+    image.append(&keeper);
     for item in &reading.module.items {
         let Item::Function(function) = item else {
             continue;
@@ -174,10 +177,16 @@ impl Image {
     }
 
     /// Adds a function; it starts where the processor likes functions to start.
-    fn append(&mut self, code: &[u8]) -> u32 {
+    /// The keeper is the first of all.
+    fn append(&mut self, code: &Code) -> u32 {
         let start = self.code.len().next_multiple_of(FUNCTION_ALIGN);
         self.code.resize(start, 0);
-        self.code.extend_from_slice(code);
+        self.code.extend_from_slice(&code.bytes);
+        for &call in &code.calls {
+            let at = start + call as usize;
+            let distance = -(at as i64 + 4);
+            self.code[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
+        }
         start as u32
     }
 }

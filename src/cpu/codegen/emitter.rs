@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, Endianness, InstBuilder, MemFlagsData, Signature, Type, Value, types,
+    AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Signature, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
@@ -42,6 +42,10 @@ pub(super) struct Invariants {
     pub shadow: Value,
     pub shared: Value,
     pub shared_size: Value,
+    /// The shared memory in units of 1, 2, 4, 8 and 16 bytes.
+    pub shared_units: [Value; 5],
+    /// How many of them a group's first thread may start at, of 4 and 8 bytes.
+    pub shared_starts: [Value; 2],
     pub local: Value,
     pub local_stride: Value,
 }
@@ -89,6 +93,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// Returns 1.
     pub fail: Block,
     pub convention: CallConv,
+    /// Calls `check_neighbours` and preserves every register, where there is one.
+    pub keeper: Option<FuncRef>,
     /// The processor multiplies and adds in one rounding.
     pub has_fma: bool,
     pub has_rounding: bool,
@@ -97,6 +103,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub guard: Option<Value>,
     /// What single threads of the group have written.
     pub pending: Vec<(Reg, u32, Value)>,
+    /// Values of the step at hand and their vectors.
+    pub spreads: Vec<(Value, Value)>,
 }
 
 pub(super) type Emitted<T> = Result<T, Refusal>;
@@ -211,6 +219,10 @@ impl<'e, 'a> Emitter<'e, 'a> {
         if ty.is_vector() {
             return value;
         }
+        if let Some(&(_, vector)) = self.spreads.iter().find(|s| s.0 == value) {
+            return vector;
+        }
+        let scalar = value;
         let value = match ty {
             types::I8 => {
                 // A predicate: ones or zeros all over.
@@ -221,7 +233,9 @@ impl<'e, 'a> Emitter<'e, 'a> {
             _ => value,
         };
         let vector = self.shaped(ty);
-        self.b.ins().splat(vector, value)
+        let vector = self.b.ins().splat(vector, value);
+        self.spreads.push((scalar, vector));
+        vector
     }
 
     /// The type that holds values of `ty` for the lane at hand.

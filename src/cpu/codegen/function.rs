@@ -2,6 +2,7 @@
 //! of them goes on.
 
 use cranelift_codegen::Context;
+use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -13,11 +14,12 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use super::emitter::{
     Emitted, Emitter, FIXED, Home, Invariants, Lane, ThreadVariables, lanes_in_piece, type_of,
 };
-use super::{Host, KernelCode, lanes};
+use super::{Code, Host, KernelCode, keeper, lanes};
 use crate::cpu::Lanes;
 use crate::cpu::block::{EXITED, FaultKind, GRANULE_SHIFT, SyncPoint, offset};
 use crate::cpu::program::{
-    Arg, BlockId, Class, Liveness, NoWrap, Program, Refusal, Reg, Shape, Shapes, Step, Terminator,
+    Arg, BlockId, Class, Liveness, NoWrap, Program, Refusal, Reg, RegisterSet, Shape, Shapes, Step,
+    Terminator,
 };
 use crate::ptx::ast::Span;
 use crate::ptx::names::SpecialRegister;
@@ -28,6 +30,8 @@ pub(super) struct Stop {
     pub next: BlockId,
     /// What a thread keeps.
     pub kept: Vec<Reg>,
+    /// What of it may differ from what the slots hold already.
+    pub changed: Vec<Reg>,
     /// The block that ends with this sync point; `None` where lanes part.
     pub sync: Option<BlockId>,
 }
@@ -74,6 +78,7 @@ impl Plan {
                 plan.points.push(SyncPoint {
                     kind,
                     line: instruction.line,
+                    barrier: super::sync::constant_barrier(program, instruction),
                 });
                 let mut results = Vec::new();
                 program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
@@ -85,6 +90,7 @@ impl Plan {
                 plan.stops.push(Stop {
                     next: *next,
                     kept,
+                    changed: Vec::new(),
                     sync: Some(BlockId(i as u32)),
                 });
             }
@@ -110,6 +116,7 @@ impl Plan {
                 plan.stops.push(Stop {
                     next,
                     kept,
+                    changed: Vec::new(),
                     sync: None,
                 });
             }
@@ -121,7 +128,57 @@ impl Plan {
                 plan.slot_count += 1;
             }
         }
+        plan.find_changed(program);
         Ok(plan)
+    }
+
+    /// What each sync point must store. On every way there, the rest was stored
+    /// at a sync point before and has not been written since.
+    fn find_changed(&mut self, program: &Program<'_>) {
+        let registers = program.registers.len();
+        // Registers that may differ from their slots where a block begins.
+        let mut differ: Vec<Option<RegisterSet>> = vec![None; program.blocks.len()];
+        let mut entry = RegisterSet::new(registers);
+        (0..registers).for_each(|i| entry.insert(Reg(i as u32)));
+        differ[0] = Some(entry);
+        let mut open = vec![BlockId(0)];
+        while let Some(at) = open.pop() {
+            let Some(mut now) = differ[at.index()].clone() else {
+                continue;
+            };
+            let block = &program.blocks[at.index()];
+            for step in &block.steps {
+                program.step_effects(step, &mut |_| {}, &mut |reg| now.insert(reg));
+            }
+            if let Terminator::Sync { instruction, .. } = &block.terminator
+                && let Some(stop) = self.stops.iter_mut().find(|s| s.sync == Some(at))
+            {
+                stop.changed = stop
+                    .kept
+                    .iter()
+                    .copied()
+                    .filter(|&r| now.contains(r))
+                    .collect();
+                stop.kept.iter().for_each(|&reg| now.remove(reg));
+                program.effects(instruction, &mut |_| {}, &mut |reg| now.insert(reg));
+            }
+            for next in block.terminator.successors() {
+                let known = &mut differ[next.index()];
+                match known {
+                    Some(known) => {
+                        let before = known.clone();
+                        known.add(&now);
+                        if *known != before {
+                            open.push(next);
+                        }
+                    }
+                    None => {
+                        *known = Some(now.clone());
+                        open.push(next);
+                    }
+                }
+            }
+        }
     }
 
     /// The state of threads that go on where lanes part for `block`.
@@ -190,14 +247,27 @@ fn entry_signature(host: &Host) -> Signature {
     signature
 }
 
-fn machine_code(context: &mut Context, host: &Host) -> Result<Vec<u8>, String> {
+/// Machine code, and where it calls the keeper.
+pub(super) fn machine_code(context: &mut Context, host: &Host) -> Result<Code, String> {
     let compiled = context
         .compile(&*host.isa, &mut ControlPlane::default())
         .map_err(|e| format!("Cranelift refused the code: {:?}", e.inner))?;
-    if !compiled.buffer.relocs().is_empty() {
-        return Err("the code needs a library function of Cranelift's".into());
-    }
-    Ok(compiled.code_buffer().to_vec())
+    let calls = compiled.buffer.relocs().iter().map(|reloc| {
+        let keeper = reloc.kind == Reloc::X86CallPCRel4 && reloc.addend == -4;
+        if keeper {
+            Ok(reloc.offset)
+        } else {
+            Err(format!(
+                "the code needs a library function of Cranelift's ({:?})",
+                reloc.kind
+            ))
+        }
+    });
+    let calls = calls.collect::<Result<_, _>>()?;
+    Ok(Code {
+        bytes: compiled.code_buffer().to_vec(),
+        calls,
+    })
 }
 
 /// Opens the function and loads what all of it uses.
@@ -225,6 +295,16 @@ fn prologue<'e, 'a>(
     let shift = b.ins().iconst(types::I32, i64::from(GRANULE_SHIFT));
     let granules = b.ins().ushr(arena_size, shift);
     let last_granule = b.ins().iadd_imm_s(granules, -1);
+    let shared_units = [0, 1, 2, 3, 4].map(|shift| {
+        let shift = b.ins().iconst(types::I32, shift);
+        b.ins().ushr(shared_size, shift)
+    });
+    let shared_starts = [shared_units[2], shared_units[3]].map(|units| {
+        // None if there is no room for one group.
+        let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
+        let zero = b.ins().iconst(types::I64, 0);
+        b.ins().smax(starts, zero)
+    });
     let fixed = Invariants {
         context,
         helpers,
@@ -234,6 +314,8 @@ fn prologue<'e, 'a>(
         shadow,
         shared,
         shared_size,
+        shared_units,
+        shared_starts,
         local,
         local_stride,
     };
@@ -257,6 +339,7 @@ fn prologue<'e, 'a>(
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
+    let keeper = keeper::declare(&mut b);
     Emitter {
         program,
         b,
@@ -268,11 +351,13 @@ fn prologue<'e, 'a>(
         next_thread,
         fail,
         convention: host.isa.default_call_conv(),
+        keeper,
         has_fma: host.has_fma,
         has_rounding: host.has_rounding,
         line: 0,
         guard: None,
         pending: Vec::new(),
+        spreads: Vec::new(),
     }
 }
 
@@ -476,32 +561,62 @@ fn slot_bytes(class: Class) -> u32 {
     if class.bytes() == 8 { 8 } else { 4 }
 }
 
-/// The address of the (first) thread's value in a slot.
-pub(super) fn slot_address(e: &mut Emitter<'_, '_>, slot: u32, bytes: u32) -> Value {
-    let context = e.fixed.context;
-    let base = e.b.ins().load(types::I64, FIXED, context, offset::SLOTS);
-    let at = thread_offset(e, bytes);
-    let row = if slot == 0 {
-        base
-    } else {
+/// Finds slots one after the other with few instructions.
+pub(super) struct SlotWalk {
+    /// The threads' values of the slot that was found last begin here.
+    row: Value,
+    slot: u32,
+    stride: Value,
+    /// The (first) thread's place among values of 4 and of 8 bytes.
+    places: [Value; 2],
+}
+
+impl SlotWalk {
+    pub fn new(e: &mut Emitter<'_, '_>) -> SlotWalk {
+        let context = e.fixed.context;
+        let row = e.b.ins().load(types::I64, FIXED, context, offset::SLOTS);
         let stride =
             e.b.ins()
                 .load(types::I64, FIXED, context, offset::SLOT_STRIDE);
-        let row = e.b.ins().imul_imm_u(stride, i64::from(slot));
-        e.b.ins().iadd(base, row)
-    };
-    e.b.ins().iadd(row, at)
+        let places = [thread_offset(e, 4), thread_offset(e, 8)];
+        SlotWalk {
+            row,
+            slot: 0,
+            stride,
+            places,
+        }
+    }
+
+    /// The address of the (first) thread's value in a slot.
+    pub fn find(&mut self, e: &mut Emitter<'_, '_>, slot: u32, bytes: u32) -> Value {
+        let distance = i64::from(slot) - i64::from(self.slot);
+        if distance != 0 {
+            let step = match distance {
+                1 => self.stride,
+                _ => e.b.ins().imul_imm_s(self.stride, distance),
+            };
+            self.row = e.b.ins().iadd(self.row, step);
+            self.slot = slot;
+        }
+        let place = self.places[usize::from(bytes == 8)];
+        e.b.ins().iadd(self.row, place)
+    }
 }
 
 /// Stores what the thread, or each of the group, keeps.
 pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &Plan, kept: &[Reg]) {
     let flags = MemFlagsData::trusted();
+    if kept.is_empty() {
+        return;
+    }
+    e.spreads.clear();
+    let mut walk = SlotWalk::new(e);
     for &reg in kept {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };
         let class = e.program.registers[reg.index()];
-        let at = slot_address(e, slot, slot_bytes(class));
+        let at = walk.find(e, slot, slot_bytes(class));
         let held = slot_type(class);
         for (n, lane) in lanes::pieces(e.width, class).enumerate() {
             e.lane = lane;
@@ -515,6 +630,7 @@ pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &Plan, kept: &[Reg]) {
         }
         e.lane = Lane::Whole;
     }
+    e.spreads.clear();
 }
 
 fn slot_type(class: Class) -> cranelift_codegen::ir::Type {
@@ -526,12 +642,16 @@ fn slot_type(class: Class) -> cranelift_codegen::ir::Type {
 
 fn reload(e: &mut Emitter<'_, '_>, plan: &Plan, stop: &Stop) {
     let flags = MemFlagsData::trusted();
+    if stop.kept.is_empty() {
+        return;
+    }
+    let mut walk = SlotWalk::new(e);
     for &reg in &stop.kept {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };
         let class = e.program.registers[reg.index()];
-        let at = slot_address(e, slot, slot_bytes(class));
+        let at = walk.find(e, slot, slot_bytes(class));
         if e.homes[reg.index()].shape != Shape::Varying {
             let value = e.b.ins().load(slot_type(class), flags, at, 0);
             let value = e.reshape(value, type_of(class));
@@ -619,7 +739,7 @@ fn terminate(
                 e.leave_request(instruction)?;
             }
             e.lane = Lane::Whole;
-            save(e, plan, &plan.stops[at].kept);
+            save(e, plan, &plan.stops[at].changed);
             lanes::mark(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;

@@ -12,11 +12,10 @@ use cranelift_codegen::ir::{
 
 use super::Host;
 use super::emitter::{Emitted, Emitter, FIXED, Lane, lanes_in_piece, native, type_of};
-use super::function::{Plan, save, slot_address, step_whole, thread_offset};
+use super::function::{Plan, SlotWalk, save, step_whole, thread_offset};
 use super::memory::Space;
 use crate::cpu::Lanes;
 use crate::cpu::block::{Access, GRANULE, GRANULE_SHIFT, offset};
-use crate::cpu::math::Helper;
 use crate::cpu::program::{
     Arg, Base, Block as ProgramBlock, BlockId, Class, Instruction, NoWrap, Place, Program, Reg,
     Shape, Shapes, Step, Terminator,
@@ -176,6 +175,7 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> Emitted<()> {
         e.has_fma,
     );
     e.homes = homes;
+    e.spreads.clear();
     match (way, step) {
         (Way::Neighbours, Step::Instruction(i)) => {
             e.line = i.line;
@@ -406,6 +406,7 @@ fn neighbours(e: &mut Emitter<'_, '_>, i: &Instruction) -> Emitted<()> {
         _ => address,
     };
     let flags = MemFlagsData::new().with_notrap();
+    e.spreads.clear();
     for (n, lane) in pieces(e.width, class).enumerate() {
         e.lane = lane;
         let at = 16 * n as i32;
@@ -445,13 +446,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     let (access_space, straddles) = match space {
         Space::Shared => {
             let number = e.b.ins().rotr(address, amount);
-            let size = e.fixed.shared_size;
-            let size = e.b.ins().ushr(size, amount);
-            // So many groups' starts are good; none if there is no room for one.
-            let less = e.amount(types::I64, count - 1);
-            let starts = e.b.ins().isub(size, less);
-            let zero = e.amount(types::I64, 0);
-            let starts = e.b.ins().smax(starts, zero);
+            let starts = e.fixed.shared_starts[usize::from(shift == 3)];
             let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
             e.b.ins().brif(good, on, &[], cold, &[]);
             (Access::SHARED, false)
@@ -488,17 +483,22 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
         e.b.switch_to_block(slow);
     }
     let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
-    let context = e.fixed.context;
     let thread = e.thread_index();
     let count = e.amount(types::I32, count);
     let access = e.amount(types::I32, access.into());
     let line = e.amount(types::I32, e.line.into());
-    let bad = e.call(
-        Helper::check_neighbours,
-        &[context, thread, address, count, access, line],
-    );
+    e.look_closer(&[thread, address, count, access, line]);
     let fail = e.fail;
-    e.b.ins().brif(bad, fail, &[], on, &[]);
+    if straddles {
+        let context = e.fixed.context;
+        let flags = MemFlagsData::trusted();
+        let kind =
+            e.b.ins()
+                .load(types::I32, flags, context, offset::FAULT_KIND);
+        e.b.ins().brif(kind, fail, &[], on, &[]);
+    } else {
+        e.b.ins().jump(fail, &[]);
+    }
     e.b.switch_to_block(on);
 }
 
@@ -533,6 +533,7 @@ pub(super) fn branch(
     (yes, no): (BlockId, BlockId),
     blocks: &[Block],
 ) -> Emitted<()> {
+    e.spreads.clear();
     let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
     for lane in pieces(e.width, Class::Pred) {
         e.lane = lane;
@@ -569,6 +570,7 @@ pub(super) fn branch(
     let states = e.b.ins().load(types::I64, FIXED, context, offset::STATES);
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
+    e.spreads.clear();
     for (n, lane) in pieces(e.width, Class::Pred).enumerate() {
         e.lane = lane;
         let mask = e.register(predicate);
@@ -633,8 +635,9 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &Plan, block: BlockId) {
 /// Says whether the thread was saved in step with its group.
 pub(super) fn mark(e: &mut Emitter<'_, '_>, plan: &Plan) {
     let Some(slot) = plan.marker else { return };
-    let at = slot_address(e, slot, 4);
+    let at = SlotWalk::new(e).find(e, slot, 4);
     let together = u64::from(e.width > 1);
+    e.spreads.clear();
     for (n, lane) in pieces(e.width, Class::I32).enumerate() {
         e.lane = lane;
         let value = e.int(types::I32, together);
@@ -648,7 +651,7 @@ pub(super) fn mark(e: &mut Emitter<'_, '_>, plan: &Plan) {
 /// threads should share may differ, and the scalar function takes them.
 pub(super) fn only_in_step(e: &mut Emitter<'_, '_>, plan: &Plan) {
     let Some(slot) = plan.marker else { return };
-    let at = slot_address(e, slot, 4);
+    let at = SlotWalk::new(e).find(e, slot, 4);
     let mut all: Option<Value> = None;
     for n in 0..e.width / 4 {
         let marks =

@@ -8,8 +8,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{Emitted, Emitter, is_signed, native};
-use crate::cpu::block::Access;
-use crate::cpu::block::GRANULE_SHIFT;
+use crate::cpu::block::{Access, GRANULE_SHIFT, offset};
 use crate::cpu::math::Helper;
 use crate::cpu::program::{Arg, Base, Instruction, Place};
 use crate::ptx::names::{Modifier as M, Type as P};
@@ -236,6 +235,17 @@ impl Emitter<'_, '_> {
                 }
             }
             _ => {
+                if space == Space::Shared && shift <= 4 {
+                    let amount = by(self);
+                    let number = if shift == 0 {
+                        address
+                    } else {
+                        self.b.ins().rotr(address, amount)
+                    };
+                    let units = self.fixed.shared_units[shift as usize];
+                    let good = self.icmp(IntCC::UnsignedLessThan, number, units);
+                    return self.fail_unless(good, address, space, access);
+                }
                 let size = match space {
                     Space::Shared => self.fixed.shared_size,
                     Space::Local => self.int(types::I64, self.program.local_bytes.into()),
@@ -251,23 +261,49 @@ impl Emitter<'_, '_> {
                 }
             }
         };
+        self.fail_unless(good, address, space, access);
+    }
+
+    /// The rare rest of a check: the runtime looks, and says what was wrong.
+    fn fail_unless(&mut self, good: Value, address: Value, space: Space, access: u32) {
         let cold = self.b.create_block();
         let on = self.b.create_block();
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, on, &[], cold, &[]);
         self.b.switch_to_block(cold);
-        let context = self.fixed.context;
         let thread = self.thread_index();
-        let access = self.int(types::I32, access.into());
-        let line = self.int(types::I32, self.line.into());
-        let bad = self.call(
-            Helper::check_slow,
-            &[context, thread, address, access, line],
-        );
-        // Registered host memory is good, though the shadow does not know it.
+        let access = self.amount(types::I32, access.into());
+        let line = self.amount(types::I32, self.line.into());
+        let one = self.amount(types::I32, 1);
+        self.look_closer(&[thread, address, one, access, line]);
         let fail = self.fail;
-        self.b.ins().brif(bad, fail, &[], on, &[]);
+        if space == Space::Generic {
+            // Registered host memory is good, though the shadow does not know it.
+            let context = self.fixed.context;
+            let kind = self
+                .b
+                .ins()
+                .load(types::I32, PLAIN, context, offset::FAULT_KIND);
+            self.b.ins().brif(kind, fail, &[], on, &[]);
+        } else {
+            self.b.ins().jump(fail, &[]);
+        }
         self.b.switch_to_block(on);
+    }
+
+    /// Asks the runtime about neighbouring accesses (thread, address, count,
+    /// access, line); what is wrong is recorded in the context.
+    ///
+    /// The call goes through a function of the same blob that preserves every
+    /// register: what the usual path keeps in registers stays there.
+    pub fn look_closer(&mut self, args: &[Value; 5]) {
+        let context = self.fixed.context;
+        let all = [context, args[0], args[1], args[2], args[3], args[4]];
+        let Some(keeper) = self.keeper else {
+            self.call(Helper::check_neighbours, &all);
+            return;
+        };
+        self.b.ins().call(keeper, &all);
     }
 
     /// The host address of the thread's local frame.

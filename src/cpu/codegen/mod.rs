@@ -13,6 +13,7 @@ mod function;
 mod half;
 mod instruction;
 mod integer;
+mod keeper;
 mod lanes;
 mod memory;
 mod special;
@@ -28,13 +29,22 @@ use cranelift_codegen::settings::{self, Configurable};
 use crate::cpu::block::SyncPoint;
 
 pub(crate) use function::compile_kernel;
+pub(crate) use keeper::compile_keeper;
+
+/// Machine code of one function.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    pub bytes: Vec<u8>,
+    /// Where the distance to the keeper goes: four bytes that count from their end.
+    pub calls: Vec<u32>,
+}
 
 /// The machine code of one kernel and what must be known to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelCode {
-    pub scalar: Vec<u8>,
+    pub scalar: Code,
     /// The function of several threads at once, and how many.
-    pub lanes: Option<(Vec<u8>, u32)>,
+    pub lanes: Option<(Code, u32)>,
     pub slots: u32,
     /// Needs no states.
     pub stateless: bool,

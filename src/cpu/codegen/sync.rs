@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use super::emitter::{Emitted, Emitter, FIXED, is_signed};
 use super::function::thread_offset;
 use crate::cpu::block::{SyncKind, offset};
-use crate::cpu::program::{Arg, Instruction, Refusal};
+use crate::cpu::program::{Arg, Instruction, Program, Refusal};
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// Every lane of a warp: what instructions without `.sync` mean.
@@ -66,6 +66,22 @@ pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, Refusal> {
     })
 }
 
+/// The operands of a barrier, where they are constants.
+pub(super) fn constant_barrier(program: &Program<'_>, i: &Instruction) -> Option<[u32; 2]> {
+    if !matches!(kind_of(i), Ok(SyncKind::Barrier | SyncKind::BarrierArrive)) {
+        return None;
+    }
+    let number = |arg: &Arg| match *arg {
+        Arg::Int(n) => u32::try_from(n).ok(),
+        _ => None,
+    };
+    match program.list(i.args) {
+        [id] => Some([number(id)?, 0]),
+        [id, threads] => Some([number(id)?, number(threads)?]),
+        _ => None,
+    }
+}
+
 impl Emitter<'_, '_> {
     fn request(&mut self) -> Value {
         let context = self.fixed.context;
@@ -80,6 +96,9 @@ impl Emitter<'_, '_> {
     /// Stores what the scheduler must know.
     pub fn leave_request(&mut self, i: &Instruction) -> Emitted<()> {
         let kind = kind_of(i)?;
+        if constant_barrier(self.program, i).is_some() {
+            return Ok(());
+        }
         let mut operands: Vec<Value> = Vec::with_capacity(4);
         let mut word = |e: &mut Self, n: usize| -> Emitted<()> {
             let value = e.operand(i, n, types::I32)?;

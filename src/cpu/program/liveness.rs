@@ -15,6 +15,10 @@ impl RegisterSet {
         self.0[reg.index() / 64] |= 1 << (reg.0 % 64);
     }
 
+    pub fn remove(&mut self, reg: Reg) {
+        self.0[reg.index() / 64] &= !(1 << (reg.0 % 64));
+    }
+
     pub fn contains(&self, reg: Reg) -> bool {
         self.0[reg.index() / 64] >> (reg.0 % 64) & 1 != 0
     }

@@ -197,7 +197,7 @@ impl Schedule {
                 if point.kind == SyncKind::Yield {
                     return Ok(Turn::Fruitless);
                 }
-                if self.pass_barrier_whole(point.kind) || self.pass_warps_whole(point.kind) {
+                if self.pass_barrier_whole(point) || self.pass_warps_whole(point.kind) {
                     return Ok(Turn::Progress);
                 }
             }
@@ -212,15 +212,24 @@ impl Schedule {
         Ok(Turn::Progress)
     }
 
+    /// The barrier where a thread waits, and for how many.
+    fn barrier_operands(&self, point: SyncPoint, thread: usize) -> [u64; 2] {
+        let [id, count, ..] = self.requests[thread].operands;
+        point
+            .barrier
+            .map_or([id, count], |fixed| fixed.map(u64::from))
+    }
+
     /// All threads are at a barrier of this kind: whether it lets them go on.
-    fn pass_barrier_whole(&mut self, kind: SyncKind) -> bool {
+    fn pass_barrier_whole(&mut self, point: SyncPoint) -> bool {
+        let kind = point.kind;
         if !matches!(
             kind,
             SyncKind::Barrier | SyncKind::BarrierPopc | SyncKind::BarrierAnd | SyncKind::BarrierOr
         ) {
             return false;
         }
-        let [id, count, ..] = self.requests[0].operands;
+        let [id, count] = self.barrier_operands(point, 0);
         let idle = self.barriers.get(id as usize).is_some_and(Barrier::is_idle);
         let threads = self.threads;
         let all = count == 0
@@ -228,7 +237,7 @@ impl Schedule {
                 .map(u64::from)
                 .contains(&count);
         let same = |request: &Request| request.operands[0] == id && request.operands[1] == count;
-        if !idle || !all || !self.requests.iter().all(same) {
+        if !idle || !all || !(point.barrier.is_some() || self.requests.iter().all(same)) {
             return false;
         }
         if kind != SyncKind::Barrier {
@@ -359,13 +368,14 @@ impl Schedule {
                 set &= !group;
                 continue;
             }
-            let Some(SyncPoint { kind, line }) = code.point(state) else {
+            let Some(point) = code.point(state) else {
                 // Only damaged code names a point that it does not have.
                 let detail =
                     format!("the code stopped at sync point {state}, which does not exist");
                 let kind = FaultKind::IllegalInstruction;
                 return Err(self.fault(context, kind, leader, 0, detail));
             };
+            let SyncPoint { kind, line, .. } = point;
             match kind {
                 SyncKind::Yield => self.warps[warp].yielded |= group,
                 SyncKind::Barrier
@@ -373,9 +383,9 @@ impl Schedule {
                 | SyncKind::BarrierPopc
                 | SyncKind::BarrierAnd
                 | SyncKind::BarrierOr => {
-                    let [id, count, ..] = self.requests[leader].operands;
+                    let [id, count] = self.barrier_operands(point, leader);
                     let group = self.among(base, group, |schedule, thread| {
-                        schedule.requests[thread].operands[..2] == [id, count]
+                        schedule.barrier_operands(point, thread) == [id, count]
                     });
                     let Some(barrier) = self.barriers.get_mut(id as usize) else {
                         let detail = format!("barrier {id}: a block has barriers 0 to 15");
@@ -491,28 +501,26 @@ impl Schedule {
 
     /// Nobody can go on: says where they all wait.
     fn deadlock(&mut self, code: &Code<'_>, context: *mut BlockContext) -> Faulted {
-        let mut places: Vec<(u32, SyncKind, usize, u32)> = Vec::new();
+        let mut places: Vec<(SyncPoint, usize, u32)> = Vec::new();
         for (thread, &state) in self.states.iter().enumerate() {
             let Some(point) = code.point(state) else {
                 continue;
             };
-            match places
-                .iter_mut()
-                .find(|place| place.0 == point.line && place.1 == point.kind)
-            {
-                Some(place) => place.3 += 1,
-                None => places.push((point.line, point.kind, thread, 1)),
+            match places.iter_mut().find(|place| place.0 == point) {
+                Some(place) => place.2 += 1,
+                None => places.push((point, thread, 1)),
             }
         }
-        let words = places.iter().map(|&(line, kind, thread, count)| {
+        let words = places.iter().map(|&(point, thread, count)| {
             let noun = if count == 1 {
                 "thread waits"
             } else {
                 "threads wait"
             };
             format!(
-                "{count} {noun} at {} in line {line}",
-                self.name(kind, thread)
+                "{count} {noun} at {} in line {}",
+                self.name(point, thread),
+                point.line
             )
         });
         let exited = self.threads - self.live;
@@ -523,20 +531,23 @@ impl Schedule {
         };
         let words: Vec<String> = words.collect();
         let detail = format!("deadlock: {}{exited}", words.join(", "));
-        let (line, thread) = places.first().map_or((0, 0), |place| (place.0, place.2));
+        let (line, thread) = places
+            .first()
+            .map_or((0, 0), |place| (place.0.line, place.1));
         self.fault(context, FaultKind::Deadlock, thread, line, detail)
     }
 
-    fn name(&self, kind: SyncKind, thread: usize) -> String {
+    fn name(&self, point: SyncPoint, thread: usize) -> String {
         use SyncKind::*;
+        let kind = point.kind;
         let operands = self.requests[thread].operands;
         let mask =
             warp::mask_operand(kind).map(|mask| format!(" with mask {:#010x}", operands[mask]));
         let name = match kind {
             Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr => {
-                return match operands[1] {
-                    0 => format!("barrier {}", operands[0]),
-                    count => format!("barrier {} for {count} threads", operands[0]),
+                return match self.barrier_operands(point, thread) {
+                    [id, 0] => format!("barrier {id}"),
+                    [id, count] => format!("barrier {id} for {count} threads"),
                 };
             }
             WarpBarrier => "bar.warp.sync",

@@ -35,7 +35,11 @@ fn points<const N: usize>(kinds: [SyncKind; N]) -> [SyncPoint; N] {
     let mut line = 9;
     kinds.map(|kind| {
         line += 1;
-        SyncPoint { kind, line }
+        SyncPoint {
+            kind,
+            line,
+            barrier: None,
+        }
     })
 }
 
