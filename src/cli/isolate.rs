@@ -48,7 +48,7 @@ pub fn hand_over(folder: &Path, finished: &Finished) -> Result<(), Failure> {
         report: finished.report.clone(),
         why: finished.why.clone(),
         error_code: outcome.error.clone(),
-        error: finished.error.clone(),
+        error: finished.error.as_ref().map(Failure::to_string),
         args: lengths(&outcome.args),
         globals: lengths(&outcome.globals),
     };
@@ -105,6 +105,6 @@ pub fn execute() -> Result<Finished, Failure> {
         },
         report: facts.report,
         why: facts.why,
-        error: facts.error,
+        error: facts.error.map(Failure::said),
     })
 }

@@ -115,8 +115,14 @@ pub fn say(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
+/// In milliseconds.
 pub fn in_ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
+    to_the_nanosecond(duration.as_secs_f64() * 1000.0)
+}
+
+/// Milliseconds without the digits that no clock has measured.
+pub fn to_the_nanosecond(ms: f64) -> f64 {
+    (ms * 1e6).round() / 1e6
 }
 
 /// Names in one column, values in the next.

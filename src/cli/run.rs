@@ -6,11 +6,11 @@ use super::explain::{READABLE, of_driver, of_load, of_sample};
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
-use super::report::{CacheUse, Format, RunReport, in_ms, say};
+use super::report::{CacheUse, Format, RunReport, in_ms, say, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
 use crate::cache::Cache;
-use crate::driver::{self, Context, DriverKind, Selection};
+use crate::driver::{self, Context, CudaError, DriverKind, Selection};
 use crate::image::{self, Image};
 use crate::jit::JitOptions;
 use crate::loader::{self, Loaded, Loader, Source};
@@ -64,7 +64,7 @@ pub struct Finished {
     pub why: String,
     pub outcome: Outcome,
     /// The error that ended the launches, in full.
-    pub error: Option<String>,
+    pub error: Option<Failure>,
 }
 
 /// Runs the kernel and says how it went; gives the exit status.
@@ -239,14 +239,27 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
             key: report.key.map(|key| key.to_string()),
             compile_ms: in_ms(report.compile),
             load_ms: in_ms(report.load),
-            launch_ms: milliseconds,
+            launch_ms: milliseconds.map(to_the_nanosecond),
             verified: None,
             mismatches: 0,
         },
         why: format!("{selection}: {}", selected.why),
         outcome,
-        error: error.map(|error| format!("kernel `{}`: {error}", request.sample.kernel)),
+        error: error.map(|error| fault(&request.sample.kernel, &error, device.driver().kind())),
     })
+}
+
+/// What a kernel was stopped by.
+fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
+    let failure = Failure::new(format!("kernel `{kernel}`: {error}"));
+    match (kind, error.code()) {
+        // A GPU says that it happened, the CPU device says where.
+        (DriverKind::Nvidia, Some(CudaError::ILLEGAL_ADDRESS | CudaError::MISALIGNED_ADDRESS)) => {
+            failure
+                .help("run it with --device cpu, which names the thread, the address and the line")
+        }
+        _ => failure,
+    }
 }
 
 /// Checks the results, saves what is to be saved, and reports.
@@ -258,7 +271,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
         error,
     } = finished;
     if let (Some(error), None) = (error, &sample.expect_error) {
-        return Err(Failure::new(error));
+        return Err(error);
     }
     for (arg, bytes) in sample.args.iter().zip(&outcome.args) {
         if let ArgKind::Buffer(buffer) = &arg.kind
