@@ -30,12 +30,13 @@ impl<'a> Arg<'a> {
     }
 
     /// A structure given by its bytes. Its alignment is not known: `align` is
-    /// the one that the PTX declares, and counts for parameter buffers only.
+    /// the one that the PTX declares, and counts for parameter buffers only. It
+    /// is at most the size of a parameter space, 32 KiB.
     pub fn bytes(bytes: &'a [u8], align: usize) -> Arg<'a> {
         Arg {
             value: bytes.as_ptr().cast(),
             size: bytes.len(),
-            align: align.max(1),
+            align: align.clamp(1, 32 << 10),
             context: None,
             lifetime: PhantomData,
         }

@@ -67,7 +67,17 @@ fn elf_fits(image: &[u8]) -> Option<bool> {
     if image.get(4) != Some(&2) {
         return Some(false);
     }
-    table(0x20, 0x36, 0x38)?;
+    let within = |offset: usize, size: usize| {
+        let end = number(image, offset, 8)?.checked_add(number(image, size, 8)?)?;
+        (end <= image.len() as u64).then_some(())
+    };
+    let (segments, entry, count) = table(0x20, 0x36, 0x38)?;
+    if count > 0 && entry < 56 {
+        return Some(false);
+    }
+    for at in (0..count).map(|segment| segments + segment * entry) {
+        within(at + 8, at + 32)?;
+    }
     let (sections, entry, count) = table(0x28, 0x3A, 0x3C)?;
     // No sections but a table: their number would stand in the table itself, which is
     // for files of more than 65,279 sections and would lead past what is checked here.
@@ -79,10 +89,7 @@ fn elf_fits(image: &[u8]) -> Option<bool> {
         if number(image, at + 4, 4)? == NOBITS {
             continue;
         }
-        let end = number(image, at + 24, 8)?.checked_add(number(image, at + 32, 8)?)?;
-        if end > image.len() as u64 {
-            return Some(false);
-        }
+        within(at + 24, at + 32)?;
     }
     Some(true)
 }
@@ -156,6 +163,19 @@ mod tests {
         assert!(check(&fatbin(8, 87)).is_err());
         assert!(check(&fatbin(9, 88)).is_err());
         assert!(check(&fatbin(u64::MAX, 88)).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn segments_and_sections_must_lie_within_the_file() {
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let field = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+        // The first segment's bytes in the file, and those of the second section: the first is empty.
+        for size_at in [field(0x20) + 32, field(0x28) + 64 + 32] {
+            let mut bad = whole.clone();
+            bad[size_at..size_at + 8].copy_from_slice(&(whole.len() as u64 + 1).to_le_bytes());
+            assert!(check(&bad).is_err());
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -183,8 +183,10 @@ impl Kernel {
         Ok(blocks.max(0) as u32)
     }
 
-    /// Raises the kernel's dynamic shared memory to `dynamic` bytes, if the
-    /// device has as much.
+    /// Lets the kernel have all the dynamic shared memory that the device has,
+    /// if that is enough for `dynamic` bytes. The limit is the function's, which
+    /// other [`Kernel`]s may stand for too: raised to what a launch needs, it
+    /// would be lowered under the feet of theirs.
     #[cold]
     pub(crate) fn opt_in_shared(&self, dynamic: u32) -> Result<(), Error> {
         let limit = self.context().limits().shared_per_block_optin;
@@ -197,7 +199,8 @@ impl Kernel {
                 limit,
             });
         }
-        self.set_attribute(KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic)
+        let most = limit.saturating_sub(fixed);
+        self.set_attribute(KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
     }
 }
 

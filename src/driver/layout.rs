@@ -1,6 +1,7 @@
 //! Where a kernel's parameters lie, and what block it wants.
 
 use super::api::CUfunction;
+use super::code::CudaError;
 use super::context::Context;
 use super::error::Error;
 use crate::ptx::signature::{KernelSignature, ParamSignature, signatures};
@@ -47,14 +48,17 @@ impl KernelLayout {
             return Ok(None);
         }
         let mut layout = KernelLayout::default();
-        // The end of the list is told by an error; parameters take a byte at least.
+        // The end of the list is told by `INVALID_VALUE`; parameters take a byte at least.
         while layout.params.len() < MAX_PARAMETER_BYTES {
             let (mut offset, mut size) = (0, 0);
             let index = layout.params.len();
             // SAFETY: the function is live; writes two integers.
             let info = unsafe { api.cuFuncGetParamInfo(function, index, &mut offset, &mut size) };
-            if info.is_err() {
-                break;
+            match info {
+                Ok(()) => {}
+                Err(error) if error.code() == Some(CudaError::INVALID_VALUE) => break,
+                // A list cut short would make the driver read pointers that nobody gave.
+                Err(error) => return Err(error),
             }
             layout.params.push(ParamLayout {
                 offset,

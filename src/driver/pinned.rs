@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::api::CUdeviceptr;
 use super::context::{Context, report_drop};
 use super::error::Error;
-use super::plain::{Plain, zeroed};
+use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use super::stream::Stream;
 
 /// An array in pinned host memory (`cuMemHostAlloc`), for copies that run
@@ -20,7 +20,7 @@ pub struct PinnedBuffer<T> {
     context: Context,
     pointer: NonNull<T>,
     len: usize,
-    /// Streams with copies that may still run.
+    /// Streams with copies that may still run, of any context.
     pending: Mutex<Vec<Stream>>,
 }
 
@@ -43,7 +43,8 @@ impl<T: Plain> PinnedBuffer<T> {
             unsafe { context.bind()?.cuMemHostAlloc(&mut raw, bytes, FLAGS) }?;
             // SAFETY: the driver gave that many bytes.
             unsafe { raw.cast::<u8>().write_bytes(0, bytes) };
-            pointer = NonNull::new(raw.cast()).unwrap_or(pointer);
+            // SAFETY: no driver succeeds with a null pointer.
+            pointer = unsafe { NonNull::new_unchecked(raw.cast()) };
         }
         Ok(PinnedBuffer {
             context: context.clone(),
@@ -79,8 +80,15 @@ impl<T: Plain> PinnedBuffer<T> {
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
         self.check("write to pinned memory", values.len())?;
         self.wait()?;
-        // SAFETY: as many values as there is room for; no copy runs and `&mut self` starts none.
-        unsafe { self.pointer.as_ptr().copy_from(values.as_ptr(), self.len) };
+        let bytes = bytes_of(values);
+        // SAFETY: as many bytes as there is room for; no copy runs and `&mut self` starts none.
+        // By bytes: the driver knows nothing of `T`'s alignment.
+        unsafe {
+            self.pointer
+                .as_ptr()
+                .cast::<u8>()
+                .copy_from(bytes.as_ptr(), bytes.len())
+        };
         Ok(())
     }
 
@@ -88,11 +96,11 @@ impl<T: Plain> PinnedBuffer<T> {
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
         self.check("read of pinned memory", values.len())?;
         self.wait()?;
-        // SAFETY: as many values as there are; a copy into it needs `&mut self`.
+        let room = bytes_of_mut(values);
+        // SAFETY: as many bytes as there are; a copy into it needs `&mut self`.
         unsafe {
-            values
-                .as_mut_ptr()
-                .copy_from(self.pointer.as_ptr(), self.len)
+            room.as_mut_ptr()
+                .copy_from(self.pointer.as_ptr().cast(), room.len())
         };
         Ok(())
     }
@@ -141,7 +149,10 @@ impl<T: Plain> PinnedBuffer<T> {
     /// Remembers that a copy in `stream` uses it.
     pub(crate) fn used_by(&self, stream: &Stream) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if pending.iter().all(|other| other.raw() != stream.raw()) {
+        // The default streams of all contexts have one handle: the contexts tell them apart.
+        let same =
+            |other: &Stream| other.raw() == stream.raw() && other.context() == stream.context();
+        if !pending.iter().any(same) {
             pending.push(stream.clone());
         }
     }
@@ -168,7 +179,13 @@ impl<T> Drop for PinnedBuffer<T> {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         for stream in pending.drain(..) {
-            report_drop(stream.synchronize());
+            let result = stream.synchronize();
+            let running = result.as_ref().is_err_and(|error| !error.is_sticky());
+            report_drop(result);
+            // Memory that a copy may still reach is better lost than given to others.
+            if running {
+                return;
+            }
         }
         let pointer = self.pointer.as_ptr().cast();
         // SAFETY: allocated once, freed once, no copy uses it any more.

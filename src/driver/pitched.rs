@@ -126,7 +126,8 @@ impl<T: Plain> PitchedBuffer<T> {
             dstDevice: 0,
             dstArray: std::ptr::null_mut(),
             dstPitch: 0,
-            WidthInBytes: self.width * size_of::<T>(),
+            // Rows of any width can be none.
+            WidthInBytes: self.width.saturating_mul(size_of::<T>()),
             Height: self.height,
         }
     }

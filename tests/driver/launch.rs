@@ -138,6 +138,21 @@ fn dynamic_shared_memory_by_default_and_by_opting_in() {
 }
 
 #[test]
+fn kernels_of_one_function_opt_in_beside_one_another() {
+    let (context, stream, one) = kernel(REVERSE, "reverse");
+    let other = one.module().kernel("reverse").unwrap();
+    let limit = context.limits().shared_per_block_optin;
+    let data = DeviceBuffer::from_slice(&context, &[0_u32; 64]).unwrap();
+    for (kernel, bytes) in [(&one, limit), (&other, 49 * 1024), (&one, limit)] {
+        let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(bytes);
+        kernel
+            .launch(config, &stream, (&data, 64_u32, bytes))
+            .unwrap();
+    }
+    stream.synchronize().unwrap();
+}
+
+#[test]
 fn wrong_arguments_are_told_before_the_launch() {
     let context = context();
     let stream = Stream::new(&context).unwrap();

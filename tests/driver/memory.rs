@@ -1,6 +1,8 @@
-use ptxkit::driver::{CudaError, DeviceBuffer, Error, PinnedBuffer, PitchedBuffer, Stream};
+use ptxkit::driver::{
+    Context, CudaError, DeviceBuffer, Error, PinnedBuffer, PitchedBuffer, Stream,
+};
 
-use crate::support::context;
+use crate::support::{context, device};
 
 #[test]
 fn what_is_written_is_read() {
@@ -114,6 +116,14 @@ fn copies_between_buffers() {
 }
 
 #[test]
+fn no_rows_of_any_width_are_nothing() {
+    let context = context();
+    let mut none = PitchedBuffer::<u32>::new(&context, usize::MAX, 0).unwrap();
+    none.write(&[]).unwrap();
+    assert!(none.to_vec().unwrap().is_empty());
+}
+
+#[test]
 fn pinned_memory_waits_for_its_copies() {
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
@@ -134,6 +144,29 @@ fn pinned_memory_waits_for_its_copies() {
     stream.synchronize().unwrap();
     assert_eq!(buffer.to_vec().unwrap(), vec![9; values.len()]);
     assert!(pinned.write(&[1]).is_err());
+}
+
+#[test]
+fn pinned_memory_waits_for_the_default_streams_of_all_contexts() {
+    let values = vec![1_u32; 1 << 10];
+    let contexts = [context(), Context::create(&device(), 0).unwrap()];
+    let mut pinned = PinnedBuffer::<u32>::zeroed(&contexts[0], values.len()).unwrap();
+    let buffers = contexts.each_ref().map(|context| {
+        let buffer = DeviceBuffer::from_slice(context, &values).unwrap();
+        (buffer, Stream::default_of(context))
+    });
+    let (go, wait) = std::sync::mpsc::channel();
+    let (first, second) = (&buffers[0], &buffers[1]);
+    first.0.read_async(&mut pinned, &first.1).unwrap();
+    // The second copy stands behind this until it is let go.
+    second.1.call(move || drop(wait.recv())).unwrap();
+    second.0.read_async(&mut pinned, &second.1).unwrap();
+    let waiting = std::thread::spawn(move || pinned.wait());
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let waited = !waiting.is_finished();
+    go.send(()).unwrap();
+    waiting.join().unwrap().unwrap();
+    assert!(waited, "the second copy was not waited for");
 }
 
 #[test]
