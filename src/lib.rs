@@ -6,7 +6,13 @@
 //! was compiled, [`driver`] loads and launches, and [`loader`] is all of it in
 //! one function.
 
-#![deny(unsafe_op_in_unsafe_fn)]
+// `unsafe` is for what talks to a driver, and for the CPU device.
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+// The documentation tells of all modules, those left out of a build too.
+#![cfg_attr(
+    not(all(feature = "driver", feature = "cache", feature = "cpu")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 pub mod image;
 pub mod ptx;
@@ -14,8 +20,10 @@ pub mod ptx;
 #[cfg(feature = "cache")]
 pub mod cache;
 #[cfg(feature = "cpu")]
+#[allow(unsafe_code)]
 pub mod cpu;
 #[cfg(feature = "driver")]
+#[allow(unsafe_code)]
 pub mod driver;
 #[cfg(feature = "driver")]
 pub mod jit;
@@ -26,8 +34,3 @@ pub mod loader;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-
-// The README's example compiles and runs with the documentation tests.
-#[cfg(all(doctest, feature = "cache", feature = "cpu"))]
-#[doc = include_str!("../README.md")]
-struct Readme;

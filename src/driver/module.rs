@@ -208,7 +208,7 @@ fn load_ptx(api: &'static Api, text: &[u8]) -> Result<CUmodule, Error> {
 }
 
 /// An error of a compiling entry, with the log it left.
-pub(crate) fn jit_error(error: Error, options: &JitOptionList) -> Error {
+pub(super) fn jit_error(error: Error, options: &JitOptionList) -> Error {
     let Error::Driver(error) = error else {
         return error;
     };

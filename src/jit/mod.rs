@@ -7,11 +7,9 @@
 mod identity;
 mod options;
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::CString;
 
-use crate::driver::api::{Api, CUlinkState};
-use crate::driver::log::JitOptionList;
-use crate::driver::module::jit_error;
+use crate::driver::link::link;
 use crate::driver::{Context, Error};
 
 pub use crate::driver::{JitError, LogLine, LogSeverity};
@@ -61,8 +59,7 @@ pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Com
     let text = CString::new(ptx.trim_end_matches('\0'))
         .map_err(|nul| Error::BadImage(format!("PTX with a NUL at byte {}", nul.nul_position())))?;
     let mut list = options.list();
-    let api = context.bind()?;
-    let binary = link(api, &text, &mut list).map_err(|error| jit_error(error, &list))?;
+    let binary = link(context, &text, &mut list)?;
 
     let info_log = list.info_log();
     let mut warnings = crate::driver::log::read_log(&info_log);
@@ -80,49 +77,4 @@ pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Com
         warnings,
         wall_time_ms,
     })
-}
-
-/// A linking session, ended when dropped.
-struct Session {
-    api: &'static Api,
-    state: CUlinkState,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once. A failure leaves nothing to do.
-        let _ = unsafe { self.api.cuLinkDestroy(self.state) };
-    }
-}
-
-fn link(api: &'static Api, text: &CStr, list: &mut JitOptionList) -> Result<Vec<u8>, Error> {
-    const PTX: u32 = 1;
-    let mut state = std::ptr::null_mut();
-    // SAFETY: options and values have the count given; `list` outlives the session, which
-    // writes to it until its end.
-    unsafe { api.cuLinkCreate_v2(list.count(), list.options(), list.values(), &mut state) }?;
-    let session = Session { api, state };
-    let bytes = text.to_bytes_with_nul();
-    let none = std::ptr::null_mut::<c_void>();
-    // SAFETY: the text has the length given, NUL included; the linker copies what it keeps.
-    unsafe {
-        api.cuLinkAddData_v2(
-            session.state,
-            PTX,
-            bytes.as_ptr().cast_mut().cast(),
-            bytes.len(),
-            c"ptx".as_ptr(),
-            0,
-            none.cast(),
-            none.cast(),
-        )
-    }?;
-    let (mut binary, mut len) = (none, 0);
-    // SAFETY: the session is live; writes an address and a length.
-    unsafe { api.cuLinkComplete(session.state, &mut binary, &mut len) }?;
-    if binary.is_null() {
-        return Ok(Vec::new());
-    }
-    // SAFETY: the driver gave `len` bytes that live as long as the session.
-    Ok(unsafe { std::slice::from_raw_parts(binary.cast::<u8>(), len) }.to_vec())
 }
