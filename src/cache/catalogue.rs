@@ -138,7 +138,8 @@ impl Catalogue {
     fn retain(&self, listed: &[Listed]) {
         let there: std::collections::HashSet<&[u8; 32]> =
             listed.iter().map(|blob| blob.key.as_bytes()).collect();
-        for key in self.entries.iter().keys().flatten() {
+        // An iterator of sled's may give one error for ever.
+        for key in self.entries.iter().keys().map_while(Result::ok) {
             let known = <&[u8; 32]>::try_from(key.as_ref()).is_ok_and(|key| there.contains(key));
             if !known {
                 let _ = self.entries.remove(key);

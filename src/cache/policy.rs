@@ -29,6 +29,9 @@ pub const EMBEDDED_MAX_SIZE: u64 = 256 * MIB;
 /// No larger size can be asked for.
 pub const LARGEST_MAX_SIZE: u64 = 4096 * MIB;
 
+/// No longer wait can be asked for. Moments further away need not exist.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The part of the process's environment that the cache and the JIT heed.
 ///
 /// ```
@@ -226,8 +229,9 @@ impl Policy {
         self
     }
 
+    /// Sets how long to wait, at most a day.
     pub fn with_wait(mut self, wait: Duration) -> Policy {
-        self.wait = wait;
+        self.wait = wait.min(LONGEST_WAIT);
         self
     }
 

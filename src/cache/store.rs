@@ -1,7 +1,8 @@
 //! Blobs as files: `ab/cdef….blob` for the key `abcdef…`.
 //!
 //! A blob is written aside, synced and renamed, so that a reader sees all of
-//! it or none. Nothing here takes a lock on the way of a hit.
+//! it or none. The folder is not synced: a name lost with the power is a miss,
+//! nothing worse. Nothing here takes a lock on the way of a hit.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,6 +16,7 @@ use super::blob::{Blob, FIXED, Header, Provenance};
 use super::folder;
 use super::key::Key;
 use super::lock::FileLock;
+use super::policy::LARGEST_MAX_SIZE;
 
 /// A hit marks the blob as used, but a blob in steady use is not written to
 /// on each: eviction need not know the time of use better than this.
@@ -65,10 +67,10 @@ impl Store {
 
     /// The store in `root`, which must be there.
     pub(super) fn existing(root: &Path) -> io::Result<Store> {
-        folder::check(root)?;
-        Ok(Store {
-            root: root.to_owned(),
-        })
+        // A relative one would lead elsewhere once the process changes its folder.
+        let root = std::path::absolute(root)?;
+        folder::check(&root)?;
+        Ok(Store { root })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -115,6 +117,13 @@ impl Store {
                 };
             }
         };
+        // No room is made for what cannot be a blob: a broken file system may claim any length.
+        if metadata.len() > LARGEST_MAX_SIZE {
+            return Ok(Found::Bad(format!(
+                "it has {} bytes, more than any cache holds",
+                metadata.len()
+            )));
+        }
         // One byte more than the file had when it was opened: growth is damage.
         let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
         (&mut file)
@@ -133,20 +142,20 @@ impl Store {
     pub(super) fn set_aside(&self, key: &Key) -> io::Result<()> {
         let aside = self.root.join("bad");
         folder::create(&aside)?;
-        fs::rename(self.path(key, "blob"), aside.join(format!("{key}.blob")))
+        match fs::rename(self.path(key, "blob"), aside.join(format!("{key}.blob"))) {
+            // Somebody else who found it bad was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed,
+        }
     }
 
     /// Writes `blob` and makes room for it under `limit`. Gives the keys that
     /// had to go.
     pub(super) fn put(&self, key: &Key, blob: &Blob, limit: u64) -> io::Result<Vec<Key>> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let path = self.path(key, "blob");
         self.fan(&path)?;
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
-        // A process with this number may have died here.
-        let _ = fs::remove_file(&aside);
-        let written = write_synced(&aside, blob.file()).and_then(|()| {
+        let (file, aside) = create_aside(&path)?;
+        let written = write_synced(file, blob.file()).and_then(|()| {
             // Room is made and taken under one lock, so that two writers do
             // not both count on the same room.
             let lock = self.lock_eviction();
@@ -290,8 +299,21 @@ impl Store {
     }
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = folder::create_file(path)?;
+/// A new file beside `path`, of a name that nobody has: neither a process of
+/// this number that died nor one in another container.
+fn create_aside(path: &Path) -> io::Result<(File, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
+        match folder::create_file(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return Ok((created?, aside)),
+        }
+    }
+}
+
+fn write_synced(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -125,6 +125,18 @@ fn a_bad_blob_is_set_aside_and_compiled_anew() {
 }
 
 #[test]
+fn no_memory_is_taken_for_a_length_that_no_blob_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    load(&cache, &key(1), b"a");
+    let path = blob_path(folder.path(), &key(1));
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(1 << 42).unwrap();
+    assert_eq!(load(&cache, &key(1), b"b"), (b"b".to_vec(), "miss"));
+    assert_eq!(load(&cache, &key(1), b"c"), (b"b".to_vec(), "hit"));
+}
+
+#[test]
 fn the_blob_of_another_key_is_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(policy(folder.path()));
@@ -244,6 +256,52 @@ fn what_a_dead_writer_left_is_swept() {
     load(&cache, &key(2), b"y");
     assert!(!old.exists());
     assert!(new.exists());
+}
+
+#[test]
+fn a_file_that_another_process_of_this_number_writes_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    load(&cache, &key(1), b"a");
+    let blob = blob_path(folder.path(), &key(1));
+    // The names that this process would take next.
+    let theirs: Vec<PathBuf> = (0..1000)
+        .map(|count| blob.with_extension(format!("{}-{count}.tmp", std::process::id())))
+        .collect();
+    for path in &theirs {
+        fs::write(path, b"theirs").unwrap();
+    }
+    fs::remove_file(&blob).unwrap();
+    assert_eq!(load(&cache, &key(1), b"b").1, "miss");
+    assert_eq!(cache.counters().puts, 2);
+    for path in &theirs {
+        assert_eq!(fs::read(path).unwrap(), b"theirs");
+    }
+}
+
+#[test]
+fn a_bad_blob_that_somebody_else_set_aside_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    load(&cache, &key(1), b"a");
+    cache.discard(&key(1), "it does not load");
+    cache.discard(&key(1), "it does not load");
+    assert_eq!(cache.counters().errors, 0);
+}
+
+#[test]
+fn any_wait_can_be_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()).with_wait(Duration::MAX));
+    assert_eq!(load(&cache, &key(1), b"a").1, "miss");
+}
+
+#[test]
+fn a_relative_folder_stays_the_one_it_was() {
+    let here = std::env::current_dir().unwrap();
+    let folder = tempfile::tempdir_in(&here).unwrap();
+    let store = Store::existing(folder.path().strip_prefix(&here).unwrap()).unwrap();
+    assert_eq!(store.root(), folder.path());
 }
 
 #[test]
