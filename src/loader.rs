@@ -210,7 +210,7 @@ impl Loader {
                     .map_err(explain)?;
                 let (module, load) = match self.load_binary(compiled.code.bytes()) {
                     // The cache is never the reason that a load fails.
-                    Err(error) if compiled.cache == CacheUse::Hit => {
+                    Err(error) if compiled.cache == CacheUse::Hit && !is_of_context(&error) => {
                         let why = format!("it does not load: {error}");
                         self.cache.discard(&compiled.key, &why);
                         compiled = self
@@ -357,6 +357,16 @@ impl Loader {
             None => error.into(),
         }
     }
+}
+
+/// Whether an error says more of the context than of what was loaded: to
+/// compile the same anew would not help.
+fn is_of_context(error: &driver::Error) -> bool {
+    error.is_sticky()
+        || matches!(
+            error.code(),
+            Some(CudaError::OUT_OF_MEMORY | CudaError::INVALID_CONTEXT)
+        )
 }
 
 /// The CPU device compiles PTX for any architecture.

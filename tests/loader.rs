@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ptxkit::cache::{Cache, Digest, Environment, Policy};
-use ptxkit::driver::{Context, Selection, select};
+use ptxkit::driver::{Context, DriverKind, LaunchConfig, Selection, Stream, select};
 use ptxkit::image::JitPolicy;
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source};
@@ -138,4 +138,27 @@ fn wrong_ptx_is_an_error_and_nothing_is_cached() {
         error.to_string().starts_with("k.ptx cannot be loaded"),
         "{error}"
     );
+}
+
+/// A kernel's fault loses the context of its process.
+#[test]
+fn a_lost_context_costs_the_cache_nothing() {
+    let context = context();
+    if context.device().driver().kind() == DriverKind::Nvidia {
+        return; // the other tests of this process need the context
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context::create(context.device(), 0).unwrap();
+    let loader = Loader::new(context.clone(), Cache::new(policy(folder.path())));
+    let trap = PTX.replace("ret;", "trap;");
+    let kernel = load(&loader, &trap)
+        .unwrap()
+        .module
+        .kernel("first")
+        .unwrap();
+    let stream = Stream::new(&context).unwrap();
+    kernel.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    assert!(stream.synchronize().unwrap_err().is_sticky());
+    load(&loader, &trap).unwrap_err();
+    assert_eq!(loader.cache().counters().bad, 0);
 }

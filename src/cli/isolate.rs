@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::Failure;
+use super::failure::{FAILED, Failure};
 use super::report::RunReport;
 use super::run::Finished;
 use super::sample::Outcome;
@@ -74,13 +74,14 @@ pub fn execute() -> Result<Finished, Failure> {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() != Some(0) {
-        // It said what is wrong in the same words as this process would.
-        return Err(match stderr.is_empty() {
-            true => Failure::new(format!(
-                "the process of the run ended with {}",
+        return Err(match output.status.code() {
+            // It said what is wrong in the same words as this process would.
+            Some(code) if code == i32::from(FAILED) && !stderr.is_empty() => Failure::said(stderr),
+            // What it said before it died is no reason.
+            _ => Failure::said(format!(
+                "{stderr}error: the process of the run ended with {}",
                 output.status
             )),
-            false => Failure::said(stderr),
         });
     }
     let facts = std::fs::read(folder.path().join(FACTS)).map_err(cannot)?;

@@ -73,10 +73,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
     } else {
         return Err(wrong("section of section names", 62, names_index));
     };
+    // Names may share their ends, but a file whose names together are many times as long as
+    // the bytes they stand in was made to fill the memory.
+    let mut room = names.bytes.len().saturating_mul(8);
     let mut code = Vec::new();
     let mut described = HashSet::new();
     for index in 0..count {
-        let name = names.text(elf.u32(sections + index * entry_size)?.into())?;
+        let name_at = u64::from(elf.u32(sections + index * entry_size)?);
+        let name = names.text(name_at)?;
+        room = room
+            .checked_sub(name.len())
+            .ok_or_else(|| wrong("section name", sections + index * entry_size, name_at))?;
         if let Some(kernel) = name.strip_prefix(TEXT) {
             code.push(kernel.to_owned());
         } else if let Some(kernel) = name.strip_prefix(INFO) {
@@ -140,6 +147,20 @@ mod tests {
         let found = read(&old).unwrap();
         assert_eq!(found.target.to_string(), "sm_86");
         assert!(found.deferred);
+    }
+
+    #[test]
+    fn names_that_fill_the_memory_are_refused() {
+        let long = format!(".text.{}", "k".repeat(1 << 20));
+        let mut sections = vec!["x"; 1000];
+        sections[0] = &long;
+        let mut file = cubin(65, 0x5a00, &sections);
+        let table = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+        for section in 1..=1000 {
+            // All have the first one's name.
+            file[table + section * 64..][..4].copy_from_slice(&1u32.to_le_bytes());
+        }
+        assert!(matches!(read(&file), Err(ImageError::Field { .. })));
     }
 
     #[test]
