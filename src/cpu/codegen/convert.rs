@@ -141,22 +141,30 @@ impl Emitter<'_, '_> {
                 let value = self.b.ins().bor(low, high);
                 return self.result(i, value);
             }
-            (E4m3x2 | E5m2x2, F32) => {
+            (E4m3x2 | E5m2x2, F32 | F16x2) => {
                 let helper = if to == E4m3x2 {
                     Helper::f32_to_e4m3
                 } else {
                     Helper::f32_to_e5m2
                 };
-                let mut bytes = [None; 2];
-                for (n, byte) in bytes.iter_mut().enumerate() {
-                    let a = self.operand(i, n + 1, types::F32)?;
-                    let a = self.rectified(i, a);
-                    let bits = self.call(helper, &[a]);
-                    *byte = Some(self.reshape(bits, types::I8));
-                }
-                let [Some(high), Some(low)] = bytes else {
-                    return self.refuse(i, "an operand is missing");
+                let (high, low) = if from == F32 {
+                    let high = self.operand(i, 1, types::F32)?;
+                    (high, self.operand(i, 2, types::F32)?)
+                } else {
+                    let pair = self.operand(i, 1, types::I32)?;
+                    let mask = self.int(types::I32, 0xFFFF);
+                    let by = self.int(types::I32, 16);
+                    let low = self.b.ins().band(pair, mask);
+                    let high = self.b.ins().ushr(pair, by);
+                    // Exact, so that there is one rounding still.
+                    let high = self.half_to_float(high, false);
+                    (high, self.half_to_float(low, false))
                 };
+                let [high, low] = [high, low].map(|half| {
+                    let half = self.rectified(i, half);
+                    let bits = self.call(helper, &[half]);
+                    self.reshape(bits, types::I8)
+                });
                 let value = self.join(low, high);
                 return self.result(i, value);
             }
@@ -174,6 +182,8 @@ impl Emitter<'_, '_> {
                 let high = self.b.ins().ushr(pair, by);
                 let low = self.call(helper, &[low]);
                 let high = self.call(helper, &[high]);
+                let low = self.rectified_half(i, low, false);
+                let high = self.rectified_half(i, high, false);
                 let by = self.int(types::I32, 16);
                 let high = self.b.ins().ishl(high, by);
                 let value = self.b.ins().bor(low, high);

@@ -1,6 +1,5 @@
 //! How kernels run on the CPU device: threads that wait for each other, and
 //! what stops a launch.
-#![cfg(feature = "cpu")]
 
 use std::sync::Arc;
 

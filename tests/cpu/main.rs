@@ -1,0 +1,15 @@
+//! The CPU device beneath the safe layer: its entries as a C program meets
+//! them, and how its kernels run.
+#![cfg(feature = "cpu")]
+
+#[macro_use]
+mod entry;
+
+mod before_init;
+mod context;
+mod kernels;
+mod launch;
+mod memory;
+mod module;
+mod run;
+mod stream;

@@ -1,0 +1,87 @@
+//! Atomics. The first input is what lies at `[%out]` before; the result is what
+//! the instruction read, in the upper half, and what lies there after, in the
+//! lower one.
+
+use crate::row::{Row, check, d, s, w};
+
+/// A row of an instruction whose 32-bit result is `%r4`.
+macro_rules! word {
+    ($statement:literal, $old:expr, $b:expr, $c:expr, $new:expr) => {
+        (
+            concat!(
+                "st.global.u64 [%out], %a0; ",
+                $statement,
+                " cvt.u64.u32 %d, %r4; ld.global.u64 %x1, [%out]; shl.b64 %d, %d, 32; or.b64 %d, %d, %x1;"
+            ),
+            &[$old, $b, $c],
+            $old << 32 | $new,
+        )
+    };
+}
+
+/// A row of which only the 64 bits there after count.
+macro_rules! after {
+    ($statement:literal, $old:expr, $b:expr, $c:expr, $new:expr) => {
+        (
+            concat!(
+                "st.global.u64 [%out], %a0; ",
+                $statement,
+                " ld.global.u64 %d, [%out];"
+            ),
+            &[$old, $b, $c],
+            $new,
+        )
+    };
+}
+
+pub const ATOMICS: &[Row] = &[
+    word!("atom.global.add.u32 %r4, [%out], %r1;", 5, 3, 0, 8),
+    word!("atom.global.min.s32 %r4, [%out], %r1;", 5, w(-3), 0, w(-3)),
+    word!("atom.global.min.u32 %r4, [%out], %r1;", 5, w(-3), 0, 5),
+    word!("atom.global.max.s32 %r4, [%out], %r1;", 5, w(-3), 0, 5),
+    word!("atom.global.max.u32 %r4, [%out], %r1;", 5, w(-3), 0, w(-3)),
+    word!("atom.global.and.b32 %r4, [%out], %r1;", 6, 3, 0, 2),
+    word!("atom.global.or.b32 %r4, [%out], %r1;", 6, 3, 0, 7),
+    word!("atom.global.xor.b32 %r4, [%out], %r1;", 6, 3, 0, 5),
+    word!("atom.global.exch.b32 %r4, [%out], %r1;", 6, 3, 0, 3),
+    word!("atom.global.cas.b32 %r4, [%out], %r1, %r2;", 6, 6, 9, 9),
+    word!("atom.global.cas.b32 %r4, [%out], %r1, %r2;", 6, 5, 9, 6),
+    word!("atom.global.inc.u32 %r4, [%out], %r1;", 6, 6, 0, 0),
+    word!("atom.global.inc.u32 %r4, [%out], %r1;", 5, 6, 0, 6),
+    word!("atom.global.dec.u32 %r4, [%out], %r1;", 0, 6, 0, 6),
+    word!("atom.global.dec.u32 %r4, [%out], %r1;", 9, 6, 0, 6),
+    word!(
+        "atom.global.add.f32 %f4, [%out], %f1; mov.b32 %r4, %f4;",
+        s(1.0),
+        s(2.0),
+        0,
+        s(3.0)
+    ),
+    word!(
+        "atom.global.add.noftz.f16x2 %r4, [%out], %r1;",
+        0x3C00_3C00,
+        0x4000_3C00,
+        0,
+        0x4200_4000
+    ),
+    word!(
+        "atom.global.cas.b16 %h4, [%out], %h1, %h2; cvt.u32.u16 %r4, %h4;",
+        7,
+        7,
+        9,
+        9
+    ),
+    after!(
+        "red.global.add.u64 [%out], %a1;",
+        5,
+        1 << 32,
+        0,
+        1 << 32 | 5
+    ),
+    after!("red.global.add.f64 [%out], %g1;", d(1.0), d(2.0), 0, d(3.0)),
+];
+
+#[test]
+fn atomics() {
+    check(ATOMICS);
+}

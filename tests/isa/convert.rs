@@ -1,0 +1,65 @@
+//! Conversions.
+
+use crate::row::{NAN32, Row, check, d, s, w};
+
+pub const CONVERSIONS: &[Row] = &[
+    ("cvt.s64.s32 %d, %r0;", &[w(-5)], -5_i64 as u64),
+    ("cvt.u64.u32 %d, %r0;", &[w(-5)], w(-5)),
+    ("cvt.s32.s8 %rd, %r0;", &[0x80], w(-128)),
+    ("cvt.u32.u8 %rd, %r0;", &[0x1FF], 0xFF),
+    ("cvt.sat.u8.s32 %rd, %r0;", &[w(-5)], 0),
+    ("cvt.sat.s8.s32 %rd, %r0;", &[300], 127),
+    ("cvt.sat.s32.u32 %rd, %r0;", &[w(-1)], 0x7FFF_FFFF),
+    ("cvt.sat.u32.s64 %rd, %a0;", &[1 << 40], w(-1)),
+    ("cvt.s8.s32 %rd, %r0;", &[0x180], w(-128)),
+    ("cvt.rzi.s32.f32 %rd, %f0;", &[s(-2.7)], w(-2)),
+    ("cvt.rni.s32.f32 %rd, %f0;", &[s(2.5)], 2),
+    ("cvt.rmi.s32.f32 %rd, %f0;", &[s(-2.1)], w(-3)),
+    ("cvt.rpi.u32.f32 %rd, %f0;", &[s(2.1)], 3),
+    ("cvt.rzi.s32.f32 %rd, %f0;", &[s(3.0e9)], 0x7FFF_FFFF),
+    ("cvt.rzi.u32.f32 %rd, %f0;", &[s(-3.0)], 0),
+    ("cvt.rzi.s32.f32 %rd, %f0;", &[NAN32], 0),
+    ("cvt.rzi.s64.f32 %d, %f0;", &[s(-3.9)], -3_i64 as u64),
+    ("cvt.rzi.u8.f32 %rd, %f0;", &[s(300.0)], 255),
+    ("cvt.rzi.s32.f64 %rd, %g0;", &[d(-7.9)], w(-7)),
+    ("cvt.rn.f32.s32 %fd, %r0;", &[w(-7)], s(-7.0)),
+    ("cvt.rn.f32.u32 %fd, %r0;", &[w(-1)], s(4294967296.0)),
+    ("cvt.rz.f32.u32 %fd, %r0;", &[w(-1)], 0x4F7F_FFFF),
+    (
+        "cvt.rn.f64.u64 %gd, %a0;",
+        &[u64::MAX],
+        d(18446744073709551616.0),
+    ),
+    (
+        "cvt.rn.f32.u64 %fd, %a0;",
+        &[u64::MAX],
+        s(18446744073709551616.0),
+    ),
+    ("cvt.rn.f32.f64 %fd, %g0;", &[d(0.1)], s(0.1)),
+    ("cvt.rz.f32.f64 %fd, %g0;", &[d(0.1)], s(0.1) - 1),
+    ("cvt.f64.f32 %gd, %f0;", &[s(1.5)], d(1.5)),
+    ("cvt.rmi.f32.f32 %fd, %f0;", &[s(-1.5)], s(-2.0)),
+    ("cvt.sat.f32.f32 %fd, %f0;", &[s(7.0)], s(1.0)),
+    ("cvt.rn.f16.f32 %hd, %f0;", &[s(1.0e9)], 0x7C00),
+    ("cvt.rn.f16.f32 %hd, %f0;", &[s(1.5)], 0x3E00),
+    ("cvt.rn.bf16.f32 %hd, %f0;", &[s(1.5)], 0x3FC0),
+    ("cvt.f32.f16 %fd, %h0;", &[0x3E00], s(1.5)),
+    ("cvt.f32.bf16 %fd, %h0;", &[0x3FC0], s(1.5)),
+    (
+        "cvt.rn.f16x2.f32 %rd, %f0, %f1;",
+        &[s(1.0), s(2.0)],
+        0x3C00_4000,
+    ),
+    (
+        "cvt.rn.satfinite.e4m3x2.f32 %hd, %f0, %f1;",
+        &[s(1.0), s(2.0)],
+        0x3840,
+    ),
+    ("cvt.rn.f16.s32 %hd, %r0;", &[w(-2)], 0xC000),
+    ("cvt.rzi.s32.f16 %rd, %h0;", &[0xC100], w(-2)),
+];
+
+#[test]
+fn conversions() {
+    check(CONVERSIONS);
+}

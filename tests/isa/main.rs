@@ -1,0 +1,21 @@
+//! What instructions compute: PTX in, numbers out, on the device that
+//! `PTXKIT_DEVICE` names (`cpu` where it names none). The same rows for both
+//! kinds of device, so that a GPU proves what is expected of the CPU.
+#![cfg(feature = "cpu")]
+
+mod approximate;
+mod atomic;
+mod bits;
+mod bodies;
+mod both;
+mod compare;
+mod control;
+mod convert;
+mod float;
+mod half;
+mod inputs;
+mod integer;
+mod kernels;
+mod refusal;
+mod row;
+mod video;

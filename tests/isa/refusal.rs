@@ -1,0 +1,84 @@
+//! What the CPU device does not run, and where it stops.
+
+use std::path::PathBuf;
+
+use ptxkit::cpu::{CompileOptions, compile};
+use ptxkit::driver::{Context, CudaError, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
+
+use crate::kernels::text;
+
+#[test]
+fn every_sample_compiles() {
+    let folder = std::env::var_os("PTXKIT_SAMPLES").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/ptx-samples")),
+        PathBuf::from,
+    );
+    let (mut compiled, mut refused) = (0, Vec::new());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "ptx") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            match compile(&source, &CompileOptions::default()) {
+                Ok(_) => compiled += 1,
+                Err(error) => refused.push(format!("{}: {error}", path.display())),
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    assert!(compiled > 0);
+}
+
+/// What cannot be run is named, with its line.
+#[test]
+fn a_refusal_names_the_instruction_and_its_line() {
+    let source = text(&["mov.u64 %d, 1;\nmbarrier.init.shared.b64 [%r0], 1;"]);
+    let error = compile(&source, &CompileOptions::default()).unwrap_err();
+    let line = source.lines().position(|l| l.contains("mbarrier")).unwrap() as u32 + 1;
+    assert_eq!(error.problems.len(), 1);
+    assert_eq!(error.problems[0].line, line);
+    assert!(
+        error.to_string().contains("mbarrier.init.shared.b64"),
+        "{error}"
+    );
+}
+
+/// The error of a body that must not come to its end.
+fn fault(body: &str) -> CudaError {
+    let device = Driver::cpu().unwrap().device(0).unwrap();
+    // A fault loses its context.
+    let context = Context::create(&device, 0).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let module = Module::load(&context, text(&[body]).as_bytes()).unwrap();
+    let input = DeviceBuffer::<u64>::zeroed(&context, 4).unwrap();
+    let mut output = DeviceBuffer::<u64>::zeroed(&context, 1).unwrap();
+    let kernel = module.kernel("k0").unwrap();
+    kernel
+        .launch(LaunchConfig::default(), &stream, (&input, &mut output))
+        .unwrap();
+    let error = stream.synchronize().expect_err(body);
+    error.code().unwrap_or_else(|| panic!("{body}: {error}"))
+}
+
+#[test]
+fn faults() {
+    const ILLEGAL: CudaError = CudaError::ILLEGAL_ADDRESS;
+    for (body, expected) in [
+        ("ld.global.u32 %rd, [%out+8];", ILLEGAL),
+        (
+            "ld.global.u32 %rd, [%out+2];",
+            CudaError::MISALIGNED_ADDRESS,
+        ),
+        ("st.global.u32 [%a0], %r0;", ILLEGAL),
+        (
+            "{ .shared .align 4 .b8 m[4]; mov.u32 %r4, m; st.shared.u32 [%r4+4], %r0; }",
+            ILLEGAL,
+        ),
+        ("trap;", CudaError::LAUNCH_FAILED),
+        (
+            "T: .branchtargets A; mov.u32 %r4, 1; brx.idx %r4, T; A:",
+            CudaError(715),
+        ),
+    ] {
+        assert_eq!(fault(body), expected, "{body}");
+    }
+}
