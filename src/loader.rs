@@ -47,6 +47,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// `bytes` are the image; `name`, mostly its path, stands for it in messages.
     pub fn new(name: &'a str, bytes: &'a [u8]) -> Source<'a> {
         Source {
             name,
@@ -77,7 +78,9 @@ impl<'a> From<&'a Ptx> for Source<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loaded {
+    /// The module, ready for its kernels to be launched.
     pub module: Module,
+    /// How it came to be.
     pub report: Report,
 }
 
@@ -87,6 +90,7 @@ pub struct Loaded {
 pub struct Report {
     /// Which image was taken, and why.
     pub image: String,
+    /// Whether it was in the cache.
     pub cache: CacheUse,
     /// `None` where nothing was to compile.
     pub key: Option<Key>,
@@ -98,15 +102,19 @@ pub struct Report {
     pub log: String,
 }
 
+/// What the cache had to do with a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheUse {
+    /// The code was there.
     Hit,
+    /// The code was compiled, and put there if it could be.
     Miss,
     /// There is no cache, or nothing was to compile.
     Off,
 }
 
 /// Why an image was not loaded.
+#[allow(missing_docs, reason = "the messages say it all")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -169,14 +177,17 @@ impl Code {
 }
 
 impl Loader {
+    /// Loads into `context`, through `cache`.
     pub fn new(context: Context, cache: Cache) -> Loader {
         Loader { context, cache }
     }
 
+    /// The context it loads into.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
+    /// The cache it looks in.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }

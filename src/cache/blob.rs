@@ -35,11 +35,13 @@ pub(super) const LARGEST_PROVENANCE: usize = 1 << 24;
 pub struct Provenance {
     /// The name of the source: a path, or what the program called it.
     pub source: String,
+    /// The names of its kernels.
     pub kernels: Vec<String>,
     /// The architecture compiled for: `sm_90a`, `cpu`.
     pub target: String,
     /// As in [`KeyParts::compiler`](super::KeyParts::compiler).
     pub compiler: String,
+    /// How long it took to compile.
     pub compile_time: Duration,
 }
 

@@ -19,11 +19,13 @@ use super::store::{EntryKind, Store};
 /// One blob, as the tools show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
+    /// What it is found by.
     pub key: Key,
     /// Bytes of the file.
     pub size: u64,
     /// The time of the last use, known to the minute.
     pub used: SystemTime,
+    /// Where it comes from.
     pub provenance: Provenance,
 }
 

@@ -14,10 +14,12 @@ pub const SCHEMA: u32 = 1;
 pub struct Digest([u8; 32]);
 
 impl Digest {
+    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
+    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -52,6 +54,7 @@ pub struct Key([u8; 32]);
 /// What goes into a [`Key`].
 #[derive(Clone, Copy, Debug)]
 pub struct KeyParts<'a> {
+    /// Of the PTX text, without the NUL at its end.
     pub source: Digest,
     /// The architecture compiled for, with its suffix: `sm_90a`.
     pub target: &'a str,
@@ -64,6 +67,7 @@ pub struct KeyParts<'a> {
 }
 
 impl Key {
+    /// The key of what is made from `parts`.
     pub fn new(parts: &KeyParts<'_>) -> Key {
         let mut hash = Sha256::new();
         hash.update(SCHEMA.to_le_bytes());
@@ -81,6 +85,7 @@ impl Key {
         Key(hash.finalize().into())
     }
 
+    /// Its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

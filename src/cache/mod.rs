@@ -89,6 +89,7 @@ struct Shared {
 /// What a lookup found.
 #[derive(Debug)]
 pub enum Lookup {
+    /// It is there.
     Hit(Blob),
     /// Compile it, and [`put`](Turn::put) it.
     Miss(Turn),
@@ -100,11 +101,15 @@ pub enum Lookup {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
+    /// Blobs found.
     pub hits: u64,
+    /// Turns to compile that were given.
     pub misses: u64,
     /// Hits that another thread or process was waited for.
     pub waits: u64,
+    /// Blobs stored.
     pub puts: u64,
+    /// Blobs removed to make room.
     pub evictions: u64,
     /// Blobs that were damaged and set aside.
     pub bad: u64,
@@ -127,16 +132,20 @@ struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// The folder that the blobs lie in.
     pub path: PathBuf,
+    /// How many there are.
     pub blobs: u64,
     /// Bytes of the blobs' files.
     pub bytes: u64,
+    /// Kernels in all of them.
     pub kernels: u64,
     /// Bytes that they may take together.
     pub max_size: u64,
 }
 
 /// What a tool asked of the cache and did not get. Loads never see it.
+#[allow(missing_docs, reason = "the messages say it all")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
@@ -165,6 +174,7 @@ impl Cache {
         Cache::new(Policy::from_environment(&Environment::read()))
     }
 
+    /// How it behaves.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }

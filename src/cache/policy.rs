@@ -213,11 +213,13 @@ impl Policy {
         self.jit
     }
 
+    /// Sets whether blobs are read and written at all.
     pub fn with_enabled(mut self, enabled: bool) -> Policy {
         self.enabled = enabled;
         self
     }
 
+    /// Sets the folder; see [`path`](Policy::path).
     pub fn with_path(mut self, path: impl Into<PathBuf>) -> Policy {
         self.path = Some(path.into());
         self
@@ -235,6 +237,7 @@ impl Policy {
         self
     }
 
+    /// Sets which images may be compiled.
     pub fn with_jit(mut self, jit: JitPolicy) -> Policy {
         self.jit = jit;
         self

@@ -9,22 +9,39 @@ use std::fmt;
 pub struct CudaError(pub i32);
 
 impl CudaError {
+    /// `CUDA_ERROR_INVALID_VALUE`: an argument is out of its range.
     pub const INVALID_VALUE: CudaError = CudaError(1);
+    /// `CUDA_ERROR_OUT_OF_MEMORY`: of the device, or pinned.
     pub const OUT_OF_MEMORY: CudaError = CudaError(2);
+    /// `CUDA_ERROR_NO_DEVICE`: the driver sees no GPU.
     pub const NO_DEVICE: CudaError = CudaError(100);
+    /// `CUDA_ERROR_INVALID_DEVICE`: no device has that number.
     pub const INVALID_DEVICE: CudaError = CudaError(101);
+    /// `CUDA_ERROR_INVALID_CONTEXT`: none is current, or it is gone.
     pub const INVALID_CONTEXT: CudaError = CudaError(201);
+    /// `CUDA_ERROR_NO_BINARY_FOR_GPU`: the image has nothing for this device.
     pub const NO_BINARY_FOR_GPU: CudaError = CudaError(209);
+    /// `CUDA_ERROR_INVALID_PTX`: it does not compile.
     pub const INVALID_PTX: CudaError = CudaError(218);
+    /// `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`: the driver's compiler library is missing.
     pub const JIT_COMPILER_NOT_FOUND: CudaError = CudaError(221);
+    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`: the PTX is newer than the driver.
     pub const UNSUPPORTED_PTX_VERSION: CudaError = CudaError(222);
+    /// `CUDA_ERROR_NOT_FOUND`: no kernel, variable or symbol has that name.
     pub const NOT_FOUND: CudaError = CudaError(500);
+    /// `CUDA_ERROR_NOT_READY`: the work is not done yet.
     pub const NOT_READY: CudaError = CudaError(600);
+    /// `CUDA_ERROR_ILLEGAL_ADDRESS`: a kernel reached outside its memory.
     pub const ILLEGAL_ADDRESS: CudaError = CudaError(700);
+    /// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`: too few registers, or too little shared memory.
     pub const LAUNCH_OUT_OF_RESOURCES: CudaError = CudaError(701);
+    /// `CUDA_ERROR_ASSERT`: an assertion in a kernel failed.
     pub const ASSERT: CudaError = CudaError(710);
+    /// `CUDA_ERROR_MISALIGNED_ADDRESS`: an address is no multiple of the access size.
     pub const MISALIGNED_ADDRESS: CudaError = CudaError(716);
+    /// `CUDA_ERROR_LAUNCH_FAILED`: a kernel ended abnormally.
     pub const LAUNCH_FAILED: CudaError = CudaError(719);
+    /// `CUDA_ERROR_NOT_SUPPORTED`: this device or driver cannot do it.
     pub const NOT_SUPPORTED: CudaError = CudaError(801);
 
     /// The name in `cuda.h`, up to CUDA 13.4; `None` for numbers newer than that.

@@ -9,6 +9,7 @@ use super::code::CudaError;
 use super::log::LogLine;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
+#[allow(missing_docs, reason = "the messages say it all")]
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -235,6 +236,7 @@ impl fmt::Display for DriverMissing {
 pub struct DriverError {
     /// The entry called, `cuMemAlloc_v2`.
     pub entry: &'static str,
+    /// Its number.
     pub code: CudaError,
     /// What the driver said beyond the number: on the CPU device kernel,
     /// thread, address and PTX line of a fault.
@@ -268,6 +270,7 @@ impl fmt::Display for DriverError {
 pub struct JitError {
     /// The entry that failed, `cuLinkAddData_v2`.
     pub entry: &'static str,
+    /// Its number.
     pub code: CudaError,
     /// The compiler's error log as it came.
     pub log: String,

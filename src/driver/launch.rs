@@ -19,8 +19,11 @@ use super::stream::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaunchConfig {
+    /// Blocks in x, y, z.
     pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
     pub block: [u32; 3],
+    /// Bytes of dynamic shared memory of each block.
     pub shared_bytes: u32,
 }
 

@@ -8,15 +8,20 @@ use std::fmt;
 pub struct LogLine {
     /// The line in the PTX, from 1, where the compiler named one.
     pub line: Option<u32>,
+    /// How bad it is.
     pub severity: LogSeverity,
     /// The message without place and severity.
     pub message: String,
 }
 
+/// How bad a line of a log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSeverity {
+    /// A remark.
     Info,
+    /// It compiles, but may not do what is meant.
     Warning,
+    /// It does not compile.
     Error,
 }
 

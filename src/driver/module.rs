@@ -48,8 +48,10 @@ unsafe impl Sync for Inner {}
 impl Module {
     /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device
     /// (`cuModuleLoadDataEx`). PTX needs no NUL at its end; the headers of a
-    /// binary are checked to keep to its bytes. Loading code is trusting it:
-    /// a kernel reaches all memory that its device reaches.
+    /// binary are checked to keep to its bytes. Loading a binary is trusting it:
+    /// a kernel reaches all memory that its device reaches, and a binary of the
+    /// CPU device is machine code of this process. PTX for the CPU device is
+    /// not trusted: every address is checked.
     ///
     /// PTX that does not compile is an [`Error::Jit`] with the compiler's log.
     pub fn load(context: &Context, image: &[u8]) -> Result<Module, Error> {

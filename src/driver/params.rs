@@ -32,6 +32,7 @@ pub(crate) struct Piece {
 }
 
 impl<'a> ParamBuffer<'a> {
+    /// An empty block.
     pub fn new() -> ParamBuffer<'a> {
         ParamBuffer::default()
     }

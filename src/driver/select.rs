@@ -52,6 +52,7 @@ impl fmt::Display for Selection {
 /// The device chosen, and why this one.
 #[derive(Clone, Debug)]
 pub struct Selected {
+    /// The device.
     pub device: Device,
     /// One clause: `no NVIDIA driver: libcuda.so.1: cannot open shared object file`.
     pub why: String,

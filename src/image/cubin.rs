@@ -15,6 +15,7 @@ const INFO: &str = ".nv.info.";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cubin<'a> {
+    /// The whole file.
     pub bytes: &'a [u8],
     /// Without the suffix, which a cubin's header does not tell.
     pub target: Target,

@@ -19,6 +19,7 @@ const FLAG_FAMILY: u64 = 1 << 21;
 pub struct Fatbin<'a> {
     /// The whole container, without what follows it.
     pub bytes: &'a [u8],
+    /// Its images.
     pub entries: Vec<FatbinEntry<'a>>,
 }
 
@@ -26,30 +27,41 @@ pub struct Fatbin<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FatbinEntry<'a> {
+    /// What it is.
     pub kind: EntryKind,
+    /// The architecture it is for.
     pub target: Target,
     /// The PTX version of a PTX entry.
     pub ptx_version: Version,
+    /// How `payload` is packed.
     pub compression: Compression,
     /// As it lies in the file, padding cut off.
     pub payload: &'a [u8],
 }
 
+/// What an entry of a fatbin holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
+    /// PTX text.
     Ptx,
+    /// A cubin.
     Elf,
+    /// NVIDIA's intermediate code for linking, which no driver loads alone.
     LtoIr,
     /// A kind that this version does not know, by its number.
     Other(u16),
 }
 
+/// How an entry of a fatbin is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
+    /// Not at all.
     None,
+    /// As one LZ4 block.
     Lz4,
+    /// As one Zstandard frame.
     Zstd,
 }
 

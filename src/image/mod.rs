@@ -30,14 +30,18 @@ const CPU_MAGIC: &[u8] = b"PTXKCPU";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Image<'a> {
+    /// PTX text.
     Ptx(PtxText<'a>),
+    /// A binary for one GPU architecture.
     Cubin(Cubin<'a>),
+    /// Several images in one container.
     Fatbin(Fatbin<'a>),
     /// Compiled by the CPU device.
     Cpu(&'a [u8]),
 }
 
 /// Why bytes are no image.
+#[allow(missing_docs, reason = "the messages say it all")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {

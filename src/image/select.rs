@@ -22,6 +22,7 @@ pub struct JitPolicy {
 /// Where an image stands in what was given to [`select`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
+    /// The index of the image, from 0.
     pub image: usize,
     /// The entry of a fatbin.
     pub entry: Option<usize>,
@@ -31,16 +32,20 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Selection {
+    /// Where the image taken stands.
     pub place: Place,
     /// What was taken and why, for a person: `PTX for sm_80: the only image`.
     pub reason: String,
+    /// All other images, and why each was not taken.
     pub rejected: Vec<(Place, String)>,
 }
 
 /// No image can run on the device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NothingFits {
+    /// What was to run them.
     pub device: Target,
+    /// All images, and why each cannot run.
     pub rejected: Vec<(Place, String)>,
 }
 

@@ -17,12 +17,14 @@ use std::str::FromStr;
 pub struct Target {
     /// Ten times the major version plus the minor: 90, 120.
     pub number: u32,
+    /// `a`, `f` or nothing behind the number.
     pub suffix: Suffix,
 }
 
 /// Whether code keeps to what later architectures have too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suffix {
+    /// It does: its PTX runs on all later architectures.
     #[default]
     None,
     /// `f`: features of the family, that is, of one major version.
@@ -32,10 +34,12 @@ pub enum Suffix {
 }
 
 impl Target {
+    /// The target `sm_` with this number and suffix.
     pub const fn new(number: u32, suffix: Suffix) -> Target {
         Target { number, suffix }
     }
 
+    /// The major version: 9 of 90.
     pub fn major(self) -> u32 {
         self.number / 10
     }

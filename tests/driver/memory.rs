@@ -159,7 +159,10 @@ fn pinned_memory_waits_for_the_default_streams_of_all_contexts() {
     let (first, second) = (&buffers[0], &buffers[1]);
     first.0.read_async(&mut pinned, &first.1).unwrap();
     // The second copy stands behind this until it is let go.
-    second.1.call(move || drop(wait.recv())).unwrap();
+    second
+        .1
+        .call(move || wait.recv().unwrap_or_default())
+        .unwrap();
     second.0.read_async(&mut pinned, &second.1).unwrap();
     let waiting = std::thread::spawn(move || pinned.wait());
     std::thread::sleep(std::time::Duration::from_millis(50));
