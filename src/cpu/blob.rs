@@ -20,6 +20,9 @@ pub struct Image {
     pub arch: String,
     /// Names of the processor features that the code uses (`avx2`, `fma` …).
     pub features: Vec<String>,
+    /// The module's text, to compile it better once it has proved hot; empty
+    /// where that is not wanted.
+    pub ptx: String,
     /// Machine code of all kernels.
     pub code: Vec<u8>,
     pub kernels: Vec<KernelImage>,
@@ -150,6 +153,7 @@ impl Image {
         let mut body = Writer::default();
         body.text(&self.arch);
         body.list(&self.features, |w, f| w.text(f));
+        body.text(&self.ptx);
         body.list(&self.kernels, |w, k| k.write(w));
         body.list(&self.variables, |w, v| v.write(w));
         // The code goes last: everything before it has been checked by then.
@@ -193,6 +197,7 @@ impl Image {
         let mut reader = Reader(body);
         let arch = reader.text()?;
         let features = reader.list(Reader::text)?;
+        let ptx = reader.text()?;
         let kernels = reader.list(KernelImage::read)?;
         let variables = reader.list(VariableImage::read)?;
         let code = reader.bytes()?.to_vec();
@@ -202,6 +207,7 @@ impl Image {
         let image = Image {
             arch,
             features,
+            ptx,
             code,
             kernels,
             variables,
@@ -500,6 +506,7 @@ mod tests {
         Image {
             arch: "x86_64".into(),
             features: vec!["avx2".into()],
+            ptx: "// text".into(),
             code: vec![0xC3, 0x90, 0x90],
             kernels: vec![KernelImage {
                 name: "vecadd".into(),

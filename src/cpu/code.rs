@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use memmap2::{Mmap, MmapMut};
 use wasmtime_internal_jit_icache_coherence as icache;
 
 use super::blob::{BlobError, Image, KernelImage, VariableImage};
 use super::block::KernelFn;
+use super::hot::Hot;
 use super::memory::{DeviceMemory, MemoryError, Purpose};
 
 /// Why a blob could not be loaded.
@@ -42,10 +44,45 @@ pub enum LoadError {
     },
 }
 
+/// Code that the processor can run, and what must be known to run it.
+#[derive(Debug)]
+pub(crate) struct Code {
+    map: Option<Mmap>,
+    kernels: Vec<KernelImage>,
+}
+
+impl Code {
+    /// Maps the code of an image that has been read or just compiled.
+    pub(crate) fn new(code: &[u8], kernels: Vec<KernelImage>) -> Result<Code, LoadError> {
+        Ok(Code {
+            map: executable(code)?,
+            kernels,
+        })
+    }
+
+    /// The kernels, in the order of the PTX.
+    pub(crate) fn kernels(&self) -> &[KernelImage] {
+        &self.kernels
+    }
+
+    /// The function at an offset of the code.
+    pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
+        let map = self
+            .map
+            .as_ref()
+            .filter(|map| (offset as usize) < map.len())?;
+        // SAFETY: reading the image checked its hash, and its compiler put a
+        // function of this type at each offset that a kernel names.
+        Some(unsafe {
+            std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
+        })
+    }
+}
+
 /// A module that can be launched. Its variables live until it is dropped.
 pub struct LoadedModule {
-    code: Option<Mmap>,
-    kernels: Vec<KernelImage>,
+    code: Code,
+    hot: Arc<Hot>,
     variables: Vec<VariableImage>,
     addresses: Vec<u64>,
     kernel_index: HashMap<String, usize>,
@@ -61,17 +98,17 @@ impl LoadedModule {
                 name: variable.name.clone(),
             });
         }
-        let code = executable(&image.code)?;
         let kernel_index = image
             .kernels
             .iter()
             .enumerate()
             .map(|(i, k)| (k.name.clone(), i))
             .collect();
+        let code = Code::new(&image.code, image.kernels)?;
         // From here on dropping the module frees what has been allocated.
         let mut module = LoadedModule {
             code,
-            kernels: image.kernels,
+            hot: Hot::new(image.ptx),
             variables: image.variables,
             addresses: Vec::new(),
             kernel_index,
@@ -98,7 +135,7 @@ impl LoadedModule {
 
     /// The kernels, in the order of the PTX.
     pub fn kernels(&self) -> &[KernelImage] {
-        &self.kernels
+        self.code.kernels()
     }
 
     /// The index of the kernel with this name.
@@ -117,17 +154,20 @@ impl LoadedModule {
         &self.addresses
     }
 
-    /// The function at an offset of the code.
-    pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
-        let code = self
-            .code
-            .as_ref()
-            .filter(|code| (offset as usize) < code.len())?;
-        // SAFETY: reading the image checked its hash, and its compiler put a
-        // function of this type at each offset that a kernel names.
-        Some(unsafe {
-            std::mem::transmute::<*const u8, KernelFn>(code.as_ptr().add(offset as usize))
-        })
+    /// Whether its kernels run several threads at once by now
+    /// ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
+    pub fn is_hot(&self) -> bool {
+        self.hot.better().is_some()
+    }
+
+    /// The best code there is.
+    pub(crate) fn code(&self) -> &Code {
+        self.hot.better().unwrap_or(&self.code)
+    }
+
+    /// Notes that one of its kernels ran for `time`.
+    pub(crate) fn ran(&self, time: Duration) {
+        self.hot.ran(time);
     }
 }
 

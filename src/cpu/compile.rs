@@ -20,12 +20,30 @@ pub struct CompileOptions {
     pub lanes: Lanes,
 }
 
+impl CompileOptions {
+    /// What the variable `PTXKIT_CPU_LANES` says: `always`, `auto`, `never`, or
+    /// `hot`, which is the default ([`Lanes`]).
+    pub fn from_environment() -> CompileOptions {
+        let lanes = match std::env::var("PTXKIT_CPU_LANES").as_deref() {
+            Ok("always") => Lanes::Always,
+            Ok("auto") => Lanes::Auto,
+            Ok("never") => Lanes::Never,
+            _ => Lanes::WhenHot,
+        };
+        CompileOptions { lanes }
+    }
+}
+
 /// When a kernel gets a second function that runs several threads at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lanes {
-    /// Where it is likely to be faster.
+    /// Where it is likely to be faster, once the kernel has run for a while:
+    /// it takes several times as long to compile, so that happens in the
+    /// background, while the kernel runs one thread at a time.
     #[default]
+    WhenHot,
+    /// At once, where it is likely to be faster.
     Auto,
     /// Wherever it is possible.
     Always,
@@ -89,6 +107,11 @@ impl std::error::Error for CompileError {}
 /// Everything wrong with the text, or every instruction that the CPU device
 /// cannot run, each by its name and line.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
+    Ok(compile_image(source, options)?.write())
+}
+
+/// The same, before it is bytes.
+pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
     let reading = ptx::read(source);
     let lines = LineIndex::new(source);
     let wrong: Vec<Problem> = reading
@@ -117,6 +140,10 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
         arch: std::env::consts::ARCH.to_owned(),
         features: codegen::features().into_iter().map(str::to_owned).collect(),
         variables: data.variables.clone(),
+        ptx: match options.lanes {
+            Lanes::WhenHot => source.to_owned(),
+            _ => String::new(),
+        },
         ..Image::default()
     };
     let mut context = Context::new();
@@ -146,7 +173,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
         }
     }
     if refusals.is_empty() {
-        Ok(image.write())
+        Ok(image)
     } else {
         Err(refused(source, &data, refusals))
     }

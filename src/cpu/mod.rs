@@ -7,6 +7,7 @@ pub mod code;
 mod codegen;
 mod compile;
 pub mod heap;
+mod hot;
 pub mod math;
 pub mod memory;
 pub mod print;

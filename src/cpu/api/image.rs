@@ -85,7 +85,7 @@ pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
             .because("the image is neither PTX nor a binary of the CPU device"));
     };
     check_version(text, options)?;
-    let compiled = compile(text, &CompileOptions::default());
+    let compiled = compile(text, &CompileOptions::from_environment());
     let blob = compiled.or_else(|error| Err(refused(&error, options)?))?;
     options.verbose(|| match Image::read(&blob) {
         Ok(image) => describe(&image),

@@ -73,7 +73,7 @@ enum Way {
 /// run together?
 pub(super) fn choose(program: &Program<'_>, host: &Host, lanes: Lanes) -> Option<(u32, Shapes)> {
     // Cranelift's vectors need SSE4.1 on x86.
-    if lanes == Lanes::Never || !host.has_rounding {
+    if matches!(lanes, Lanes::Never | Lanes::WhenHot) || !host.has_rounding {
         return None;
     }
     let shapes = Shapes::new(program);

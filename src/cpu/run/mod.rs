@@ -120,15 +120,16 @@ impl Engine {
             line: None,
             message: format!("kernel {kernel}: {message}"),
         };
-        let Some(image) = module.kernels().get(kernel) else {
+        let code = module.code();
+        let Some(image) = code.kernels().get(kernel) else {
             let message = format!("the module has no kernel number {kernel}");
             return Err(refuse("?", FaultKind::IllegalInstruction, message));
         };
         let lanes = image
             .lanes
             .filter(|lanes| lanes.width != 0 && shape.block[0].is_multiple_of(lanes.width));
-        let lanes = lanes.and_then(|lanes| Some((module.function(lanes.code)?, lanes.width)));
-        let Some(scalar) = module.function(image.scalar) else {
+        let lanes = lanes.and_then(|lanes| Some((code.function(lanes.code)?, lanes.width)));
+        let Some(scalar) = code.function(image.scalar) else {
             return Err(refuse(
                 &image.name,
                 FaultKind::IllegalInstruction,
@@ -149,7 +150,10 @@ impl Engine {
             param_bytes: image.param_bytes,
             globals: module.addresses(),
         };
-        self.run(&kernel, shape, params)
+        let start = Instant::now();
+        let outcome = self.run(&kernel, shape, params);
+        module.ran(start.elapsed());
+        outcome
     }
 
     fn run(&self, kernel: &Kernel<'_>, shape: LaunchShape, params: &[u8]) -> Result<(), Fault> {
