@@ -1,9 +1,11 @@
 //! How long the CPU device's compiler takes: PTX text to binary.
 //!
 //! The goal: at most 1 ms for a kernel of about 100 instructions (`heat`, 103).
+//! `auto` is the second compilation, for several threads at once, which happens
+//! in the background once a kernel is hot.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ptxkit::cpu::{CompileOptions, compile};
+use ptxkit::cpu::{CompileOptions, Lanes, compile};
 use std::hint::black_box;
 
 fn kernels(c: &mut Criterion) {
@@ -20,9 +22,13 @@ fn kernels(c: &mut Criterion) {
         ),
         ("reduction", include_str!("../ptx-samples/reduction.ptx")),
     ] {
-        group.bench_function(name, |b| {
-            b.iter(|| compile(black_box(ptx), &CompileOptions::default()).expect("it compiles"));
-        });
+        for (suffix, lanes) in [("", Lanes::WhenHot), (" (auto)", Lanes::Auto)] {
+            let mut options = CompileOptions::default();
+            options.lanes = lanes;
+            group.bench_function(format!("{name}{suffix}"), |b| {
+                b.iter(|| compile(black_box(ptx), &options).expect("it compiles"));
+            });
+        }
     }
     group.finish();
 }

@@ -3,13 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-/// Runs both sides once to warm up, then `runs` times in turn.
+/// Warms both sides up, then runs them `runs` times in turn.
 ///
 /// `goal` is the ratio ours/peer that the project promises; it is printed, not
 /// asserted: a bench reports, and a busy machine must not fail a build.
 pub fn paired(title: &str, runs: usize, goal: f64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
-    ours();
-    peer();
+    // Long enough for caches, clocks and background compilers to settle.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        ours();
+        peer();
+    }
     let (mut a, mut b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
         let (x, y) = (time(&mut ours), time(&mut peer));

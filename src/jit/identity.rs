@@ -12,9 +12,10 @@ pub fn compiler_identity(kind: DriverKind) -> String {
     match kind {
         #[cfg(feature = "cpu")]
         DriverKind::Cpu => format!(
-            "ptxkit {} {} {}",
+            "ptxkit {} {} {:?} {}",
             env!("CARGO_PKG_VERSION"),
             env!("PTXKIT_COMPILER_SOURCES"),
+            crate::cpu::CompileOptions::from_environment().lanes,
             processor_features().join(",")
         ),
         _ => {
