@@ -52,6 +52,7 @@ pub fn exact() -> Vec<String> {
     float_conversions(&mut all);
     packed_conversions(&mut all);
     video(&mut all);
+    warps(&mut all);
     all
 }
 
@@ -458,4 +459,52 @@ fn video(all: &mut Vec<String>) {
             if lanes.starts_with('2') { "h1" } else { "b20" }
         ));
     }
+}
+
+/// What threads of a whole warp tell one another. Inputs fill whole warps.
+fn warps(all: &mut Vec<String>) {
+    for mode in ["up", "down", "bfly", "idx"] {
+        let shfl = format!("shfl.sync.{mode}.b32");
+        // Any clamp and mask of segments, and that of the whole warp.
+        all.push(format!(
+            "{shfl} %r4|%p0, %r0, %r1, %r2, -1; selp.u32 %r5, 1, 0, %p0; mov.b64 %d, {{%r4, %r5}};"
+        ));
+        for (lanes, clamp) in [(1, 0x1F), (5, 0x1F), (16, 0x101F), (31, 0x181F), (3, 0)] {
+            all.push(format!("{shfl} %rd, %r0, {lanes}, {clamp}, -1;"));
+        }
+    }
+    for mode in ["all", "any", "uni"] {
+        for test in ["lt", "ne"] {
+            all.push(format!(
+                "setp.{test}.s32 %p0, %r0, 0; vote.sync.{mode}.pred %pd, %p0, -1;"
+            ));
+        }
+    }
+    all.push("setp.lt.s32 %p0, %r0, %r1; vote.sync.ballot.b32 %rd, %p0, -1;".to_owned());
+    for few in [0, 1, 3] {
+        all.push(format!(
+            "and.b32 %r4, %r0, {few}; match.any.sync.b32 %rd, %r4, -1;"
+        ));
+        all.push(format!(
+            "and.b64 %x0, %a0, {few}; match.any.sync.b64 %rd, %x0, -1;"
+        ));
+        all.push(format!(
+            "and.b32 %r4, %r0, {few}; match.all.sync.b32 %rd|%p0, %r4, -1; @%p0 xor.b32 %rd, %rd, 0x1111;"
+        ));
+    }
+    for (opcode, types) in [
+        ("add", &["u32", "s32"][..]),
+        ("min", &["u32", "s32"]),
+        ("max", &["u32", "s32"]),
+        ("and", &["b32"]),
+        ("or", &["b32"]),
+        ("xor", &["b32"]),
+    ] {
+        all.extend(
+            types
+                .iter()
+                .map(|ty| format!("redux.sync.{opcode}.{ty} %rd, %r0, -1;")),
+        );
+    }
+    all.push("activemask.b32 %rd;".to_owned());
 }
