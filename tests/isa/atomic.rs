@@ -57,6 +57,19 @@ pub const ATOMICS: &[Row] = &[
         0,
         s(3.0)
     ),
+    // Global memory flushes subnormals, shared memory keeps them.
+    word!(
+        "atom.global.add.f32 %f4, [%out], %f1; mov.b32 %r4, %f4;",
+        0x8000_0001,
+        3,
+        0,
+        0
+    ),
+    (
+        "{ .shared .align 4 .b8 m[4096]; .reg .b32 p; mov.u32 p, %tid.x; shl.b32 p, p, 2; mov.u32 %r4, m; add.u32 p, p, %r4; st.shared.u32 [p], %r0; red.shared.add.f32 [p], %f1; ld.shared.u32 %rd, [p]; }",
+        &[2, 3],
+        5,
+    ),
     word!(
         "atom.global.add.noftz.f16x2 %r4, [%out], %r1;",
         0x3C00_3C00,

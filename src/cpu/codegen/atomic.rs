@@ -138,7 +138,13 @@ impl Emitter<'_, '_> {
                 };
                 let a = self.reshape(old, float);
                 let b = self.reshape(value, float);
+                // Sums of `f32` in global memory flush subnormals, those in shared
+                // memory do not; a generic address is taken for a global one.
+                let shared = [M::Shared, M::SharedCta, M::SharedCluster];
+                let flush = ptx == P::F32 && !shared.iter().any(|&space| i.modifiers.has(space));
+                let (a, b) = (self.flushed(a, flush), self.flushed(b, flush));
                 let sum = self.b.ins().fadd(a, b);
+                let sum = self.flushed(sum, flush);
                 self.reshape(sum, ty)
             }
             (M::Add | M::Min | M::Max, P::F16 | P::Bf16) => {
