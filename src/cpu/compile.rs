@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use cranelift_codegen::Context;
-use cranelift_frontend::FunctionBuilderContext;
-
 use super::blob::{Image, KernelImage, LanesImage};
-use super::codegen::{self, Code, KernelCode};
+use super::codegen::{self, Code, KernelCode, Tools};
 use super::program::{self, ModuleData, Program, Refusal, module_data};
 use crate::ptx;
 use crate::ptx::ast::{FunctionKind, Item, Span};
@@ -146,9 +143,8 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
         },
         ..Image::default()
     };
-    let mut context = Context::new();
-    let mut builder = FunctionBuilderContext::new();
-    let keeper = codegen::compile_keeper(host, &mut context, &mut builder).map_err(unavailable)?;
+    let mut tools = Tools::default();
+    let keeper = codegen::compile_keeper(host, &mut tools).map_err(unavailable)?;
     image.append(&keeper);
     for item in &reading.module.items {
         let Item::Function(function) = item else {
@@ -158,13 +154,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
             continue;
         };
         let compiled = program::build(&data, function, body).and_then(|mut program| {
-            let code = codegen::compile_kernel(
-                &mut program,
-                host,
-                options.lanes,
-                &mut context,
-                &mut builder,
-            )?;
+            let code = codegen::compile_kernel(&mut program, host, options.lanes, &mut tools)?;
             Ok((program, code))
         });
         match compiled {

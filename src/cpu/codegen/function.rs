@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData, Signature,
     UserFuncName, Value, types,
 };
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::emitter::{
@@ -32,6 +33,8 @@ pub(super) struct Stop {
     pub kept: Vec<Reg>,
     /// What of it may differ from what the slots hold already.
     pub changed: Vec<Reg>,
+    /// What is read before the next sync point.
+    pub needed: Vec<Reg>,
     /// The block that ends with this sync point; `None` where lanes part.
     pub sync: Option<BlockId>,
 }
@@ -91,6 +94,7 @@ impl Plan {
                     next: *next,
                     kept,
                     changed: Vec::new(),
+                    needed: Vec::new(),
                     sync: Some(BlockId(i as u32)),
                 });
             }
@@ -117,6 +121,7 @@ impl Plan {
                     next,
                     kept,
                     changed: Vec::new(),
+                    needed: Vec::new(),
                     sync: None,
                 });
             }
@@ -129,6 +134,22 @@ impl Plan {
             }
         }
         plan.find_changed(program);
+        let stored = |block| {
+            plan.stops
+                .iter()
+                .find(|s| s.sync == Some(block))
+                .map(|s| s.changed.as_slice())
+        };
+        let near = Liveness::up_to(program, stored);
+        for stop in &mut plan.stops {
+            let needed = near.at(stop.next);
+            stop.needed = stop
+                .kept
+                .iter()
+                .copied()
+                .filter(|&reg| needed.contains(reg))
+                .collect();
+        }
         Ok(plan)
     }
 
@@ -191,13 +212,27 @@ impl Plan {
     }
 }
 
+/// What Cranelift uses again from function to function.
+pub(crate) struct Tools {
+    pub context: Context,
+    pub builder: FunctionBuilderContext,
+}
+
+impl Default for Tools {
+    fn default() -> Tools {
+        Tools {
+            context: Context::new(),
+            builder: FunctionBuilderContext::new(),
+        }
+    }
+}
+
 /// Compiles one kernel.
 pub(crate) fn compile_kernel(
     program: &mut Program<'_>,
     host: &Host,
     lanes: Lanes,
-    context: &mut Context,
-    builder: &mut FunctionBuilderContext,
+    tools: &mut Tools,
 ) -> Result<KernelCode, Vec<Refusal>> {
     let lanes = lanes::choose(program, host, lanes);
     let checks = match &lanes {
@@ -207,27 +242,34 @@ pub(crate) fn compile_kernel(
     let program = &*program;
     let shapes = lanes.as_ref().map(|(_, shapes)| shapes);
     let plan = Plan::new(program, shapes, checks).map_err(|r| vec![r])?;
-    let mut compile = |width: u32, shapes: Option<&Shapes>| {
+    let compile = |tools: &mut Tools, isa: &OwnedTargetIsa, width: u32, shapes: Option<&Shapes>| {
+        let context = &mut tools.context;
         context.clear();
         context.func =
             Function::with_name_signature(UserFuncName::default(), entry_signature(host));
-        let function = FunctionBuilder::new(&mut context.func, builder);
+        let function = FunctionBuilder::new(&mut context.func, &mut tools.builder);
         let mut emitter = prologue(program, host, function, width, shapes);
         let refusals = kernel(&mut emitter, &plan);
         emitter.b.seal_all_blocks();
-        emitter.b.finalize(host.isa.frontend_config());
+        emitter.b.finalize(isa.frontend_config());
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        machine_code(context, host).map_err(|reason| {
+        machine_code(context, isa).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![Refusal::unsupported(Span::default(), reason)]
         })
     };
-    let scalar = compile(1, None)?;
-    let lanes = match &lanes {
-        Some((width, shapes)) => Some((compile(*width, Some(shapes))?, *width)),
-        None => None,
+    let (scalar, lanes) = match &lanes {
+        None => (compile(tools, &host.isa, 1, None)?, None),
+        Some((width, shapes)) => {
+            // Few threads will run in the scalar function then.
+            let scalar = compile(tools, &host.quick, 1, None)?;
+            (
+                scalar,
+                Some((compile(tools, &host.isa, *width, Some(shapes))?, *width)),
+            )
+        }
     };
     Ok(KernelCode {
         scalar,
@@ -248,9 +290,9 @@ fn entry_signature(host: &Host) -> Signature {
 }
 
 /// Machine code, and where it calls the keeper.
-pub(super) fn machine_code(context: &mut Context, host: &Host) -> Result<Code, String> {
+pub(super) fn machine_code(context: &mut Context, isa: &OwnedTargetIsa) -> Result<Code, String> {
     let compiled = context
-        .compile(&*host.isa, &mut ControlPlane::default())
+        .compile(&**isa, &mut ControlPlane::default())
         .map_err(|e| format!("Cranelift refused the code: {:?}", e.inner))?;
     let calls = compiled.buffer.relocs().iter().map(|reloc| {
         let keeper = reloc.kind == Reloc::X86CallPCRel4 && reloc.addend == -4;
@@ -642,11 +684,11 @@ fn slot_type(class: Class) -> cranelift_codegen::ir::Type {
 
 fn reload(e: &mut Emitter<'_, '_>, plan: &Plan, stop: &Stop) {
     let flags = MemFlagsData::trusted();
-    if stop.kept.is_empty() {
+    if stop.needed.is_empty() {
         return;
     }
     let mut walk = SlotWalk::new(e);
-    for &reg in &stop.kept {
+    for &reg in &stop.needed {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };

@@ -4,30 +4,23 @@
 //! in registers would live in memory because of a call that almost never
 //! happens. This function preserves them all.
 
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
     UserExternalName, UserFuncName, types,
 };
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::FunctionBuilder;
 
 use super::emitter::FIXED;
+use super::function::Tools;
 use super::{Code, Host};
 use crate::cpu::block::offset;
 use crate::cpu::math::Helper;
 
-/// The context, a thread, an address, a count, an access, a line.
+/// The context, a thread, an address, and what is done there, in one number.
 fn signature(convention: CallConv) -> Signature {
     let mut signature = Signature::new(convention);
-    for ty in [
-        types::I64,
-        types::I32,
-        types::I64,
-        types::I32,
-        types::I32,
-        types::I32,
-    ] {
+    for ty in [types::I64, types::I32, types::I64, types::I64] {
         signature.params.push(AbiParam::new(ty));
     }
     signature
@@ -52,11 +45,8 @@ pub(super) fn declare(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
 }
 
 /// The keeper's code.
-pub(crate) fn compile_keeper(
-    host: &Host,
-    context: &mut Context,
-    builder: &mut FunctionBuilderContext,
-) -> Result<Code, String> {
+pub(crate) fn compile_keeper(host: &Host, tools: &mut Tools) -> Result<Code, String> {
+    let Tools { context, builder } = tools;
     context.clear();
     let outer = signature(CallConv::PreserveAll);
     context.func = Function::with_name_signature(UserFuncName::default(), outer);
@@ -75,5 +65,5 @@ pub(crate) fn compile_keeper(
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(host.isa.frontend_config());
-    super::function::machine_code(context, host)
+    super::function::machine_code(context, &host.isa)
 }

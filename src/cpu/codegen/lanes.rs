@@ -15,10 +15,10 @@ use super::emitter::{Emitted, Emitter, FIXED, Lane, lanes_in_piece, native, type
 use super::function::{Plan, SlotWalk, save, step_whole, thread_offset};
 use super::memory::Space;
 use crate::cpu::Lanes;
-use crate::cpu::block::{Access, GRANULE, GRANULE_SHIFT, offset};
+use crate::cpu::block::{Access, GRANULE_SHIFT, offset};
 use crate::cpu::program::{
     Arg, Base, Block as ProgramBlock, BlockId, Class, Instruction, NoWrap, Place, Program, Reg,
-    Shape, Shapes, Step, Terminator,
+    Shape, Shapes, Step, Terminator, weights,
 };
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -85,44 +85,44 @@ pub(super) fn choose(program: &Program<'_>, host: &Host, lanes: Lanes) -> Option
         return None;
     }
     let weights = weights(program);
-    let width = WIDTH;
-    let (mut together, mut apart) = (0_u64, 0_u64);
+    let loops = weights.iter().any(|&weight| weight > 1);
+    let width = u64::from(WIDTH);
+    // How long a group takes together and one by one; how much code together is.
+    let (mut together, mut apart, mut code) = (0, 0, 0);
     for (block, weight) in program.blocks.iter().zip(weights) {
         for step in &block.steps {
+            let memory = matches!(step, Step::Instruction(i)
+                if matches!(i.opcode, O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Cp));
+            let alone = if memory { 4 } else { 1 };
             let cost = match way(program, &|r| shapes.of(r), step, host.has_fma) {
-                Way::Once => 1,
-                Way::Vectors | Way::Neighbours => u64::from(width / 4),
-                Way::Singly => u64::from(width) * 3 / 2,
+                Way::Once => alone,
+                Way::Vectors | Way::Neighbours => width / 4 + alone,
+                // Taking vectors apart and putting them together costs, too.
+                Way::Singly => width * (alone + 1),
             };
             together += cost * weight;
-            apart += u64::from(width) * weight;
+            apart += width * alone * weight;
+            code += cost;
         }
         if let Terminator::Sync { instruction, .. } = &block.terminator {
             let barrier = matches!(instruction.opcode, O::Bar | O::Barrier);
-            together += if barrier { 8 } else { u64::from(width) * 4 } * weight;
-            apart += u64::from(width) * 4 * weight;
+            let cost = if barrier { 8 } else { width * 6 };
+            together += cost * weight;
+            apart += width * 6 * weight;
+            code += cost;
         }
     }
-    (together * 2 < apart || lanes == Lanes::Always).then_some((width, shapes))
+    let pays = together * 2 < apart && code < if loops { CODE_WITH_LOOPS } else { CODE };
+    (pays || lanes == Lanes::Always).then_some((WIDTH, shapes))
 }
+
+/// How much code may be made for several lanes, as `choose` counts it. Threads
+/// without loops are over soon: the code for them must be cheap to make.
+const CODE: u64 = 128;
+const CODE_WITH_LOOPS: u64 = 1024;
 
 /// Threads in a group.
 const WIDTH: u32 = 16;
-
-/// How often blocks run, roughly: eight times for each loop around them.
-fn weights(program: &Program<'_>) -> Vec<u64> {
-    let mut weights = vec![1_u64; program.blocks.len()];
-    for (from, block) in program.blocks.iter().enumerate() {
-        for to in block.terminator.successors() {
-            if to.index() <= from {
-                for weight in &mut weights[to.index()..=from] {
-                    *weight = weight.saturating_mul(8).min(1 << 15);
-                }
-            }
-        }
-    }
-    weights
-}
 
 /// Splits blocks where a value must not wrap, so that the check stands at the
 /// start of a block, where the scalar function can go on.
@@ -443,53 +443,28 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     let on = e.b.create_block();
     let cold = e.b.create_block();
     e.b.set_cold_block(cold);
-    let (access_space, straddles) = match space {
+    let access_space = match space {
         Space::Shared => {
             let number = e.b.ins().rotr(address, amount);
             let starts = e.fixed.shared_starts[usize::from(shift == 3)];
             let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
             e.b.ins().brif(good, on, &[], cold, &[]);
-            (Access::SHARED, false)
+            Access::SHARED
         }
         _ => {
             let (valid, low) = granule(e, address, amount);
             let end = e.add_offset(low, count.cast_signed());
             let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
             e.b.ins().brif(good, on, &[], cold, &[]);
-            (0, true)
+            0
         }
     };
     e.b.switch_to_block(cold);
-    if straddles {
-        // From one granule into the next: all of the one, the start of the next.
-        let slow = e.b.create_block();
-        let next = e.b.create_block();
-        e.b.set_cold_block(slow);
-        e.b.set_cold_block(next);
-        let (valid, low) = granule(e, address, amount);
-        let whole = e.icmp_imm(IntCC::Equal, valid, (GRANULE >> shift).cast_signed());
-        let aligned = e.icmp_imm(
-            IntCC::UnsignedLessThan,
-            low,
-            (GRANULE >> shift).cast_signed(),
-        );
-        let good = e.b.ins().band(whole, aligned);
-        e.b.ins().brif(good, next, &[], slow, &[]);
-        e.b.switch_to_block(next);
-        let last = e.add_offset(address, ((count - 1) * u64::from(bytes)).cast_signed());
-        let (valid, low) = granule(e, last, amount);
-        let good = e.icmp(IntCC::UnsignedLessThan, low, valid);
-        e.b.ins().brif(good, on, &[], slow, &[]);
-        e.b.switch_to_block(slow);
-    }
     let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
-    let thread = e.thread_index();
-    let count = e.amount(types::I32, count);
-    let access = e.amount(types::I32, access.into());
-    let line = e.amount(types::I32, e.line.into());
-    e.look_closer(&[thread, address, count, access, line]);
+    e.look_closer(address, e.width, access);
     let fail = e.fail;
-    if straddles {
+    if space == Space::Generic {
+        // Good after all: from one granule into the next, or registered memory.
         let context = e.fixed.context;
         let flags = MemFlagsData::trusted();
         let kind =
@@ -561,8 +536,8 @@ pub(super) fn branch(
         e.b.ins().jump(fail, &[]);
         return Ok(());
     };
-    let mut kept: Vec<Reg> = plan.stops[yes_state as usize - 1].kept.clone();
-    kept.extend(&plan.stops[no_state as usize - 1].kept);
+    let mut kept: Vec<Reg> = plan.stops[yes_state as usize - 1].needed.clone();
+    kept.extend(&plan.stops[no_state as usize - 1].needed);
     kept.sort_unstable();
     kept.dedup();
     save(e, plan, &kept);
@@ -571,11 +546,12 @@ pub(super) fn branch(
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
     e.spreads.clear();
+    e.lane = Lane::Piece(0);
+    let yes = e.int(types::I32, yes_state.into());
+    let no = e.int(types::I32, no_state.into());
     for (n, lane) in pieces(e.width, Class::Pred).enumerate() {
         e.lane = lane;
         let mask = e.register(predicate);
-        let yes = e.int(types::I32, yes_state.into());
-        let no = e.int(types::I32, no_state.into());
         let state = e.select(mask, yes, no);
         e.b.ins()
             .store(MemFlagsData::trusted(), state, at, 16 * n as i32);
@@ -625,7 +601,7 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &Plan, block: BlockId) {
         e.b.set_cold_block(apart);
         e.b.ins().brif(good, on, &[], apart, &[]);
         e.b.switch_to_block(apart);
-        save(e, plan, &plan.stops[state as usize - 1].kept);
+        save(e, plan, &plan.stops[state as usize - 1].needed);
         super::function::set_state(e, state);
         go_on_apart(e);
         e.b.switch_to_block(on);
@@ -638,9 +614,10 @@ pub(super) fn mark(e: &mut Emitter<'_, '_>, plan: &Plan) {
     let at = SlotWalk::new(e).find(e, slot, 4);
     let together = u64::from(e.width > 1);
     e.spreads.clear();
+    let mut value = None;
     for (n, lane) in pieces(e.width, Class::I32).enumerate() {
         e.lane = lane;
-        let value = e.int(types::I32, together);
+        let value = *value.get_or_insert_with(|| e.int(types::I32, together));
         e.b.ins()
             .store(MemFlagsData::trusted(), value, at, 16 * n as i32);
     }

@@ -271,11 +271,7 @@ impl Emitter<'_, '_> {
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, on, &[], cold, &[]);
         self.b.switch_to_block(cold);
-        let thread = self.thread_index();
-        let access = self.amount(types::I32, access.into());
-        let line = self.amount(types::I32, self.line.into());
-        let one = self.amount(types::I32, 1);
-        self.look_closer(&[thread, address, one, access, line]);
+        self.look_closer(address, 1, access);
         let fail = self.fail;
         if space == Space::Generic {
             // Registered host memory is good, though the shadow does not know it.
@@ -291,14 +287,17 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Asks the runtime about neighbouring accesses (thread, address, count,
-    /// access, line); what is wrong is recorded in the context.
+    /// Asks the runtime about the accesses of neighbouring threads; what is wrong
+    /// is recorded in the context.
     ///
     /// The call goes through a function of the same blob that preserves every
     /// register: what the usual path keeps in registers stays there.
-    pub fn look_closer(&mut self, args: &[Value; 5]) {
+    pub fn look_closer(&mut self, address: Value, count: u32, access: u32) {
         let context = self.fixed.context;
-        let all = [context, args[0], args[1], args[2], args[3], args[4]];
+        let thread = self.thread_index();
+        let what = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
+        let what = self.amount(types::I64, what);
+        let all = [context, thread, address, what];
         let Some(keeper) = self.keeper else {
             self.call(Helper::check_neighbours, &all);
             return;

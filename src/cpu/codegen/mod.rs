@@ -28,7 +28,7 @@ use cranelift_codegen::settings::{self, Configurable};
 
 use crate::cpu::block::SyncPoint;
 
-pub(crate) use function::compile_kernel;
+pub(crate) use function::{Tools, compile_kernel};
 pub(crate) use keeper::compile_keeper;
 
 /// Machine code of one function.
@@ -54,6 +54,8 @@ pub(crate) struct KernelCode {
 /// Code for the processor at hand.
 pub(crate) struct Host {
     pub isa: OwnedTargetIsa,
+    /// The same with registers allocated in one pass: worse code in half the time.
+    pub quick: OwnedTargetIsa,
     pub has_fma: bool,
     pub has_rounding: bool,
 }
@@ -65,25 +67,35 @@ pub(crate) fn host() -> Result<&'static Host, String> {
 }
 
 fn find_host() -> Result<Host, String> {
+    let x86 = cfg!(target_arch = "x86_64");
+    let found = features();
+    Ok(Host {
+        isa: isa("backtracking")?,
+        quick: isa("single_pass")?,
+        has_fma: !x86 || found.contains(&"has_fma"),
+        has_rounding: !x86 || found.contains(&"has_sse41"),
+    })
+}
+
+fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
     let mut flags = settings::builder();
     let mut set = |name: &str, value: &str| {
         flags
             .set(name, value)
             .map_err(|e| format!("Cranelift does not take {name}={value}: {e}"))
     };
+    // Measured: the optimiser costs a third more time and gains nothing here.
     set("opt_level", "none")?;
-    set("regalloc_algorithm", "backtracking")?;
+    set("regalloc_algorithm", register_allocation)?;
     set("enable_probestack", "false")?;
     set("unwind_info", "false")?;
     set("enable_alias_analysis", "false")?;
-    set(
-        "enable_verifier",
-        if cfg!(debug_assertions) {
-            "true"
-        } else {
-            "false"
-        },
-    )?;
+    let verify = if cfg!(debug_assertions) {
+        "true"
+    } else {
+        "false"
+    };
+    set("enable_verifier", verify)?;
     let flags = settings::Flags::new(flags);
 
     let mut builder = isa::lookup(target_lexicon::Triple::host())
@@ -93,16 +105,9 @@ fn find_host() -> Result<Host, String> {
             .enable(feature)
             .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;
     }
-    let isa = builder
+    builder
         .finish(flags)
-        .map_err(|e| format!("no code can be made for this processor: {e}"))?;
-    let x86 = cfg!(target_arch = "x86_64");
-    let found = features();
-    Ok(Host {
-        isa,
-        has_fma: !x86 || found.contains(&"has_fma"),
-        has_rounding: !x86 || found.contains(&"has_sse41"),
-    })
+        .map_err(|e| format!("no code can be made for this processor: {e}"))
 }
 
 /// What this processor can do beyond its architecture's minimum, by the names

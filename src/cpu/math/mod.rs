@@ -269,9 +269,10 @@ helpers! {
     /// recorded and the thread must stop. `access` is a
     /// [`block::Access`](crate::cpu::block::Access).
     services::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
-    /// The same for the accesses of `count` neighbouring threads to neighbouring
+    /// The same for the accesses of several neighbouring threads to neighbouring
     /// addresses: 0 where all are good, else the first bad one is recorded.
-    services::check_neighbours(context: *mut BlockContext, thread: u32, address: u64, count: u32, access: u32, line: u32) -> u32;
+    /// `what`: the access in 16 bits, how many in 16, the line in 32.
+    services::check_neighbours(context: *mut BlockContext, thread: u32, address: u64, what: u64) -> u32;
     /// Records a fault (a [`block::FaultKind`](crate::cpu::block::FaultKind)) and
     /// returns 1.
     services::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::cpu::block::{Access, BlockContext, FaultKind, FaultRecord};
+use crate::cpu::block::{Access, BlockContext, FaultKind, FaultRecord, GRANULE, GRANULE_SHIFT};
 use crate::cpu::memory::DeviceMemory;
 use crate::cpu::print::{self, Arguments};
 use crate::cpu::run::Engine;
@@ -102,25 +102,39 @@ fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -
     access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
 }
 
+/// Is a single access of shared or device memory good? A quick look, as compiled
+/// code has it: what is registered host memory, it does not know.
+fn fits(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
+    if !address.is_multiple_of(size.max(1)) || access & (Access::LOCAL | Access::PARAM) != 0 {
+        return false;
+    }
+    if access & Access::SHARED != 0 {
+        return address
+            .checked_add(size)
+            .is_some_and(|end| end <= context.shared_size);
+    }
+    let inside = address.wrapping_sub(context.arena_base);
+    if inside >= context.arena_size {
+        return false;
+    }
+    // SAFETY: the shadow has a number for each granule of the arena.
+    let valid = unsafe { *context.shadow.add((inside >> GRANULE_SHIFT) as usize) };
+    inside % GRANULE + size <= u64::from(valid)
+}
+
 pub(super) unsafe extern "C" fn check_neighbours(
     context: *mut BlockContext,
     thread: u32,
     address: u64,
-    count: u32,
-    access: u32,
-    line: u32,
+    what: u64,
 ) -> u32 {
+    let [access, line] = [what as u32 & 0xFFFF, (what >> 32) as u32];
+    let count = (what >> 16) as u32 & 0xFFFF;
     let size = u64::from(Access(access).size());
-    // SAFETY: see the module.
-    let shared_size = unsafe { self::context(context) }.shared_size;
     for lane in 0..count {
         let address = address.wrapping_add(u64::from(lane) * size);
-        if access & Access::SHARED != 0
-            && address.is_multiple_of(size.max(1))
-            && address
-                .checked_add(size)
-                .is_some_and(|end| end <= shared_size)
-        {
+        // SAFETY: see the module.
+        if fits(unsafe { self::context(context) }, address, size, access) {
             continue;
         }
         // SAFETY: as this function's own.

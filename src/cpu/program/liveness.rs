@@ -51,10 +51,20 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     pub fn new(program: &Program<'_>) -> Liveness {
+        Liveness::up_to(program, |_| None)
+    }
+
+    /// The registers that are read before the next sync point, if `stored` gives
+    /// what a block's sync point stores: what only comes after it need not be
+    /// known before.
+    pub fn up_to<'s>(
+        program: &Program<'_>,
+        stored: impl Fn(BlockId) -> Option<&'s [Reg]>,
+    ) -> Liveness {
         let registers = program.registers.len();
         let mut used = Vec::with_capacity(program.blocks.len());
         let mut defined = Vec::with_capacity(program.blocks.len());
-        for block in &program.blocks {
+        for (number, block) in program.blocks.iter().enumerate() {
             let mut uses = RegisterSet::new(registers);
             let mut defs = RegisterSet::new(registers);
             for step in &block.steps {
@@ -82,6 +92,9 @@ impl Liveness {
                 Terminator::Sync { instruction, .. } => {
                     let mut now = Vec::new();
                     program.effects(instruction, &mut late, &mut |reg| now.push(reg));
+                    for &reg in stored(BlockId(number as u32)).unwrap_or_default() {
+                        late(reg);
+                    }
                     now.into_iter().for_each(|reg| defs.insert(reg));
                 }
                 _ => {}
@@ -95,6 +108,9 @@ impl Liveness {
         while changed {
             changed = false;
             for i in (0..program.blocks.len()).rev() {
+                if stored(BlockId(i as u32)).is_some() {
+                    continue;
+                }
                 let mut live = RegisterSet::new(registers);
                 for to in program.blocks[i].terminator.successors() {
                     live.add(&live_in[to.index()]);

@@ -10,6 +10,7 @@ mod data;
 mod flow;
 mod inline;
 mod liveness;
+mod loops;
 mod operands;
 mod poll;
 mod scope;
@@ -19,6 +20,7 @@ mod webs;
 pub(crate) use build::build;
 pub(crate) use data::{ModuleData, module_data};
 pub(crate) use liveness::{Liveness, RegisterSet};
+pub(crate) use loops::weights;
 pub(crate) use shapes::{NoWrap, Shape, Shapes};
 
 use crate::cpu::blob::ParamLayout;

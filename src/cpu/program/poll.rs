@@ -4,6 +4,7 @@
 //! Where the way out of a loop depends on an atomic, volatile or acquire load
 //! inside of it, the way back becomes a place where the thread lets others run.
 
+use super::loops::{back_edges, natural_loop};
 use super::{
     ArgList, Block, BlockId, Instruction, Modifiers, Program, RegisterSet, Step, Terminator,
 };
@@ -65,63 +66,6 @@ fn is_poll(step: &Step) -> bool {
             .is_some(),
         _ => false,
     }
-}
-
-fn back_edges(program: &Program<'_>) -> Vec<(BlockId, BlockId)> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
-        New,
-        Open,
-        Done,
-    }
-    let mut marks = vec![Mark::New; program.blocks.len()];
-    let mut edges = Vec::new();
-    let mut stack = vec![(BlockId(0), 0_usize)];
-    marks[0] = Mark::Open;
-    while let Some((at, child)) = stack.last_mut() {
-        let at = *at;
-        let next = program.blocks[at.index()]
-            .terminator
-            .successors()
-            .nth(*child);
-        *child += 1;
-        match next {
-            None => {
-                marks[at.index()] = Mark::Done;
-                stack.pop();
-            }
-            Some(to) => match marks[to.index()] {
-                Mark::New => {
-                    marks[to.index()] = Mark::Open;
-                    stack.push((to, 0));
-                }
-                Mark::Open => edges.push((at, to)),
-                Mark::Done => {}
-            },
-        }
-    }
-    edges.sort_unstable();
-    edges.dedup();
-    edges
-}
-
-/// The blocks from which `from` is reached without passing `to`, and `to`.
-fn natural_loop(program: &Program<'_>, from: BlockId, to: BlockId) -> Vec<bool> {
-    let mut before = vec![Vec::new(); program.blocks.len()];
-    for (i, block) in program.blocks.iter().enumerate() {
-        for next in block.terminator.successors() {
-            before[next.index()].push(i);
-        }
-    }
-    let mut inside = vec![false; program.blocks.len()];
-    inside[to.index()] = true;
-    let mut open = vec![from.index()];
-    while let Some(at) = open.pop() {
-        if !std::mem::replace(&mut inside[at], true) {
-            open.extend(&before[at]);
-        }
-    }
-    inside
 }
 
 /// Does a branch out of the loop depend on a value polled inside of it?
