@@ -228,6 +228,9 @@ pub fn render(source: &str, path: &str, diagnostic: &Diagnostic) -> String {
     draw(&LineIndex::new(source), path, diagnostic)
 }
 
+/// So many characters of a line are drawn: a whole module may stand on one.
+const SHOWN: usize = 200;
+
 fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let Diagnostic {
         code,
@@ -243,16 +246,20 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     let line = lines.text(place.line);
-    let before: String = line
+    let column = place.column as usize - 1;
+    // Of a line that is too long, the part around the place.
+    let skipped = match line.chars().nth(SHOWN) {
+        Some(_) => column.saturating_sub(SHOWN / 4),
+        None => 0,
+    };
+    let shown: String = line.chars().skip(skipped).take(SHOWN).collect();
+    let before: String = shown
         .chars()
-        .take(place.column as usize - 1)
+        .take(column - skipped)
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
     // Carets stay on the first line of the span.
-    let left = line
-        .chars()
-        .count()
-        .saturating_sub(place.column as usize - 1);
+    let left = shown.chars().count().saturating_sub(column - skipped);
     let end = lines.locate(span.end);
     let wanted = if end.line == place.line {
         end.column.saturating_sub(place.column) as usize
@@ -265,7 +272,7 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let _ = write!(
         out,
         "{severity}[{code}]: {message}\n{margin}--> {path}:{place}\n\
-         {margin} |\n{number} | {line}\n{margin} | {before}{carets}\n"
+         {margin} |\n{number} | {shown}\n{margin} | {before}{carets}\n"
     );
     if let Some(help) = &diagnostic.help {
         let _ = writeln!(out, "{margin} = help: {help}");
@@ -371,6 +378,26 @@ mod tests {
             "error[E0102]: no such modifier `.s23`\n --> k.ptx:2:5\n  |\n\
              2 | \tadd.s23 %r1;\n  | \t   ^^^^\n  = help: did you mean `.s32`?\n"
         );
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_span_is_drawn() {
+        let source = format!("{}wrong{}", "a".repeat(100_000), "b".repeat(100_000));
+        let span = Span {
+            start: 100_000,
+            end: 100_005,
+        };
+        let drawn = render(
+            &source,
+            "k.ptx",
+            &Diagnostic::new(Code::UnknownModifier, span, "no"),
+        );
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines[1], " --> k.ptx:1:100001");
+        assert_eq!(lines[3].len(), "1 | ".len() + SHOWN);
+        let at = lines[4].find("^^^^^").unwrap();
+        assert_eq!(lines[3].get(at..at + 5), Some("wrong"));
+        assert!(!lines[4].contains("^^^^^^"));
     }
 
     #[test]
