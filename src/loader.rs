@@ -122,13 +122,19 @@ pub enum LoadError {
     Image { name: String, source: ImageError },
     #[error("{name}: {source}")]
     NothingFits { name: String, source: NothingFits },
-    #[error("{name}: the image for {target} is compressed, which cannot be unpacked yet")]
+    #[error(
+        "{name}: the image for {target} is compressed, which cannot be unpacked yet: give what cuobjdump -xptx all takes out of it"
+    )]
     Compressed { name: String, target: Target },
-    #[error("{name} was compiled for the CPU device and does not run on a GPU")]
+    #[error("{name} was compiled for the CPU device and does not run on a GPU: give its PTX")]
     ForTheCpu { name: String },
-    #[error("{name} holds no PTX, and the CPU device runs no binaries for GPUs")]
+    #[error(
+        "{name} holds no PTX, and the CPU device runs no binaries for GPUs: give PTX, or run it on a GPU"
+    )]
     NoPtx { name: String },
-    #[error("{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it")]
+    #[error(
+        "{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it: unset it, or give a binary"
+    )]
     JitDisabled { name: String },
     #[error(
         "{name} has PTX version {found}, the {driver} (CUDA {}.{}) reads up to {newest}",
