@@ -62,8 +62,10 @@ impl Hot {
     }
 
     fn compile(&self) {
-        let mut options = CompileOptions::default();
-        options.lanes = Lanes::Auto;
+        let options = CompileOptions {
+            lanes: Lanes::Auto,
+            ..CompileOptions::default()
+        };
         let start = std::time::Instant::now();
         let better = compile_image(&self.ptx, &options)
             .ok()

@@ -107,11 +107,12 @@ pub(super) fn split(program: &mut Program<'_>) {
                 let value = walk.value(predicate.reg);
                 guards.push((number, usize::MAX, value));
             }
-            Terminator::Table { index, .. } => {
-                if let Arg::Reg(reg) = index {
-                    let value = walk.value(*reg);
-                    guards.push((number, usize::MAX, value));
-                }
+            Terminator::Table {
+                index: Arg::Reg(reg),
+                ..
+            } => {
+                let value = walk.value(*reg);
+                guards.push((number, usize::MAX, value));
             }
             Terminator::Sync { instruction: i, .. } => {
                 let split = u32::from(program.has_destination(i)).min(i.args.len);
