@@ -144,8 +144,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
         ..Image::default()
     };
     let mut tools = Tools::default();
-    let keeper = codegen::compile_keeper(host, &mut tools).map_err(unavailable)?;
-    image.append(&keeper);
+    image.append(&host.keeper);
     for item in &reading.module.items {
         let Item::Function(function) = item else {
             continue;

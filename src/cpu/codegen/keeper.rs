@@ -8,12 +8,12 @@ use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
     UserExternalName, UserFuncName, types,
 };
-use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
+use super::Code;
 use super::emitter::FIXED;
 use super::function::Tools;
-use super::{Code, Host};
 use crate::cpu::block::offset;
 use crate::cpu::math::Helper;
 
@@ -45,17 +45,19 @@ pub(super) fn declare(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
 }
 
 /// The keeper's code.
-pub(crate) fn compile_keeper(host: &Host, tools: &mut Tools) -> Result<Code, String> {
-    let Tools { context, builder } = tools;
-    context.clear();
+pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<Code, String> {
+    let Tools {
+        mut context,
+        mut builder,
+    } = Tools::default();
     let outer = signature(CallConv::PreserveAll);
     context.func = Function::with_name_signature(UserFuncName::default(), outer);
-    let mut b = FunctionBuilder::new(&mut context.func, builder);
+    let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let args = b.block_params(entry).to_vec();
-    let mut inner = signature(host.isa.default_call_conv());
+    let mut inner = signature(isa.default_call_conv());
     inner.returns.push(AbiParam::new(types::I32));
     let inner = b.import_signature(inner);
     let helpers = b.ins().load(types::I64, FIXED, args[0], offset::HELPERS);
@@ -64,6 +66,6 @@ pub(crate) fn compile_keeper(host: &Host, tools: &mut Tools) -> Result<Code, Str
     b.ins().call_indirect(inner, function, &args);
     b.ins().return_(&[]);
     b.seal_all_blocks();
-    b.finalize(host.isa.frontend_config());
-    super::function::machine_code(context, &host.isa)
+    b.finalize(isa.frontend_config());
+    super::function::machine_code(&mut context, isa)
 }

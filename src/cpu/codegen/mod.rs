@@ -29,7 +29,6 @@ use cranelift_codegen::settings::{self, Configurable};
 use crate::cpu::block::SyncPoint;
 
 pub(crate) use function::{Tools, compile_kernel};
-pub(crate) use keeper::compile_keeper;
 
 /// Machine code of one function.
 #[derive(Clone, Debug)]
@@ -56,6 +55,8 @@ pub(crate) struct Host {
     pub isa: OwnedTargetIsa,
     /// The same with registers allocated in one pass: worse code in half the time.
     pub quick: OwnedTargetIsa,
+    /// What every blob begins with.
+    pub keeper: Code,
     pub has_fma: bool,
     pub has_rounding: bool,
 }
@@ -69,9 +70,11 @@ pub(crate) fn host() -> Result<&'static Host, String> {
 fn find_host() -> Result<Host, String> {
     let x86 = cfg!(target_arch = "x86_64");
     let found = features();
+    let isa = self::isa("backtracking")?;
     Ok(Host {
-        isa: isa("backtracking")?,
-        quick: isa("single_pass")?,
+        keeper: keeper::compile(&isa)?,
+        isa,
+        quick: self::isa("single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
     })
