@@ -48,6 +48,8 @@ pub struct BlockContext {
     pub arena_base: u64,
     /// Bytes that the arena spans.
     pub arena_size: u64,
+    /// Number of the arena's last granule, in which nothing may be accessed.
+    pub last_granule: u64,
     /// For each granule of the arena, how many of its bytes (0 to 256), counted
     /// from its start, may be accessed.
     pub shadow: *const u16,
@@ -333,7 +335,7 @@ pub mod offset {
         GLOBALS = B, globals;
         HELPERS = B, helpers;
         ARENA_BASE = B, arena_base;
-        ARENA_SIZE = B, arena_size;
+        LAST_GRANULE = B, last_granule;
         SHADOW = B, shadow;
         SHARED = B, shared;
         SHARED_SIZE = B, shared_size;

@@ -4,6 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{Emitted, Emitter, is_signed, native};
+use crate::cpu::block::offset;
 use crate::cpu::math::{Helper, Rounding};
 use crate::cpu::program::{Arg, Instruction};
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -491,9 +492,9 @@ impl Emitter<'_, '_> {
         }
         let value = self.operand(i, 1, ty)?;
         let base = match i.modifiers.first_of(SPACES) {
-            Some(M::Shared | M::SharedCta | M::SharedCluster) => Some(self.fixed.shared),
+            Some(M::Shared | M::SharedCta | M::SharedCluster) => Some(self.word(offset::SHARED)),
             Some(M::Local) => Some(self.frame()),
-            Some(M::Param) => Some(self.fixed.params),
+            Some(M::Param) => Some(self.word(offset::PARAMS)),
             _ => None,
         };
         let value = match (base, i.modifiers.has(M::To)) {
@@ -508,12 +509,15 @@ impl Emitter<'_, '_> {
     pub fn isspacep(&mut self, i: &Instruction) -> Emitted<()> {
         debug_assert_eq!(i.opcode, O::Isspacep);
         let a = self.operand(i, 1, types::I64)?;
-        let shared = self.within(a, self.fixed.shared, self.fixed.shared_size);
+        let start = self.word(offset::SHARED);
+        let size = self.word(offset::SHARED_SIZE);
+        let shared = self.within(a, start, size);
         let frame = self.frame();
-        let local_size = self.fixed.local_stride;
+        let local_size = self.word(offset::LOCAL_STRIDE);
         let local = self.within(a, frame, local_size);
         let param_size = self.int(types::I64, self.program.param_bytes.into());
-        let param = self.within(a, self.fixed.params, param_size);
+        let params = self.word(offset::PARAMS);
+        let param = self.within(a, params, param_size);
         let holds = match i.modifiers.first_of(SPACES) {
             Some(M::Shared | M::SharedCta | M::SharedCluster) => shared,
             Some(M::Local) => local,

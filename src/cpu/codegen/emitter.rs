@@ -30,24 +30,17 @@ pub(super) fn lanes_in_piece(class: Class) -> u32 {
     if class.bytes() == 8 { 2 } else { 4 }
 }
 
-/// Values that the whole function uses, loaded once at its start.
+/// Values that the whole function uses, known from its start.
+///
+/// The rest of the context is loaded where it is used: that costs no more than
+/// a value that lives so long in memory that it would be spilled.
 #[derive(Clone, Copy)]
 pub(super) struct Invariants {
     pub context: Value,
-    pub helpers: Value,
-    pub params: Value,
-    pub arena_base: Value,
-    /// The index of the arena's last granule, which is never valid.
-    pub last_granule: Value,
-    pub shadow: Value,
-    pub shared: Value,
-    pub shared_size: Value,
     /// The shared memory in units of 1, 2, 4, 8 and 16 bytes.
     pub shared_units: [Value; 5],
     /// How many of them a group's first thread may start at, of 4 and 8 bytes.
     pub shared_starts: [Value; 2],
-    pub local: Value,
-    pub local_stride: Value,
 }
 
 /// What an instruction is written for.
@@ -616,7 +609,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         debug_assert_eq!(params.len(), args.len(), "{}", helper.name());
         let signature = self.b.import_signature(signature);
         let at = helper as i32 * 8;
-        let helpers = self.fixed.helpers;
+        let helpers = self.word(offset::HELPERS);
         let function = self.b.ins().load(types::I64, FIXED, helpers, at);
         let call = self.b.ins().call_indirect(signature, function, args);
         self.b.inst_results(call)[0]
@@ -680,6 +673,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
             // Areas have become registers or local memory before this.
             Place::Area(_) => self.int(types::I64, 0),
         }
+    }
+
+    /// A word of the context.
+    pub fn word(&mut self, at: i32) -> Value {
+        let context = self.fixed.context;
+        self.b.ins().load(types::I64, FIXED, context, at)
     }
 
     pub fn add_offset(&mut self, address: Value, offset: i64) -> Value {

@@ -17,7 +17,7 @@ use super::emitter::{
 };
 use super::{Code, Host, KernelCode, keeper, lanes};
 use crate::cpu::Lanes;
-use crate::cpu::block::{EXITED, FaultKind, GRANULE_SHIFT, SyncPoint, offset};
+use crate::cpu::block::{EXITED, FaultKind, SyncPoint, offset};
 use crate::cpu::program::{
     Arg, BlockId, Class, Liveness, NoWrap, Program, Refusal, Reg, RegisterSet, Shape, Shapes, Step,
     Terminator,
@@ -324,19 +324,9 @@ fn prologue<'e, 'a>(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let context = b.block_params(entry)[0];
-    let mut load = |at: i32| b.ins().load(types::I64, FIXED, context, at);
-    let helpers = load(offset::HELPERS);
-    let params = load(offset::PARAMS);
-    let arena_base = load(offset::ARENA_BASE);
-    let arena_size = load(offset::ARENA_SIZE);
-    let shadow = load(offset::SHADOW);
-    let shared = load(offset::SHARED);
-    let shared_size = load(offset::SHARED_SIZE);
-    let local = load(offset::LOCAL);
-    let local_stride = load(offset::LOCAL_STRIDE);
-    let shift = b.ins().iconst(types::I32, i64::from(GRANULE_SHIFT));
-    let granules = b.ins().ushr(arena_size, shift);
-    let last_granule = b.ins().iadd_imm_s(granules, -1);
+    let shared_size = b
+        .ins()
+        .load(types::I64, FIXED, context, offset::SHARED_SIZE);
     let shared_units = [0, 1, 2, 3, 4].map(|shift| {
         let shift = b.ins().iconst(types::I32, shift);
         b.ins().ushr(shared_size, shift)
@@ -349,17 +339,8 @@ fn prologue<'e, 'a>(
     });
     let fixed = Invariants {
         context,
-        helpers,
-        params,
-        arena_base,
-        last_granule,
-        shadow,
-        shared,
-        shared_size,
         shared_units,
         shared_starts,
-        local,
-        local_stride,
     };
     let thread = ThreadVariables {
         index: b.declare_var(types::I32),

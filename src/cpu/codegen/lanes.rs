@@ -400,7 +400,7 @@ fn neighbours(e: &mut Emitter<'_, '_>, i: &Instruction) -> Emitted<()> {
     check_range(e, address, space, bytes, !load);
     let address = match space {
         Space::Shared => {
-            let shared = e.fixed.shared;
+            let shared = e.word(offset::SHARED);
             e.b.ins().iadd(shared, address)
         }
         _ => address,
@@ -480,15 +480,15 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
 /// How many values of a granule are valid, and which one `address` is in it:
 /// beyond them all if it is misaligned.
 fn granule(e: &mut Emitter<'_, '_>, address: Value, shift: Value) -> (Value, Value) {
-    let base = e.fixed.arena_base;
+    let base = e.word(offset::ARENA_BASE);
     let inside = e.b.ins().isub(address, base);
     let granule_shift = e.amount(types::I32, GRANULE_SHIFT.into());
     let number = e.b.ins().ushr(inside, granule_shift);
-    let last = e.fixed.last_granule;
+    let last = e.word(offset::LAST_GRANULE);
     let number = e.b.ins().umin(number, last);
     let one = e.amount(types::I32, 1);
     let at = e.b.ins().ishl(number, one);
-    let shadow = e.fixed.shadow;
+    let shadow = e.word(offset::SHADOW);
     let at = e.b.ins().iadd(shadow, at);
     let valid =
         e.b.ins()

@@ -161,9 +161,9 @@ impl Emitter<'_, '_> {
     ) -> Emitted<Location> {
         let start = match space {
             Space::Generic => None,
-            Space::Shared => Some(self.fixed.shared),
+            Space::Shared => Some(self.word(offset::SHARED)),
             Space::Local => Some(self.frame()),
-            Space::Param => Some(self.fixed.params),
+            Space::Param => Some(self.word(offset::PARAMS)),
         };
         if let (Base::Place(place), Some(start)) = (base, start)
             && let Some(offset) = self.known_good(place, offset, width)
@@ -209,17 +209,17 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                let base = self.fixed.arena_base;
+                let base = self.word(offset::ARENA_BASE);
                 let inside = self.b.ins().isub(address, base);
                 let granule_shift = self.int(types::I32, GRANULE_SHIFT.into());
                 let granule = self.b.ins().ushr(inside, granule_shift);
                 // Nothing in the last granule may be accessed: it stands for all
                 // addresses outside of the arena.
-                let last = self.fixed.last_granule;
+                let last = self.word(offset::LAST_GRANULE);
                 let granule = self.b.ins().umin(granule, last);
                 let one = self.int(types::I32, 1);
                 let at = self.b.ins().ishl(granule, one);
-                let shadow = self.fixed.shadow;
+                let shadow = self.word(offset::SHADOW);
                 let at = self.b.ins().iadd(shadow, at);
                 let valid = self.b.ins().uload16(types::I32, PLAIN, at, 0);
                 let low = self.b.ins().ireduce(types::I8, address);
@@ -247,7 +247,7 @@ impl Emitter<'_, '_> {
                     return self.fail_unless(good, address, space, access);
                 }
                 let size = match space {
-                    Space::Shared => self.fixed.shared_size,
+                    Space::Shared => self.word(offset::SHARED_SIZE),
                     Space::Local => self.int(types::I64, self.program.local_bytes.into()),
                     _ => self.int(types::I64, self.program.param_bytes.into()),
                 };
@@ -309,9 +309,9 @@ impl Emitter<'_, '_> {
     pub fn frame(&mut self) -> Value {
         let thread = self.thread_index();
         let thread = self.b.ins().uextend(types::I64, thread);
-        let stride = self.fixed.local_stride;
+        let stride = self.word(offset::LOCAL_STRIDE);
         let at = self.b.ins().imul(thread, stride);
-        let local = self.fixed.local;
+        let local = self.word(offset::LOCAL);
         self.b.ins().iadd(local, at)
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::fault::Fault;
 use super::schedule::{Outcome, Schedule};
 use super::{Launch, LaunchShape};
-use crate::cpu::block::{BlockContext, FaultRecord, WARP};
+use crate::cpu::block::{BlockContext, FaultRecord, GRANULE_SHIFT, WARP};
 use crate::cpu::memory::{MemoryError, Purpose};
 
 thread_local! {
@@ -66,6 +66,7 @@ impl<'a> Block<'a> {
                 helpers: launch.helpers.as_ptr(),
                 arena_base: memory.base(),
                 arena_size: memory.size(),
+                last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
                 shadow: memory.shadow(),
                 shared: 0,
                 shared_size,
