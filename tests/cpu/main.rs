@@ -8,6 +8,7 @@ mod entry;
 mod before_init;
 mod context;
 mod kernels;
+mod lanes;
 mod launch;
 mod memory;
 mod module;

@@ -16,10 +16,14 @@ mod integer;
 mod keeper;
 mod lanes;
 mod memory;
+mod plan;
+mod registers;
+mod slots;
 mod special;
 mod sync;
 mod system;
 mod video;
+mod ways;
 
 use std::sync::LazyLock;
 

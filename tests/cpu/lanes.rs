@@ -1,5 +1,4 @@
 //! Threads that run together in vectors do what each would do alone.
-#![cfg(feature = "cpu")]
 
 use std::sync::Arc;
 
