@@ -1,4 +1,4 @@
-//! The CPU device's binary: what [`compile`](super::compile) gives, a cache
+//! The CPU device's binary: what [`compile`](fn@super::compile) gives, a cache
 //! keeps and a module load takes.
 //!
 //! The code in it is position independent and has no relocations. Reading

@@ -153,6 +153,15 @@ fn indices_that_wrap() {
     }
 }
 
+/// A register that nothing has written is 0 for every thread.
+#[test]
+fn registers_never_written() {
+    agree(&format!(
+        "{ADDRESSES} ld.global.u32 %r3, [%x1]; setp.gt.u32 %p0, %r3, %r14; setp.lt.u32 %p1, %i, %r15; \
+         selp.u32 %r4, 1, 2, %p0; @%p1 add.u32 %r4, %r4, 7; st.global.u32 [%x2], %r4;"
+    ));
+}
+
 #[test]
 fn gathers_and_atomics() {
     agree(&format!(

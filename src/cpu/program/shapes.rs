@@ -4,7 +4,9 @@
 //! The threads of a group have consecutive `%tid.x` and one `%tid.y`, and take
 //! every branch together. So what depends on equal values only is equal.
 
-use super::{Arg, Base, BlockId, Class, Instruction, Place, Program, Reg, Step, Terminator};
+use super::{
+    Arg, Base, BlockId, Class, Instruction, Liveness, Place, Program, Reg, Step, Terminator,
+};
 use crate::ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,10 @@ impl Shapes {
     pub fn new(program: &Program<'_>) -> Shapes {
         // Nothing known at first: a loop's variable starts as what enters it.
         let mut known: Vec<Option<Shape>> = vec![None; program.registers.len()];
+        // What may be read before it is written is 0 for all.
+        for reg in Liveness::new(program).at(BlockId(0)).iter() {
+            known[reg.index()] = Some(Shape::Uniform);
+        }
         let mut changed = true;
         while changed {
             changed = false;
