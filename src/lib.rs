@@ -8,31 +8,27 @@
 
 // `unsafe` is for what talks to a driver, and for the CPU device.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
 // The documentation tells of all modules, those left out of a build too.
 #![cfg_attr(
     not(all(feature = "driver", feature = "cache", feature = "cpu")),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
-#[warn(missing_docs)]
 pub mod image;
 pub mod ptx;
 
 #[cfg(feature = "cache")]
-#[warn(missing_docs)]
 pub mod cache;
 #[cfg(feature = "cpu")]
 #[allow(unsafe_code)]
 pub mod cpu;
 #[cfg(feature = "driver")]
 #[allow(unsafe_code)]
-#[warn(missing_docs)]
 pub mod driver;
 #[cfg(feature = "driver")]
-#[warn(missing_docs)]
 pub mod jit;
 #[cfg(all(feature = "driver", feature = "cache"))]
-#[warn(missing_docs)]
 pub mod loader;
 
 // Public for the two programs and their tests; no part of the API.

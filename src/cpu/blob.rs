@@ -25,13 +25,16 @@ pub struct Image {
     pub ptx: String,
     /// Machine code of all kernels.
     pub code: Vec<u8>,
+    /// In the order of the text.
     pub kernels: Vec<KernelImage>,
+    /// Of the whole module; code and [`Relocation`]s name them by index.
     pub variables: Vec<VariableImage>,
 }
 
 /// One `.entry`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelImage {
+    /// As the PTX has it.
     pub name: String,
     /// 1-based line of the kernel in the PTX.
     pub line: u32,
@@ -39,16 +42,19 @@ pub struct KernelImage {
     pub scalar: u32,
     /// Offset of the function that runs several consecutive threads at once.
     pub lanes: Option<LanesImage>,
+    /// In the order of the arguments.
     pub params: Vec<ParamLayout>,
+    /// Bytes of the parameter block, padding included.
     pub param_bytes: u32,
-    /// Static shared memory.
+    /// Bytes of static shared memory; what the launch adds comes behind.
     pub shared_bytes: u32,
-    /// Local frame of one thread.
+    /// Bytes of the local frame of one thread.
     pub local_bytes: u32,
     /// Slots that one suspended thread needs.
     pub slots: u32,
     /// No sync points: `states`, `slots` and `requests` are never touched.
     pub stateless: bool,
+    /// Where threads stop for one another: state `n` of a thread is point `n - 1`.
     pub sync_points: Vec<SyncPoint>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
@@ -71,38 +77,49 @@ pub struct LanesImage {
 /// A kernel parameter in the parameter block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParamLayout {
+    /// Bytes from the start of the block.
     pub offset: u32,
+    /// Bytes.
     pub size: u32,
+    /// Bytes, a power of two.
     pub align: u32,
 }
 
 /// A module variable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VariableImage {
+    /// By which [`external`](Self::external) variables find it when modules are linked.
     pub name: String,
+    /// `.const`
     pub constant: bool,
     /// `.extern`: defined in another module.
     pub external: bool,
     /// `.visible`, `.weak` or `.common`: other modules may name it.
     pub exported: bool,
+    /// Bytes.
     pub size: u64,
+    /// Bytes, a power of two.
     pub align: u32,
     /// First bytes; the rest is zero.
     pub init: Vec<u8>,
+    /// Addresses in it, known only once the module is loaded.
     pub relocations: Vec<Relocation>,
 }
 
 /// Eight bytes at `offset` hold the address of another variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
+    /// Bytes from the start of the variable that holds the address.
     pub offset: u64,
     /// Index into [`Image::variables`].
     pub variable: u32,
+    /// Bytes added to that variable's address.
     pub addend: i64,
 }
 
 /// Why bytes are no blob that can be loaded here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it all")]
 #[non_exhaustive]
 pub enum BlobError {
     #[error("not a binary of the CPU device (it does not start with PTXKCPU1)")]

@@ -44,6 +44,7 @@ pub enum Lanes {
     Auto,
     /// Wherever it is possible.
     Always,
+    /// The smallest binary, compiled fastest.
     Never,
 }
 
@@ -51,11 +52,13 @@ pub enum Lanes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompileError {
+    /// [`Invalid`](CompileErrorKind::Invalid) if any of the problems is.
     pub kind: CompileErrorKind,
     /// At least one.
     pub problems: Vec<Problem>,
 }
 
+/// Whose fault it is, and which CUDA error a load gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileErrorKind {
@@ -70,6 +73,7 @@ pub enum CompileErrorKind {
 pub struct Problem {
     /// 1-based line of the PTX; 0 where none can be named.
     pub line: u32,
+    /// Without the line; instructions that cannot run are quoted.
     pub message: String,
 }
 
@@ -103,6 +107,20 @@ impl std::error::Error for CompileError {}
 /// # Errors
 /// Everything wrong with the text, or every instruction that the CPU device
 /// cannot run, each by its name and line.
+///
+/// ```
+/// use ptxkit::cpu::{CompileErrorKind, CompileOptions, blob::Image, compile};
+///
+/// let kernel = |body| format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}");
+/// let options = CompileOptions::default();
+/// let blob = compile(&kernel("ret;"), &options)?;
+/// assert_eq!(Image::read(&blob)?.kernels[0].name, "k");
+///
+/// let refused = compile(&kernel("wgmma.fence.sync.aligned;"), &options).unwrap_err();
+/// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
+/// assert_eq!(refused.problems[0].line, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
     Ok(compile_image(source, options)?.write())
 }

@@ -11,21 +11,27 @@ use super::names::{Modifier, Opcode, SpecialRegister, Type};
 /// A range of bytes of the source, end exclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
+    /// Byte offset of the first byte.
     pub start: u32,
+    /// Byte offset behind the last byte.
     pub end: u32,
 }
 
 /// An identifier and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name<'a> {
+    /// As written, with its `%` or `$`.
     pub text: &'a str,
+    /// Where this mention stands, not the declaration.
     pub span: Span,
 }
 
 /// `.version major.minor`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
+    /// `8` of `8.7`.
     pub major: u8,
+    /// `7` of `8.7`.
     pub minor: u8,
 }
 
@@ -38,17 +44,22 @@ impl fmt::Display for Version {
 /// One PTX module (PTX ISA, "Syntax").
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module<'a> {
+    /// `None` if the text has no `.version`, which [`check`](super::check) reports (`E0010`).
     pub version: Option<(Version, Span)>,
     /// The words after `.target`: `sm_90a`, `texmode_independent`, `debug` …
     pub target: Vec<Name<'a>>,
     /// 32 or 64 bits; 32 where the module does not say, as the ISA has it.
     pub address_size: Option<(u8, Span)>,
+    /// All after the head, in the order of the text.
     pub items: Vec<Item<'a>>,
 }
 
+/// What stands at the top level of a module (PTX ISA, "PTX Module Directives").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
+    /// `.global .u32 counter;`, or another variable outside of functions.
     Variable(Variable<'a>),
+    /// `.entry` or `.func`, declared or defined.
     Function(Function<'a>),
     /// `.file`, `.section`, `.alias`, `.pragma` …: kept as text between the spans.
     Directive(Directive<'a>),
@@ -57,31 +68,48 @@ pub enum Item<'a> {
 /// A directive that carries no meaning for code: name and the raw text of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive<'a> {
+    /// Without the dot: `pragma`.
     pub name: &'a str,
+    /// All of it, from the dot on.
     pub text: &'a str,
+    /// Where [`text`](Self::text) stands.
     pub span: Span,
 }
 
+/// Who else may name a variable or function (PTX ISA, "Linking Directives").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Linkage {
+    /// No directive: this module alone.
     #[default]
     None,
+    /// `.extern`: defined in another module; for `.shared x[]`, sized by the launch.
     Extern,
+    /// `.visible`: other modules may name it.
     Visible,
+    /// `.weak`: like `.visible`, but yields to another definition.
     Weak,
+    /// `.common`: `.global` variables of one name share one place.
     Common,
 }
 
 /// State spaces (PTX ISA, "State Spaces").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
+    /// `.reg`: registers; they have no address.
     Reg,
+    /// `.sreg`: special registers, predefined.
     Sreg,
+    /// `.const`: read by kernels, written by the host.
     Const,
+    /// `.global`: seen by every thread, initialised at load.
     Global,
+    /// `.local`: memory of one thread.
     Local,
+    /// `.param`: parameters of kernels, arguments and results of functions.
     Param,
+    /// `.shared`: memory of one block of threads.
     Shared,
+    /// `.tex`: textures of old modules (deprecated).
     Tex,
 }
 
@@ -104,88 +132,123 @@ impl Space {
 /// A declaration: `.visible .global .align 4 .f32 x[4] = {…}`, `.reg .b32 %r<9>`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable<'a> {
+    /// [`Linkage::None`] inside of functions.
     pub linkage: Linkage,
+    /// Says what the declaration declares: registers or memory, and whose.
     pub space: Space,
+    /// Bytes of `.align`; [`layout`](super::signature::layout) knows the default.
     pub align: Option<u32>,
+    /// Of one element: `.f32` of `.v4 .f32 x[2]`.
     pub ty: Type,
     /// 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
     pub vector: u8,
+    /// `_` for a parameter without a name, `%r` for `%r<9>`.
     pub name: Name<'a>,
     /// `%r<9>` declares `%r0` … `%r8`: `Some(9)`.
     pub count: Option<u32>,
     /// Array dimensions, outermost first; `None` for `[]`.
     pub dims: Vec<Option<u64>>,
+    /// What follows `=`; memory without is zero, in `.shared` and `.local` undefined.
     pub init: Option<Initializer<'a>>,
     /// `.ptr`, `.ptr.global.align 16` of kernel parameters.
     pub pointer: Option<PointerAttribute>,
     /// What stands in `.attribute(…)`: `.managed`, `.unified(1, 2)`.
     pub attributes: Option<&'a str>,
+    /// From the state space to the `,` or `;`, which is left out.
     pub span: Span,
 }
 
+/// What a kernel parameter says it points to: `.ptr .global .align 16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointerAttribute {
+    /// `None` for a generic address.
     pub space: Option<Space>,
+    /// Bytes; of what is pointed to, not of the parameter.
     pub align: Option<u32>,
 }
 
+/// What a variable holds at first (PTX ISA, "Initializers").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Initializer<'a> {
+    /// `= 42`
     Integer(Integer),
+    /// `= 0f3F800000`, `= 1.5`
     Float(Float),
     /// `name`, `name+4`, `generic(name)+4`, `mask(generic(name))`.
     Address {
+        /// The variable or function whose address it is.
         name: Name<'a>,
+        /// Inside `generic(…)`: the generic address, not that in its space.
         generic: bool,
+        /// Bytes added.
         offset: i64,
+        /// `0xFF00` of `0xFF00(name)`: the bits of the address to keep.
         mask: Option<u64>,
     },
+    /// `{1, 2}`; lists in it are rows of an array or vectors.
     List(Vec<Initializer<'a>>),
     /// `addr_mode_0 = wrap` of a `.texref` or `.samplerref`.
     Property {
+        /// `addr_mode_0`, `filter_mode`, `width` …
         name: Name<'a>,
+        /// A number, or a word such as `wrap` as an address.
         value: Box<Initializer<'a>>,
     },
 }
 
+/// Whether the host or other functions call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
     /// `.entry`: a kernel.
     Entry,
-    /// `.func`
+    /// `.func`: a function of the device.
     Func,
 }
 
+/// `.visible .entry k(.param .u64 p) .maxntid 256 { … }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function<'a> {
+    /// Kernels return nothing and lay their parameters out in one buffer.
     pub kind: FunctionKind,
+    /// The driver finds kernels of any linkage by name.
     pub linkage: Linkage,
+    /// What calls and `cuModuleGetFunction` name.
     pub name: Name<'a>,
     /// Return parameters of a `.func`, in `.reg` or `.param` space.
     pub returns: Vec<Variable<'a>>,
+    /// In the order of the arguments; a kernel's are all `.param`.
     pub params: Vec<Variable<'a>>,
     /// `.maxntid`, `.reqntid`, `.minnctapersm`, `.noreturn`, `.maxnreg` … with their numbers.
     pub directives: Vec<FunctionDirective<'a>>,
     /// `None` for a declaration that ends in `;`.
     pub body: Option<Body<'a>>,
+    /// From the linkage to the `}` or `;`.
     pub span: Span,
 }
 
+/// `.maxntid 16, 16` between the parameters and the body (PTX ISA,
+/// "Performance-Tuning Directives").
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDirective<'a> {
     /// Without the dot: `maxntid`.
     pub name: &'a str,
+    /// The numbers as written, `[16, 16]`; missing dimensions count as 1.
     pub values: Vec<u32>,
     /// All of it, from the dot on.
     pub text: &'a str,
+    /// Where [`text`](Self::text) stands.
     pub span: Span,
 }
 
+/// What stands between the braces of a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Body<'a> {
+    /// Flat, in the order of the text: a block is a [`Statement::Begin`] and a
+    /// [`Statement::End`], so that no depth of nesting can exhaust a stack.
     pub statements: Vec<Statement<'a>>,
     /// The pool that [`List`]s of this function point into.
     pub operands: Vec<Operand<'a>>,
+    /// Braces included.
     pub span: Span,
 }
 
@@ -202,14 +265,20 @@ impl<'a> Body<'a> {
 /// A range of [`Body::operands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct List {
+    /// Index of the first operand.
     pub start: u32,
+    /// How many follow; the operands of a nested list lie elsewhere in the pool.
     pub len: u32,
 }
 
+/// What stands in a function (PTX ISA, "Statements").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'a> {
+    /// `LOOP:`
     Label(Name<'a>),
+    /// `@%p add.s32 %r1, %r2, 4;`
     Instruction(Instruction<'a>),
+    /// `.reg .b32 %r<9>;`, `.shared .f32 tile[64];`, known until the end of its block.
     /// Boxed, as it is large and instructions are many.
     Variable(Box<Variable<'a>>),
     /// `{`: names declared until the matching [`Statement::End`] are local to it.
@@ -218,24 +287,37 @@ pub enum Statement<'a> {
     End(Span),
     /// `.loc file line column`
     Location {
+        /// Number of a `.file` directive.
         file: u32,
+        /// Of the language that was compiled to PTX, from 1.
         line: u32,
+        /// From 1; 0 where unknown.
         column: u32,
+        /// The directive, inlining attributes included.
         span: Span,
     },
     /// `name: .branchtargets …;`, `name: .calltargets …;`
     Targets {
+        /// What `brx.idx` or an indirect `call` names.
         name: Name<'a>,
+        /// `.calltargets`: the targets are functions, not labels.
         calls: bool,
+        /// By the index that `brx.idx` takes.
         targets: Vec<Name<'a>>,
+        /// From the name to the `;`.
         span: Span,
     },
     /// `name: .callprototype (ret) _ (params);`
     Prototype {
+        /// What an indirect `call` names.
         name: Name<'a>,
+        /// Empty, or the one value returned.
         returns: Vec<Variable<'a>>,
+        /// What the callee takes; the names in it mean nothing.
         params: Vec<Variable<'a>>,
+        /// `.noreturn`: the callee never comes back.
         noreturn: bool,
+        /// From the name to the `;`.
         span: Span,
     },
     /// `.pragma` and whatever else has no meaning for code.
@@ -245,9 +327,13 @@ pub enum Statement<'a> {
 /// `@!p opcode.modifiers a, b, c;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction<'a> {
+    /// `@%p` before the opcode.
     pub guard: Option<Guard<'a>>,
+    /// The first word alone: `cp` of `cp.async.bulk`.
     pub opcode: Opcode,
+    /// The words after it, types included.
     pub modifiers: Modifiers,
+    /// In the order of the text, results first; [`Body::list`] gives them.
     pub operands: List,
     /// From the guard to the semicolon.
     pub span: Span,
@@ -255,9 +341,13 @@ pub struct Instruction<'a> {
     pub opcode_span: Span,
 }
 
+/// `@%p` or `@!%p`: threads where it does not hold skip the instruction (PTX
+/// ISA, "Predicated Execution").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard<'a> {
+    /// A `.pred` register.
     pub predicate: Name<'a>,
+    /// Written with `!`.
     pub negated: bool,
 }
 
@@ -283,10 +373,12 @@ impl Modifiers {
         true
     }
 
+    /// In the order of the text.
     pub fn as_slice(&self) -> &[Modifier] {
         &self.list[..self.len as usize]
     }
 
+    /// Whether `modifier` stands anywhere among them.
     pub fn has(&self, modifier: Modifier) -> bool {
         self.as_slice().contains(&modifier)
     }
@@ -323,6 +415,7 @@ impl std::fmt::Debug for Modifiers {
     }
 }
 
+/// What an instruction works on (PTX ISA, "Instruction Operands").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand<'a> {
     /// A register, variable, label or function: which, the symbols in scope say.
@@ -331,10 +424,14 @@ pub enum Operand<'a> {
     Special(SpecialRegister, Span),
     /// `%v.x`: component 0 to 3 of a vector register.
     Component {
+        /// The vector register.
         name: Name<'a>,
+        /// 0 for `.x` or `.r`, up to 3 for `.w` or `.a`.
         component: u8,
     },
+    /// `42`, `0xFF`, `WARP_SZ`
     Integer(Integer),
+    /// `1.5`, `0f3F800000`
     Float(Float),
     /// `!%p`
     Not(Name<'a>),
@@ -342,19 +439,27 @@ pub enum Operand<'a> {
     Negated(Name<'a>),
     /// `%r.b0`, `%r.h1`: a byte or half selected by a video instruction.
     Select {
+        /// The 32-bit register.
         name: Name<'a>,
+        /// `-%r.b0`
         negated: bool,
+        /// `.b0` … `.b3`, `.h0`, `.h1`, or several bytes as in `.b3210`.
         selector: Modifier,
     },
     /// `name+4` outside brackets, as in `mov.u64 %rd, name+4`.
     Offset {
+        /// The variable whose address it is.
         name: Name<'a>,
+        /// Bytes added to it.
         offset: i64,
     },
     /// `[name+4]`, `[%rd]`, `[16]`; `name[4]` too.
     Address {
+        /// What the offset counts from.
         base: AddressBase<'a>,
+        /// Bytes; the whole address where there is no base.
         offset: i64,
+        /// Brackets included.
         span: Span,
     },
     /// `{a, b}`
@@ -369,9 +474,12 @@ pub enum Operand<'a> {
     Sink(Span),
 }
 
+/// What stands first between the brackets of an address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AddressBase<'a> {
+    /// A register that holds an address, or a variable: `[%rd1]`, `[tile+4]`.
     Name(Name<'a>),
+    /// A number alone, `[16]`.
     Immediate,
 }
 
@@ -382,15 +490,20 @@ pub struct Integer {
     pub value: u64,
     /// Written with `U`, or too large for `.s64`.
     pub unsigned: bool,
+    /// The whole expression, `2*(3+4)`.
     pub span: Span,
 }
 
+/// A floating-point constant (PTX ISA, "Floating-Point Constants").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Float {
+    /// Bits, so that every NaN comes through as written.
     pub value: FloatValue,
+    /// The sign included.
     pub span: Span,
 }
 
+/// The bits of a constant in the width that it was written in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FloatValue {
     /// `0f3F800000`

@@ -94,6 +94,7 @@ impl fmt::Display for Code {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
+    /// Doubtful, but no reason to refuse the module.
     Warning,
     /// The module cannot be compiled.
     Error,
@@ -102,11 +103,15 @@ pub enum Severity {
 /// One finding: `E0101` at a place, what it is, and the fix where one is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// Stays the same when the wording changes: compare this, not the message.
     pub code: Code,
+    /// Whether the module can be compiled nevertheless.
     pub severity: Severity,
+    /// One line, without the place and the code.
     pub message: String,
     /// Bytes of the source.
     pub span: Span,
+    /// What to do, one line: "did you mean `ret`?"
     pub help: Option<String>,
 }
 
@@ -137,6 +142,7 @@ pub struct Report {
 }
 
 impl Report {
+    /// Keeps the first 200 findings; later ones are dropped.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         if self.found.len() < MAX_DIAGNOSTICS {
             self.found.push(diagnostic);
@@ -153,7 +159,9 @@ impl Report {
 /// A place as an editor counts it, from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
+    /// From 1.
     pub line: u32,
+    /// From 1, in characters: a tab is one.
     pub column: u32,
 }
 
@@ -177,6 +185,7 @@ pub struct LineIndex<'a> {
 }
 
 impl<'a> LineIndex<'a> {
+    /// Looks at every byte once; keep it where several places are wanted.
     pub fn new(source: &'a str) -> Self {
         let ends = source.bytes().enumerate().filter(|(_, b)| *b == b'\n');
         let starts = std::iter::once(0)
@@ -300,6 +309,7 @@ impl Diagnostics {
         }
     }
 
+    /// The findings, in the order they were given.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.found
     }

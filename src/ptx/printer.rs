@@ -9,6 +9,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::ast::*;
 use super::names::Type;
 
+/// The text of a module, one statement a line.
+///
 /// ```
 /// let source = ".version 8.0\n.target sm_80\n.entry k ( )\n{ ret ; }";
 /// let text = ptxkit::ptx::printer::print(&ptxkit::ptx::read(source).module);

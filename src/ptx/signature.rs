@@ -14,9 +14,11 @@ use super::names::Type;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelSignature {
+    /// What `cuModuleGetFunction` takes: mangled, if the compiler mangled it.
     pub name: String,
     /// Line of the name in the source, from 1.
     pub line: u32,
+    /// In the order of the arguments.
     pub params: Vec<ParamSignature>,
     /// Bytes of the parameter buffer, the padding between parameters included.
     pub param_bytes: u32,
@@ -33,7 +35,9 @@ pub struct KernelSignature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamSignature {
+    /// As declared: `vecadd_param_0` from nvcc.
     pub name: String,
+    /// Of one element; `.b8` for a structure.
     pub ty: Type,
     /// 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
     pub vector: u8,

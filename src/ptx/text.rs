@@ -33,6 +33,7 @@ struct Head {
 
 /// Bytes that are no text of PTX, and what to do with them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it all")]
 #[non_exhaustive]
 pub enum NotPtx {
     #[error("{name} is empty: a PTX module begins with `.version`")]
@@ -135,6 +136,7 @@ impl Ptx {
         })
     }
 
+    /// The module without the NULs at its end.
     pub fn text(&self) -> &str {
         &self.text
     }

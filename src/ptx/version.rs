@@ -90,6 +90,12 @@ fn instruction_floor(instruction: &Instruction<'_>, body: &Body<'_>) -> Floor {
 ///
 /// A driver older than a toolkit refuses its `.version`, though it often has
 /// all the instructions: compare with [`needed`] first.
+///
+/// ```
+/// use ptxkit::ptx::{ast::Version, version::lowered};
+/// let lower = lowered(".version 9.0\n.target sm_80\n", Version { major: 8, minor: 0 });
+/// assert_eq!(lower.as_deref(), Some(".version 8.0\n.target sm_80\n"));
+/// ```
 pub fn lowered(source: &str, version: Version) -> Option<String> {
     let head = super::parse::read_head(source, &mut Default::default());
     let (_, Span { start, end }) = head.version?;

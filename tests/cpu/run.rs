@@ -122,6 +122,21 @@ fn barriers_in_different_places_meet() {
 }
 
 #[test]
+fn names_of_deeply_nested_blocks_are_their_own() {
+    let depth = 1_000;
+    let body = format!(
+        "mov.u32 %r0, 0; {} {} st.global.u32 [%at], %r0;",
+        "{ .reg .b32 %own; add.u32 %own, %r0, 3; bra next; add.u32 %own, %own, 1; next: mov.u32 %r0, %own;"
+            .repeat(depth),
+        "add.u32 %r0, %r0, %own; }".repeat(depth),
+    );
+    // The block at depth i has 3 * i in its register, and adds it when it closes.
+    let depth = depth as u32;
+    let sum = 3 * depth + 3 * depth * (depth + 1) / 2;
+    assert_eq!(run(4, 1, 4, &body).unwrap(), [sum; 4]);
+}
+
+#[test]
 fn one_warp_may_shuffle_while_others_wait() {
     let body = "setp.ge.u32 %p0, %t, 32; mov.u32 %r0, %t; @%p0 bra wait;
         mov.u32 %r2, 16;

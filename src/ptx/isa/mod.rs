@@ -14,11 +14,13 @@ use super::names::{Modifier, Opcode, Type};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     slots: Vec<Slot>,
+    /// In the order of the text.
     pub operands: Vec<OperandRule>,
     /// `*`: modifiers beyond the slots are taken unchecked.
     open_modifiers: bool,
     /// `*`: operands are taken unchecked.
     pub open_operands: bool,
+    /// Since when there is this form.
     pub floor: Floor,
     /// As `forms.txt` has it.
     pub text: String,
@@ -27,6 +29,7 @@ pub struct Form {
 /// What a module must say at least to use a form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Floor {
+    /// The lowest `.version`; 0.0 if every one will do.
     pub version: Version,
     /// The number of `sm_90`; 0 if every target will do.
     pub target: u16,
@@ -56,6 +59,7 @@ impl Slot {
         }
     }
 
+    /// Whether the word here is the type of operands: `.f32` of `add.f32`.
     pub fn names_type(&self) -> bool {
         self.names_type.is_some()
     }
@@ -74,30 +78,43 @@ pub enum Kind {
     SourceOrVector,
     /// The same, or a special register, address or function.
     Movable,
+    /// A predicate register written, or `_`.
     PredicateDestination,
+    /// `%p|%q`, both written, or `%p` alone: the result of `setp`.
     PredicatePair,
     /// `register|predicate`, or the register alone.
     DestinationAndPredicate,
     /// The same, where the register may be `_`.
     SinkAndPredicate,
+    /// A predicate register read; `!%p` too.
     Predicate,
+    /// `[%rd1+4]`
     Address,
+    /// A number, as in `bar.sync 0`.
     Constant,
+    /// A label of the function: `bra LOOP`.
     Label,
+    /// Anything: the table says no more.
     Unchecked,
 }
 
+/// One operand of a row: `s:T?` in `forms.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperandRule {
+    /// Before the colon.
     pub kind: Kind,
+    /// After the colon.
     pub ty: TypeRule,
+    /// `?`: it may be left out.
     pub optional: bool,
 }
 
 /// How the type of an operand follows from the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeRule {
+    /// The instruction does not say.
     Any,
+    /// This type whatever the modifiers: the `.u32` count of `shl`.
     Fixed(Type),
     /// The type of the instruction of this number.
     Same(usize),

@@ -16,6 +16,9 @@ use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};
 use crate::ptx::token::TokenKind;
 
+/// Blocks inside one another; ptxas 13.5 takes fewer than 1,664.
+const MAX_BLOCKS: usize = 2048;
+
 /// Reads bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
     report: &'r mut Report,
@@ -40,17 +43,29 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         loop {
             let next = rest.peek();
             match next.kind {
+                // Blocks beyond the limit are matched, but do not come into the
+                // tree: a name is looked up in every block around it.
                 TokenKind::BraceOpen => {
-                    blocks.push(next.span);
-                    self.statements.push(Statement::Begin(next.span));
                     rest = rest.skip();
+                    blocks.push(next.span);
+                    if blocks.len() <= MAX_BLOCKS {
+                        self.statements.push(Statement::Begin(next.span));
+                    } else if blocks.len() == MAX_BLOCKS + 1 {
+                        self.report.add(Diagnostic::new(
+                            Code::Limit,
+                            next.span,
+                            "these blocks are nested too deeply",
+                        ));
+                    }
                 }
                 TokenKind::BraceClose => {
                     rest = rest.skip();
                     if blocks.pop().is_none() {
                         break;
                     }
-                    self.statements.push(Statement::End(next.span));
+                    if blocks.len() < MAX_BLOCKS {
+                        self.statements.push(Statement::End(next.span));
+                    }
                 }
                 TokenKind::Semicolon => rest = rest.skip(),
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
@@ -399,6 +414,7 @@ fn skip_statement<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_BLOCKS;
     use crate::ptx::ast::{Item, Operand, Statement};
     use crate::ptx::diagnostic::Code;
     use crate::ptx::parse::read;
@@ -500,6 +516,15 @@ mod tests {
     fn deep_nesting_is_refused() {
         let (_, codes) = statements(&format!("mov.u32 {};", "{".repeat(10_000)));
         assert!(codes.contains(&Code::Limit));
+
+        let blocks = |depth| format!("{} ret; {}", "{".repeat(depth), "}".repeat(depth));
+        let (shown, codes) = statements(&blocks(MAX_BLOCKS));
+        assert_eq!((shown.len(), codes), (2 * MAX_BLOCKS + 1, vec![]));
+        let (shown, codes) = statements(&blocks(200_000));
+        assert_eq!(
+            (shown.len(), codes),
+            (2 * MAX_BLOCKS + 1, vec![Code::Limit])
+        );
     }
 
     #[test]
