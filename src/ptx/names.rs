@@ -621,6 +621,7 @@ words! {
         CtaGroup2 "cta_group::2"
         ElementStride "element_stride"
         Elemtype "elemtype"
+        Fence "fence"
         FenceAfterThreadSync "fence::after_thread_sync"
         FenceBeforeThreadSync "fence::before_thread_sync"
         FillMode "fill_mode"

@@ -123,7 +123,7 @@ fn barriers_in_different_places_meet() {
 
 #[test]
 fn names_of_deeply_nested_blocks_are_their_own() {
-    let depth = 1_000;
+    let depth = 400;
     let body = format!(
         "mov.u32 %r0, 0; {} {} st.global.u32 [%at], %r0;",
         "{ .reg .b32 %own; add.u32 %own, %r0, 3; bra next; add.u32 %own, %own, 1; next: mov.u32 %r0, %own;"

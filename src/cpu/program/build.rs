@@ -355,8 +355,12 @@ impl<'m, 'a> Builder<'m, 'a> {
             Some(guard) => Some(self.guard(guard)?),
             None => None,
         };
-        if ast.opcode == Opcode::Unknown || ast.modifiers.has(Modifier::UNKNOWN) {
+        if ast.opcode == Opcode::Unknown {
             return Err(Refusal::invalid(ast.span, "unknown instruction"));
+        }
+        // Reading refuses such words where it knows the instruction's forms.
+        if ast.modifiers.has(Modifier::UNKNOWN) {
+            return Err(Refusal::unsupported(ast.span, "an unknown modifier"));
         }
         match ast.opcode {
             Opcode::Bra => return self.branch(body, ast, guard),
