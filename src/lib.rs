@@ -35,3 +35,8 @@ pub mod loader;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+
+// The README's program is compiled and run with the other examples.
+#[cfg(all(doctest, feature = "cli"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
