@@ -37,6 +37,9 @@ impl CudaError {
     pub const LAUNCH_OUT_OF_RESOURCES: CudaError = CudaError(701);
     /// `CUDA_ERROR_ASSERT`: an assertion in a kernel failed.
     pub const ASSERT: CudaError = CudaError(710);
+    /// `CUDA_ERROR_ILLEGAL_INSTRUCTION`: a kernel met an instruction that cannot be
+    /// executed.
+    pub const ILLEGAL_INSTRUCTION: CudaError = CudaError(715);
     /// `CUDA_ERROR_MISALIGNED_ADDRESS`: an address is no multiple of the access size.
     pub const MISALIGNED_ADDRESS: CudaError = CudaError(716);
     /// `CUDA_ERROR_LAUNCH_FAILED`: a kernel ended abnormally.

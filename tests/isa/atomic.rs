@@ -91,7 +91,11 @@ pub const ATOMICS: &[Row] = &[
         0,
         1 << 32 | 5
     ),
-    after!("red.global.add.f64 [%out], %g1;", d(1.0), d(2.0), 0, d(3.0)),
+    (
+        "st.global.u64 [%out], %a0; red.global.add.f64 [%out], %g1; ld.global.f64 %gd, [%out];",
+        &[d(1.0), d(2.0)],
+        d(3.0),
+    ),
 ];
 
 #[test]

@@ -101,7 +101,7 @@ pub const MEMORY: &[Row] = &[
         42,
     ),
     (
-        "{ .shared .align 16 .b8 m[16]; .reg .b32 p; mov.u32 p, m; st.shared.u64 [m+8], %a0; cp.async.cg.shared.global [p], [%in], 16, 4; ld.shared.v2.u64 {%d, %x0}, [m]; add.u64 %d, %d, %x0; }",
+        "{ .shared .align 16 .b8 m[16]; .reg .b32 p; mov.u32 p, m; st.shared.u64 [m+8], %a0; cp.async.cg.shared.global [p], [%in], 16, 4; cp.async.wait_all; ld.shared.v2.u64 {%d, %x0}, [m]; add.u64 %d, %d, %x0; }",
         &[0x5_0000_0007],
         7,
     ),

@@ -56,6 +56,17 @@ pub const CONVERSIONS: &[Row] = &[
         0x3840,
     ),
     ("cvt.rn.f16.s32 %hd, %r0;", &[w(-2)], 0xC000),
+    ("cvt.rn.sat.f16.s32 %hd, %r0;", &[w(-2)], 0),
+    ("cvt.rn.sat.f16.u32 %hd, %r0;", &[2], 0x3C00),
+    // NaN gives 0, but of f64 or in 64 bits the sign bit.
+    ("cvt.rzi.u32.f32 %rd, %f0;", &[NAN32], 0),
+    ("cvt.rzi.u32.f64 %rd, %g0;", &[d(f64::NAN)], 1 << 31),
+    ("cvt.rmi.s16.f64 %hd, %g0;", &[d(f64::NAN)], 0x8000),
+    ("cvt.rzi.u64.f32 %d, %f0;", &[NAN32], 1 << 63),
+    // `.ftz` leaves what is no f32 alone, and on devices the source of an f16.
+    ("cvt.ftz.f32.f16 %fd, %h0;", &[1], 0x3380_0000),
+    ("cvt.rp.ftz.f16.f32 %hd, %f0;", &[1], 1),
+    ("cvt.rna.tf32.f32 %rd, %f0;", &[0x7F80_0001], 0x7F80_0000),
     ("cvt.rzi.s32.f16 %rd, %h0;", &[0xC100], w(-2)),
 ];
 

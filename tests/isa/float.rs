@@ -31,6 +31,18 @@ pub const SINGLE: &[Row] = &[
     ("add.ftz.f32 %fd, %f0, %f1;", &[TINY, TINY], 0),
     ("add.f32 %fd, %f0, %f1;", &[TINY, TINY], 2),
     ("mul.ftz.f32 %fd, %f0, %f1;", &[0x0080_0000, s(-0.5)], MIN32),
+    // Tiny before it rounds up to a normal number.
+    ("mul.ftz.f32 %fd, %f0, %f1;", &[0x00FF_FFFF, s(-0.5)], MIN32),
+    (
+        "mul.rm.ftz.f32 %fd, %f0, %f1;",
+        &[0x00FF_FFFF, s(-0.5)],
+        MIN32,
+    ),
+    (
+        "mul.f32 %fd, %f0, %f1;",
+        &[0x00FF_FFFF, s(-0.5)],
+        0x8080_0000,
+    ),
     ("add.sat.f32 %fd, %f0, %f1;", &[s(1.5), s(2.0)], s(1.0)),
     ("add.sat.f32 %fd, %f0, %f1;", &[NAN32, s(2.0)], 0),
     (

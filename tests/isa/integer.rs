@@ -82,7 +82,7 @@ pub const DIVISION: &[Row] = &[
     ("div.s32 %rd, %r0, %r1;", &[MIN32, w(-1)], MIN32),
     ("rem.s32 %rd, %r0, %r1;", &[MIN32, w(-1)], 0),
     ("div.u32 %rd, %r0, %r1;", &[7], w(-1)),
-    ("rem.u32 %rd, %r0, %r1;", &[7], 7),
+    ("rem.u32 %rd, %r0, %r1;", &[7], 0xFFFF_FFFF),
     ("div.s64 %d, %a0, %a1;", &[1 << 63, u64::MAX], 1 << 63),
     ("div.s64 %d, %a0, %a1;", &[5], u64::MAX),
     ("div.u64 %d, %a0, %a1;", &[u64::MAX, 16], u64::MAX / 16),

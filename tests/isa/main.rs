@@ -11,6 +11,7 @@ mod both;
 mod compare;
 mod control;
 mod convert;
+mod departure;
 mod float;
 mod half;
 mod inputs;

@@ -76,7 +76,7 @@ fn faults() {
         ("trap;", CudaError::LAUNCH_FAILED),
         (
             "T: .branchtargets A; mov.u32 %r4, 1; brx.idx %r4, T; A:",
-            CudaError(715),
+            CudaError::ILLEGAL_INSTRUCTION,
         ),
     ] {
         assert_eq!(fault(body), expected, "{body}");

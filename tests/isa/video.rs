@@ -13,6 +13,23 @@ pub const VIDEO: &[Row] = &[
         &[0x0102_03FF, 0x0401_0302, 5],
         0x0503_06FF,
     ),
+    // The sum takes results that are not cut to their lanes.
+    (
+        "vsub2.u32.u32.u32.add %rd, %r0, %r1, %r2;",
+        &[0, 0x1F, 0x001F_0007],
+        0x001E_FFE8,
+    ),
+    (
+        "vadd4.s32.s32.s32 %rd.b20, %r0, %r1, %r2;",
+        &[0x8000_0000, 0x1E95_3B71, 0x7FFF_FFFF],
+        0x7F95_FF71,
+    ),
+    // Of a shifted number 34 bits are saturated.
+    (
+        "vshl.s32.s32.u32.sat.wrap.max %rd, %r0.h1, %r1.b0, %r2;",
+        &[0xB37F_FFFF, 0x16, 0x16],
+        0x7FFF_FFFF,
+    ),
     (
         "vmax2.s32.s32.s32 %rd, %r0, %r1, %r2;",
         &[0xFFFF_0004, 0x0001_0003],

@@ -1,6 +1,6 @@
 //! `mov`, `cvt`, `cvta` and `isspacep` (PTX ISA, "Data Movement and Conversion").
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{Emitted, Emitter, is_signed, native};
@@ -259,10 +259,16 @@ impl Emitter<'_, '_> {
         Ok(match from {
             P::F32 => {
                 let a = self.operand(i, 1, types::F32)?;
-                self.flushed(a, i.modifiers.has(M::Ftz))
+                // Devices round a subnormal source of an f16 like any other.
+                let to_half = self.ty(i, 0)? == P::F16;
+                self.flushed(a, i.modifiers.has(M::Ftz) && !to_half)
             }
             P::F64 => self.operand(i, 1, types::F64)?,
-            P::F16 | P::Bf16 => self.half_as_float(i, 1, from, 0)?,
+            // `.ftz` concerns `f32` alone.
+            P::F16 | P::Bf16 => {
+                let bits = self.half_bits(i, 1, from, 0)?;
+                self.half_to_float(bits, from == P::Bf16)
+            }
             _ => return self.refuse(i, "this type"),
         })
     }
@@ -274,30 +280,32 @@ impl Emitter<'_, '_> {
         let a = self.float_source(i, from)?;
         let rounding = rounding_of(i).unwrap_or(Rounding::Zero);
         let signed = is_signed(to);
-        if rounding == Rounding::Zero && narrow == types::I32 {
-            // NaN gives 0 there, as Cranelift has it.
-            return Ok(if signed {
-                {
-                    let to = self.shaped(types::I32);
-                    self.b.ins().fcvt_to_sint_sat(to, a)
-                }
+        let value = if rounding == Rounding::Zero && narrow == types::I32 {
+            let to = self.shaped(types::I32);
+            if signed {
+                self.b.ins().fcvt_to_sint_sat(to, a)
             } else {
-                {
-                    let to = self.shaped(types::I32);
-                    self.b.ins().fcvt_to_uint_sat(to, a)
-                }
-            });
-        }
-        let a = self.promoted(a);
-        let bits = self.int(types::I32, narrow.bits().into());
-        let rounding = self.int(types::I32, rounding as u64);
-        let helper = if signed {
-            Helper::f64_to_int
+                self.b.ins().fcvt_to_uint_sat(to, a)
+            }
         } else {
-            Helper::f64_to_uint
+            let a = self.promoted(a);
+            let bits = self.int(types::I32, narrow.bits().into());
+            let rounding = self.int(types::I32, rounding as u64);
+            let helper = if signed {
+                Helper::f64_to_int
+            } else {
+                Helper::f64_to_uint
+            };
+            let value = self.call(helper, &[a, bits, rounding]);
+            self.reshape(value, narrow)
         };
-        let value = self.call(helper, &[a, bits, rounding]);
-        Ok(self.reshape(value, narrow))
+        if from != P::F64 {
+            return Ok(value);
+        }
+        // NaN gives 0 so far (as PTX has it for narrower floats), or what it should.
+        let nan = self.int(narrow, 1 << (narrow.bits() - 1));
+        let is_nan = self.fcmp(FloatCC::Unordered, a, a);
+        Ok(self.select(is_nan, nan, value))
     }
 
     fn promoted(&mut self, a: Value) -> Value {
@@ -325,6 +333,7 @@ impl Emitter<'_, '_> {
                 (false, _) => Helper::u64_to_bf16,
             };
             let bits = self.call(helper, &[a, rounding]);
+            let bits = self.saturated_half(i, bits, to == P::Bf16);
             return Ok(self.reshape(bits, types::I16));
         }
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {
@@ -369,7 +378,6 @@ impl Emitter<'_, '_> {
 
     /// `.relu` before a conversion that rounds no negative up to a positive.
     fn rectified(&mut self, i: &Instruction, a: Value) -> Value {
-        use cranelift_codegen::ir::condcodes::FloatCC;
         if !i.modifiers.has(M::Relu) {
             return a;
         }
@@ -399,15 +407,21 @@ impl Emitter<'_, '_> {
         if i.modifiers.has(M::Relu) {
             let value = self.half_to_float(bits, brain);
             let zero = self.float(types::F32, 0.0);
-            let keep = self.fcmp(
-                cranelift_codegen::ir::condcodes::FloatCC::UnorderedOrGreaterThan,
-                value,
-                zero,
-            );
+            let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
             let none = self.int(types::I32, 0);
             bits = self.select(keep, bits, none);
         }
         bits
+    }
+
+    /// `.sat` of a half's bits in an `i32`.
+    fn saturated_half(&mut self, i: &Instruction, bits: Value, brain: bool) -> Value {
+        if !i.modifiers.has(M::Sat) {
+            return bits;
+        }
+        let value = self.half_to_float(bits, brain);
+        let value = self.saturated_float(value, types::F32);
+        self.float_to_half(value, brain, Rounding::Nearest)
     }
 
     fn float_to_float(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
@@ -426,13 +440,7 @@ impl Emitter<'_, '_> {
             };
             let bits = self.float_to_half(a, brain, rounding.unwrap_or(Rounding::Nearest));
             let bits = self.rectified_half(i, bits, brain);
-            let bits = if i.modifiers.has(M::Sat) {
-                let value = self.half_to_float(bits, brain);
-                let value = self.saturated_float(value, types::F32);
-                self.float_to_half(value, brain, Rounding::Nearest)
-            } else {
-                bits
-            };
+            let bits = self.saturated_half(i, bits, brain);
             return Ok(self.reshape(bits, types::I16));
         }
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {

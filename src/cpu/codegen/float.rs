@@ -44,27 +44,25 @@ impl Emitter<'_, '_> {
                 let b = self.operand(i, 2, ty)?;
                 let a = self.flushed(a, flush);
                 let b = self.flushed(b, flush);
-                match rounding {
-                    Some(rounding) => {
+                match (i.opcode, rounding) {
+                    (O::Mul, _) if flush => self.product_flushed(a, b, rounding),
+                    (O::Mul, _) => self.rounded_product(a, b, rounding),
+                    (O::Add, None) => self.b.ins().fadd(a, b),
+                    (_, None) => self.b.ins().fsub(a, b),
+                    (_, Some(rounding)) => {
                         let b = if i.opcode == O::Sub {
                             self.b.ins().fneg(b)
                         } else {
                             b
                         };
-                        let helper = match (i.opcode, single) {
-                            (O::Mul, true) => Helper::mul_f32,
-                            (O::Mul, false) => Helper::mul_f64,
-                            (_, true) => Helper::add_f32,
-                            (_, false) => Helper::add_f64,
+                        let helper = if single {
+                            Helper::add_f32
+                        } else {
+                            Helper::add_f64
                         };
                         let rounding = self.int(types::I32, rounding as u64);
                         self.call(helper, &[a, b, rounding])
                     }
-                    None => match i.opcode {
-                        O::Add => self.b.ins().fadd(a, b),
-                        O::Sub => self.b.ins().fsub(a, b),
-                        _ => self.b.ins().fmul(a, b),
-                    },
                 }
             }
             O::Fma | O::Mad => {
@@ -79,7 +77,8 @@ impl Emitter<'_, '_> {
                 let b = self.operand(i, 2, ty)?;
                 let a = self.flushed(a, flush);
                 let b = self.flushed(b, flush);
-                if i.modifiers.first_of(&[M::Approx, M::Full]).is_some() {
+                // `.full` is in range everywhere, as a true quotient is.
+                if i.modifiers.has(M::Approx) {
                     self.call(Helper::div_approx_f32, &[a, b])
                 } else {
                     self.divided(a, b, rounding)
@@ -130,7 +129,7 @@ impl Emitter<'_, '_> {
             }
         };
         let value = match i.opcode {
-            O::Abs | O::Neg | O::Copysign | O::Min | O::Max => value,
+            O::Abs | O::Neg | O::Copysign | O::Min | O::Max | O::Mul => value,
             _ => self.flushed(value, flush),
         };
         let value = if i.modifiers.has(M::Sat) {
@@ -150,12 +149,43 @@ impl Emitter<'_, '_> {
         if ty.lane_type() != types::F32 {
             return value;
         }
-        let size = self.b.ins().fabs(value);
-        let least = self.float(types::F32, f32::MIN_POSITIVE.into());
+        self.zero_where_below(value, value, f32::MIN_POSITIVE)
+    }
+
+    /// Zero with the sign of `value`, where the magnitude of `of` is below `least`.
+    fn zero_where_below(&mut self, value: Value, of: Value, least: f32) -> Value {
+        let size = self.b.ins().fabs(of);
+        let least = self.float(types::F32, least.into());
         let tiny = self.fcmp(FloatCC::LessThan, size, least);
         let sign = self.float(types::F32, -0.0);
         let signed = self.b.ins().band(value, sign);
         self.select(tiny, signed, value)
+    }
+
+    fn rounded_product(&mut self, a: Value, b: Value, rounding: Option<Rounding>) -> Value {
+        let Some(rounding) = rounding else {
+            return self.b.ins().fmul(a, b);
+        };
+        let helper = if self.b.func.dfg.value_type(a) == types::F32 {
+            Helper::mul_f32
+        } else {
+            Helper::mul_f64
+        };
+        let rounding = self.int(types::I32, rounding as u64);
+        self.call(helper, &[a, b, rounding])
+    }
+
+    /// `mul.ftz.f32` of flushed operands. Devices flush a product that is below
+    /// the normal numbers before it loses digits, even if it would then round up
+    /// to the least of them; 2^24 times the product has all its digits there.
+    fn product_flushed(&mut self, a: Value, b: Value, rounding: Option<Rounding>) -> Value {
+        const SCALE: f32 = (1 << 24) as f32;
+        let product = self.rounded_product(a, b, rounding);
+        let scale = self.float(types::F32, SCALE.into());
+        // Exact, or infinite where the product is far from tiny.
+        let scaled = self.b.ins().fmul(a, scale);
+        let scaled = self.rounded_product(scaled, b, rounding);
+        self.zero_where_below(product, scaled, f32::MIN_POSITIVE * SCALE)
     }
 
     /// `.sat`: into [0, 1]; NaN becomes 0.

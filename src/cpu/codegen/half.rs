@@ -39,7 +39,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Half `half` of operand `at`: its bits in an `i32`.
-    fn half_bits(&mut self, i: &Instruction, at: usize, ty: P, half: usize) -> Emitted<Value> {
+    pub(super) fn half_bits(
+        &mut self,
+        i: &Instruction,
+        at: usize,
+        ty: P,
+        half: usize,
+    ) -> Emitted<Value> {
         if matches!(ty, P::F16x2 | P::Bf16x2) {
             let pair = self.operand(i, at, types::I32)?;
             let by = self.int(types::I32, 16 * (half as u64 & 1));

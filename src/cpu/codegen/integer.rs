@@ -186,9 +186,9 @@ impl Emitter<'_, '_> {
         self.b.ins().ireduce(types::I32, value)
     }
 
-    /// Division without the host's traps. By zero, as NVIDIA's devices do, the
-    /// quotient is all ones and the remainder the dividend; the least value by
-    /// -1 is itself, without remainder.
+    /// Division without the host's traps. By zero, as on NVIDIA's devices, the
+    /// quotient and the remainder are all ones; the least value by -1 is itself,
+    /// without remainder.
     fn quotient(&mut self, a: Value, b: Value, quotient: bool, signed: bool) -> Value {
         let given = self.b.func.dfg.value_type(a);
         let (a, b) = if given.bits() < 32 {
@@ -219,7 +219,7 @@ impl Emitter<'_, '_> {
         } else {
             self.b.ins().urem(a, safe)
         };
-        let of_zero = if quotient { self.int(ty, u64::MAX) } else { a };
+        let of_zero = self.int(ty, u64::MAX);
         let value = self.select(by_zero, of_zero, value);
         self.reshape(value, given)
     }

@@ -81,6 +81,9 @@ impl Emitter<'_, '_> {
             Arg::Select { reg, selector, .. } => (Arg::Reg(reg), selector),
             other => (other, M::NONE),
         };
+        if [a_selector, b_selector, d_selector].contains(&M::UNKNOWN) {
+            return self.refuse(i, "this choice of bytes");
+        }
 
         let then = match i.modifiers.first_of(&[M::Add, M::Min, M::Max]) {
             Some(M::Add) => VideoThen::Add,

@@ -22,15 +22,17 @@ fn canonical(value: f32) -> f32 {
     }
 }
 
-/// Of the upper 32 bits, with the lower ones 0, subnormals flushed.
-fn upper_half(value: f64) -> f64 {
-    if value.is_subnormal() {
-        return 0.0_f64.copysign(value);
-    }
-    if value.is_nan() {
-        return f64::from_bits(0x7fff_ffff_0000_0000);
-    }
-    f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000)
+/// What `function` gives for the upper 32 bits of `a` in the upper 32 bits of the
+/// result, the lower ones 0 in both, subnormals flushed. A NaN whose payload is
+/// in the lower bits is therefore an infinity.
+fn of_upper_half(a: f64, function: impl Fn(f64) -> f64) -> f64 {
+    let upper = |value: f64| match value {
+        _ if value.is_subnormal() => 0.0_f64.copysign(value),
+        _ if value.is_nan() => f64::from_bits(0x7fff_ffff_0000_0000),
+        _ => f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000),
+    };
+    let a = f64::from_bits(a.to_bits() & 0xffff_ffff_0000_0000);
+    upper(function(upper(a)))
 }
 
 pub(super) extern "C" fn ex2_f32(a: f32) -> f32 {
@@ -65,17 +67,17 @@ pub(super) extern "C" fn sqrt_approx_f32(a: f32) -> f32 {
     canonical(a.sqrt())
 }
 
+/// `div.approx`: by the reciprocal of `b`, which above 2^126 is flushed to zero.
 pub(super) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
+    const LARGEST: f32 = f32::from_bits((126 + 127) << 23);
+    if b.abs() > LARGEST {
+        return canonical(a * 0.0_f32.copysign(b));
+    }
     canonical(a / b)
 }
 
 pub(super) extern "C" fn rcp_approx_f64(a: f64) -> f64 {
-    let a = if a.is_subnormal() {
-        0.0_f64.copysign(a)
-    } else {
-        a
-    };
-    upper_half(1.0 / a)
+    of_upper_half(a, |a| 1.0 / a)
 }
 
 pub(super) extern "C" fn rsqrt_f64(a: f64) -> f64 {
@@ -83,12 +85,7 @@ pub(super) extern "C" fn rsqrt_f64(a: f64) -> f64 {
 }
 
 pub(super) extern "C" fn rsqrt_approx_f64(a: f64) -> f64 {
-    let a = if a.is_subnormal() {
-        0.0_f64.copysign(a)
-    } else {
-        a
-    };
-    upper_half(rsqrt_f64(a))
+    of_upper_half(a, |a| rsqrt_f64(a))
 }
 
 #[cfg(test)]
@@ -133,6 +130,16 @@ mod tests {
         assert_eq!(rcp_approx_f64(5e-324), f64::INFINITY);
         assert_eq!(rsqrt_approx_f64(-5e-324), f64::NEG_INFINITY);
         assert_eq!(rcp_approx_f64(f64::MAX), 0.0);
+        // Only the upper halves count, where this NaN is an infinity.
+        let low_payload = f64::from_bits(0xfff0_0000_0000_0001);
+        assert_eq!(rcp_approx_f64(low_payload).to_bits(), 1 << 63);
+        assert!(rsqrt_approx_f64(low_payload).is_nan());
+        assert_eq!(rsqrt_approx_f64(-low_payload), 0.0);
+        let large = 2.0_f32.powi(127);
+        assert_eq!(div_approx_f32(-2.0, large).to_bits(), (-zero).to_bits());
+        assert_eq!(div_approx_f32(2.0, large / 2.0), 2.0_f32.powi(-125));
+        assert_eq!(div_approx_f32(2.0, inf), 0.0);
+        assert!(div_approx_f32(inf, large).is_nan());
     }
 
     #[test]

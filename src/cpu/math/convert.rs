@@ -82,6 +82,11 @@ pub(super) extern "C" fn f64_to_uint(a: f64, bits: u32, rounding: u32) -> u64 {
 }
 
 pub(super) extern "C" fn f32_to_tf32(a: f32, rounding: u32) -> f32 {
+    // Devices cut a NaN off like any number, so that one whose payload is in the
+    // low bits becomes an infinity; the other roundings make NaNs canonical.
+    if a.is_nan() && rounding == Rounding::Away as u32 {
+        return f32::from_bits(a.to_bits() & !0x1FFF);
+    }
     f32::from_bits(narrow(number_f32(a), Format::TF32, rounding) << 13)
 }
 

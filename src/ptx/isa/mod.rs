@@ -360,6 +360,7 @@ mod tests {
         assert!(fits(Opcode::Add, "rn.f32") && fits(Opcode::Add, "f32.rn"));
         assert!(fits(Opcode::Cvt, "rn.f32.s32") && !fits(Opcode::Cvt, "rn.s32.f32"));
         assert!(fits(Opcode::Cvt, "rzi.s32.f32"));
+        assert!(fits(Opcode::Cvt, "sat.s32.u32") && !fits(Opcode::Cvt, "sat.s64.u32"));
     }
 
     #[test]

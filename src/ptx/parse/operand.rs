@@ -268,6 +268,7 @@ fn dotted<'t, 'a>(
         input.word_text().as_bytes(),
         [b'b' | b'h', b'0'..=b'9']
             | [b'b' | b'h', b'0'..=b'9', b'0'..=b'9']
+            | [b'b', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
             | [b'b', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
     );
     if !is_selector {

@@ -71,7 +71,8 @@ pub(in crate::cpu::math) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) 
         VideoOp::Max => x.max(y),
         VideoOp::Average => (x + y + 1) >> 1,
         VideoOp::Set => compare(x, y, mode.compare),
-        VideoOp::Shl => x << shift,
+        // The intermediate result has 34 bits and a sign.
+        VideoOp::Shl => x << shift << 30 >> 30,
         VideoOp::Shr => x >> shift,
         VideoOp::Mad => return mad(&mode, x, y, c),
     };
@@ -162,7 +163,8 @@ pub(in crate::cpu::math) extern "C" fn video_simd(mode: u64, a: u32, b: u32, c: 
         let mask = u32::MAX >> (32 - bits);
         let at = lane * bits;
         result = result & !(mask << at) | (value as u32 & mask) << at;
-        sum += extract(value as u32, 0, bits, mode.d_signed);
+        // What is summed is not cut to its lane.
+        sum += value;
     }
     if mode.then == VideoThen::Add {
         return c.wrapping_add(sum as u32);
@@ -362,6 +364,16 @@ mod tests {
         assert_eq!((run(shl, 3, 4, 0), run(shl, 3, 40, 0)), (48, 0));
         let wrap = VideoMode { wrap: true, ..shl };
         assert_eq!(run(wrap, 3, 36, 0), 48);
+        // Of 34 bits only the sign is left, then none.
+        let sat = VideoMode {
+            sat: true,
+            d_signed: true,
+            ..shl
+        };
+        assert_eq!(
+            [31, 32, 40].map(|by| run(sat, 6, by, 0)),
+            [i32::MIN as u32, i32::MIN as u32, i32::MIN as u32]
+        );
         let shr = VideoMode {
             op: VideoOp::Shr,
             a_signed: true,
