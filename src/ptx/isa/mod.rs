@@ -164,7 +164,8 @@ impl Form {
                         types[number] = word.as_type();
                     }
                 }
-                None if self.open_modifiers => fitting += 1,
+                // What goes unchecked speaks for no row, if it is a type.
+                None if self.open_modifiers => fitting += usize::from(!is_type),
                 // ptxas does not mind a word said twice.
                 None if !is_type && modifiers.as_slice()[..index].contains(&word) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
