@@ -182,7 +182,7 @@ pub enum Initializer<'a> {
         generic: bool,
         /// Bytes added.
         offset: i64,
-        /// `0xFF00` of `0xFF00(name)`: the bits of the address to keep.
+        /// `0xFF00` of `0xFF00(name)`: which byte of the address is taken.
         mask: Option<u64>,
     },
     /// `{1, 2}`; lists in it are rows of an array or vectors.
