@@ -21,8 +21,92 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: the library is built from peers.c and has no initialisers.
     let peers = unsafe { Library::new(build_peers(scratch.path())?)? };
     let context = Context::primary(&Driver::cpu()?.device(0)?)?;
-    matmul(&context, &peers, 512)?;
-    vecadd(&context, &peers, 1 << 24)?;
+
+    // Small integers and quarters: both sides sum exactly, in any order.
+    let numbers = |count: usize, period: usize, step: f32| -> Vec<f32> {
+        (0..count).map(|i| (i % period) as f32 * step).collect()
+    };
+    let n = 512;
+    let tiles = (n / 16) as u32;
+    compare(
+        &context,
+        &peers,
+        &Work {
+            title: "matmul_shared n = 512, C",
+            goal: 8.0,
+            name: "matmul_shared",
+            ptx: include_bytes!("../ptx-samples/matmul_shared.ptx"),
+            config: LaunchConfig::new([tiles, tiles, 1], [16, 16, 1]),
+            n,
+            a: numbers(n * n, 7, 1.0),
+            b: numbers(n * n, 5, 0.25),
+        },
+    )?;
+    let n = 1 << 24;
+    compare(
+        &context,
+        &peers,
+        &Work {
+            title: "vecadd of 2^24 floats, C",
+            goal: 2.0,
+            name: "vecadd",
+            ptx: include_bytes!("../ptx-samples/vecadd.ptx"),
+            config: LaunchConfig::for_elements(n as u32, 256),
+            n,
+            a: numbers(n, 1 << 20, 1.0),
+            b: numbers(n, 1000, 0.5),
+        },
+    )
+}
+
+/// A kernel over `a`, `b`, a result of as many floats, and `n`.
+struct Work {
+    title: &'static str,
+    goal: f64,
+    /// Of the kernel and of the peer's function.
+    name: &'static str,
+    ptx: &'static [u8],
+    config: LaunchConfig,
+    n: usize,
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
+
+fn compare(
+    context: &Context,
+    peers: &Library,
+    work: &Work,
+) -> Result<(), Box<dyn std::error::Error>> {
+    // SAFETY: peers.c declares every function so.
+    let peer = unsafe { peers.get::<Peer>(work.name)? };
+    let kernel = Module::load(context, work.ptx)?.kernel(work.name)?;
+    let a = DeviceBuffer::from_slice(context, &work.a)?;
+    let b = DeviceBuffer::from_slice(context, &work.b)?;
+    let c = DeviceBuffer::<f32>::zeroed(context, work.a.len())?;
+    let stream = Stream::new(context)?;
+    let n = u32::try_from(work.n)?;
+    let mut expected = vec![0.0_f32; work.a.len()];
+    paired::paired(
+        work.title,
+        31,
+        work.goal,
+        || {
+            kernel
+                .launch(work.config, &stream, (&a, &b, &c, n))
+                .expect("the launch");
+            stream.synchronize().expect("the kernel");
+        },
+        // SAFETY: three arrays of as many floats as the function takes for `n`.
+        || unsafe {
+            peer(
+                work.a.as_ptr(),
+                work.b.as_ptr(),
+                expected.as_mut_ptr(),
+                work.n,
+            );
+        },
+    );
+    assert_eq!(c.to_vec()?, expected, "both sides compute the same");
     Ok(())
 }
 
@@ -40,70 +124,4 @@ fn build_peers(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
         return Err("cc could not build peers.c".into());
     }
     Ok(library)
-}
-
-fn matmul(context: &Context, peers: &Library, n: usize) -> Result<(), Box<dyn std::error::Error>> {
-    // SAFETY: peers.c declares it so.
-    let peer = unsafe { peers.get::<Peer>(b"matmul_shared\0")? };
-    let kernel = Module::load(context, include_bytes!("../ptx-samples/matmul_shared.ptx"))?
-        .kernel("matmul_shared")?;
-    let a: Vec<f32> = (0..n * n).map(|i| (i % 7) as f32 - 3.0).collect();
-    let b: Vec<f32> = (0..n * n).map(|i| (i % 5) as f32 * 0.25).collect();
-    let mut c = vec![0.0_f32; n * n];
-    let (da, db) = (
-        DeviceBuffer::from_slice(context, &a)?,
-        DeviceBuffer::from_slice(context, &b)?,
-    );
-    let dc = DeviceBuffer::<f32>::zeroed(context, n * n)?;
-    let stream = Stream::new(context)?;
-    let tiles = u32::try_from(n / 16)?;
-    let config = LaunchConfig::new([tiles, tiles, 1], [16, 16, 1]);
-    paired::paired(
-        &format!("matmul_shared n = {n}, C"),
-        31,
-        8.0,
-        || {
-            kernel
-                .launch(config, &stream, (&da, &db, &dc, n as u32))
-                .expect("the launch");
-            stream.synchronize().expect("the kernel");
-        },
-        // SAFETY: three arrays of n * n floats, n a multiple of the tile.
-        || unsafe { peer(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n) },
-    );
-    // Both sum exactly here: small integers times quarters.
-    assert_eq!(dc.to_vec()?, c, "both sides compute the same product");
-    Ok(())
-}
-
-fn vecadd(context: &Context, peers: &Library, n: usize) -> Result<(), Box<dyn std::error::Error>> {
-    // SAFETY: peers.c declares it so.
-    let peer = unsafe { peers.get::<Peer>(b"vecadd\0")? };
-    let kernel =
-        Module::load(context, include_bytes!("../ptx-samples/vecadd.ptx"))?.kernel("vecadd")?;
-    let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
-    let b: Vec<f32> = (0..n).map(|i| (i % 1000) as f32 * 0.5).collect();
-    let mut c = vec![0.0_f32; n];
-    let (da, db) = (
-        DeviceBuffer::from_slice(context, &a)?,
-        DeviceBuffer::from_slice(context, &b)?,
-    );
-    let dc = DeviceBuffer::<f32>::zeroed(context, n)?;
-    let stream = Stream::new(context)?;
-    let config = LaunchConfig::new([u32::try_from(n.div_ceil(256))?, 1, 1], [256, 1, 1]);
-    paired::paired(
-        &format!("vecadd of {n} floats, C"),
-        31,
-        2.0,
-        || {
-            kernel
-                .launch(config, &stream, (&da, &db, &dc, n as u32))
-                .expect("the launch");
-            stream.synchronize().expect("the kernel");
-        },
-        // SAFETY: three arrays of n floats.
-        || unsafe { peer(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), n) },
-    );
-    assert_eq!(dc.to_vec()?, c, "both sides compute the same sums");
-    Ok(())
 }
