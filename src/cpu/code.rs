@@ -154,8 +154,8 @@ impl LoadedModule {
         &self.addresses
     }
 
-    /// Whether its kernels run several threads at once by now
-    /// ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
+    /// Whether its kernels have run for long enough to be compiled with care, and
+    /// that is done ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
     pub fn is_hot(&self) -> bool {
         self.hot.better().is_some()
     }

@@ -35,9 +35,9 @@ impl CompileOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lanes {
-    /// Where it is likely to be faster, once the kernel has run for a while:
-    /// it takes several times as long to compile, so that happens in the
-    /// background, while the kernel runs one thread at a time.
+    /// Where it is likely to be faster, once the kernel has run for a while.
+    /// Good code takes several times as long to compile, so that happens in the
+    /// background, while the kernel runs in code that was quick to make.
     #[default]
     WhenHot,
     /// At once, where it is likely to be faster.

@@ -1,8 +1,9 @@
 //! Modules that have proved hot are compiled a second time, better.
 //!
-//! The first compilation is quick: its functions run one thread at a time. Once
-//! a module's kernels have run for [`HOT`], a thread of its own compiles the
-//! module for several threads at once, and later launches take that code. Both
+//! The first compilation is quick: registers are allocated in one pass, and the
+//! functions run one thread at a time. Once a module's kernels have run for
+//! [`HOT`], a thread of its own compiles the module with care, for several
+//! threads at once where that pays, and later launches take that code. Both
 //! compute the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +70,6 @@ impl Hot {
         let start = std::time::Instant::now();
         let better = compile_image(&self.ptx, &options)
             .ok()
-            .filter(|image| image.kernels.iter().any(|kernel| kernel.lanes.is_some()))
             .and_then(|image| Code::new(&image.code, image.kernels).ok());
         tracing::debug!(
             ms = start.elapsed().as_secs_f64() * 1e3,

@@ -42,10 +42,10 @@ impl Default for Tools {
 pub(crate) fn compile_kernel(
     program: &mut Program<'_>,
     host: &Host,
-    lanes: Lanes,
+    asked: Lanes,
     tools: &mut Tools,
 ) -> Result<KernelCode, Vec<Refusal>> {
-    let lanes = ways::choose(program, host, lanes);
+    let lanes = ways::choose(program, host, asked);
     let checks = match &lanes {
         Some((_, shapes)) => lanes::split_at_checks(program, shapes),
         None => vec![Vec::new(); program.blocks.len()],
@@ -72,6 +72,8 @@ pub(crate) fn compile_kernel(
         })
     };
     let (scalar, lanes) = match &lanes {
+        // A hot module is compiled again.
+        None if asked == Lanes::WhenHot => (compile(tools, &host.quick, 1, None)?, None),
         None => (compile(tools, &host.isa, 1, None)?, None),
         Some((width, shapes)) => {
             // Few threads will run in the scalar function then.
