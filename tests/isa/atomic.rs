@@ -70,6 +70,12 @@ pub const ATOMICS: &[Row] = &[
         &[2, 3],
         5,
     ),
+    // A sum that is no number is left as NVIDIA's one NaN.
+    (
+        "{ .shared .align 4 .b8 m[4096]; .reg .b32 p; mov.u32 p, %tid.x; shl.b32 p, p, 2; mov.u32 %r4, m; add.u32 p, p, %r4; st.shared.u32 [p], %r0; red.shared.add.f32 [p], %f1; ld.shared.u32 %rd, [p]; }",
+        &[0xFF, 0xFFC0_0000],
+        0x7FFF_FFFF,
+    ),
     word!(
         "atom.global.add.noftz.f16x2 %r4, [%out], %r1;",
         0x3C00_3C00,

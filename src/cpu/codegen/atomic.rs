@@ -3,7 +3,7 @@
 //! Cranelift's atomics are those of integers and sequentially consistent. The
 //! rest are loops around compare-and-swap.
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{Emitted, Emitter, is_signed};
@@ -144,7 +144,13 @@ impl Emitter<'_, '_> {
                 let flush = ptx == P::F32 && !shared.iter().any(|&space| i.modifiers.has(space));
                 let (a, b) = (self.flushed(a, flush), self.flushed(b, flush));
                 let sum = self.b.ins().fadd(a, b);
-                let sum = self.flushed(sum, flush);
+                let mut sum = self.flushed(sum, flush);
+                if ptx == P::F32 {
+                    // What is left in memory can be seen: the NaN of NVIDIA's `f32`.
+                    let number = self.fcmp(FloatCC::Ordered, sum, sum);
+                    let nan = self.float_bits(types::F32, 0x7FFF_FFFF);
+                    sum = self.select(number, sum, nan);
+                }
                 self.reshape(sum, ty)
             }
             (M::Add | M::Min | M::Max, P::F16 | P::Bf16) => {
