@@ -359,6 +359,12 @@ impl Loader {
             Some(CudaError::UNSUPPORTED_PTX_VERSION | CudaError::INVALID_PTX)
         );
         let too_new = match image {
+            // The CPU device's CUDA version says nothing of the PTX that it reads.
+            #[cfg(feature = "cpu")]
+            Image::Ptx(ptx) if refused && driver.kind() == DriverKind::Cpu => ptx
+                .version
+                .filter(|found| *found > crate::cpu::NEWEST_PTX)
+                .map(|found| (found, crate::cpu::NEWEST_PTX)),
             Image::Ptx(ptx) if refused => ptx.version.zip(ptx.too_new_for(driver_version)),
             _ => None,
         };

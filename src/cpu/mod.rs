@@ -14,4 +14,8 @@ pub mod print;
 mod program;
 pub mod run;
 
+/// The newest PTX that the device reads. What it cannot run of it, it refuses
+/// by name.
+pub const NEWEST_PTX: crate::ptx::ast::Version = crate::ptx::ast::Version { major: 9, minor: 5 };
+
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, Lanes, Problem, compile};

@@ -200,6 +200,22 @@ fn ptx_newer_than_the_driver() {
 }
 
 #[test]
+fn the_cpu_device_reads_the_ptx_that_it_says_it_reads() {
+    let kernel = |version: &str| {
+        let ptx = format!(
+            ".version {version}\n.target sm_80\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
+        );
+        file("k.ptx", &ptx)
+    };
+    let (_folder, path) = kernel("99.0");
+    let said = refused(&["run", &path, "--device", "cpu"]);
+    says(&said, &["reads up to 9.5", "write `.version 9.5`"]);
+    let (folder, path) = kernel("9.5");
+    let taken = ptxkit(folder.path(), &["run", &path, "--device", "cpu"]);
+    assert_eq!(taken.status.code(), Some(0), "{taken:?}");
+}
+
+#[test]
 fn what_the_cpu_device_cannot_run_is_named_with_its_line() {
     let ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n\
                \x20 wgmma.fence.sync.aligned;\n  ret;\n}\n";

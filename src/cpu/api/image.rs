@@ -7,11 +7,8 @@ use super::entry::Given;
 use super::options::Options;
 use super::status::{Answer, Failure, Status};
 use crate::cpu::blob::{self, BlobError, Image};
-use crate::cpu::{CompileError, CompileErrorKind, CompileOptions, compile};
-
-/// The newest PTX that the device reads. What it cannot run of it, it refuses
-/// by name.
-const NEWEST_PTX: (u32, u32) = (9, 5);
+use crate::cpu::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile};
+use crate::ptx::ast::Version;
 
 /// First bytes of what holds code for a GPU: an ELF file, a fatbin, and the
 /// wrapper that CUDA's compiler puts around one.
@@ -105,13 +102,14 @@ fn version(text: &str) -> Option<(usize, (u32, u32))> {
 }
 
 fn check_version(text: &str, options: &mut Options) -> Answer {
-    let Some((line, (major, minor))) = version(text).filter(|(_, found)| *found > NEWEST_PTX)
-    else {
+    let Some((line, (major, minor))) = version(text).filter(|(_, found)| {
+        let Version { major, minor } = NEWEST_PTX;
+        *found > (major.into(), minor.into())
+    }) else {
         return Ok(());
     };
-    let (ours, its) = NEWEST_PTX;
     let problem =
-        format!("Unsupported .version {major}.{minor}; current version is '{ours}.{its}'");
+        format!("Unsupported .version {major}.{minor}; current version is '{NEWEST_PTX}'");
     options.error(&format!(
         "ptxas application ptx input, line {line}; fatal   : {problem}\n"
     ))?;
