@@ -1,6 +1,7 @@
 //! PTX text → the CPU device's binary.
 
 use std::fmt;
+use std::sync::Once;
 
 use super::blob::{Image, KernelImage, LanesImage};
 use super::codegen::{self, Code, KernelCode, Tools};
@@ -19,13 +20,23 @@ pub struct CompileOptions {
 
 impl CompileOptions {
     /// What the variable `PTXKIT_CPU_LANES` says: `always`, `auto`, `never`, or
-    /// `hot`, which is the default ([`Lanes`]).
+    /// `hot`, which is the default ([`Lanes`]). Any other word is the default
+    /// too, with one warning a process.
     pub fn from_environment() -> CompileOptions {
         let lanes = match std::env::var("PTXKIT_CPU_LANES").as_deref() {
             Ok("always") => Lanes::Always,
             Ok("auto") => Lanes::Auto,
             Ok("never") => Lanes::Never,
-            _ => Lanes::WhenHot,
+            Ok("hot") | Err(_) => Lanes::WhenHot,
+            Ok(word) => {
+                static WARNED: Once = Once::new();
+                WARNED.call_once(|| {
+                    tracing::warn!(
+                        "PTXKIT_CPU_LANES={word} is not known: use hot, auto, always or never"
+                    );
+                });
+                Lanes::WhenHot
+            }
         };
         CompileOptions { lanes }
     }

@@ -4,7 +4,8 @@
 //! functions run one thread at a time. Once a module's kernels have run for
 //! [`HOT`], a thread of its own compiles the module with care, for several
 //! threads at once where that pays, and later launches take that code. Both
-//! compute the same.
+//! compute the same. The better code is of this process alone: it is not in the
+//! binary that a cache keeps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,8 +15,8 @@ use super::code::Code;
 use super::compile::compile_image;
 use super::{CompileOptions, Lanes};
 
-/// What the better code costs to compile, or less: a module that ran this long
-/// is likely to run as long again.
+/// About what the better code of a small module costs to compile: one that ran
+/// this long is likely to run as long again.
 const HOT: Duration = Duration::from_millis(3);
 
 /// The second life of a module's code.
