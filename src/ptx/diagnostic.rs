@@ -6,7 +6,7 @@ use super::ast::Span;
 
 /// More findings than this in one text say nothing new, and a text of random
 /// bytes would fill the memory with them.
-const MAX_DIAGNOSTICS: usize = 200;
+const MAX_DIAGNOSTICS: usize = 20_000;
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $variant:ident $number:literal)*) => {
@@ -142,7 +142,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Keeps the first 200 findings; later ones are dropped.
+    /// Keeps the first 20,000 findings; later ones are dropped.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         if self.found.len() < MAX_DIAGNOSTICS {
             self.found.push(diagnostic);
