@@ -27,7 +27,10 @@ fn main() -> ExitCode {
         let lines = LineIndex::new(&source);
         for diagnostic in &found {
             let place = lines.locate(diagnostic.span.start);
-            println!("{shown}:{place}: {} {}", diagnostic.code, diagnostic.message);
+            println!(
+                "{shown}:{place}: {} {}",
+                diagnostic.code, diagnostic.message
+            );
         }
         clean &= found.is_empty();
     }

@@ -166,7 +166,7 @@ fn every_mistake_is_found_once() {
             "15:1 E0305 `.const` memory can only be read",
             "16:10 E0307 barriers are numbered 0 to 15",
             "17:42 E0307 `cp.async.cg` copies 16 bytes",
-            "18:1 E0402 `elect.sync` needs `.target sm_90` or higher",
+            "18:1 E0402 `elect.sync` needs `.target` `sm_90` or higher",
             "19:11 E0202 `%r2` is declared twice here",
             "20:1 E0103 `mul` of `.s32` does not take `.sat`",
             "21:6 E0201 `missing` is not declared",

@@ -41,6 +41,19 @@ impl fmt::Display for Version {
     }
 }
 
+impl std::str::FromStr for Version {
+    type Err = std::num::ParseIntError;
+
+    /// `8.7`
+    fn from_str(text: &str) -> Result<Version, Self::Err> {
+        let (major, minor) = text.split_once('.').unwrap_or((text, ""));
+        Ok(Version {
+            major: major.parse()?,
+            minor: minor.parse()?,
+        })
+    }
+}
+
 /// One PTX module (PTX ISA, "Syntax").
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module<'a> {
@@ -353,7 +366,7 @@ pub struct Guard<'a> {
 
 /// The modifiers of an instruction in the order of the text, types included:
 /// `ld.global.v4.f32` has `[Global, V4, F32]`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Modifiers {
     list: [Modifier; Modifiers::MAX],
     len: u8,

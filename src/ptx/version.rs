@@ -1,45 +1,27 @@
 //! Which `.version` and `.target` a module needs, and saying a lower one.
 
 use super::ast::{Body, Instruction, Item, Module, Span, Statement, Version};
-use super::isa::{self, Floor};
+use super::isa;
+use super::isa::target::{Since, Target};
+
+/// What a module must say at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Floor {
+    /// The lowest `.version`; 0.0 if every one will do.
+    pub version: Version,
+    /// The number of `sm_90`; 0 if every target will do.
+    pub target: u16,
+}
 
 /// The number of `sm_90a` or `compute_90`: 90.
 pub fn target_number(target: &str) -> Option<u16> {
-    let digits = target
-        .strip_prefix("sm_")
-        .or_else(|| target.strip_prefix("compute_"))?
-        .trim_end_matches(['a', 'f']);
-    digits.parse().ok()
+    Target::from_text(target).map(|target| target.number)
 }
 
-/// The `.version` since which a `.target` exists; `None` for one that this
-/// table does not know.
+/// The `.version` since which a `.target` exists; `None` for one that ptxas
+/// does not know.
 pub fn version_for_target(target: &str) -> Option<Version> {
-    let (major, minor) = match target.strip_prefix("sm_")? {
-        "20" => (2, 0),
-        "30" => (3, 0),
-        "32" => (4, 0),
-        "35" => (3, 1),
-        "37" => (4, 1),
-        "50" => (4, 0),
-        "52" => (4, 1),
-        "53" => (4, 2),
-        "60" | "61" | "62" => (5, 0),
-        "70" => (6, 0),
-        "72" => (6, 1),
-        "75" => (6, 3),
-        "80" => (7, 0),
-        "86" => (7, 1),
-        "87" => (7, 4),
-        "89" | "90" => (7, 8),
-        "90a" => (8, 0),
-        "100" | "100a" | "101" | "101a" => (8, 6),
-        "120" | "120a" => (8, 7),
-        "100f" | "101f" | "103" | "103a" | "103f" | "120f" | "121" | "121a" | "121f" => (8, 8),
-        "88" | "110" | "110a" | "110f" => (9, 0),
-        _ => return None,
-    };
-    Some(Version { major, minor })
+    Target::from_text(target)?.since()
 }
 
 /// The lowest `.version` and `.target` that the instructions of a module need,
@@ -79,10 +61,27 @@ fn instruction_floor(instruction: &Instruction<'_>, body: &Body<'_>) -> Floor {
     isa::forms(instruction.opcode)
         .iter()
         .filter(|form| form.open_operands || operands <= form.operands.len())
-        .filter(|form| form.fit(&instruction.modifiers).is_ok())
-        .map(|form| form.floor)
+        .filter_map(|form| form.fit(&instruction.modifiers).ok())
+        .map(|fit| Floor {
+            version: fit
+                .since
+                .iter()
+                .map(|s| s.version)
+                .max()
+                .unwrap_or_default(),
+            target: fit
+                .since
+                .iter()
+                .filter_map(|s| lowest(s))
+                .max()
+                .unwrap_or(0),
+        })
         .min()
         .unwrap_or_default()
+}
+
+fn lowest(since: &Since) -> Option<u16> {
+    since.targets.iter().map(|rule| rule.target.number).min()
 }
 
 /// `source` with another number in its `.version` line and nothing else

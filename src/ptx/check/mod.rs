@@ -4,6 +4,7 @@
 //! and this rejects cannot be used, a mistake missed here is found by ptxas.
 
 mod call;
+mod form;
 mod function;
 mod operand;
 mod range;
@@ -11,16 +12,39 @@ mod symbols;
 
 use super::ast::{FunctionKind, Item, Linkage, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
-use super::isa::Floor;
-use super::version::{target_number, version_for_target};
+use super::isa::target::{Since, Target};
 use symbols::{ModuleSymbols, Symbol};
 
 /// What all instructions of a module are checked against.
 struct Context<'m, 'a> {
     source: &'a str,
     symbols: ModuleSymbols<'m, 'a>,
-    /// What the module says it may use; what it does not say, it may.
-    allowed: Floor,
+    allowed: Allowed,
+}
+
+/// What the module says it may use; what it does not say, it may.
+#[derive(Clone, Copy, Debug, Default)]
+struct Allowed {
+    version: Option<Version>,
+    target: Option<Target>,
+}
+
+impl Allowed {
+    fn permits(self, since: &Since) -> bool {
+        let newest = Version {
+            major: u8::MAX,
+            minor: u8::MAX,
+        };
+        match (self.version, self.target) {
+            (version, Some(target)) => match since.versions(target) {
+                Some((first, gone)) => version
+                    .is_none_or(|version| version >= first && version < gone.unwrap_or(newest)),
+                None => false,
+            },
+            (Some(version), None) => version >= since.version,
+            (None, None) => true,
+        }
+    }
 }
 
 /// Checks a module that was read from `source`.
@@ -75,6 +99,7 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
         symbols,
         allowed,
     };
+    let mut spellings = form::Spellings::default();
     for item in &module.items {
         let Item::Function(function) = item else {
             continue;
@@ -82,13 +107,13 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
         if function.kind == FunctionKind::Entry {
             limits(function, &mut report);
         }
-        function::check(function, &context, &mut report);
+        function::check(function, &context, &mut spellings, &mut report);
     }
     report.into_vec()
 }
 
 /// `.version` and `.target`: there, known, and fitting one another.
-fn head(module: &Module<'_>, report: &mut Report) -> Floor {
+fn head(module: &Module<'_>, report: &mut Report) -> Allowed {
     let first_line = Span { start: 0, end: 0 };
     if module.version.is_none() {
         report.add(
@@ -110,23 +135,19 @@ fn head(module: &Module<'_>, report: &mut Report) -> Floor {
             .help("add a line such as `.target sm_80` after `.version`"),
         );
     }
-    let anything = Version {
-        major: u8::MAX,
-        minor: u8::MAX,
-    };
-    let mut allowed = Floor {
-        version: module.version.map_or(anything, |(version, _)| version),
-        target: 0,
+    let mut allowed = Allowed {
+        version: module.version.map(|(version, _)| version),
+        target: None,
     };
     for word in &module.target {
         let known_option = matches!(
             word.text,
             "texmode_unified" | "texmode_independent" | "debug" | "map_f64_to_f32"
         );
-        match target_number(word.text) {
-            Some(number) => {
-                allowed.target = allowed.target.max(number);
-                target_version(*word, module.version, report);
+        match Target::from_text(word.text) {
+            Some(target) => {
+                allowed.target = allowed.target.max(Some(target));
+                target_version(*word, target, module.version, report);
             }
             None if known_option => {}
             None => report.add(
@@ -139,14 +160,16 @@ fn head(module: &Module<'_>, report: &mut Report) -> Floor {
             ),
         }
     }
-    if allowed.target == 0 {
-        allowed.target = u16::MAX;
-    }
     allowed
 }
 
-fn target_version(target: Name<'_>, version: Option<(Version, Span)>, report: &mut Report) {
-    let (Some((version, span)), Some(needed)) = (version, version_for_target(target.text)) else {
+fn target_version(
+    name: Name<'_>,
+    target: Target,
+    version: Option<(Version, Span)>,
+    report: &mut Report,
+) {
+    let (Some((version, span)), Some(needed)) = (version, target.since()) else {
         return;
     };
     if version < needed {
@@ -156,7 +179,7 @@ fn target_version(target: Name<'_>, version: Option<(Version, Span)>, report: &m
                 span,
                 format!(
                     "`{}` needs `.version {}.{}` or later",
-                    target.text, needed.major, needed.minor
+                    name.text, needed.major, needed.minor
                 ),
             )
             .help(format!(

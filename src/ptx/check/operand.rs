@@ -1,15 +1,16 @@
 //! One operand against its place in the table.
 
+use super::form;
 use super::function::Checker;
 use super::symbols::Symbol;
 use crate::ptx::ast::{AddressBase, FloatValue, Instruction, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Kind, OperandRule, TypeRule, Types};
+use crate::ptx::isa::{Kind, OperandRule, Scale, TypeBase, TypeRule, Types};
 use crate::ptx::names::{Modifier, Opcode, Type};
 
 /// The type that a place asks for.
 #[derive(Clone, Copy)]
-struct Wanted {
+pub struct Wanted {
     ty: Type,
     bits: u32,
     /// A wider register will do.
@@ -19,31 +20,44 @@ struct Wanted {
 pub fn check<'a>(
     checker: &Checker<'_, '_, 'a>,
     instruction: &Instruction<'a>,
-    rule: OperandRule,
-    types: &Types,
+    place: &form::Place,
     operand: &Operand<'a>,
 ) -> Result<(), Diagnostic> {
+    let rule = place.rule;
     let place = Place {
         checker,
         instruction,
-        wanted: wanted(rule.ty, types),
+        wanted: place.wanted,
     };
-    place.kind(rule.kind, operand)
+    if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
+        && !range.contains(integer.value as i64)
+    {
+        let message = format!("the constant here is {}", range.describe());
+        return Err(Diagnostic::new(Code::Range, integer.span, message));
+    }
+    if rule.counts.is_empty() {
+        place.kind(rule.kind, operand)
+    } else {
+        place.list(rule, operand)
+    }
 }
 
-fn wanted(rule: TypeRule, types: &Types) -> Option<Wanted> {
-    let of = |number: usize| types.get(number).copied().flatten();
-    let (ty, times, wider) = match rule {
-        TypeRule::Any => return None,
-        TypeRule::Fixed(ty) => (ty, 1, false),
-        TypeRule::Same(number) => (of(number)?, 1, false),
-        TypeRule::Twice(number) => (of(number)?, 2, false),
-        TypeRule::AtLeast(number) => (of(number)?, 1, true),
+/// The type that a place asks for where the instruction has these types.
+pub fn wanted(rule: TypeRule, types: &Types) -> Option<Wanted> {
+    let ty = match rule.base {
+        TypeBase::Any => return None,
+        TypeBase::Fixed(ty) => ty,
+        TypeBase::Named(number) => types.get(number).copied().flatten()?,
+    };
+    let bits = match rule.scale {
+        Scale::Half => ty.bits() / 2,
+        Scale::Same => ty.bits(),
+        Scale::Twice => ty.bits() * 2,
     };
     Some(Wanted {
         ty,
-        bits: ty.bits() * times,
-        wider,
+        bits,
+        wider: rule.wider,
     })
 }
 
@@ -78,6 +92,35 @@ struct Place<'p, 'c, 'm, 'a> {
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
+    /// `{a, b}`, of as many elements as the row says.
+    fn list(&self, rule: &OperandRule, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+        let Operand::Vector(list, span) = *operand else {
+            // A list of one may do without its braces.
+            if rule.counts.contains(&1) {
+                return self.kind(rule.kind, operand);
+            }
+            return self.wrong(operand.span(), "a list in braces belongs here");
+        };
+        if !rule
+            .counts
+            .iter()
+            .any(|count| u32::from(*count) == list.len)
+        {
+            let counts: Vec<_> = rule.counts.iter().map(u8::to_string).collect();
+            let message = format!(
+                "a list of {}, where {} elements belong",
+                list.len,
+                counts.join(" or ")
+            );
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        let mut elements = self.checker.body.list(list).iter();
+        elements.try_for_each(|element| match element {
+            Operand::Sink(_) => Ok(()),
+            _ => self.kind(rule.kind, element),
+        })
+    }
+
     fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Result<(), Diagnostic> {
         match kind {
             Kind::Unchecked => Ok(()),
@@ -125,7 +168,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Address { .. } if self.instruction.opcode == Opcode::Mov => Ok(()),
                 _ => self.source(operand),
             },
+            Kind::Register => match operand {
+                Operand::Name(_) | Operand::Component { .. } => self.source(operand),
+                _ => self.wrong(operand.span(), "a register belongs here"),
+            },
             Kind::Address => self.address(operand),
+            Kind::Coordinates => match operand {
+                Operand::Indexed(..) => Ok(()),
+                _ => self.wrong(operand.span(), "an address with coordinates belongs here"),
+            },
+            Kind::Function => match operand {
+                Operand::Name(_) => Ok(()),
+                _ => self.wrong(operand.span(), "a function belongs here"),
+            },
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
                 _ => self.wrong(operand.span(), "a constant belongs here"),

@@ -1,8 +1,7 @@
-//! Constants that only some values may have, and pairs of modifiers and targets
-//! that no row of the table can say.
+//! Constants that only some values may have, where no row of the table can say it.
 
 use super::function::Checker;
-use crate::ptx::ast::{Instruction, Integer, Operand, Version};
+use crate::ptx::ast::{Instruction, Integer, Operand};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::names::{Modifier, Opcode};
 
@@ -21,7 +20,6 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
             instruction.opcode_span,
             "`.const` memory can only be read",
         )),
-        Opcode::Shfl | Opcode::Vote if !has(Modifier::Sync) => unsynchronised(checker, instruction),
         _ => None,
     };
     if let Some(diagnostic) = found {
@@ -65,22 +63,4 @@ fn copy_size(operands: &[Operand<'_>], global_cache: bool) -> Option<Diagnostic>
         (true, _) => out_of_range(size, "`cp.async.cg` copies 16 bytes"),
         (false, _) => out_of_range(size, "`cp.async.ca` copies 4, 8 or 16 bytes"),
     }
-}
-
-/// Since sm_70 lanes of a warp run apart and have to be named.
-fn unsynchronised<'a>(
-    checker: &Checker<'_, '_, 'a>,
-    instruction: &Instruction<'a>,
-) -> Option<Diagnostic> {
-    let allowed = checker.context.allowed;
-    let known = Version { major: 6, minor: 4 };
-    if allowed.target < 70 || allowed.target == u16::MAX || allowed.version < known {
-        return None;
-    }
-    let opcode = instruction.opcode.text();
-    let message = format!("`{opcode}` without `.sync` is gone since sm_70");
-    let diagnostic = Diagnostic::new(Code::TargetFloor, instruction.opcode_span, message);
-    Some(diagnostic.help(format!(
-        "write `{opcode}.sync` with a mask of lanes as the last operand"
-    )))
 }

@@ -1,67 +1,230 @@
 //! The instruction table: which modifiers and operands each instruction takes,
 //! and since when.
 //!
-//! The table is `forms.txt`, whose head explains how a row reads. What the
-//! checker, the version floors and the documentation know of an instruction
-//! comes from there.
+//! The table is the files `forms/*.txt`, one a family. What the checker, the
+//! version floors and the documentation know of an instruction comes from there.
+//!
+//! # How a row reads
+//!
+//! ```text
+//! opcode modifiers : operands ; since
+//! add [rn|rz] [ftz] T=f32|f32x2@8.6/100 : d:T s:T s:T ; 1.4 20
+//! ```
+//!
+//! A line that begins with white space continues the row above it, `#` begins a
+//! comment, and `$name a|b|c` names a list that all files may use as `$name`.
+//!
+//! Modifiers stand in any order, as ptxas has it; types in the order of the row:
+//!
+//! | | |
+//! |---|---|
+//! | `rn\|rz` | one of these must stand |
+//! | `[rn\|rz]` | one of these may stand |
+//! | `T=u32\|s32` | the type called T (or U, V, W, X); `[U=b32]` one that may be left out |
+//! | `word@8.6/100a` | a word with a floor of its own, on top of the row's; `@8.6`, `@/90`, `@8.6/100a,103a@8.8` |
+//! | `a\|b=>c\|d` | if one of a, b stands, one of c, d must; `!a=>c`: if none of them stands |
+//! | `a\|b!c\|d` | a or b does not stand together with c or d |
+//! | `*` | whatever else, unchecked |
+//!
+//! In a condition `T=f32` means the word of that place: `T=f32|f64=>rn`.
+//!
+//! An operand is `kind{count}:type=range?condition`, all but the kind as needed:
+//!
+//! | kind | |
+//! |---|---|
+//! | `d` | register written |
+//! | `D` | the same, or a vector as `.v2`, `.v4`, `.v8` say, or `_` |
+//! | `s` | register or constant |
+//! | `S` | the same, or a vector |
+//! | `r` | register |
+//! | `m` | what `mov` takes: also special registers, addresses, functions |
+//! | `q` | predicate written |
+//! | `p` | predicate read |
+//! | `d/q`, `D/q` | register, or `register\|predicate`; with `D` the register may be `_` |
+//! | `q/q` | predicate, or two |
+//! | `a` | address in brackets |
+//! | `t` | address with coordinates: `[x, {…}]` |
+//! | `i` | constant |
+//! | `l` | label |
+//! | `f` | function, or register with its address |
+//! | `x` | anything |
+//! | `*` | any further operands, unchecked |
+//!
+//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`
+//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider)
+//! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
+//! - condition: `?` may be left out, `?word` stands if and only if `.word` does
+//!
+//! Since: `8.0 90` from `.version 8.0` on, on sm_90 and every higher target;
+//! `8.0 90a` on exactly sm_90a; `8.8 100f` on the family of sm_100, which is
+//! sm_100f and sm_100a, sm_103f and sm_103a …; `8.6 100a,101a,103a@8.8` on any
+//! of these, one of them from a later version on; `$name` for a list of targets;
+//! `<70@6.4` gone on sm_70 and higher from 6.4 on. Nothing: as old as PTX.
+//! Opcodes without a row are not checked.
+
+mod row;
+pub mod target;
 
 use std::sync::OnceLock;
 
-use super::ast::{Modifiers, Version};
+use super::ast::Modifiers;
 use super::names::{Modifier, Opcode, Type};
+use target::Since;
+
+/// The files of the table.
+const FILES: &[&str] = &[
+    include_str!("forms/integer.txt"),
+    include_str!("forms/extended.txt"),
+    include_str!("forms/float.txt"),
+    include_str!("forms/half.txt"),
+    include_str!("forms/packed.txt"),
+    include_str!("forms/convert.txt"),
+    include_str!("forms/compare.txt"),
+    include_str!("forms/logic.txt"),
+    include_str!("forms/video.txt"),
+    include_str!("forms/move.txt"),
+    include_str!("forms/memory.txt"),
+    include_str!("forms/cache.txt"),
+    include_str!("forms/fence.txt"),
+    include_str!("forms/atomic.txt"),
+    include_str!("forms/control.txt"),
+    include_str!("forms/barrier.txt"),
+    include_str!("forms/warp.txt"),
+    include_str!("forms/cluster.txt"),
+    include_str!("forms/async.txt"),
+    include_str!("forms/mbarrier.txt"),
+    include_str!("forms/matrix.txt"),
+    include_str!("forms/wmma.txt"),
+    include_str!("forms/mma.txt"),
+    include_str!("forms/wgmma.txt"),
+    include_str!("forms/tcgen05.txt"),
+    include_str!("forms/texture.txt"),
+    include_str!("forms/surface.txt"),
+];
 
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    slots: Vec<Slot>,
+    /// The first word.
+    pub opcode: Opcode,
+    /// The places of modifiers; types fill theirs in order.
+    pub slots: Vec<Slot>,
+    /// What stands together and what does not.
+    pub conditions: Vec<Condition>,
     /// In the order of the text.
     pub operands: Vec<OperandRule>,
     /// `*`: modifiers beyond the slots are taken unchecked.
-    open_modifiers: bool,
+    pub open_modifiers: bool,
     /// `*`: operands are taken unchecked.
     pub open_operands: bool,
     /// Since when there is this form.
-    pub floor: Floor,
-    /// As `forms.txt` has it.
+    pub since: Since,
+    /// As the table has it, in one line.
     pub text: String,
 }
 
-/// What a module must say at least to use a form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Floor {
-    /// The lowest `.version`; 0.0 if every one will do.
-    pub version: Version,
-    /// The number of `sm_90`; 0 if every target will do.
-    pub target: u16,
+/// A word of a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// The word.
+    pub modifier: Modifier,
+    /// Since when it may stand here, if later than the form.
+    pub since: Option<Since>,
 }
 
 /// A place among the modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
-    words: Vec<Modifier>,
-    required: bool,
+    /// One of these fills it.
+    pub words: Vec<Word>,
+    /// Whether it must be filled.
+    pub required: bool,
     /// The number of the type that it names: 0 for `T=`.
-    names_type: Option<usize>,
+    pub names_type: Option<usize>,
 }
 
 impl Slot {
     /// `.rn`, `.rz` or `.rm`
     pub fn describe(&self) -> String {
-        let mut words: Vec<_> = self
-            .words
-            .iter()
-            .map(|w| format!("`.{}`", w.text()))
-            .collect();
-        match words.pop() {
-            Some(last) if words.is_empty() => last,
-            Some(last) => format!("{} or {last}", words.join(", ")),
-            None => String::new(),
-        }
+        alternatives(self.words.iter().map(|word| word.modifier))
     }
 
-    /// Whether the word here is the type of operands: `.f32` of `add.f32`.
-    pub fn names_type(&self) -> bool {
+    /// Whether it takes types, which keep their order.
+    fn is_type(&self) -> bool {
         self.names_type.is_some()
+            || self
+                .words
+                .first()
+                .is_some_and(|word| word.modifier.as_type().is_some())
+    }
+
+    fn word(&self, modifier: Modifier) -> Option<&Word> {
+        self.words.iter().find(|word| word.modifier == modifier)
+    }
+}
+
+/// `.rn`, `.rz` or `.rm`
+pub(super) fn alternatives(words: impl Iterator<Item = Modifier>) -> String {
+    let mut words: Vec<_> = words.map(|word| format!("`.{}`", word.text())).collect();
+    match words.pop() {
+        Some(last) if words.is_empty() => last,
+        Some(last) => format!("{} or {last}", words.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// `a|b=>c|d` or `a|b!c|d`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// If one of these stands …
+    pub when: Vec<ConditionWord>,
+    /// … or, with `!`, if none does,
+    pub absent: bool,
+    /// then one of …
+    pub demand: Demand,
+    /// … these must stand, or none may.
+    pub then: Vec<ConditionWord>,
+}
+
+/// What a condition asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// `=>`: one of the words must stand.
+    Needs,
+    /// `!`: none of the words may stand.
+    Excludes,
+}
+
+/// A word of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConditionWord {
+    /// The word.
+    pub modifier: Modifier,
+    /// The type that it has to be, as of `T=f32`; anywhere if `None`.
+    pub of: Option<usize>,
+}
+
+impl ConditionWord {
+    fn stands(self, modifiers: &Modifiers, types: &Types) -> bool {
+        match self.of {
+            Some(number) => {
+                let ty = types.get(number).copied().flatten();
+                ty.is_some() && ty == self.modifier.as_type()
+            }
+            None => modifiers.has(self.modifier),
+        }
+    }
+}
+
+impl Condition {
+    fn holds(&self, modifiers: &Modifiers, types: &Types) -> bool {
+        let any = |words: &[ConditionWord]| words.iter().any(|w| w.stands(modifiers, types));
+        any(&self.when) == self.absent || any(&self.then) == (self.demand == Demand::Needs)
+    }
+
+    /// `.ca` or `.cg`: the words that are asked for or excluded.
+    pub fn describe(&self) -> String {
+        alternatives(self.then.iter().map(|word| word.modifier))
     }
 }
 
@@ -76,7 +239,9 @@ pub enum Kind {
     Source,
     /// The same, or a vector.
     SourceOrVector,
-    /// The same, or a special register, address or function.
+    /// A register.
+    Register,
+    /// A register or constant, special register, address or function.
     Movable,
     /// A predicate register written, or `_`.
     PredicateDestination,
@@ -90,42 +255,126 @@ pub enum Kind {
     Predicate,
     /// `[%rd1+4]`
     Address,
+    /// `[tensor, {%r1, %r2}]`
+    Coordinates,
     /// A number, as in `bar.sync 0`.
     Constant,
     /// A label of the function: `bra LOOP`.
     Label,
+    /// A function, or a register with the address of one.
+    Function,
     /// Anything: the table says no more.
     Unchecked,
 }
 
-/// One operand of a row: `s:T?` in `forms.txt`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One operand of a row: `s:T?`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OperandRule {
     /// Before the colon.
     pub kind: Kind,
+    /// How many elements a list in braces has; no list if this is empty.
+    pub counts: Vec<u8>,
     /// After the colon.
     pub ty: TypeRule,
+    /// What a constant may be.
+    pub range: Option<Range>,
+    /// Whether it must stand.
+    pub presence: Presence,
+}
+
+/// Whether an operand must stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Always.
+    Required,
     /// `?`: it may be left out.
-    pub optional: bool,
+    Optional,
+    /// `?word`: if and only if one of these modifiers stands.
+    With(Vec<Modifier>),
+}
+
+/// The values that a constant may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// From and to, inclusive; any value if there is none.
+    pub spans: Vec<(i64, i64)>,
+    /// Only multiples of this.
+    pub multiple: i64,
+}
+
+impl Range {
+    /// Whether `value` is one of them.
+    pub fn contains(&self, value: i64) -> bool {
+        let within = |&(low, high): &(i64, i64)| (low..=high).contains(&value);
+        value % self.multiple == 0 && (self.spans.is_empty() || self.spans.iter().any(within))
+    }
+
+    /// `0 to 15`, `4, 8 or 16`, `a multiple of 32`
+    pub fn describe(&self) -> String {
+        let span = |&(low, high): &(i64, i64)| match low == high {
+            true => low.to_string(),
+            false => format!("{low} to {high}"),
+        };
+        let mut spans: Vec<_> = self.spans.iter().map(span).collect();
+        let last = spans.pop();
+        let spans = match (spans.is_empty(), last) {
+            (_, None) => None,
+            (true, Some(last)) => Some(last),
+            (false, Some(last)) => Some(format!("{} or {last}", spans.join(", "))),
+        };
+        match (spans, self.multiple) {
+            (Some(spans), 1) => spans,
+            (Some(spans), multiple) => format!("{spans}, a multiple of {multiple}"),
+            (None, multiple) => format!("a multiple of {multiple}"),
+        }
+    }
 }
 
 /// How the type of an operand follows from the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TypeRule {
+pub struct TypeRule {
+    /// Where the type comes from.
+    pub base: TypeBase,
+    /// Its width beside that type's.
+    pub scale: Scale,
+    /// A wider register will do: `ld`, `st` and `cvt`.
+    pub wider: bool,
+}
+
+/// Where the type of an operand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeBase {
     /// The instruction does not say.
     Any,
     /// This type whatever the modifiers: the `.u32` count of `shl`.
     Fixed(Type),
     /// The type of the instruction of this number.
-    Same(usize),
+    Named(usize),
+}
+
+/// A width beside another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Half as wide.
+    Half,
+    /// As wide.
+    Same,
     /// Twice as wide: the product of `mul.wide`.
-    Twice(usize),
-    /// As wide or wider: `ld`, `st` and `cvt`.
-    AtLeast(usize),
+    Twice,
 }
 
 /// The types that an instruction names, in order.
-pub type Types = [Option<Type>; 3];
+pub type Types = [Option<Type>; 5];
+
+/// Modifiers laid into the slots of a form.
+#[derive(Clone, Debug)]
+pub struct Fit<'f> {
+    /// What the words of `T=`, `U=` … are.
+    pub types: Types,
+    /// Since when there is the form, and each of the words that has a floor of
+    /// its own: a module may use the instruction where it may use them all.
+    pub since: Vec<&'f Since>,
+}
 
 /// Why modifiers do not fit a form.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,206 +383,110 @@ pub enum Misfit<'f> {
     Extra(usize),
     /// Nothing fills this slot.
     Missing(&'f Slot),
+    /// What stands together must not, or not alone.
+    Condition(&'f Condition),
 }
 
 impl Form {
-    /// Lays modifiers into the slots: the types that they name, or why they do
-    /// not fit and how many of them did.
+    /// Lays modifiers into the slots, or says why they do not fit and how many
+    /// of them did.
     ///
     /// Modifiers may stand in any order, as ptxas has it; types may not.
-    pub fn fit(&self, modifiers: &Modifiers) -> Result<Types, (usize, Misfit<'_>)> {
+    pub fn fit(&self, modifiers: &Modifiers) -> Result<Fit<'_>, (usize, Misfit<'_>)> {
         let mut filled = 0_u64;
         let mut types = Types::default();
         let mut misfit = None;
         let mut fitting = 0;
-        for (index, &word) in modifiers.as_slice().iter().enumerate() {
+        let mut since = vec![&self.since];
+        let words = modifiers.as_slice();
+        for (index, &word) in words.iter().enumerate() {
             let is_type = word.as_type().is_some();
-            let mut places = self.slots.iter().enumerate().filter(|(place, slot)| {
-                filled & (1 << place) == 0 && (!is_type || slot.names_type())
-            });
-            let place = if is_type {
-                places.next().filter(|(_, slot)| slot.words.contains(&word))
-            } else {
-                places.find(|(_, slot)| slot.words.contains(&word))
-            };
-            match place {
-                Some((place, slot)) => {
+            match self.place(word, is_type, filled) {
+                Some((place, slot, known)) => {
                     filled |= 1 << place;
                     fitting += 1;
-                    if let Some(number) = slot.names_type {
-                        types[number] = word.as_type();
+                    if let Some(ty) = slot.names_type.and_then(|number| types.get_mut(number)) {
+                        *ty = word.as_type();
                     }
+                    since.extend(&known.since);
                 }
                 // What goes unchecked speaks for no row, if it is a type.
                 None if self.open_modifiers => fitting += usize::from(!is_type),
                 // ptxas does not mind a word said twice.
-                None if !is_type && modifiers.as_slice()[..index].contains(&word) => {}
+                None if !is_type && words[..index].contains(&word) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }
         if let Some(misfit) = misfit {
             return Err((fitting, misfit));
         }
-        let missing = self
-            .slots
-            .iter()
-            .enumerate()
-            .find(|(place, slot)| slot.required && filled & (1 << place) == 0);
-        match missing {
-            Some((_, slot)) => Err((fitting, Misfit::Missing(slot))),
-            None => Ok(types),
+        let mut slots = self.slots.iter().enumerate();
+        let missing = slots.find(|(place, slot)| slot.required && filled & (1 << place) == 0);
+        if let Some((_, slot)) = missing {
+            return Err((fitting, Misfit::Missing(slot)));
+        }
+        let broken = |condition: &&Condition| !condition.holds(modifiers, &types);
+        match self.conditions.iter().find(broken) {
+            Some(condition) => Err((fitting, Misfit::Condition(condition))),
+            None => Ok(Fit { types, since }),
         }
     }
+
+    /// The first free slot for a word. A type passes over free slots of types
+    /// only if they may stay empty.
+    fn place(&self, word: Modifier, is_type: bool, filled: u64) -> Option<(usize, &Slot, &Word)> {
+        let slots = self.slots.iter().enumerate();
+        for (place, slot) in slots.filter(|(place, _)| filled & (1 << place) == 0) {
+            if is_type && !slot.is_type() {
+                continue;
+            }
+            match slot.word(word) {
+                Some(known) => return Some((place, slot, known)),
+                None if is_type && slot.required => return None,
+                None => {}
+            }
+        }
+        None
+    }
+}
+
+/// Every form of the table, by opcode.
+fn table() -> &'static [Vec<Form>] {
+    static TABLE: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let lines: Vec<String> = FILES.iter().flat_map(|file| row::lines(file)).collect();
+        let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
+        let mut table = vec![Vec::new(); Opcode::ALL.len()];
+        for line in lines.iter().filter(|line| !line.starts_with('$')) {
+            // A test reads every row, so none is lost here.
+            if let Ok(form) = row::row(line, &lists) {
+                table[form.opcode as usize].push(form);
+            }
+        }
+        table
+    })
 }
 
 /// The forms of an opcode; none if the table does not know it.
+///
+/// ```
+/// use ptxkit::ptx::{isa, names::Opcode};
+/// let forms = isa::forms(Opcode::Activemask);
+/// assert_eq!(forms[0].slots[0].describe(), "`.b32`");
+/// ```
 pub fn forms(opcode: Opcode) -> &'static [Form] {
-    static TABLE: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
-    let table = TABLE.get_or_init(|| {
-        let mut table = vec![Vec::new(); Opcode::ALL.len()];
-        for (opcode, form) in rows(include_str!("forms.txt")).flatten() {
-            table[opcode as usize].push(form);
-        }
-        table
-    });
-    &table[opcode as usize]
-}
-
-/// The rows of a table; `None` for one that makes no sense.
-fn rows(text: &str) -> impl Iterator<Item = Option<(Opcode, Form)>> {
-    let lines = || text.lines().map(str::trim).filter(|l| !l.is_empty());
-    let lists: Vec<(&str, &str)> = lines()
-        .filter_map(|line| line.strip_prefix('$')?.split_once(' '))
-        .collect();
-    lines()
-        .filter(|line| !line.starts_with(['#', '$']))
-        .map(move |line| row(line, &lists))
-}
-
-fn row(line: &str, lists: &[(&str, &str)]) -> Option<(Opcode, Form)> {
-    let (modifiers, rest) = line
-        .split_once(" :")
-        .or(line.strip_suffix(':').map(|l| (l, "")))?;
-    let (operands, floor) = rest.split_once(';').unwrap_or((rest, ""));
-    let mut words = modifiers.split_whitespace();
-    let opcode = Opcode::from_text(words.next()?)?;
-    let mut form = Form {
-        slots: Vec::new(),
-        operands: Vec::new(),
-        open_modifiers: false,
-        open_operands: false,
-        floor: floor_of(floor)?,
-        text: line.to_owned(),
-    };
-    for word in words {
-        match word {
-            "*" => form.open_modifiers = true,
-            _ => form.slots.push(slot(word, lists)?),
-        }
-    }
-    for word in operands.split_whitespace() {
-        match word {
-            "*" => form.open_operands = true,
-            _ => form.operands.push(operand_rule(word)?),
-        }
-    }
-    Some((opcode, form))
-}
-
-fn floor_of(text: &str) -> Option<Floor> {
-    let mut words = text.split_whitespace();
-    let mut floor = Floor {
-        version: Version { major: 1, minor: 0 },
-        target: 0,
-    };
-    if let Some((major, minor)) = words.next().map(|w| w.split_once('.')).unwrap_or(None) {
-        floor.version = Version {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        };
-    }
-    if let Some(target) = words.next() {
-        floor.target = target.parse().ok()?;
-    }
-    Some(floor)
-}
-
-fn slot(word: &str, lists: &[(&str, &str)]) -> Option<Slot> {
-    let (word, required) = match word.strip_prefix('[').and_then(|w| w.strip_suffix(']')) {
-        Some(inner) => (inner, false),
-        None => (word, true),
-    };
-    let (words, names_type) = match word.split_once('=') {
-        Some((name, words)) => (words, Some(type_number(name)?)),
-        None => (word, None),
-    };
-    let mut slot = Slot {
-        words: Vec::new(),
-        required,
-        names_type,
-    };
-    for word in words.split('|') {
-        match word.strip_prefix('$') {
-            Some(list) => {
-                let (_, words) = lists.iter().find(|(name, _)| *name == list)?;
-                for word in words.split('|') {
-                    slot.words.push(Modifier::from_text(word)?);
-                }
-            }
-            None => slot.words.push(Modifier::from_text(word)?),
-        }
-    }
-    Some(slot)
-}
-
-fn type_number(name: &str) -> Option<usize> {
-    ["T", "U", "V"].iter().position(|n| *n == name)
-}
-
-fn operand_rule(word: &str) -> Option<OperandRule> {
-    let (word, optional) = match word.strip_suffix('?') {
-        Some(word) => (word, true),
-        None => (word, false),
-    };
-    let (word, with_predicate) = match word.strip_suffix("/q") {
-        Some(word) => (word, true),
-        None => (word, false),
-    };
-    let (kind, ty) = word.split_once(':').unwrap_or((word, ""));
-    let kind = match (kind, with_predicate) {
-        ("d", false) => Kind::Destination,
-        ("D", false) => Kind::DestinationOrVector,
-        ("d", true) => Kind::DestinationAndPredicate,
-        ("D", true) => Kind::SinkAndPredicate,
-        ("s", false) => Kind::Source,
-        ("S", false) => Kind::SourceOrVector,
-        ("m", false) => Kind::Movable,
-        ("q", false) => Kind::PredicateDestination,
-        ("q", true) => Kind::PredicatePair,
-        ("p", false) => Kind::Predicate,
-        ("a", false) => Kind::Address,
-        ("i", false) => Kind::Constant,
-        ("l", false) => Kind::Label,
-        ("x", false) => Kind::Unchecked,
-        _ => return None,
-    };
-    let ty = match ty.as_bytes() {
-        [] => TypeRule::Any,
-        [b'T'..=b'V', b'2'] => TypeRule::Twice(type_number(&ty[..1])?),
-        [b'T'..=b'V', b'+'] => TypeRule::AtLeast(type_number(&ty[..1])?),
-        [b'T'..=b'V'] => TypeRule::Same(type_number(ty)?),
-        _ => TypeRule::Fixed(Type::from_text(ty)?),
-    };
-    Some(OperandRule { kind, ty, optional })
+    table().get(opcode as usize).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::target::Target;
     use super::*;
+    use crate::ptx::ast::Version;
 
     fn modifiers(text: &str) -> Modifiers {
         let mut modifiers = Modifiers::default();
-        for word in text.split('.') {
+        for word in text.split('.').filter(|word| !word.is_empty()) {
             assert!(modifiers.push(Modifier::from_text(word).unwrap()));
         }
         modifiers
@@ -345,15 +498,33 @@ mod tests {
             .any(|f| f.fit(&modifiers(text)).is_ok())
     }
 
+    fn row(line: &str) -> Form {
+        let lists = [("round", "rn|rz"), ("big", "100a,103a@8.8")];
+        row::row(line, &lists).unwrap()
+    }
+
     #[test]
     fn every_row_makes_sense() {
-        for (line, row) in include_str!("forms.txt")
-            .lines()
-            .filter(|l| !l.is_empty() && !l.starts_with(['#', '$']))
-            .zip(rows(include_str!("forms.txt")))
-        {
-            assert!(row.is_some(), "{line}");
+        let lines: Vec<String> = FILES.iter().flat_map(|file| row::lines(file)).collect();
+        let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
+        for line in &lines {
+            if line.starts_with('$') {
+                assert!(row::list(line).is_some(), "{line}");
+            } else if let Err(problem) = row::row(line, &lists) {
+                panic!("{problem}: {line}");
+            }
         }
+        let mut names: Vec<_> = lists.iter().map(|(name, _)| name).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "two lists of one name: {names:?}");
+    }
+
+    #[test]
+    fn rows_go_on_in_the_next_line() {
+        let lines = row::lines("# no\nadd T=u32 :\n    d:T\n\n$a b\n");
+        assert_eq!(lines, ["add T=u32 : d:T", "$a b"]);
     }
 
     #[test]
@@ -378,5 +549,69 @@ mod tests {
             "{}",
             slot.describe()
         );
+    }
+
+    #[test]
+    fn conditions() {
+        let form = row("add [rn|rz] [ftz] [sat] [noftz] T=f32|f16 sat=>rn ftz!noftz T=f16=>ftz :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("rn.sat.f32") && fits("f32") && fits("f16.ftz"));
+        assert!(!fits("sat.f32") && !fits("rz.sat.f32"));
+        assert!(!fits("ftz.noftz.f32") && !fits("f16"));
+        let form = row("add [rn|rz] [ftz] !rn=>ftz :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("rn") && fits("ftz") && !fits("") && !fits("rz"));
+    }
+
+    #[test]
+    fn words_have_floors() {
+        let form = row("add [$round@8.6/100a] T=f32|f64@/90 : d:T ; 2.0 20");
+        let permits = |text: &str, major, minor, target: &str| {
+            let fit = form.fit(&modifiers(text)).unwrap();
+            let version = Version { major, minor };
+            let target: Target = target.parse().unwrap();
+            fit.since.iter().all(|s| s.permits(version, target))
+        };
+        assert!(permits("f32", 2, 0, "20") && !permits("f32", 1, 4, "20"));
+        assert!(permits("rn.f32", 8, 6, "100a") && !permits("rn.f32", 8, 6, "100"));
+        assert!(!permits("rn.f32", 8, 5, "100a"));
+        assert!(permits("f64", 2, 0, "90") && !permits("f64", 9, 0, "89"));
+    }
+
+    #[test]
+    fn targets_have_versions_and_families() {
+        let permits = |since: &str, major, minor, target: &str| {
+            let form = row(&format!("add : ; {since}"));
+            let target = target.parse().unwrap();
+            form.since.permits(Version { major, minor }, target)
+        };
+        assert!(permits("8.6 $big", 8, 6, "100a") && !permits("8.6 $big", 8, 6, "103a"));
+        assert!(permits("8.6 $big", 8, 8, "103a") && !permits("8.6 $big", 8, 8, "103"));
+        assert!(permits("8.8 100f", 8, 8, "103a") && permits("8.8 100f", 8, 8, "100f"));
+        assert!(!permits("8.8 100f", 8, 8, "100") && !permits("8.8 100f", 8, 8, "120a"));
+        assert!(!permits("8.8 103f", 8, 8, "100a") && !permits("8.8 103a", 8, 8, "103f"));
+        assert!(permits("3.0 30 <70@6.4", 6, 3, "70") && !permits("3.0 30 <70@6.4", 6, 4, "70"));
+        assert!(permits("3.0 30 <70@6.4", 9, 0, "62") && permits("", 1, 0, "10"));
+    }
+
+    #[test]
+    fn operands_of_every_shape() {
+        let form = row("add cas|exch T=f32 : d/q:T2 D:b32/q s{2|4}:Th=24..256%8?exch a? r=4|8|16");
+        let [first, second, third, fourth, fifth] = form.operands.as_slice() else {
+            panic!("{form:?}");
+        };
+        assert_eq!(first.kind, Kind::DestinationAndPredicate);
+        assert_eq!(first.ty.scale, Scale::Twice);
+        assert_eq!(second.ty.base, TypeBase::Fixed(Type::B32));
+        assert_eq!(
+            (third.counts.as_slice(), third.ty.scale),
+            ([2, 4].as_slice(), Scale::Half)
+        );
+        assert_eq!(third.presence, Presence::With(vec![Modifier::Exch]));
+        let range = third.range.as_ref().unwrap();
+        assert!(range.contains(24) && !range.contains(16) && !range.contains(28));
+        assert_eq!(range.describe(), "24 to 256, a multiple of 8");
+        assert_eq!(fourth.presence, Presence::Optional);
+        assert_eq!(fifth.range.as_ref().unwrap().describe(), "4, 8 or 16");
     }
 }

@@ -1,0 +1,320 @@
+//! Reads the rows of the table; the head of [`super`] says what a row means.
+
+use super::target::{Since, TargetRule};
+use super::{
+    Condition, ConditionWord, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
+    TypeBase, TypeRule, Word,
+};
+use crate::ptx::names::{Modifier, Opcode, Type};
+
+/// `$name words`, over all files of the table.
+pub type Lists<'t> = [(&'t str, &'t str)];
+
+/// Lists in lists: none is deeper.
+const MAX_LIST_DEPTH: u8 = 4;
+
+/// The lists and rows of one file, continuation lines joined to what they continue.
+pub fn lines(text: &str) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match joined.last_mut() {
+            Some(last) if line.starts_with([' ', '\t']) => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
+            _ => joined.push(line.trim_end().to_owned()),
+        }
+    }
+    joined
+}
+
+/// The list that a line defines.
+pub fn list(line: &str) -> Option<(&str, &str)> {
+    let (name, words) = line.strip_prefix('$')?.split_once(' ')?;
+    Some((name, words.trim()))
+}
+
+/// The form that a line describes, or the part of it that makes no sense.
+pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
+    let (modifiers, rest) = line
+        .split_once(" :")
+        .or(line.strip_suffix(':').map(|l| (l, "")))
+        .ok_or("no ` :`")?;
+    let (operands, since) = rest.split_once(';').unwrap_or((rest, ""));
+    let mut words = modifiers.split_whitespace();
+    let name = words.next().unwrap_or("");
+    let mut form = Form {
+        opcode: Opcode::from_text(name).ok_or(format!("no opcode `{name}`"))?,
+        slots: Vec::new(),
+        conditions: Vec::new(),
+        operands: Vec::new(),
+        open_modifiers: false,
+        open_operands: false,
+        since: since_of(since.split_whitespace(), lists).ok_or(format!("since `{since}`"))?,
+        text: line.to_owned(),
+    };
+    for word in words {
+        if word == "*" {
+            form.open_modifiers = true;
+        } else if word.contains("=>") || word.contains('!') {
+            let condition = condition(word, lists);
+            form.conditions
+                .push(condition.ok_or(format!("condition `{word}`"))?);
+        } else {
+            form.slots
+                .push(slot(word, lists).ok_or(format!("modifier `{word}`"))?);
+        }
+    }
+    if form.slots.len() > 64 {
+        return Err("more than 64 slots".to_owned());
+    }
+    for word in operands.split_whitespace() {
+        if word == "*" {
+            form.open_operands = true;
+        } else {
+            let rule = operand_rule(word, lists).ok_or(format!("operand `{word}`"))?;
+            form.operands.push(rule);
+        }
+    }
+    Ok(form)
+}
+
+/// `8.0 90a,100f@8.8 <110@9.0`
+fn since_of<'t>(words: impl Iterator<Item = &'t str>, lists: &Lists<'_>) -> Option<Since> {
+    let mut since = Since::default();
+    for word in words {
+        if let Some(gone) = word.strip_prefix('<') {
+            let (target, version) = gone.split_once('@')?;
+            since.gone = Some((target.parse().ok()?, version.parse().ok()?));
+        } else if word.contains('.') && !word.contains([',', '@']) {
+            since.version = word.parse().ok()?;
+        } else {
+            targets(word, lists, &mut since.targets, 0)?;
+        }
+    }
+    Some(since)
+}
+
+/// `100a,103a@8.8,$name`
+fn targets(text: &str, lists: &Lists<'_>, into: &mut Vec<TargetRule>, depth: u8) -> Option<()> {
+    for word in text.split(',') {
+        if let Some(name) = word.strip_prefix('$') {
+            targets(named(name, lists, depth)?, lists, into, depth + 1)?;
+            continue;
+        }
+        let (target, version) = match word.split_once('@') {
+            Some((target, version)) => (target, version.parse().ok()?),
+            None => (word, Default::default()),
+        };
+        into.push(TargetRule {
+            target: target.parse().ok()?,
+            version,
+        });
+    }
+    Some(())
+}
+
+fn named<'t>(name: &str, lists: &Lists<'t>, depth: u8) -> Option<&'t str> {
+    let (_, words) = lists.iter().find(|(known, _)| *known == name)?;
+    (depth < MAX_LIST_DEPTH).then_some(*words)
+}
+
+/// `a|b@8.6/100a|$list`
+fn words(text: &str, lists: &Lists<'_>, into: &mut Vec<Word>, depth: u8) -> Option<()> {
+    for word in text.split('|') {
+        let (word, floor) = match word.split_once('@') {
+            Some((word, floor)) => (word, Some(word_since(floor, lists)?)),
+            None => (word, None),
+        };
+        match word.strip_prefix('$') {
+            Some(name) => {
+                let first = into.len();
+                words(named(name, lists, depth)?, lists, into, depth + 1)?;
+                // A floor behind a list is that of its words that have none.
+                for word in &mut into[first..] {
+                    word.since = word.since.take().or(floor.clone());
+                }
+            }
+            None => into.push(Word {
+                modifier: Modifier::from_text(word)?,
+                since: floor,
+            }),
+        }
+    }
+    Some(())
+}
+
+/// `8.6/100a,103a@8.8`, `8.6`, `/90`
+fn word_since(text: &str, lists: &Lists<'_>) -> Option<Since> {
+    let (version, place) = text.split_once('/').unwrap_or((text, ""));
+    since_of(
+        [version, place].into_iter().filter(|part| !part.is_empty()),
+        lists,
+    )
+}
+
+/// `T=a|b`, `[a|b]`
+fn slot(word: &str, lists: &Lists<'_>) -> Option<Slot> {
+    let (word, required) = match word.strip_prefix('[').and_then(|w| w.strip_suffix(']')) {
+        Some(inner) => (inner, false),
+        None => (word, true),
+    };
+    let (choices, names_type) = match word.split_once('=') {
+        Some((name, choices)) => (choices, Some(type_number(name)?)),
+        None => (word, None),
+    };
+    let mut slot = Slot {
+        words: Vec::new(),
+        required,
+        names_type,
+    };
+    words(choices, lists, &mut slot.words, 0)?;
+    Some(slot)
+}
+
+/// `a|b=>c|d`, `!a=>b`, `a|b!c|d`, `T=f32=>ftz`
+fn condition(word: &str, lists: &Lists<'_>) -> Option<Condition> {
+    let (when, then, demand) = match word.split_once("=>") {
+        Some((when, then)) => (when, then, Demand::Needs),
+        None => {
+            let (when, then) = word.split_once('!')?;
+            (when, then, Demand::Excludes)
+        }
+    };
+    let (when, absent) = match when.strip_prefix('!') {
+        Some(when) => (when, true),
+        None => (when, false),
+    };
+    Some(Condition {
+        when: condition_words(when, lists)?,
+        absent,
+        demand,
+        then: condition_words(then, lists)?,
+    })
+}
+
+fn condition_words(text: &str, lists: &Lists<'_>) -> Option<Vec<ConditionWord>> {
+    let (choices, of) = match text.split_once('=') {
+        Some((name, choices)) => (choices, Some(type_number(name)?)),
+        None => (text, None),
+    };
+    let mut found = Vec::new();
+    words(choices, lists, &mut found, 0)?;
+    let of_slot = |word: Word| ConditionWord {
+        modifier: word.modifier,
+        of,
+    };
+    Some(found.into_iter().map(of_slot).collect())
+}
+
+fn type_number(name: &str) -> Option<usize> {
+    ["T", "U", "V", "W", "X"].iter().position(|n| *n == name)
+}
+
+/// `kind{count}:type=range?condition`
+fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
+    let (word, presence) = match word.split_once('?') {
+        Some((word, "")) => (word, Presence::Optional),
+        Some((word, condition)) => {
+            let words = condition_words(condition, lists)?;
+            let modifiers = words.into_iter().map(|word| word.modifier).collect();
+            (word, Presence::With(modifiers))
+        }
+        None => (word, Presence::Required),
+    };
+    let (word, range) = match word.split_once('=') {
+        Some((word, range)) => (word, Some(range_of(range)?)),
+        None => (word, None),
+    };
+    // `/q` may stand behind the kind or behind the type.
+    let (word, with_predicate) = match word.split_once("/q") {
+        Some((kind, ty)) => (format!("{kind}{ty}"), true),
+        None => (word.to_owned(), false),
+    };
+    let (kind, ty) = word.split_once(':').unwrap_or((&word, ""));
+    let (kind, counts) = match kind.split_once('{') {
+        Some((kind, counts)) => (kind, counts_of(counts.strip_suffix('}')?)?),
+        None => (kind, Vec::new()),
+    };
+    Some(OperandRule {
+        kind: kind_of(kind, with_predicate)?,
+        counts,
+        ty: type_rule(ty)?,
+        range,
+        presence,
+    })
+}
+
+fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
+    Some(match (letter, with_predicate) {
+        ("d", false) => Kind::Destination,
+        ("D", false) => Kind::DestinationOrVector,
+        ("d", true) => Kind::DestinationAndPredicate,
+        ("D", true) => Kind::SinkAndPredicate,
+        ("s", false) => Kind::Source,
+        ("S", false) => Kind::SourceOrVector,
+        ("r", false) => Kind::Register,
+        ("m", false) => Kind::Movable,
+        ("q", false) => Kind::PredicateDestination,
+        ("q", true) => Kind::PredicatePair,
+        ("p", false) => Kind::Predicate,
+        ("a", false) => Kind::Address,
+        ("t", false) => Kind::Coordinates,
+        ("i", false) => Kind::Constant,
+        ("l", false) => Kind::Label,
+        ("f", false) => Kind::Function,
+        ("x", false) => Kind::Unchecked,
+        _ => return None,
+    })
+}
+
+/// `4`, `2|4`, `1..5`
+fn counts_of(text: &str) -> Option<Vec<u8>> {
+    let mut counts = Vec::new();
+    for part in text.split('|') {
+        match part.split_once("..") {
+            Some((low, high)) => {
+                counts.extend(low.parse::<u8>().ok()?..=high.parse::<u8>().ok()?);
+            }
+            None => counts.push(part.parse().ok()?),
+        }
+    }
+    Some(counts)
+}
+
+/// `0..15`, `4|8|16`, `%32`, `24..256%8`
+fn range_of(text: &str) -> Option<Range> {
+    let (text, multiple) = match text.split_once('%') {
+        Some((text, multiple)) => (text, multiple.parse().ok()?),
+        None => (text, 1),
+    };
+    let mut range = Range {
+        spans: Vec::new(),
+        multiple,
+    };
+    for part in text.split('|').filter(|part| !part.is_empty()) {
+        let (low, high) = part.split_once("..").unwrap_or((part, part));
+        range.spans.push((low.parse().ok()?, high.parse().ok()?));
+    }
+    (multiple > 0).then_some(range)
+}
+
+/// `b32`, `b32+`, `T`, `T2`, `T+`, `Th`
+fn type_rule(text: &str) -> Option<TypeRule> {
+    let (text, wider) = match text.strip_suffix('+') {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let named = |text: &str| text.get(..1).and_then(type_number).map(TypeBase::Named);
+    let (base, scale) = match text.as_bytes() {
+        [] => (TypeBase::Any, Scale::Same),
+        [_] => (named(text)?, Scale::Same),
+        [b'T'..=b'X', b'2'] => (named(text)?, Scale::Twice),
+        [b'T'..=b'X', b'h'] => (named(text)?, Scale::Half),
+        _ => (TypeBase::Fixed(Type::from_text(text)?), Scale::Same),
+    };
+    Some(TypeRule { base, scale, wider })
+}
