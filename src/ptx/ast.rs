@@ -74,19 +74,40 @@ pub enum Item<'a> {
     Variable(Variable<'a>),
     /// `.entry` or `.func`, declared or defined.
     Function(Function<'a>),
-    /// `.file`, `.section`, `.alias`, `.pragma` …: kept as text between the spans.
+    /// `.file`, `.section`, `.alias`, `.pragma`.
     Directive(Directive<'a>),
 }
 
-/// A directive that carries no meaning for code: name and the raw text of it.
+/// A directive that declares nothing: what it says, and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive<'a> {
-    /// Without the dot: `pragma`.
-    pub name: &'a str,
+    /// Which it is, with what other parts of the module refer to.
+    pub kind: DirectiveKind<'a>,
     /// All of it, from the dot on.
     pub text: &'a str,
     /// Where [`text`](Self::text) stands.
     pub span: Span,
+}
+
+/// What a [`Directive`] says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DirectiveKind<'a> {
+    /// `.file 1 "a.cu"`
+    File {
+        /// What `.loc` calls the file.
+        index: u32,
+    },
+    /// `.section .debug_str { … }`, or a line of `@@DWARF`: bytes for a debugger.
+    Section,
+    /// `.pragma "nounroll", "…";`
+    Pragma(Vec<Name<'a>>),
+    /// `.alias name, function;`
+    Alias {
+        /// The other name, declared before.
+        name: Name<'a>,
+        /// The function that it stands for.
+        function: Name<'a>,
+    },
 }
 
 /// Who else may name a variable or function (PTX ISA, "Linking Directives").
@@ -165,10 +186,20 @@ pub struct Variable<'a> {
     pub init: Option<Initializer<'a>>,
     /// `.ptr`, `.ptr.global.align 16` of kernel parameters.
     pub pointer: Option<PointerAttribute>,
-    /// What stands in `.attribute(…)`: `.managed`, `.unified(1, 2)`.
-    pub attributes: Option<&'a str>,
+    /// What stands in `.attribute(…)`.
+    pub attributes: Attributes,
     /// From the state space to the `,` or `;`, which is left out.
     pub span: Span,
+}
+
+/// What stands in `.attribute(…)` of a variable or function (PTX ISA,
+/// "Variable and Function Attribute Directive").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// `.managed`: the driver moves the variable between host and device.
+    pub managed: bool,
+    /// `.unified(1, 2)`: the two halves of the number that the host has it by.
+    pub unified: Option<(u64, u64)>,
 }
 
 /// What a kernel parameter says it points to: `.ptr .global .align 16`.
@@ -225,6 +256,8 @@ pub struct Function<'a> {
     pub kind: FunctionKind,
     /// The driver finds kernels of any linkage by name.
     pub linkage: Linkage,
+    /// What stands in `.attribute(…)`, which kernels do not have.
+    pub attributes: Attributes,
     /// What calls and `cuModuleGetFunction` name.
     pub name: Name<'a>,
     /// Return parameters of a `.func`, in `.reg` or `.param` space.

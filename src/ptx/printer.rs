@@ -49,7 +49,9 @@ fn write_function(out: &mut String, function: &Function<'_>) -> fmt::Result {
         FunctionKind::Entry => ".entry",
         FunctionKind::Func => ".func",
     };
-    write!(out, "\n{}{kind} ", linkage(function.linkage))?;
+    write!(out, "\n{}{kind}", linkage(function.linkage))?;
+    write_attributes(out, function.attributes)?;
+    out.write_char(' ')?;
     if !function.returns.is_empty() {
         write!(out, "({}) ", Parameters(&function.returns))?;
     }
@@ -163,9 +165,7 @@ impl Display for Declaration<'_, '_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let variable = self.0;
         write!(f, "{}.{}", linkage(variable.linkage), variable.space.text())?;
-        if let Some(attributes) = variable.attributes {
-            write!(f, " .attribute({attributes})")?;
-        }
+        write_attributes(f, variable.attributes)?;
         if let Some(align) = variable.align {
             write!(f, " .align {align}")?;
         }
@@ -199,6 +199,26 @@ impl Display for Declaration<'_, '_> {
     }
 }
 
+fn write_attributes(out: &mut impl Write, attributes: Attributes) -> fmt::Result {
+    match attributes {
+        Attributes {
+            managed: false,
+            unified: None,
+        } => Ok(()),
+        Attributes {
+            managed: true,
+            unified: None,
+        } => write!(out, " .attribute(.managed)"),
+        Attributes {
+            managed,
+            unified: Some((high, low)),
+        } => {
+            let managed = if managed { ".managed, " } else { "" };
+            write!(out, " .attribute({managed}.unified({high}, {low}))")
+        }
+    }
+}
+
 struct Value<'m, 'a>(&'m Initializer<'a>);
 
 impl Display for Value<'_, '_> {
@@ -219,7 +239,12 @@ impl Display for Value<'_, '_> {
                     true => write!(f, "generic({})", name.text)?,
                     false => write!(f, "{}", name.text)?,
                 }
-                write_offset(f, *offset)?;
+                // Here no `-` may follow a name.
+                match *offset {
+                    0 => {}
+                    i64::MIN => write!(f, "+-9223372036854775807-1")?,
+                    _ => write!(f, "+{offset}")?,
+                }
                 f.write_str(if mask.is_some() { ")" } else { "" })
             }
             Initializer::List(list) => {

@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn absurd_sizes_are_clamped() {
         let kernels = kernels(
-            ".entry k(.param .b8 a[4294967295][4294967295][9], .param .align 0 .b8 b[1]) { ret; }",
+            ".entry k(.param .b8 a[18446744073709551615], .param .align 0 .b8 b[1]) { ret; }",
         );
         assert_eq!(kernels[0].param_bytes, u32::MAX);
     }

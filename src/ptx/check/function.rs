@@ -149,7 +149,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     pub fn may_be_predicate(&self, name: &str) -> bool {
         matches!(
             self.symbol(name),
-            None | Some(Symbol::Unknown | Symbol::Register { ty: Type::Pred, .. })
+            None | Some(Symbol::Register { ty: Type::Pred, .. })
         )
     }
 }

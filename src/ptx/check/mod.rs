@@ -85,12 +85,6 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
                 }
             }
             // `.alias new, old;`
-            Item::Directive(directive) if directive.name == "alias" => {
-                let new = directive.text.trim_start_matches(".alias").trim_start();
-                let new = new.split([',', ' ', '\t', '\n']).next().unwrap_or("");
-                // An alias may have been declared before.
-                let _ = symbols.declare(new, Symbol::Unknown, false);
-            }
             Item::Directive(_) => {}
         }
     }

@@ -294,7 +294,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Some(Symbol::Label) => {
                 self.wrong(name.span, "a register belongs here, this is a label")
             }
-            Some(Symbol::Unknown) | None => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -20,8 +20,6 @@ pub enum Symbol<'m, 'a> {
     Function(&'m Function<'a>),
     /// A label, or a table of labels or functions, or a prototype.
     Label,
-    /// Something declared that nothing more is known of.
-    Unknown,
 }
 
 /// Names of the whole module. They are visible before their declaration too:

@@ -1,5 +1,4 @@
-//! Variables, parameters and their initialisers (PTX ISA, "State Spaces,
-//! Types, and Variables").
+//! Variables and parameters (PTX ISA, "State Spaces, Types, and Variables").
 
 use nom::Parser;
 use nom::branch::alt;
@@ -7,18 +6,13 @@ use nom::combinator::{cut, peek};
 use nom::multi::separated_list1;
 use nom::sequence::delimited;
 
-use super::expression::{at_float, float, integer, literal_number, number};
-use super::input::{Parsed, Problem, Tokens, name, text, token};
-use crate::ptx::ast::{Initializer, Linkage, Name, PointerAttribute, Space, Variable};
+use super::expression::literal_number;
+use super::initializer::initializer;
+use super::input::{Parsed, Problem, Tokens, name, token};
+use crate::ptx::ast::{Attributes, Linkage, Name, PointerAttribute, Space, Span, Variable};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::names::Type;
 use crate::ptx::token::TokenKind;
-
-/// Braces inside one another in an initialiser.
-const MAX_DEPTH: u32 = 32;
-
-/// More registers than this from one `%r<N>` are a mistake or an attack.
-const MAX_REGISTERS: u32 = 1 << 24;
 
 pub fn linkage(word: &str) -> Option<Linkage> {
     Some(match word {
@@ -33,7 +27,6 @@ pub fn linkage(word: &str) -> Option<Linkage> {
 pub fn space(word: &str) -> Option<Space> {
     Some(match word {
         "reg" => Space::Reg,
-        "sreg" => Space::Sreg,
         "const" => Space::Const,
         "global" => Space::Global,
         "local" => Space::Local,
@@ -42,6 +35,13 @@ pub fn space(word: &str) -> Option<Space> {
         "tex" => Space::Tex,
         _ => return None,
     })
+}
+
+/// Whether a declaration begins with this word, its linkage left out.
+pub fn starts_declaration(word: &str) -> bool {
+    space(word).is_some()
+        || matches!(word, "align" | "attribute" | "v2" | "v4")
+        || Type::from_text(word).is_some()
 }
 
 /// `(a, b)` with any closing and opening; an empty list too.
@@ -60,170 +60,211 @@ where
 
 /// What stands before the names of a declaration.
 #[derive(Clone)]
-struct Head<'a> {
+struct Head {
     space: Space,
     align: Option<u32>,
-    ty: Option<Type>,
+    ty: Type,
     vector: u8,
     pointer: Option<PointerAttribute>,
-    attributes: Option<&'a str>,
+    attributes: Attributes,
 }
 
-/// `.global .align 8 .v2 .f32`: the words may come in any order after the first.
-fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head<'a>> {
-    let Some(space) = space(input.word_text()).filter(|_| input.at(TokenKind::Word)) else {
-        return Problem::expected(input, "a state space such as `.reg` or `.global`");
+/// `.global .align 8 .v2 .f32`: the words before the vector and the type may
+/// come in any order.
+fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
+    let mut found: Option<Space> = None;
+    let mut align = None;
+    let mut attributes = Attributes::default();
+    let mut rest = input;
+    loop {
+        let word = rest.word_text();
+        if !rest.at(TokenKind::Word) {
+            break;
+        } else if let Some(space) = space(word) {
+            if found.replace(space).is_some() {
+                return Problem::fatal(
+                    rest.peek().span,
+                    Code::UnknownDirective,
+                    "a variable lies in one state space",
+                );
+            }
+            rest = rest.skip();
+        } else if word == "align" {
+            (rest, align) = cut(alignment).map(Some).parse(rest)?;
+        } else if word == "attribute" {
+            (rest, ()) = cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
+        } else {
+            break;
+        }
+    }
+    let vector = match rest.word_text() {
+        "v2" if rest.at(TokenKind::Word) => 2,
+        "v4" if rest.at(TokenKind::Word) => 4,
+        _ => 1,
     };
-    let mut head = Head {
+    let typed = if vector > 1 { rest.skip() } else { rest };
+    let Some(ty) = Type::from_text(typed.word_text()).filter(|_| typed.at(TokenKind::Word)) else {
+        return Problem::expected(typed, "a type such as `.b32`");
+    };
+    let Some(space) = found else {
+        return Problem::fatal(
+            input.span_to(typed.skip()),
+            Code::UnknownDirective,
+            "this declaration names no state space, such as `.reg` or `.global`",
+        );
+    };
+    let head = Head {
         space,
-        align: None,
-        ty: None,
-        vector: 1,
+        align,
+        ty,
+        vector,
         pointer: None,
-        attributes: None,
+        attributes,
+    };
+    Ok((typed.skip(), head))
+}
+
+/// `.align 16`
+fn alignment<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, u32> {
+    literal_number(input.skip())
+}
+
+/// `(.managed, .unified(1, 2))`
+pub fn attributes<'t, 'a>(input: Tokens<'t, 'a>, found: &mut Attributes) -> Parsed<'t, 'a, ()> {
+    let (mut rest, _) = token(TokenKind::ParenOpen)(input)?;
+    loop {
+        if rest.at_word("managed") {
+            found.managed = true;
+            rest = rest.skip();
+        } else if rest.at_word("unified") {
+            let (after, _) = token(TokenKind::ParenOpen)(rest.skip())?;
+            let (after, high) = literal_number(after)?;
+            let (after, _) = token(TokenKind::Comma)(after)?;
+            let (after, low) = literal_number(after)?;
+            (rest, _) = token(TokenKind::ParenClose)(after)?;
+            found.unified = Some((high, low));
+        } else {
+            return Problem::expected(rest, "`.managed` or `.unified`");
+        }
+        if rest.at(TokenKind::ParenClose) {
+            return Ok((rest.skip(), ()));
+        }
+        (rest, _) = token(TokenKind::Comma)(rest)?;
+    }
+}
+
+/// `.ptr .global .align 16` after the type of a kernel's parameter. Without
+/// `.ptr`, the alignment is that of the parameter.
+fn pointer<'t, 'a>(input: Tokens<'t, 'a>, head: &mut Head) -> Parsed<'t, 'a, ()> {
+    if !input.at_word("ptr") {
+        if !input.at_word("align") {
+            return Ok((input, ()));
+        }
+        let (rest, align) = cut(alignment).parse(input)?;
+        head.align = Some(align);
+        return Ok((rest, ()));
+    }
+    let mut pointer = PointerAttribute {
+        space: None,
+        align: None,
     };
     let mut rest = input.skip();
-    while rest.at(TokenKind::Word) {
-        let word = rest.word_text();
-        let after = rest.skip();
-        rest = match word {
-            "align" => {
-                let (after, align) = cut(number).parse(after)?;
-                match &mut head.pointer {
-                    Some(pointer) => pointer.align = Some(align),
-                    None => head.align = Some(align),
-                }
-                after
-            }
-            "v2" | "v4" | "v8" => {
-                head.vector = word.as_bytes()[1] - b'0';
-                after
-            }
-            "ptr" => {
-                head.pointer = Some(PointerAttribute {
-                    space: None,
-                    align: None,
-                });
-                after
-            }
-            "attribute" => {
-                let (after, attributes) = cut(attributes).parse(after)?;
-                head.attributes = Some(attributes);
-                after
-            }
-            _ => match (Type::from_text(word), &mut head.pointer) {
-                (Some(ty), _) if head.ty.is_none() => {
-                    head.ty = Some(ty);
-                    after
-                }
-                (None, Some(pointer)) if self::space(word).is_some() => {
-                    pointer.space = self::space(word);
-                    after
-                }
-                _ => {
-                    return Problem::fatal(
-                        rest.peek().span,
-                        Code::UnknownDirective,
-                        "this word has no place in a declaration",
-                    );
-                }
-            },
-        };
-    }
-    Ok((rest, head))
-}
-
-/// `(.managed)`: the text between the parentheses.
-pub fn attributes<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, &'a str> {
-    let (inside, _) = token(TokenKind::ParenOpen)(input)?;
-    let mut rest = inside;
-    let mut depth = 0_u32;
-    loop {
-        match rest.peek().kind {
-            TokenKind::ParenOpen => depth += 1,
-            TokenKind::ParenClose if depth == 0 => break,
-            TokenKind::ParenClose => depth -= 1,
-            TokenKind::Semicolon | TokenKind::End => return Problem::expected(rest, "`)`"),
-            _ => {}
-        }
+    if let Some(space @ (Space::Const | Space::Global | Space::Local | Space::Shared)) =
+        space(rest.word_text())
+    {
+        pointer.space = Some(space);
         rest = rest.skip();
     }
-    Ok((rest.skip(), text(input.source, inside.span_to(rest))))
+    if rest.at_word("align") {
+        let (after, align) = cut(alignment).parse(rest)?;
+        pointer.align = Some(align);
+        rest = after;
+    }
+    head.pointer = Some(pointer);
+    Ok((rest, ()))
 }
 
-/// One name of a declaration with what belongs to it alone.
-fn declarator<'t, 'a>(
-    input: Tokens<'t, 'a>,
-    head: &Head<'a>,
-    ty: Type,
-    start: Tokens<'t, 'a>,
-) -> Parsed<'t, 'a, Variable<'a>> {
-    let (mut rest, name) = name(input)?;
-    let mut count = None;
-    if rest.at(TokenKind::Less) {
-        let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
-        let (after, _) = cut(token(TokenKind::Greater)).parse(after)?;
-        if registers > MAX_REGISTERS {
-            return Problem::fatal(
-                rest.span_to(after),
-                Code::Limit,
-                "more than 16777216 registers of one name",
-            );
-        }
-        count = Some(registers);
-        rest = after;
-    }
-    let mut dims = Vec::new();
-    while rest.at(TokenKind::BracketOpen) {
-        let mut inside = rest.skip();
-        let mut size = None;
-        if !inside.at(TokenKind::BracketClose) {
-            let (after, elements) = cut(number).parse(inside)?;
-            size = Some(elements);
-            inside = after;
-        }
-        (rest, _) = cut(token(TokenKind::BracketClose)).parse(inside)?;
-        dims.push(size);
-    }
-    let mut init = None;
-    if rest.at(TokenKind::Assign) {
-        let (after, value) = cut(|input| initializer(input, MAX_DEPTH)).parse(rest.skip())?;
-        init = Some(value);
-        rest = after;
-    }
-    let variable = Variable {
+/// A variable of this name, the rest of the declarator yet to be read.
+fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
+    Variable {
         linkage: Linkage::None,
         space: head.space,
         align: head.align,
-        ty,
+        ty: head.ty,
         vector: head.vector,
         name,
-        count,
-        dims,
-        init,
+        count: None,
+        dims: Vec::new(),
+        init: None,
         pointer: head.pointer,
         attributes: head.attributes,
-        span: start.span_to(rest),
-    };
-    Ok((rest, variable))
-}
-
-fn type_of<'t, 'a>(input: Tokens<'t, 'a>, head: &Head<'a>) -> Parsed<'t, 'a, Type> {
-    match head.ty {
-        Some(ty) => Ok((input, ty)),
-        // `.tex` declares textures by any type; the other spaces need one.
-        None => Problem::expected(input, "a type such as `.b32`"),
+        span,
     }
 }
 
-/// `.reg .b32 a, b<4>` up to the semicolon: a variable for each name.
+/// One name of a declaration with what belongs to it alone: `%r<9>`, or
+/// `x[2][3] = …`.
+fn declarator<'t, 'a>(
+    input: Tokens<'t, 'a>,
+    head: &Head,
+    start: Tokens<'t, 'a>,
+) -> Parsed<'t, 'a, Variable<'a>> {
+    let (mut rest, name) = declared_name(input)?;
+    let mut variable = variable(head, name, Span::default());
+    if rest.at(TokenKind::Less) {
+        let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
+        (rest, _) = cut(token(TokenKind::Greater)).parse(after)?;
+        variable.count = Some(registers);
+        variable.span = start.span_to(rest);
+        return Ok((rest, variable));
+    }
+    while rest.at(TokenKind::BracketOpen) {
+        // Of the outermost dimension alone the size may be left out.
+        let (after, size) = dimension(rest, variable.dims.is_empty())?;
+        variable.dims.push(size);
+        rest = after;
+    }
+    if rest.at(TokenKind::Assign) {
+        let (after, value) = cut(initializer).parse(rest.skip())?;
+        variable.init = Some(value);
+        rest = after;
+    }
+    variable.span = start.span_to(rest);
+    Ok((rest, variable))
+}
+
+/// `[4]`, or `[]` where `unsized_too`.
+fn dimension<'t, 'a>(input: Tokens<'t, 'a>, unsized_too: bool) -> Parsed<'t, 'a, Option<u64>> {
+    let inside = input.skip();
+    let (rest, size) = if unsized_too && inside.at(TokenKind::BracketClose) {
+        (inside, None)
+    } else {
+        cut(literal_number).map(Some).parse(inside)?
+    };
+    let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
+    Ok((rest, size))
+}
+
+/// Words that stand for something of the language everywhere.
+fn declared_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
+    let (rest, name) = name(input)?;
+    match name.text {
+        "_" | "WARP_SZ" => Problem::expected(input, "a name"),
+        _ => Ok((rest, name)),
+    }
+}
+
+/// `.reg .b32 a, b<4>` up to the semicolon: a variable for each name, which may
+/// be none.
 pub fn variables<'t, 'a>(
     input: Tokens<'t, 'a>,
     linkage: Linkage,
 ) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
     let (rest, head) = head(input)?;
-    let (rest, ty) = cut(|rest| type_of(rest, &head)).parse(rest)?;
-    let one = |rest| declarator(rest, &head, ty, input);
+    if rest.at(TokenKind::Semicolon) {
+        return Ok((rest, Vec::new()));
+    }
+    let one = |rest| declarator(rest, &head, input);
     let (rest, mut variables) = separated_list1(token(TokenKind::Comma), cut(one)).parse(rest)?;
     for variable in &mut variables {
         variable.linkage = linkage;
@@ -231,116 +272,24 @@ pub fn variables<'t, 'a>(
     Ok((rest, variables))
 }
 
-/// A parameter of a function: a declaration of one name.
-pub fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
-    let (rest, head) = head(input)?;
-    let (rest, ty) = type_of(rest, &head)?;
-    declarator(rest, &head, ty, input)
+/// A parameter of a function: one name, of at most one dimension.
+fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
+    let (rest, mut head) = head(input)?;
+    let (rest, ()) = pointer(rest, &mut head)?;
+    let (mut rest, name) = name(rest)?;
+    let mut variable = variable(&head, name, Span::default());
+    if rest.at(TokenKind::BracketOpen) {
+        let (after, size) = dimension(rest, true)?;
+        variable.dims.push(size);
+        rest = after;
+    }
+    variable.span = input.span_to(rest);
+    Ok((rest, variable))
 }
 
 /// `(.param .b32 a, …)`
 pub fn parameters<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
     list(TokenKind::ParenOpen, parameter, TokenKind::ParenClose).parse(input)
-}
-
-fn initializer<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initializer<'a>> {
-    if at_float(input) {
-        return float.map(Initializer::Float).parse(input);
-    }
-    match input.peek().kind {
-        TokenKind::BraceOpen => {
-            let Some(depth) = depth.checked_sub(1) else {
-                return Problem::fatal(
-                    input.peek().span,
-                    Code::Limit,
-                    "this initialiser is nested too deeply",
-                );
-            };
-            list(
-                TokenKind::BraceOpen,
-                |input| element(input, depth),
-                TokenKind::BraceClose,
-            )
-            .map(Initializer::List)
-            .parse(input)
-        }
-        TokenKind::Identifier if input.word_text() != "WARP_SZ" => address(input),
-        // `0xFF00(name)`: bits of an address.
-        TokenKind::Integer if input.peek_at(1).kind == TokenKind::ParenOpen => {
-            let (rest, mask) = number(input)?;
-            let (rest, inner) = delimited(
-                token(TokenKind::ParenOpen),
-                address,
-                token(TokenKind::ParenClose),
-            )
-            .parse(rest)?;
-            Ok((rest, masked(inner, mask)))
-        }
-        _ => integer.map(Initializer::Integer).parse(input),
-    }
-}
-
-fn masked(address: Initializer<'_>, bits: u64) -> Initializer<'_> {
-    match address {
-        Initializer::Address {
-            name,
-            generic,
-            offset,
-            ..
-        } => Initializer::Address {
-            name,
-            generic,
-            offset,
-            mask: Some(bits),
-        },
-        other => other,
-    }
-}
-
-/// An element of a list, or a `name = value` of a texture reference.
-fn element<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initializer<'a>> {
-    if input.peek_at(1).kind == TokenKind::Assign {
-        let (rest, name) = name(input)?;
-        let (rest, value) = initializer(rest.skip(), depth)?;
-        let value = Box::new(value);
-        return Ok((rest, Initializer::Property { name, value }));
-    }
-    initializer(input, depth)
-}
-
-/// `name`, `name+4`, `generic(name)+4`
-fn address<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Initializer<'a>> {
-    let called = input.peek_at(1).kind == TokenKind::ParenOpen;
-    let generic = called && input.word_text() == "generic";
-    let (rest, (name, inner)) = if generic {
-        delimited(
-            token(TokenKind::ParenOpen),
-            (name, offset),
-            token(TokenKind::ParenClose),
-        )
-        .parse(input.skip())?
-    } else {
-        (name, offset).parse(input)?
-    };
-    let (rest, outer) = if generic { offset(rest)? } else { (rest, 0) };
-    let address = Initializer::Address {
-        name,
-        generic,
-        offset: inner.wrapping_add(outer),
-        mask: None,
-    };
-    Ok((rest, address))
-}
-
-/// `+4`, `-4`, or nothing, which is 0.
-pub fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
-    // The sign belongs to the expression: `name-4+8` is `name + (-4+8)`.
-    match input.peek().kind {
-        TokenKind::Plus | TokenKind::Minus => {
-            cut(integer).map(|offset| offset.value as i64).parse(input)
-        }
-        _ => Ok((input, 0)),
-    }
 }
 
 /// Names separated by commas.

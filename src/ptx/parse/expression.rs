@@ -35,10 +35,13 @@ pub fn number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, 
     fitting(integer(input)?)
 }
 
-/// A lone literal that fits `T`: the 9 of `%r<9>`, where a `>` follows that is
-/// no operator.
+/// A lone literal that fits `T`, or `WARP_SZ`: the 9 of `%r<9>`, where a `>`
+/// follows that is no operator.
 pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
-    fitting(literal(input)?)
+    match input.peek().kind {
+        TokenKind::Identifier => fitting(unary(input, 0)?),
+        _ => fitting(literal(input)?),
+    }
 }
 
 fn fitting<'t, 'a, T: TryFrom<u64>>((rest, value): (Tokens<'t, 'a>, Integer)) -> Parsed<'t, 'a, T> {

@@ -5,7 +5,9 @@
 //! mistake costs one statement.
 
 mod declaration;
+mod directive;
 mod expression;
+mod initializer;
 mod input;
 mod module;
 mod operand;

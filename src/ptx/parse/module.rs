@@ -3,13 +3,13 @@
 use nom::combinator::cut;
 use nom::{Err, Parser};
 
-use super::declaration::{attributes, linkage, parameters, space, variables};
-use super::expression::number;
-use super::input::{Parsed, Problem, Tokens, join, name, text, token};
+use super::declaration::{attributes, linkage, parameters, starts_declaration, variables};
+use super::directive::{directive, function_directives, is_directive};
+use super::expression::literal_number;
+use super::input::{Parsed, Problem, Tokens, join, name, text};
 use super::statement::BodyReader;
 use crate::ptx::ast::{
-    Directive, Function, FunctionDirective, FunctionKind, Item, Linkage, Module, Name, Span,
-    Version,
+    Attributes, Function, FunctionKind, Item, Linkage, Module, Name, Span, Version,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 use crate::ptx::token::TokenKind;
@@ -72,60 +72,18 @@ fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     }
 }
 
+/// Whether an item may begin here, or the text ends.
+fn ends_item(input: Tokens<'_, '_>) -> bool {
+    let word = input.word_text();
+    input.is_empty()
+        || is_directive(word)
+        || linkage(word).is_some()
+        || starts_declaration(word)
+        || matches!(word, "entry" | "func")
+}
+
 fn starts_variable(word: &str) -> bool {
     linkage(word).is_some() || matches!(word, "global" | "const" | "shared" | "tex")
-}
-
-/// Past a directive that is kept as text: `.file` ends with its last value,
-/// `.section` with its brace, the others with a semicolon.
-pub fn directive_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-    match input.word_text() {
-        "file" => file_end(input.skip()),
-        "section" => section_end(input.skip()),
-        _ => {
-            let mut rest = input.skip();
-            while !matches!(
-                rest.peek().kind,
-                TokenKind::Semicolon | TokenKind::End | TokenKind::Word | TokenKind::BraceClose
-            ) {
-                rest = rest.skip();
-            }
-            let (rest, _) = token(TokenKind::Semicolon)(rest)?;
-            Ok((rest, ()))
-        }
-    }
-}
-
-/// `1 "name"`, `1 "name", 1700000000, 1234`
-fn file_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-    let (rest, _) = number::<u32>(input)?;
-    let (mut rest, _) = token(TokenKind::Text)(rest)?;
-    while rest.at(TokenKind::Comma) {
-        (rest, _) = token(TokenKind::Integer)(rest.skip())?;
-    }
-    let rest = if rest.at(TokenKind::Semicolon) {
-        rest.skip()
-    } else {
-        rest
-    };
-    Ok((rest, ()))
-}
-
-/// `.debug_info { … }`: bytes for a debugger, which nobody here reads.
-fn section_end<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-    let mut rest = input;
-    while matches!(
-        rest.peek().kind,
-        TokenKind::Word | TokenKind::Identifier | TokenKind::Text
-    ) {
-        rest = rest.skip();
-    }
-    let (mut rest, _) = token(TokenKind::BraceOpen)(rest)?;
-    while !matches!(rest.peek().kind, TokenKind::BraceClose | TokenKind::End) {
-        rest = rest.skip();
-    }
-    let (rest, _) = token(TokenKind::BraceClose)(rest)?;
-    Ok((rest, ()))
 }
 
 struct ModuleReader<'r, 'a> {
@@ -137,7 +95,6 @@ impl<'a> ModuleReader<'_, 'a> {
     fn item<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         match input.peek().kind {
             TokenKind::Word => {}
-            TokenKind::Semicolon => return Ok((input.skip(), ())),
             TokenKind::BraceClose => {
                 return Problem::fatal(input.peek().span, Code::Brace, "this `}` closes nothing");
             }
@@ -146,19 +103,10 @@ impl<'a> ModuleReader<'_, 'a> {
         match input.word_text() {
             "version" => self.version(input),
             "target" => self.target(input),
-            "address_size" => {
-                let (rest, size) = cut(number).parse(input.skip())?;
-                self.module.address_size = Some((size, input.span_to(rest)));
-                Ok((rest, ()))
-            }
-            "file" | "section" | "pragma" | "alias" => {
-                let (rest, ()) = cut(directive_end).parse(input)?;
-                let span = input.span_to(rest);
-                self.module.items.push(Item::Directive(Directive {
-                    name: input.word_text(),
-                    text: text(input.source, span),
-                    span,
-                }));
+            "address_size" => self.address_size(input),
+            word if is_directive(word) => {
+                let (rest, directive) = cut(directive).parse(input)?;
+                self.module.items.push(Item::Directive(directive));
                 Ok((rest, ()))
             }
             _ => self.declaration(input),
@@ -179,13 +127,17 @@ impl<'a> ModuleReader<'_, 'a> {
             return Problem::expected(input.skip(), "a version such as `8.5`");
         };
         let rest = input.skip().skip();
+        let span = input.span_to(rest);
         if self.module.version.is_some() {
             self.report.add(
-                Diagnostic::new(Code::Duplicate, input.span_to(rest), "a second `.version`")
+                Diagnostic::new(Code::Duplicate, span, "a second `.version`")
                     .help("a module has one `.version`, in its first line"),
             );
-        } else {
-            self.module.version = Some((version, input.span_to(rest)));
+            return Ok((rest, ()));
+        }
+        self.module.version = Some((version, span));
+        if !self.module.target.is_empty() || !self.module.items.is_empty() {
+            self.misplaced(span, "`.version` is the first directive of a module");
         }
         Ok((rest, ()))
     }
@@ -193,45 +145,86 @@ impl<'a> ModuleReader<'_, 'a> {
     fn target<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, words) = super::declaration::names(input.skip())?;
         self.module.target.extend(words);
+        if self.module.address_size.is_some() || !self.module.items.is_empty() {
+            self.misplaced(input.span_to(rest), "`.target` follows `.version`");
+        }
         Ok((rest, ()))
+    }
+
+    fn address_size<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (rest, size) = cut(literal_number::<u32>).parse(input.skip())?;
+        let span = input.span_to(rest);
+        let Ok(bits @ (32 | 64)) = u8::try_from(size) else {
+            return Problem::fatal(span, Code::Range, "an address has 32 or 64 bits");
+        };
+        if self.module.address_size.is_some() {
+            let twice = Diagnostic::new(Code::Duplicate, span, "a second `.address_size`");
+            self.report.add(twice);
+            return Ok((rest, ()));
+        }
+        self.module.address_size = Some((bits, span));
+        if self.module.target.is_empty() || !self.module.items.is_empty() {
+            self.misplaced(span, "`.address_size` follows `.target`");
+        }
+        Ok((rest, ()))
+    }
+
+    fn misplaced(&mut self, span: Span, message: &'static str) {
+        self.report.add(
+            Diagnostic::new(Code::Syntax, span, message)
+                .help("a module begins with `.version`, `.target` and `.address_size`"),
+        );
     }
 
     /// A variable or a function, after its linkage.
     fn declaration<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-        let mut rest = input;
-        let mut link = Linkage::None;
-        while let Some(word) = linkage(rest.word_text()).filter(|_| rest.at(TokenKind::Word)) {
-            link = word;
-            rest = rest.skip();
+        let linkage = linkage(input.word_text());
+        let rest = if linkage.is_some() {
+            input.skip()
+        } else {
+            input
+        };
+        let linkage = linkage.unwrap_or_default();
+        if rest.at(TokenKind::Word) {
+            match rest.word_text() {
+                // `.common` is of variables.
+                "entry" | "func" if linkage != Linkage::Common => {
+                    return self.function(input, rest, linkage);
+                }
+                word if starts_declaration(word) => return self.variables(input, rest, linkage),
+                _ => {}
+            }
         }
-        if rest.at_word("entry") || rest.at_word("func") {
-            let (rest, function) = self.function(input, rest, link)?;
-            self.module.items.push(Item::Function(function));
-            return Ok((rest, ()));
-        }
-        if !rest.at(TokenKind::Word) || space(rest.word_text()).is_none() {
-            return Problem::fatal(
-                rest.peek().span,
-                Code::UnknownDirective,
-                "expected a directive of a module, such as `.visible .entry` or `.global`",
-            );
-        }
-        let (rest, variables) = variables(rest, link)?;
+        Problem::fatal(
+            rest.peek().span,
+            Code::UnknownDirective,
+            "expected a directive of a module, such as `.visible .entry` or `.global`",
+        )
+    }
+
+    fn variables<'t>(
+        &mut self,
+        start: Tokens<'t, 'a>,
+        input: Tokens<'t, 'a>,
+        linkage: Linkage,
+    ) -> Parsed<'t, 'a, ()> {
+        let (rest, variables) = variables(input, linkage)?;
         self.module
             .items
             .extend(variables.into_iter().map(Item::Variable));
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
         }
-        let end = input.span_to(rest).end;
-        let place = Span {
-            start: end.saturating_sub(1),
-            end,
-        };
-        let missing = Diagnostic::new(Code::Semicolon, place, "expected `;` after this");
-        self.report.add(missing);
+        // The place where ptxas stops too: what it finds instead.
+        let expected = Problem::expected::<()>(rest, "`,` or `;`");
+        if let Err(Err::Error(problem)) = expected {
+            let mut missing = problem.diagnostic(rest.source);
+            missing.code = Code::Semicolon;
+            self.report.add(missing);
+        }
         // What follows on the same line belongs to the mistake.
-        let rest = if rest.at(TokenKind::Word) {
+        let same_line = !text(rest.source, start.span_to(rest.skip())).contains('\n');
+        let rest = if rest.at(TokenKind::Word) && !same_line {
             rest
         } else {
             skip_item(rest)
@@ -244,29 +237,34 @@ impl<'a> ModuleReader<'_, 'a> {
         start: Tokens<'t, 'a>,
         input: Tokens<'t, 'a>,
         linkage: Linkage,
-    ) -> Parsed<'t, 'a, Function<'a>> {
+    ) -> Parsed<'t, 'a, ()> {
         let kind = if input.at_word("entry") {
             FunctionKind::Entry
         } else {
             FunctionKind::Func
         };
         let mut rest = input.skip();
-        if rest.at_word("attribute") {
-            (rest, _) = cut(attributes).parse(rest.skip())?;
-        }
+        let mut attributes = Attributes::default();
         let mut returns = Vec::new();
-        if rest.at(TokenKind::ParenOpen) {
-            (rest, returns) = parameters(rest)?;
+        if kind == FunctionKind::Func {
+            if rest.at_word("attribute") {
+                (rest, ()) =
+                    cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
+            }
+            if rest.at(TokenKind::ParenOpen) {
+                (rest, returns) = parameters(rest)?;
+            }
         }
         let (mut rest, name) = cut(name).parse(rest)?;
         let mut params = Vec::new();
         if rest.at(TokenKind::ParenOpen) {
             (rest, params) = parameters(rest)?;
         }
-        let (rest, directives) = function_directives(rest)?;
+        let (rest, directives) = function_directives(rest, kind)?;
         let mut function = Function {
             kind,
             linkage,
+            attributes,
             name,
             returns,
             params,
@@ -276,7 +274,8 @@ impl<'a> ModuleReader<'_, 'a> {
         };
         let rest = self.function_body(rest, &mut function);
         function.span = join(function.span, start.span_to(rest));
-        Ok((rest, function))
+        self.module.items.push(Item::Function(function));
+        Ok((rest, ()))
     }
 
     fn function_body<'t>(
@@ -285,9 +284,15 @@ impl<'a> ModuleReader<'_, 'a> {
         function: &mut Function<'a>,
     ) -> Tokens<'t, 'a> {
         let next = input.peek();
+        let entry = function.kind == FunctionKind::Entry;
         let inside = match next.kind {
-            TokenKind::Semicolon => return input.skip(),
             TokenKind::BraceOpen => input.skip(),
+            // The declaration of a kernel has no directives.
+            TokenKind::Semicolon if !entry || function.directives.is_empty() => {
+                return input.skip();
+            }
+            // After the declaration of a function the semicolon may be missing.
+            TokenKind::Word | TokenKind::End if !entry && ends_item(input) => return input,
             _ => {
                 self.missing_body(input, function.name);
                 // A body without its `{` is still a body.
@@ -317,65 +322,6 @@ impl<'a> ModuleReader<'_, 'a> {
             ),
         ));
     }
-}
-
-/// `.maxntid 256, 1, 1 .minnctapersm 2`: what stands between the parameters of
-/// a function and its body.
-fn function_directives<'t, 'a>(
-    input: Tokens<'t, 'a>,
-) -> Parsed<'t, 'a, Vec<FunctionDirective<'a>>> {
-    let mut directives = Vec::new();
-    let mut rest = input;
-    while rest.at(TokenKind::Word) && is_function_directive(rest.word_text()) {
-        let start = rest;
-        let name = rest.word_text();
-        let mut values = Vec::new();
-        rest = rest.skip();
-        if name == "pragma" {
-            (rest, ()) = cut(directive_end).parse(start)?;
-        } else if name == "attribute" {
-            (rest, _) = cut(attributes).parse(rest)?;
-        } else {
-            while rest.at(TokenKind::Integer) {
-                let (after, value) = number(rest)?;
-                values.push(value);
-                rest = if after.at(TokenKind::Comma) {
-                    after.skip()
-                } else {
-                    after
-                };
-            }
-        }
-        let span = start.span_to(rest);
-        directives.push(FunctionDirective {
-            name,
-            values,
-            text: text(input.source, span),
-            span,
-        });
-    }
-    Ok((rest, directives))
-}
-
-fn is_function_directive(word: &str) -> bool {
-    matches!(
-        word,
-        "maxntid"
-            | "reqntid"
-            | "minnctapersm"
-            | "maxnctapersm"
-            | "maxnreg"
-            | "noreturn"
-            | "pragma"
-            | "reqnctapercluster"
-            | "explicitcluster"
-            | "maxclusterrank"
-            | "blocksareclusters"
-            | "abi_preserve"
-            | "abi_preserve_control"
-            | "attribute"
-            | "unified"
-    )
 }
 
 #[cfg(test)]
@@ -414,7 +360,7 @@ mod tests {
     fn reads_variables() {
         let reading = read(
             ".visible .global .align 4 .f32 x[2][3] = {{1.0, 0f3F800000, -2.5}, {0}};\n\
-             .const .u64 p[] = {generic(x)+8, x-4+8, 0xFF00(x), f};\n\
+             .const .u64 p[] = {generic(x)+8, x+-4+8, 0xFF00(x), f};\n\
              .extern .shared .align 16 .b8 dynamic[];\n\
              .global .attribute(.managed) .v2 .u32 a, b;\n\
              .global .samplerref s = { addr_mode_0 = wrap, force_unnormalized_coords = 1 };",
@@ -463,8 +409,8 @@ mod tests {
             (Space::Shared, Linkage::Extern)
         );
         assert_eq!(
-            (variables[4].vector, variables[4].attributes),
-            (2, Some(".managed"))
+            (variables[4].vector, variables[4].attributes.managed),
+            (2, true)
         );
     }
 
@@ -519,9 +465,6 @@ mod tests {
             codes(".entry k() { ret; } }\n.entry l() { ret; }"),
             [Code::Brace]
         );
-        assert_eq!(
-            codes(".global .f33 x;\n.global .f32 y;"),
-            [Code::UnknownDirective]
-        );
+        assert_eq!(codes(".global .f33 x;\n.global .f32 y;"), [Code::Syntax]);
     }
 }

@@ -3,7 +3,6 @@
 use nom::combinator::cut;
 use nom::{Err, Parser};
 
-use super::declaration::offset;
 use super::expression::{at_float, float, integer};
 use super::input::{Parsed, Problem, Tokens, join, name, text, token};
 use crate::ptx::ast::{AddressBase, List, Name, Operand, Span};
@@ -298,6 +297,17 @@ fn negated<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
         return dotted(rest, name, true);
     }
     Ok((rest, Operand::Negated(name)))
+}
+
+/// `+4`, `-4`, or nothing, which is 0.
+fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
+    // The sign belongs to the expression: `name-4+8` is `name + (-4+8)`.
+    match input.peek().kind {
+        TokenKind::Plus | TokenKind::Minus => {
+            cut(integer).map(|offset| offset.value as i64).parse(input)
+        }
+        _ => Ok((input, 0)),
+    }
 }
 
 impl Operand<'_> {

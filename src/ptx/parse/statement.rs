@@ -4,13 +4,12 @@ use nom::combinator::cut;
 use nom::{Err, Parser};
 
 use super::declaration::{linkage, names, parameters, space, variables};
+use super::directive::directive;
 use super::expression::number;
 use super::input::{Parsed, Problem, Tokens, name, text};
-use super::module::{directive_end, starts_module_item};
+use super::module::starts_module_item;
 use super::operand::Pool;
-use crate::ptx::ast::{
-    Body, Directive, Guard, Instruction, Linkage, List, Modifiers, Name, Span, Statement,
-};
+use crate::ptx::ast::{Body, Guard, Instruction, Linkage, List, Modifiers, Name, Span, Statement};
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};
@@ -221,14 +220,9 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
         match word {
             "loc" => self.location(input),
-            "pragma" | "file" | "section" => {
-                let (rest, _) = cut(directive_end).parse(input)?;
-                let span = input.span_to(rest);
-                self.statements.push(Statement::Directive(Directive {
-                    name: word,
-                    text: text(input.source, span),
-                    span,
-                }));
+            "pragma" => {
+                let (rest, directive) = cut(directive).parse(input)?;
+                self.statements.push(Statement::Directive(directive));
                 Ok((rest, ()))
             }
             _ => Problem::fatal(

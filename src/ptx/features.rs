@@ -1,0 +1,124 @@
+//! What a module may use by its `.version` and `.target` besides instructions:
+//! targets, directives, types of variables.
+//!
+//! Tables: a rule that is new is a row that is new.
+
+use super::ast::{FunctionKind, Version};
+
+/// Since when there is a part of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// The lowest `.version` that has it.
+    pub version: Version,
+    /// The lowest number of a `.target` that has it: 90 of `sm_90`.
+    pub target: u16,
+}
+
+const fn since(major: u8, minor: u8, target: u16) -> Since {
+    Since {
+        version: Version { major, minor },
+        target,
+    }
+}
+
+/// What follows the name of a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// So many numbers at most; one at least, if any.
+    Numbers(u8),
+    /// `"a", "b";`
+    Strings,
+}
+
+/// One row of the table of directives between the head of a function and its
+/// body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionDirectiveRule {
+    /// Without the dot.
+    pub name: &'static str,
+    /// Kernels have it.
+    pub entry: bool,
+    /// Functions of the device have it.
+    pub func: bool,
+    /// What follows the name.
+    pub arguments: Arguments,
+    /// 0 is a number like any other.
+    pub zero: bool,
+    /// It may stand several times.
+    pub repeats: bool,
+    /// Since when.
+    pub since: Since,
+    /// The version that dropped it.
+    pub until: Option<Version>,
+}
+
+const fn row(
+    name: &'static str,
+    (entry, func): (bool, bool),
+    arguments: Arguments,
+    (zero, repeats): (bool, bool),
+    since: Since,
+) -> FunctionDirectiveRule {
+    FunctionDirectiveRule {
+        name,
+        entry,
+        func,
+        arguments,
+        zero,
+        repeats,
+        since,
+        until: None,
+    }
+}
+
+const ENTRY: (bool, bool) = (true, false);
+const FUNC: (bool, bool) = (false, true);
+const BOTH: (bool, bool) = (true, true);
+/// Numbers from 1; the last directive of the name counts.
+const POSITIVE: (bool, bool) = (false, true);
+const ANY: (bool, bool) = (true, true);
+const ONCE: (bool, bool) = (true, false);
+
+/// Every directive between the head of a function and its body.
+pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
+    use Arguments::{Numbers, Strings};
+    &[
+        row("maxntid", ENTRY, Numbers(3), POSITIVE, since(1, 0, 0)),
+        row("reqntid", ENTRY, Numbers(3), POSITIVE, since(2, 1, 0)),
+        row("minnctapersm", ENTRY, Numbers(1), POSITIVE, since(2, 0, 0)),
+        FunctionDirectiveRule {
+            until: Some(Version { major: 2, minor: 1 }),
+            ..row("maxnctapersm", ENTRY, Numbers(1), POSITIVE, since(1, 0, 0))
+        },
+        row("maxnreg", ENTRY, Numbers(1), POSITIVE, since(1, 0, 0)),
+        row("local_maxnreg", BOTH, Numbers(1), POSITIVE, since(8, 8, 0)),
+        row("reqnctapercluster", ENTRY, Numbers(3), ANY, since(7, 8, 90)),
+        row("explicitcluster", ENTRY, Numbers(0), ANY, since(7, 8, 90)),
+        row("maxclusterrank", ENTRY, Numbers(1), ANY, since(7, 8, 90)),
+        row("blocksareclusters", ENTRY, Numbers(0), ANY, since(9, 0, 90)),
+        row("pragma", ENTRY, Strings, ANY, since(2, 0, 0)),
+        row("noreturn", FUNC, Numbers(0), ONCE, since(6, 4, 30)),
+        row("abi_preserve", FUNC, Numbers(1), ONCE, since(9, 0, 80)),
+        row(
+            "abi_preserve_control",
+            FUNC,
+            Numbers(1),
+            ONCE,
+            since(9, 0, 80),
+        ),
+    ]
+};
+
+/// The directive that a word names after the head of such a function.
+pub fn function_directive(
+    word: &str,
+    kind: FunctionKind,
+) -> Option<&'static FunctionDirectiveRule> {
+    FUNCTION_DIRECTIVES.iter().find(|rule| {
+        rule.name == word
+            && match kind {
+                FunctionKind::Entry => rule.entry,
+                FunctionKind::Func => rule.func,
+            }
+    })
+}
