@@ -4,6 +4,7 @@
 //! ([`Body::operands`]) and are referred to by range, so that reading costs no
 //! allocation an instruction.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::names::{Modifier, Opcode, SpecialRegister, Type};
@@ -17,13 +18,35 @@ pub struct Span {
     pub end: u32,
 }
 
-/// An identifier and where it stands.
+/// An identifier.
+///
+/// Where it stands follows from its text being a part of the source, so that a
+/// name takes no more than a reference: a module has millions.
+///
+/// ```
+/// let source = ".version 8.0\n.target sm_90a\n";
+/// let target = ptxkit::ptx::read(source).module.target[0];
+/// assert_eq!((target.text, target.span(source).start), ("sm_90a", 21));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name<'a> {
     /// As written, with its `%` or `$`.
     pub text: &'a str,
-    /// Where this mention stands, not the declaration.
-    pub span: Span,
+}
+
+impl Name<'_> {
+    /// Where this mention stands, not the declaration; the start of the text
+    /// if the name is none of `source`.
+    pub fn span(self, source: &str) -> Span {
+        let start = (self.text.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
+        match start.checked_add(self.text.len()) {
+            Some(end) if end <= source.len() => Span {
+                start: start as u32,
+                end: end as u32,
+            },
+            _ => Span::default(),
+        }
+    }
 }
 
 /// `.version major.minor`
@@ -65,6 +88,49 @@ pub struct Module<'a> {
     pub address_size: Option<(u8, Span)>,
     /// All after the head, in the order of the text.
     pub items: Vec<Item<'a>>,
+    /// Each opcode with its modifiers once, in the order of the text.
+    pub mnemonics: Vec<Mnemonic<'a>>,
+}
+
+impl<'a> Module<'a> {
+    /// The opcode and the modifiers that an instruction of this module has.
+    pub fn mnemonic(&self, instruction: &Instruction<'a>) -> &Mnemonic<'a> {
+        let found = self.mnemonics.get(instruction.mnemonic.index());
+        found.unwrap_or(const { &Mnemonic::UNKNOWN })
+    }
+}
+
+/// An opcode with its modifiers, `ld.global.v2.f32`.
+///
+/// A module of a million instructions has some hundred of them: what they mean
+/// is found out once for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mnemonic<'a> {
+    /// As written; owned where white space stood between the words.
+    pub text: Cow<'a, str>,
+    /// The first word alone: `cp` of `cp.async.bulk`.
+    pub opcode: Opcode,
+    /// The words after it, types included.
+    pub modifiers: Modifiers,
+}
+
+impl Mnemonic<'_> {
+    const UNKNOWN: Mnemonic<'static> = Mnemonic {
+        text: Cow::Borrowed(""),
+        opcode: Opcode::Unknown,
+        modifiers: Modifiers::NONE,
+    };
+}
+
+/// Which of [`Module::mnemonics`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MnemonicId(pub(crate) u32);
+
+impl MnemonicId {
+    /// Its place in [`Module::mnemonics`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// What stands at the top level of a module (PTX ISA, "PTX Module Directives").
@@ -332,42 +398,74 @@ pub enum Statement<'a> {
     /// `}`
     End(Span),
     /// `.loc file line column`
-    Location {
-        /// Number of a `.file` directive.
-        file: u32,
-        /// Of the language that was compiled to PTX, from 1.
-        line: u32,
-        /// From 1; 0 where unknown.
-        column: u32,
-        /// The directive, inlining attributes included.
-        span: Span,
-    },
+    Location(Box<Location<'a>>),
     /// `name: .branchtargets …;`, `name: .calltargets …;`
-    Targets {
-        /// What `brx.idx` or an indirect `call` names.
-        name: Name<'a>,
-        /// `.calltargets`: the targets are functions, not labels.
-        calls: bool,
-        /// By the index that `brx.idx` takes.
-        targets: Vec<Name<'a>>,
-        /// From the name to the `;`.
-        span: Span,
-    },
+    Targets(Box<Targets<'a>>),
     /// `name: .callprototype (ret) _ (params);`
-    Prototype {
-        /// What an indirect `call` names.
-        name: Name<'a>,
-        /// Empty, or the one value returned.
-        returns: Vec<Variable<'a>>,
-        /// What the callee takes; the names in it mean nothing.
-        params: Vec<Variable<'a>>,
-        /// `.noreturn`: the callee never comes back.
-        noreturn: bool,
-        /// From the name to the `;`.
-        span: Span,
-    },
+    Prototype(Box<Prototype<'a>>),
     /// `.pragma` and whatever else has no meaning for code.
     Directive(Directive<'a>),
+}
+
+/// `.loc file line column`, and what it was inlined into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Location<'a> {
+    /// The place of the statements that follow.
+    pub place: Place,
+    /// `, function_name $L__info_string0, inlined_at 1 30 2`
+    pub inlined: Option<Inlined<'a>>,
+    /// The directive with all its clauses.
+    pub span: Span,
+}
+
+/// A place in the language that was compiled to PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Number of a `.file` directive.
+    pub file: u32,
+    /// From 1.
+    pub line: u32,
+    /// From 1; 0 where unknown.
+    pub column: u32,
+}
+
+/// The inlining clauses of a `.loc` (PTX ISA, "Debugging Directives: .loc").
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inlined<'a> {
+    /// A label in a section of debugging strings: how the function is called.
+    pub function: Name<'a>,
+    /// Bytes behind the label.
+    pub offset: i64,
+    /// Where the function was called.
+    pub at: Place,
+}
+
+/// `name: .branchtargets …;`, `name: .calltargets …;`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Targets<'a> {
+    /// What `brx.idx` or an indirect `call` names.
+    pub name: Name<'a>,
+    /// `.calltargets`: the targets are functions, not labels.
+    pub calls: bool,
+    /// By the index that `brx.idx` takes.
+    pub targets: Vec<Name<'a>>,
+    /// From the name to the last target.
+    pub span: Span,
+}
+
+/// `name: .callprototype (ret) _ (params);`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prototype<'a> {
+    /// What an indirect `call` names.
+    pub name: Name<'a>,
+    /// Empty, or the one value returned.
+    pub returns: Vec<Variable<'a>>,
+    /// What the callee takes; the names in it mean nothing.
+    pub params: Vec<Variable<'a>>,
+    /// `.noreturn`, `.abi_preserve` …
+    pub directives: Vec<FunctionDirective<'a>>,
+    /// From the name to the last of the directives.
+    pub span: Span,
 }
 
 /// `@!p opcode.modifiers a, b, c;`
@@ -377,8 +475,8 @@ pub struct Instruction<'a> {
     pub guard: Option<Guard<'a>>,
     /// The first word alone: `cp` of `cp.async.bulk`.
     pub opcode: Opcode,
-    /// The words after it, types included.
-    pub modifiers: Modifiers,
+    /// The opcode with its modifiers: [`Module::mnemonic`] gives it.
+    pub mnemonic: MnemonicId,
     /// In the order of the text, results first; [`Body::list`] gives them.
     pub operands: List,
     /// From the guard to the semicolon.
@@ -408,6 +506,12 @@ pub struct Modifiers {
 impl Modifiers {
     /// No instruction of PTX ISA 9.5 has more.
     pub const MAX: usize = 14;
+
+    /// No modifiers at all.
+    pub const NONE: Modifiers = Modifiers {
+        list: [Modifier::NONE; Modifiers::MAX],
+        len: 0,
+    };
 
     /// Adds one at the end; `false` when the list is full.
     pub fn push(&mut self, modifier: Modifier) -> bool {
@@ -445,10 +549,7 @@ impl Modifiers {
 
 impl Default for Modifiers {
     fn default() -> Self {
-        Modifiers {
-            list: [Modifier::NONE; Modifiers::MAX],
-            len: 0,
-        }
+        Modifiers::NONE
     }
 }
 
@@ -490,7 +591,7 @@ pub enum Operand<'a> {
         /// `-%r.b0`
         negated: bool,
         /// `.b0` … `.b3`, `.h0`, `.h1`, or several bytes as in `.b3210`.
-        selector: Modifier,
+        selector: Selector,
     },
     /// `name+4` outside brackets, as in `mov.u64 %rd, name+4`.
     Offset {
@@ -499,15 +600,18 @@ pub enum Operand<'a> {
         /// Bytes added to it.
         offset: i64,
     },
-    /// `[name+4]`, `[%rd]`, `[16]`; `name[4]` too.
+    /// `[name+4]`, `[%rd]`, `[16]`
     Address {
         /// What the offset counts from.
         base: AddressBase<'a>,
         /// Bytes; the whole address where there is no base.
         offset: i64,
-        /// Brackets included.
-        span: Span,
+        /// `.unified` behind it: the address is said to be a generic one.
+        unified: bool,
     },
+    /// `name[4]`, `name[%r1+1]`: an element of an array, counted in elements.
+    /// The pool holds the array and the index.
+    Element(List, Span),
     /// `{a, b}`
     Vector(List, Span),
     /// `(a, b)`: the argument or return list of a call.
@@ -525,8 +629,47 @@ pub enum Operand<'a> {
 pub enum AddressBase<'a> {
     /// A register that holds an address, or a variable: `[%rd1]`, `[tile+4]`.
     Name(Name<'a>),
-    /// A number alone, `[16]`.
-    Immediate,
+    /// A number alone, `[16]`; where it stands.
+    Immediate(Span),
+}
+
+/// The bytes or halves of a register that a video instruction takes: `.b0`,
+/// `.h1`, `.b3210`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Selector {
+    word: [u8; 5],
+    len: u8,
+}
+
+impl Selector {
+    /// The selector that a word without its dot is, if it is one.
+    pub fn from_text(text: &str) -> Option<Selector> {
+        let (first, digits) = text.as_bytes().split_first()?;
+        let known = match first {
+            b'b' => (1..=4).contains(&digits.len()),
+            b'h' => (1..=2).contains(&digits.len()),
+            _ => false,
+        };
+        if !known || !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let mut word = [0; 5];
+        word[..text.len()].copy_from_slice(text.as_bytes());
+        let len = text.len() as u8;
+        Some(Selector { word, len })
+    }
+
+    /// The word without its dot.
+    pub fn text(&self) -> &str {
+        // `from_text` takes nothing but ASCII.
+        str::from_utf8(&self.word[..self.len as usize]).unwrap_or("")
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ".{}", self.text())
+    }
 }
 
 /// An integer constant; arithmetic on constants is already done.

@@ -194,6 +194,11 @@ impl<'a> LineIndex<'a> {
         LineIndex { source, starts }
     }
 
+    /// The text whose lines they are.
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
     /// The place of a byte; an offset past the end is the end.
     pub fn locate(&self, offset: u32) -> Location {
         let line = self.line(offset);

@@ -37,14 +37,18 @@ fn write_module(out: &mut String, module: &Module<'_>) -> fmt::Result {
     for item in &module.items {
         match item {
             Item::Variable(variable) => writeln!(out, "{};", Declaration(variable))?,
-            Item::Function(function) => write_function(out, function)?,
+            Item::Function(function) => write_function(out, function, module)?,
             Item::Directive(directive) => writeln!(out, "{}", directive.text)?,
         }
     }
     Ok(())
 }
 
-fn write_function(out: &mut String, function: &Function<'_>) -> fmt::Result {
+fn write_function<'a>(
+    out: &mut String,
+    function: &Function<'a>,
+    module: &Module<'a>,
+) -> fmt::Result {
     let kind = match function.kind {
         FunctionKind::Entry => ".entry",
         FunctionKind::Func => ".func",
@@ -69,12 +73,17 @@ fn write_function(out: &mut String, function: &Function<'_>) -> fmt::Result {
     };
     writeln!(out, "\n{{")?;
     for statement in &body.statements {
-        write_statement(out, statement, body)?;
+        write_statement(out, statement, module, body)?;
     }
     writeln!(out, "}}")
 }
 
-fn write_statement(out: &mut String, statement: &Statement<'_>, body: &Body<'_>) -> fmt::Result {
+fn write_statement<'a>(
+    out: &mut String,
+    statement: &Statement<'a>,
+    module: &Module<'a>,
+    body: &Body<'a>,
+) -> fmt::Result {
     match statement {
         Statement::Label(name) => writeln!(out, "{}:", name.text),
         Statement::Instruction(instruction) => {
@@ -87,12 +96,7 @@ fn write_statement(out: &mut String, statement: &Statement<'_>, body: &Body<'_>)
                     predicate.text
                 )?;
             }
-            write!(
-                out,
-                "{}{:?}",
-                instruction.opcode.text(),
-                instruction.modifiers
-            )?;
+            out.write_str(&module.mnemonic(instruction).text)?;
             let operands = body.list(instruction.operands);
             if !operands.is_empty() {
                 write!(out, " {}", Operands(operands, body))?;
@@ -102,38 +106,48 @@ fn write_statement(out: &mut String, statement: &Statement<'_>, body: &Body<'_>)
         Statement::Variable(variable) => writeln!(out, "\t{};", Declaration(variable)),
         Statement::Begin(_) => writeln!(out, "{{"),
         Statement::End(_) => writeln!(out, "}}"),
-        Statement::Location {
-            file, line, column, ..
-        } => writeln!(out, "\t.loc {file} {line} {column}"),
-        Statement::Targets {
-            name,
-            calls,
-            targets,
-            ..
-        } => {
-            let word = if *calls {
+        Statement::Location(location) => {
+            write!(out, "\t.loc {}", Spot(location.place))?;
+            if let Some(inlined) = &location.inlined {
+                let name = inlined.function.text;
+                write!(out, ", function_name {name}")?;
+                if inlined.offset != 0 {
+                    write!(out, "{:+}", inlined.offset)?;
+                }
+                write!(out, ", inlined_at {}", Spot(inlined.at))?;
+            }
+            writeln!(out)
+        }
+        Statement::Targets(targets) => {
+            let word = if targets.calls {
                 "calltargets"
             } else {
                 "branchtargets"
             };
-            let targets: Vec<_> = targets.iter().map(|target| target.text).collect();
-            writeln!(out, "{}: .{word} {};", name.text, targets.join(", "))
+            let names: Vec<_> = targets.targets.iter().map(|target| target.text).collect();
+            writeln!(out, "{}: .{word} {};", targets.name.text, names.join(", "))
         }
-        Statement::Prototype {
-            name,
-            returns,
-            params,
-            noreturn,
-            ..
-        } => {
-            write!(out, "{}: .callprototype ", name.text)?;
-            if !returns.is_empty() {
-                write!(out, "({}) ", Parameters(returns))?;
+        Statement::Prototype(prototype) => {
+            write!(out, "{}: .callprototype ", prototype.name.text)?;
+            if !prototype.returns.is_empty() {
+                write!(out, "({}) ", Parameters(&prototype.returns))?;
             }
-            let noreturn = if *noreturn { " .noreturn" } else { "" };
-            writeln!(out, "_ ({}){noreturn};", Parameters(params))
+            write!(out, "_ ({})", Parameters(&prototype.params))?;
+            for directive in &prototype.directives {
+                write!(out, " {}", directive.text)?;
+            }
+            writeln!(out, ";")
         }
         Statement::Directive(directive) => writeln!(out, "\t{}", directive.text),
+    }
+}
+
+struct Spot(Place);
+
+impl Display for Spot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Place { file, line, column } = self.0;
+        write!(f, "{file} {line} {column}")
     }
 }
 
@@ -281,8 +295,8 @@ fn write_float(f: &mut Formatter<'_>, value: FloatValue) -> fmt::Result {
 fn write_offset(f: &mut Formatter<'_>, offset: i64) -> fmt::Result {
     match offset {
         0 => Ok(()),
-        i64::MIN => write!(f, "-9223372036854775807-1"),
-        _ => write!(f, "{offset:+}"),
+        i64::MIN => write!(f, "+-9223372036854775807-1"),
+        _ => write!(f, "+{offset}"),
     }
 }
 
@@ -328,17 +342,31 @@ fn write_operand(f: &mut Formatter<'_>, operand: &Operand<'_>, body: &Body<'_>) 
                 _ => write_offset(f, offset),
             }
         }
-        Operand::Address { base, offset, .. } => {
+        Operand::Address {
+            base,
+            offset,
+            unified,
+            ..
+        } => {
             f.write_char('[')?;
             match base {
                 AddressBase::Name(name) => {
                     f.write_str(name.text)?;
                     write_offset(f, offset)?;
                 }
-                AddressBase::Immediate => write!(f, "{offset}")?,
+                AddressBase::Immediate(_) => write!(f, "{offset}")?,
             }
-            f.write_char(']')
+            f.write_str(if unified { "].unified" } else { "]" })
         }
+        Operand::Element(list, _) => match body.list(list) {
+            [array, index] => {
+                write_operand(f, array, body)?;
+                f.write_char('[')?;
+                write_operand(f, index, body)?;
+                f.write_char(']')
+            }
+            _ => Ok(()),
+        },
         Operand::Vector(elements, _) => write!(f, "{{{}}}", list(elements)),
         Operand::Arguments(arguments, _) => write!(f, "({})", list(arguments)),
         Operand::Indexed(parts, _) => write!(f, "[{}]", list(parts)),

@@ -141,7 +141,7 @@ fn signature(
         .collect();
     KernelSignature {
         name: function.name.text.to_owned(),
-        line: lines.locate(function.name.span.start).line,
+        line: lines.locate(function.name.span(lines.source()).start).line,
         params,
         param_bytes: clamp(end),
         max_threads: shape(function, "maxntid"),

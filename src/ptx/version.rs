@@ -46,7 +46,7 @@ pub fn needed(module: &Module<'_>) -> Floor {
         };
         for statement in &body.statements {
             if let Statement::Instruction(instruction) = statement {
-                let own = instruction_floor(instruction, body);
+                let own = instruction_floor(module, instruction, body);
                 floor.version = floor.version.max(own.version);
                 floor.target = floor.target.max(own.target);
             }
@@ -56,12 +56,13 @@ pub fn needed(module: &Module<'_>) -> Floor {
 }
 
 /// The least of the rows that an instruction may be.
-fn instruction_floor(instruction: &Instruction<'_>, body: &Body<'_>) -> Floor {
+fn instruction_floor(module: &Module<'_>, instruction: &Instruction<'_>, body: &Body<'_>) -> Floor {
     let operands = body.list(instruction.operands).len();
+    let modifiers = &module.mnemonic(instruction).modifiers;
     isa::forms(instruction.opcode)
         .iter()
         .filter(|form| form.open_operands || operands <= form.operands.len())
-        .filter_map(|form| form.fit(&instruction.modifiers).ok())
+        .filter_map(|form| form.fit(modifiers).ok())
         .map(|fit| Floor {
             version: fit
                 .since

@@ -99,7 +99,7 @@ pub(crate) fn build<'m, 'a>(
     let shared = u64::from(builder.shared_bytes).next_multiple_of(builder.dynamic_align.into());
     let Ok(shared_bytes) = u32::try_from(shared) else {
         return Err(vec![Refusal::invalid(
-            kernel.name.span,
+            module.span(kernel.name),
             "too much shared memory",
         )]);
     };
@@ -112,7 +112,7 @@ pub(crate) fn build<'m, 'a>(
     };
     let mut program = Program {
         name: kernel.name.text,
-        line: module.line(kernel.name.span),
+        line: module.line(module.span(kernel.name)),
         registers: builder.registers,
         blocks: builder
             .blocks
@@ -329,7 +329,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 negated: guard.negated,
             }),
             _ => Err(Refusal::invalid(
-                guard.predicate.span,
+                self.module.span(guard.predicate),
                 "the guard is not a register",
             )),
         }
@@ -339,7 +339,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         match self.scopes.find(name.text) {
             Some(Symbol::Label(block)) => Ok(block),
             _ => Err(Refusal::invalid(
-                name.span,
+                self.module.span(name),
                 format!("there is no label {}", name.text),
             )),
         }
@@ -358,8 +358,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         if ast.opcode == Opcode::Unknown {
             return Err(Refusal::invalid(ast.span, "unknown instruction"));
         }
+        let modifiers = self.module.ast.mnemonic(ast).modifiers;
         // Reading refuses such words where it knows the instruction's forms.
-        if ast.modifiers.has(Modifier::UNKNOWN) {
+        if modifiers.has(Modifier::UNKNOWN) {
             return Err(Refusal::unsupported(ast.span, "an unknown modifier"));
         }
         match ast.opcode {
@@ -386,7 +387,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             _ => {}
         }
 
-        let keep = guard.filter(|_| can_select(ast.opcode, &ast.modifiers));
+        let keep = guard.filter(|_| can_select(ast.opcode, &modifiers));
         match guard {
             Some(guard) if keep.is_none() => self.enter_guard(guard),
             Some(guard) if self.under.is_some_and(|(open, _)| open == guard) => {}
@@ -394,7 +395,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.under.is_some();
         let args = self.arguments(body, ast.operands)?;
-        if ast.modifiers.has(Modifier::Cc)
+        if modifiers.has(Modifier::Cc)
             || matches!(ast.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc)
         {
             self.carry = Some(match self.carry {
@@ -404,7 +405,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let instruction = Instruction {
             opcode: ast.opcode,
-            modifiers: ast.modifiers,
+            modifiers,
             args,
             guard: if inside { None } else { keep },
             span: ast.span,
@@ -497,12 +498,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             .statements
             .iter()
             .find_map(|s| match s {
-                Statement::Targets {
-                    name,
-                    calls: false,
-                    targets,
-                    ..
-                } if name.text == list.text => Some(targets),
+                Statement::Targets(table) if !table.calls && table.name.text == list.text => {
+                    Some(&table.targets)
+                }
                 _ => None,
             })
             .ok_or_else(malformed)?;

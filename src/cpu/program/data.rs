@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use super::Refusal;
 use crate::cpu::blob::{Relocation, VariableImage};
 use crate::ptx::ast::{
-    FloatValue, Function, Initializer, Item, Linkage, Module, Space, Span, Variable,
+    FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
 };
 use crate::ptx::names::Type;
 
 /// The module's names, for all of its kernels.
 pub(crate) struct ModuleData<'m, 'a> {
+    pub ast: &'m Module<'a>,
+    source: &'m str,
     pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
     pub variables: Vec<VariableImage>,
     /// Offset of the start of each line.
@@ -29,6 +31,11 @@ pub(crate) enum ModuleSymbol<'m, 'a> {
 }
 
 impl ModuleData<'_, '_> {
+    /// Where a name stands in the text.
+    pub fn span(&self, name: Name<'_>) -> Span {
+        name.span(self.source)
+    }
+
     /// 1-based line of a place in the text.
     pub fn line(&self, span: Span) -> u32 {
         self.lines.partition_point(|&start| start <= span.start) as u32
@@ -61,10 +68,12 @@ pub(super) fn align_of(variable: &Variable<'_>) -> u32 {
 /// Collects the names of a module.
 pub(crate) fn module_data<'m, 'a>(
     module: &'m Module<'a>,
-    source: &str,
+    source: &'m str,
 ) -> (ModuleData<'m, 'a>, Vec<Refusal>) {
     let mut refusals = Vec::new();
     let mut data = ModuleData {
+        ast: module,
+        source,
         symbols: HashMap::new(),
         variables: Vec::new(),
         lines: std::iter::once(0)

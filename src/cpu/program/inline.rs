@@ -43,7 +43,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
             _ => {
                 return Err(Refusal::invalid(
-                    name.span,
+                    self.module.span(name),
                     format!("there is no function {}", name.text),
                 ));
             }

@@ -12,7 +12,12 @@ impl<'m, 'a> Builder<'m, 'a> {
         if let Some(symbol) = self.scopes.find(name.text) {
             return Ok(symbol);
         }
-        let unknown = || Refusal::invalid(name.span, format!("{} is not declared", name.text));
+        let unknown = || {
+            Refusal::invalid(
+                self.module.span(name),
+                format!("{} is not declared", name.text),
+            )
+        };
         match self
             .module
             .symbols
@@ -26,11 +31,11 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Ok(Symbol::Variable(place))
             }
             ModuleSymbol::Function(_) => Err(Refusal::unsupported(
-                name.span,
+                self.module.span(name),
                 format!("the address of the function {}", name.text),
             )),
             ModuleSymbol::Opaque => Err(Refusal::unsupported(
-                name.span,
+                self.module.span(name),
                 format!("{}: textures, samplers and surfaces", name.text),
             )),
         }
@@ -64,7 +69,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         match self.lookup(name)? {
             Symbol::Register(reg) => Ok(reg),
             _ => Err(Refusal::invalid(
-                name.span,
+                self.module.span(name),
                 format!("{} is not a register", name.text),
             )),
         }
@@ -91,7 +96,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Symbol::Variable(place) => Arg::Symbol(place, 0),
                 Symbol::Label(_) | Symbol::Range(..) => {
                     return Err(Refusal::unsupported(
-                        name.span,
+                        self.module.span(*name),
                         format!("the address of the label {}", name.text),
                     ));
                 }
@@ -103,7 +108,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 }
                 _ => {
                     return Err(Refusal::invalid(
-                        name.span,
+                        self.module.span(*name),
                         format!("{} has no such component", name.text),
                     ));
                 }
@@ -126,25 +131,26 @@ impl<'m, 'a> Builder<'m, 'a> {
             } => Arg::Select {
                 reg: self.register(*name)?,
                 negated: *negated,
-                selector: *selector,
+                // No table has every selector: those that none has are refused later.
+                selector: Modifier::from_text(selector.text()).unwrap_or(Modifier::UNKNOWN),
             },
             Operand::Offset { name, offset } => match self.lookup(*name)? {
                 Symbol::Variable(place) => Arg::Symbol(place, *offset),
                 _ => {
                     return Err(Refusal::invalid(
-                        name.span,
+                        self.module.span(*name),
                         format!("{} is not a variable", name.text),
                     ));
                 }
             },
             Operand::Address { base, offset, .. } => match base {
-                AddressBase::Immediate => Arg::Address(Base::Absolute, *offset),
+                AddressBase::Immediate(_) => Arg::Address(Base::Absolute, *offset),
                 AddressBase::Name(name) => match self.lookup(*name)? {
                     Symbol::Register(reg) => Arg::Address(Base::Reg(reg), *offset),
                     Symbol::Variable(place) => Arg::Address(Base::Place(place), *offset),
                     _ => {
                         return Err(Refusal::invalid(
-                            name.span,
+                            self.module.span(*name),
                             format!("{} is neither a register nor a variable", name.text),
                         ));
                     }
@@ -154,7 +160,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Arg::List(self.arguments(body, *list)?)
             }
             Operand::Sink(_) => Arg::Sink,
-            Operand::Arguments(_, span) | Operand::Indexed(_, span) => {
+            Operand::Arguments(_, span) | Operand::Indexed(_, span) | Operand::Element(_, span) => {
                 return Err(Refusal::unsupported(*span, "this kind of operand"));
             }
         })

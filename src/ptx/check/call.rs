@@ -39,6 +39,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
     let Some(Symbol::Function(function)) = checker.symbol(target.text) else {
         return;
     };
+    let source = checker.context.source;
     let mut wrong = |span, what: &str, wanted: usize, given: u32| {
         checker.report.add(
             Diagnostic::new(
@@ -49,7 +50,8 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
             .help(declaration(function)),
         );
     };
-    let span = parts.arguments_span.unwrap_or(target.span);
+    let target_span = target.span(source);
+    let span = parts.arguments_span.unwrap_or(target_span);
     if !is_variadic(function) && parts.arguments as usize != function.params.len() {
         wrong(
             span,
@@ -60,7 +62,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
     }
     if parts.returns as usize != function.returns.len() {
         wrong(
-            target.span,
+            target_span,
             "has results:",
             function.returns.len(),
             parts.returns,

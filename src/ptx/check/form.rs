@@ -5,23 +5,18 @@
 //! them, is found once a module and spelling; an instruction that fits costs a
 //! look at its operands.
 
-use std::collections::HashMap;
-
 use super::function::Checker;
 use super::operand::{self, Wanted};
 use super::{Allowed, Context};
-use crate::ptx::ast::{Instruction, Modifiers, Operand, Span, Version};
+use crate::ptx::ast::{Instruction, Modifiers, Module, Operand, Span, Version};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::target::{Since, Suffix, TargetRule};
 use crate::ptx::isa::{self, Demand, Fit, Form, Misfit, OperandRule, Presence, alternatives};
 use crate::ptx::names::Opcode;
 
-/// The spellings that a module has used so far.
-#[derive(Default)]
-pub struct Spellings {
-    numbers: HashMap<(Opcode, Modifiers), usize>,
-    all: Vec<Spelling>,
-}
+/// What the table says of each opcode with modifiers that the module uses: one
+/// for each of [`Module::mnemonics`].
+pub struct Spellings(Vec<Spelling>);
 
 /// An opcode with its modifiers.
 pub struct Spelling {
@@ -46,13 +41,13 @@ pub struct Place {
 }
 
 impl Spellings {
-    fn number(&mut self, instruction: &Instruction<'_>, allowed: Allowed) -> usize {
-        let key = (instruction.opcode, instruction.modifiers);
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.all
-                .push(Spelling::new(key.0, &instruction.modifiers, allowed));
-            self.all.len() - 1
-        })
+    pub fn new(module: &Module<'_>, allowed: Allowed) -> Spellings {
+        let mnemonics = module.mnemonics.iter();
+        Spellings(
+            mnemonics
+                .map(|m| Spelling::new(m.opcode, &m.modifiers, allowed))
+                .collect(),
+        )
     }
 }
 
@@ -128,10 +123,8 @@ impl Place {
 
 /// Checks an instruction against its rows.
 pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
-    let number = checker
-        .spellings
-        .number(instruction, checker.context.allowed);
-    let Some(spelling) = checker.spellings.all.get(number) else {
+    let spellings = &checker.context.spellings.0;
+    let Some(spelling) = spellings.get(instruction.mnemonic.index()) else {
         return;
     };
     let operands = checker.body.list(instruction.operands);
@@ -210,9 +203,10 @@ fn count(
 
 /// Why no row fits the modifiers; `None` if the opcode has no rows.
 fn misfit(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Diagnostic> {
+    let modifiers = &context.module.mnemonic(instruction).modifiers;
     let misfits = isa::forms(instruction.opcode)
         .iter()
-        .filter_map(|form| form.fit(&instruction.modifiers).err());
+        .filter_map(|form| form.fit(modifiers).err());
     // The row that most words fit says most; of two, the one that only lacks
     // something.
     let (_, misfit) = misfits.reduce(|best, other| {
@@ -223,7 +217,7 @@ fn misfit(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Di
     let opcode = instruction.opcode.text();
     let span = instruction.opcode_span;
     let of_types = || {
-        let types: Vec<_> = instruction.modifiers.types().map(|t| t.text()).collect();
+        let types: Vec<_> = modifiers.types().map(|t| t.text()).collect();
         match types.as_slice() {
             [] => format!("`{opcode}`"),
             types => format!("`{opcode}` of `.{}`", types.join(".")),
@@ -235,7 +229,7 @@ fn misfit(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Di
             Diagnostic::new(Code::MissingModifier, span, message)
         }
         Misfit::Extra(index) => {
-            let word = instruction.modifiers.as_slice().get(index)?;
+            let word = modifiers.as_slice().get(index)?;
             let message = if word.as_type().is_some() {
                 format!(
                     "`{opcode}` with these modifiers does not take `.{}`",
@@ -248,7 +242,7 @@ fn misfit(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Di
         }
         Misfit::Condition(condition) => {
             let stand = condition.when.iter().map(|word| word.modifier);
-            let stand = alternatives(stand.filter(|word| instruction.modifiers.has(*word)));
+            let stand = alternatives(stand.filter(|word| modifiers.has(*word)));
             let then = condition.describe();
             let spelling = written(context, span);
             match (condition.demand, condition.absent) {

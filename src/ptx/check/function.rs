@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use super::form::{self, Spellings};
+use super::form;
 use super::symbols::{Scopes, Symbol};
 use super::{Context, call, duplicate, range};
 use crate::ptx::ast::{
-    AddressBase, Body, Function, FunctionKind, Instruction, List, Name, Operand, Statement,
-    Variable,
+    AddressBase, Body, Function, FunctionKind, Instruction, List, Modifiers, Name, Operand,
+    Statement, Variable,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -19,26 +19,22 @@ pub struct Checker<'c, 'm, 'a> {
     pub scopes: Scopes<'m, 'a>,
     pub body: &'m Body<'a>,
     pub report: &'c mut Report,
-    pub spellings: &'c mut Spellings,
     /// Names reported as undeclared: once a function is enough.
     undeclared: HashSet<&'a str>,
 }
 
-pub fn check<'m, 'a>(
-    function: &'m Function<'a>,
-    context: &Context<'m, 'a>,
-    spellings: &mut Spellings,
-    report: &mut Report,
-) {
+pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, report: &mut Report) {
     let Some(body) = &function.body else {
         return;
     };
-    let mut scopes = Scopes::new(&body.statements, |label| duplicate(label, report));
+    let mut scopes = Scopes::new(&body.statements, |label| {
+        duplicate(label, context.source, report)
+    });
     for variable in function.returns.iter().chain(&function.params) {
         let input = function.kind == FunctionKind::Entry
             || function.params.iter().any(|p| std::ptr::eq(p, variable));
         if scopes.declare(variable, input).is_err() {
-            duplicate(variable.name, report);
+            duplicate(variable.name, context.source, report);
         }
     }
     let mut checker = Checker {
@@ -46,7 +42,6 @@ pub fn check<'m, 'a>(
         scopes,
         body,
         report,
-        spellings,
         undeclared: HashSet::new(),
     };
     for statement in &body.statements {
@@ -61,8 +56,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             Statement::End(_) => self.scopes.close(),
             Statement::Variable(variable) => self.declare(variable),
             Statement::Instruction(instruction) => self.instruction(instruction),
-            Statement::Targets { targets, .. } => {
-                for target in targets {
+            Statement::Targets(targets) => {
+                for target in &targets.targets {
                     self.declared(*target);
                 }
             }
@@ -72,8 +67,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
 
     fn declare(&mut self, variable: &Variable<'a>) {
         if self.scopes.declare(variable, false).is_err() {
-            duplicate(variable.name, self.report);
+            duplicate(variable.name, self.context.source, self.report);
         }
+    }
+
+    /// The words after the opcode.
+    pub fn modifiers(&self, instruction: &Instruction<'a>) -> &'m Modifiers {
+        &self.context.module.mnemonic(instruction).modifiers
     }
 
     /// What a name stands for.
@@ -90,7 +90,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         let near = self.scopes.names().chain(self.context.symbols.names());
         let mut diagnostic = Diagnostic::new(
             Code::Undeclared,
-            name.span,
+            name.span(self.context.source),
             format!("`{}` is not declared", name.text),
         );
         diagnostic.help = suggestion(name.text, near);
@@ -103,7 +103,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             if !self.may_be_predicate(guard.predicate.text) {
                 self.report.add(Diagnostic::new(
                     Code::Guard,
-                    guard.predicate.span,
+                    guard.predicate.span(self.context.source),
                     format!(
                         "`{}` guards, but is no `.pred` register",
                         guard.predicate.text
@@ -113,7 +113,9 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         }
         self.declared_all(instruction.operands);
         // What is no opcode has been reported on reading.
-        if instruction.opcode == Opcode::Unknown || instruction.modifiers.has(Modifier::UNKNOWN) {
+        if instruction.opcode == Opcode::Unknown
+            || self.modifiers(instruction).has(Modifier::UNKNOWN)
+        {
             return;
         }
         if instruction.opcode == Opcode::Call {
@@ -136,7 +138,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                     base: AddressBase::Name(name),
                     ..
                 } => self.declared(name),
-                Operand::Vector(list, _)
+                Operand::Element(list, _)
+                | Operand::Vector(list, _)
                 | Operand::Arguments(list, _)
                 | Operand::Indexed(list, _)
                 | Operand::Pair(list, _) => self.declared_all(list),

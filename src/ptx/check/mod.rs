@@ -18,6 +18,8 @@ use symbols::{ModuleSymbols, Symbol};
 /// What all instructions of a module are checked against.
 struct Context<'m, 'a> {
     source: &'a str,
+    module: &'m Module<'a>,
+    spellings: form::Spellings,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
 }
@@ -60,7 +62,7 @@ impl Allowed {
 /// ```
 pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
     let mut report = Report::default();
-    let allowed = head(module, &mut report);
+    let allowed = head(module, source, &mut report);
     let mut symbols = ModuleSymbols::default();
     for item in &module.items {
         match item {
@@ -74,14 +76,14 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
                     Linkage::Extern | Linkage::Common | Linkage::Weak
                 );
                 if symbols.declare(variable.name.text, symbol, once).is_err() {
-                    duplicate(variable.name, &mut report);
+                    duplicate(variable.name, source, &mut report);
                 }
             }
             Item::Function(function) => {
                 let symbol = Symbol::Function(function);
                 let once = function.body.is_some() && function.linkage != Linkage::Weak;
                 if symbols.declare(function.name.text, symbol, once).is_err() {
-                    duplicate(function.name, &mut report);
+                    duplicate(function.name, source, &mut report);
                 }
             }
             // `.alias new, old;`
@@ -90,10 +92,11 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
     }
     let context = Context {
         source,
+        module,
+        spellings: form::Spellings::new(module, allowed),
         symbols,
         allowed,
     };
-    let mut spellings = form::Spellings::default();
     for item in &module.items {
         let Item::Function(function) = item else {
             continue;
@@ -101,13 +104,13 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
         if function.kind == FunctionKind::Entry {
             limits(function, &mut report);
         }
-        function::check(function, &context, &mut spellings, &mut report);
+        function::check(function, &context, &mut report);
     }
     report.into_vec()
 }
 
 /// `.version` and `.target`: there, known, and fitting one another.
-fn head(module: &Module<'_>, report: &mut Report) -> Allowed {
+fn head(module: &Module<'_>, source: &str, report: &mut Report) -> Allowed {
     let first_line = Span { start: 0, end: 0 };
     if module.version.is_none() {
         report.add(
@@ -147,7 +150,7 @@ fn head(module: &Module<'_>, report: &mut Report) -> Allowed {
             None => report.add(
                 Diagnostic::new(
                     Code::UnknownTarget,
-                    word.span,
+                    word.span(source),
                     format!("no target is called `{}`", word.text),
                 )
                 .help("targets are written `sm_80`, `sm_90a`, `sm_100f`"),
@@ -195,10 +198,10 @@ fn limits(function: &super::ast::Function<'_>, report: &mut Report) {
     }
 }
 
-fn duplicate(name: Name<'_>, report: &mut Report) {
+fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {
     report.add(Diagnostic::new(
         Code::Duplicate,
-        name.span,
+        name.span(source),
         format!("`{}` is declared twice here", name.text),
     ));
 }

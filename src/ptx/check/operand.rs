@@ -99,7 +99,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             if rule.counts.contains(&1) {
                 return self.kind(rule.kind, operand);
             }
-            return self.wrong(operand.span(), "a list in braces belongs here");
+            return self.wrong(operand.span(self.text()), "a list in braces belongs here");
         };
         if !rule
             .counts
@@ -164,37 +164,47 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     Some(Symbol::Register { .. }) => self.source(operand),
                     _ => Ok(()),
                 },
-                Operand::Special(..) | Operand::Offset { .. } | Operand::Vector(..) => Ok(()),
+                Operand::Special(..)
+                | Operand::Offset { .. }
+                | Operand::Vector(..)
+                | Operand::Element(..) => Ok(()),
                 Operand::Address { .. } if self.instruction.opcode == Opcode::Mov => Ok(()),
                 _ => self.source(operand),
             },
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
-                _ => self.wrong(operand.span(), "a register belongs here"),
+                _ => self.wrong(operand.span(self.text()), "a register belongs here"),
             },
             Kind::Address => self.address(operand),
             Kind::Coordinates => match operand {
                 Operand::Indexed(..) => Ok(()),
-                _ => self.wrong(operand.span(), "an address with coordinates belongs here"),
+                _ => self.wrong(
+                    operand.span(self.text()),
+                    "an address with coordinates belongs here",
+                ),
             },
             Kind::Function => match operand {
                 Operand::Name(_) => Ok(()),
-                _ => self.wrong(operand.span(), "a function belongs here"),
+                _ => self.wrong(operand.span(self.text()), "a function belongs here"),
             },
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
-                _ => self.wrong(operand.span(), "a constant belongs here"),
+                _ => self.wrong(operand.span(self.text()), "a constant belongs here"),
             },
             Kind::Label => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
                     Some(Symbol::Register { .. } | Symbol::Variable { .. }) => {
-                        self.wrong(name.span, "a label belongs here")
+                        self.wrong(name.span(self.text()), "a label belongs here")
                     }
                     _ => Ok(()),
                 },
-                _ => self.wrong(operand.span(), "a label belongs here"),
+                _ => self.wrong(operand.span(self.text()), "a label belongs here"),
             },
         }
+    }
+
+    fn text(&self) -> &'a str {
+        self.checker.context.source
     }
 
     fn wrong(&self, span: Span, message: &str) -> Result<(), Diagnostic> {
@@ -209,7 +219,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.wrong(span, &format!("`{}` can only be read", register.text()))
             }
             _ => self.wrong(
-                operand.span(),
+                operand.span(self.text()),
                 "a register belongs here: the result goes there",
             ),
         }
@@ -230,11 +240,18 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 ),
             )
             .help("move it to a register first")),
-            Operand::Not(name) => self.wrong(name.span, "only predicates are negated with `!`"),
-            Operand::Negated(name) => {
-                self.wrong(name.span, "a register cannot be negated here; use `neg`")
-            }
-            _ => self.wrong(operand.span(), "a register or a constant belongs here"),
+            Operand::Not(name) => self.wrong(
+                name.span(self.text()),
+                "only predicates are negated with `!`",
+            ),
+            Operand::Negated(name) => self.wrong(
+                name.span(self.text()),
+                "a register cannot be negated here; use `neg`",
+            ),
+            _ => self.wrong(
+                operand.span(self.text()),
+                "a register or a constant belongs here",
+            ),
         }
     }
 
@@ -287,13 +304,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
             Some(Symbol::Variable { .. } | Symbol::Function(_)) => Err(Diagnostic::new(
                 Code::OperandKind,
-                name.span,
+                name.span(self.text()),
                 format!("`{}` is no register", name.text),
             )
             .help("take its address with `mov`, or its value with `ld`")),
-            Some(Symbol::Label) => {
-                self.wrong(name.span, "a register belongs here, this is a label")
-            }
+            Some(Symbol::Label) => self.wrong(
+                name.span(self.text()),
+                "a register belongs here, this is a label",
+            ),
             None => Ok(()),
         }
     }
@@ -325,7 +343,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         };
         Err(Diagnostic::new(
             Code::OperandType,
-            name.span,
+            name.span(self.text()),
             format!(
                 "`{}` is `.{}`, where {written} belongs",
                 name.text,
@@ -342,7 +360,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         if self.instruction.opcode == Opcode::Mov {
             return Ok(());
         }
-        let modifiers = &self.instruction.modifiers;
+        let modifiers = self.checker.modifiers(self.instruction);
         let length = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
             Some(Modifier::V2) => 2,
             Some(Modifier::V4) => 4,
@@ -371,7 +389,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match operand {
             Operand::Sink(_) => Ok(()),
             Operand::Name(name) if self.checker.may_be_predicate(name.text) => Ok(()),
-            _ => self.wrong(operand.span(), "a `.pred` register belongs here"),
+            _ => self.wrong(operand.span(self.text()), "a `.pred` register belongs here"),
         }
     }
 
@@ -383,15 +401,20 @@ impl<'a> Place<'_, '_, '_, 'a> {
             {
                 Ok(())
             }
-            _ => self.wrong(operand.span(), "a predicate belongs here"),
+            _ => self.wrong(operand.span(self.text()), "a predicate belongs here"),
         }
     }
 
     fn address(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
         let base = match operand {
             Operand::Address { base, .. } => *base,
-            Operand::Indexed(..) => return Ok(()),
-            _ => return self.wrong(operand.span(), "an address in brackets belongs here"),
+            Operand::Indexed(..) | Operand::Element(..) => return Ok(()),
+            _ => {
+                return self.wrong(
+                    operand.span(self.text()),
+                    "an address in brackets belongs here",
+                );
+            }
         };
         let AddressBase::Name(name) = base else {
             return Ok(());
@@ -405,7 +428,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             {
                 Err(Diagnostic::new(
                     Code::OperandType,
-                    name.span,
+                    name.span(self.text()),
                     format!("`{}` is `.{}`, which is no address", name.text, ty.text()),
                 ))
             }
@@ -420,8 +443,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
         if !matches!(opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red) {
             return Ok(());
         }
-        let wrong = |message: String| Err(Diagnostic::new(Code::StateSpace, name.span, message));
-        for modifier in self.instruction.modifiers.as_slice() {
+        let wrong = |message: String| {
+            Err(Diagnostic::new(
+                Code::StateSpace,
+                name.span(self.text()),
+                message,
+            ))
+        };
+        for modifier in self.checker.modifiers(self.instruction).as_slice() {
             let looks = match modifier {
                 Modifier::Const => Space::Const,
                 Modifier::Global => Space::Global,

@@ -7,7 +7,8 @@ use crate::ptx::names::{Modifier, Opcode};
 
 pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
     let operands = checker.body.list(instruction.operands);
-    let has = |modifier| instruction.modifiers.has(modifier);
+    let modifiers = checker.modifiers(instruction);
+    let has = |modifier| modifiers.has(modifier);
     let found = match instruction.opcode {
         Opcode::Bar | Opcode::Barrier if !has(Modifier::Warp) && !has(Modifier::Cluster) => {
             barrier(operands, has(Modifier::Red))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::ptx::ast::{Function, Space, Statement, Variable};
+use crate::ptx::ast::{Function, Name, Space, Statement, Variable};
 use crate::ptx::names::Type;
 
 /// What a name stands for.
@@ -79,10 +79,7 @@ struct Block<'m, 'a> {
 impl<'m, 'a> Scopes<'m, 'a> {
     /// The scope of a function whose statements are these. Calls `duplicate`
     /// for each label that its block has already.
-    pub fn new(
-        statements: &[Statement<'a>],
-        mut duplicate: impl FnMut(crate::ptx::ast::Name<'a>),
-    ) -> Self {
+    pub fn new(statements: &[Statement<'a>], mut duplicate: impl FnMut(Name<'a>)) -> Self {
         let mut scopes = Scopes::default();
         let mut open = vec![0];
         let mut blocks = 0;
@@ -95,15 +92,15 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 Statement::End(_) => {
                     open.pop();
                 }
-                Statement::Label(name)
-                | Statement::Targets { name, .. }
-                | Statement::Prototype { name, .. } => {
+                statement => {
+                    let Some(name) = label(statement) else {
+                        continue;
+                    };
                     let block = open.last().copied().unwrap_or(0);
                     if scopes.labels.insert((name.text, block), ()).is_some() {
-                        duplicate(*name);
+                        duplicate(name);
                     }
                 }
-                _ => {}
             }
         }
         scopes.open();
@@ -180,6 +177,16 @@ impl<'m, 'a> Scopes<'m, 'a> {
             .iter()
             .flat_map(|block| block.names.keys().copied());
         declared.chain(self.labels.keys().map(|(name, _)| *name))
+    }
+}
+
+/// The name before the colon, if the statement has one.
+fn label<'a>(statement: &Statement<'a>) -> Option<Name<'a>> {
+    match statement {
+        Statement::Label(name) => Some(*name),
+        Statement::Targets(targets) => Some(targets.name),
+        Statement::Prototype(prototype) => Some(prototype.name),
+        _ => None,
     }
 }
 

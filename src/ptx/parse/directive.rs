@@ -56,8 +56,7 @@ fn pragma<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let string = |input: Tokens<'t, 'a>| {
         let (rest, string) = token(TokenKind::Text)(input)?;
         let text = text(input.source, string.span).trim_matches('"');
-        let span = string.span;
-        Ok((rest, Name { text, span }))
+        Ok((rest, Name { text }))
     };
     let (rest, strings) = separated_list1(token(TokenKind::Comma), cut(string)).parse(input)?;
     let (rest, _) = token(TokenKind::Semicolon)(rest)?;
@@ -89,7 +88,7 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
                 let (after, label) = name(rest)?;
                 if !labels.insert(label.text) {
                     return Problem::fatal(
-                        label.span,
+                        label.span(input.source),
                         Code::Duplicate,
                         "this section has a label of this name already",
                     );

@@ -30,11 +30,6 @@ pub fn integer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Integer> {
     ternary(input, MAX_DEPTH)
 }
 
-/// An integer that fits `T`: an alignment, a line.
-pub fn number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
-    fitting(integer(input)?)
-}
-
 /// A lone literal that fits `T`, or `WARP_SZ`: the 9 of `%r<9>`, where a `>`
 /// follows that is no operator.
 pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {

@@ -274,7 +274,19 @@ pub fn name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
     }
     let name = Name {
         text: text(input.source, next.span),
-        span: next.span,
     };
     Ok((input.skip(), name))
+}
+
+/// This name and no other.
+pub fn keyword<'t, 'a>(
+    word: &'static str,
+) -> impl Fn(Tokens<'t, 'a>) -> Parsed<'t, 'a, Token> + Copy {
+    move |input| {
+        if input.at(TokenKind::Identifier) && input.word_text() == word {
+            Ok((input.skip(), input.peek()))
+        } else {
+            Problem::expected(input, word)
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod directive;
 mod expression;
 mod initializer;
 mod input;
+mod mnemonic;
 mod module;
 mod operand;
 mod statement;

@@ -7,6 +7,7 @@ use super::declaration::{attributes, linkage, parameters, starts_declaration, va
 use super::directive::{directive, function_directives, is_directive};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, join, name, text};
+use super::mnemonic::Mnemonics;
 use super::statement::BodyReader;
 use crate::ptx::ast::{
     Attributes, Function, FunctionKind, Item, Linkage, Module, Name, Span, Version,
@@ -18,6 +19,7 @@ use crate::ptx::token::TokenKind;
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
+        mnemonics: Mnemonics::default(),
         report,
     };
     let mut rest = input;
@@ -34,6 +36,7 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
             Err(Err::Incomplete(_)) => skip_item(rest),
         };
     }
+    reader.module.mnemonics = reader.mnemonics.into_list();
     reader.module
 }
 
@@ -88,6 +91,7 @@ fn starts_variable(word: &str) -> bool {
 
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
+    mnemonics: Mnemonics<'a>,
     report: &'r mut Report,
 }
 
@@ -302,7 +306,8 @@ impl<'a> ModuleReader<'_, 'a> {
                 input
             }
         };
-        let (rest, body) = BodyReader::new(self.report).body(next.span, inside);
+        let (rest, body) =
+            BodyReader::new(self.report, &mut self.mnemonics).body(next.span, inside);
         function.body = Some(body);
         rest
     }

@@ -5,9 +5,9 @@ use nom::{Err, Parser};
 
 use super::expression::{at_float, float, integer};
 use super::input::{Parsed, Problem, Tokens, join, name, text, token};
-use crate::ptx::ast::{AddressBase, List, Name, Operand, Span};
+use crate::ptx::ast::{AddressBase, Integer, List, Name, Operand, Selector, Span};
 use crate::ptx::diagnostic::Code;
-use crate::ptx::names::{Modifier, SpecialRegister};
+use crate::ptx::names::SpecialRegister;
 use crate::ptx::token::TokenKind;
 
 /// Braces and brackets inside one another.
@@ -92,6 +92,7 @@ impl<'a> Pool<'a> {
         }
         let next = input.peek_at(1).kind;
         match input.peek().kind {
+            TokenKind::Identifier if next == TokenKind::BracketOpen => self.element(input),
             TokenKind::Identifier => named(input),
             TokenKind::Not if next == TokenKind::Identifier => {
                 let (rest, name) = name(input.skip())?;
@@ -114,6 +115,26 @@ impl<'a> Pool<'a> {
         }
     }
 
+    /// `name[4]`, `name[%r1+1]`
+    fn element<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
+        let (rest, array) = name(input)?;
+        let (rest, index) = match rest.skip() {
+            inside if inside.at(TokenKind::Identifier) => named(inside)?,
+            inside => integer.map(Operand::Integer).parse(inside)?,
+        };
+        let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
+        let mark = self.open.len();
+        self.open.extend([Operand::Name(array), index]);
+        let element = Operand::Element(self.close(mark), input.span_to(rest));
+        // `.unified` says nothing of an array in this module.
+        let rest = if rest.at_word("unified") {
+            rest.skip()
+        } else {
+            rest
+        };
+        Ok((rest, element))
+    }
+
     fn arguments<'t>(&mut self, input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Operand<'a>> {
         let depth = deeper(input, depth)?;
         let inside = input.skip();
@@ -132,14 +153,14 @@ impl<'a> Pool<'a> {
         let (rest, list_or_one) = self.bracket_contents(input.skip(), depth)?;
         let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
         let span = input.span_to(rest);
-        // `.unified` asserts what the address is; it changes nothing.
-        let rest = if rest.at_word("unified") {
-            rest.skip()
-        } else {
-            rest
-        };
+        let unified = rest.at_word("unified");
+        let rest = if unified { rest.skip() } else { rest };
         let operand = match list_or_one {
-            Contents::Address(base, offset) => Operand::Address { base, offset, span },
+            Contents::Address(base, offset) => Operand::Address {
+                base,
+                offset,
+                unified,
+            },
             Contents::List(list) => Operand::Indexed(list, span),
         };
         Ok((rest, operand))
@@ -157,9 +178,9 @@ impl<'a> Pool<'a> {
                 Operand::Offset { name, offset } => {
                     Some(Contents::Address(AddressBase::Name(name), offset))
                 }
-                Operand::Integer(value) => Some(Contents::Address(
-                    AddressBase::Immediate,
-                    value.value as i64,
+                Operand::Integer(Integer { value, span, .. }) => Some(Contents::Address(
+                    AddressBase::Immediate(span),
+                    value as i64,
                 )),
                 _ => None,
             };
@@ -205,27 +226,17 @@ fn named<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
             let (rest, offset) = offset(rest)?;
             Ok((rest, Operand::Offset { name, offset }))
         }
-        TokenKind::BracketOpen => {
-            let (after, offset) = cut(integer).parse(rest.skip())?;
-            let (after, close) = cut(token(TokenKind::BracketClose)).parse(after)?;
-            let operand = Operand::Address {
-                base: AddressBase::Name(name),
-                offset: offset.value as i64,
-                span: join(name.span, close.span),
-            };
-            Ok((after, operand))
-        }
-        _ => Ok((rest, plain(name))),
+        _ => Ok((rest, plain(name, input.peek().span))),
     }
 }
 
 /// A name alone: `_`, a special register or something declared.
-fn plain(name: Name<'_>) -> Operand<'_> {
+fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
     if name.text == "_" {
-        return Operand::Sink(name.span);
+        return Operand::Sink(span);
     }
     match special(name.text) {
-        Some(register) => Operand::Special(register, name.span),
+        Some(register) => Operand::Special(register, span),
         None => Operand::Name(name),
     }
 }
@@ -249,7 +260,7 @@ fn dotted<'t, 'a>(
 ) -> Parsed<'t, 'a, Operand<'a>> {
     let word = input.peek();
     let rest = input.skip();
-    let span = join(name.span, word.span);
+    let span = join(name.span(input.source), word.span);
     if let Some(register) = SpecialRegister::from_text(text(input.source, span)) {
         return Ok((rest, Operand::Special(register, span)));
     }
@@ -263,22 +274,13 @@ fn dotted<'t, 'a>(
     if let Some(component) = component {
         return Ok((rest, Operand::Component { name, component }));
     }
-    let is_selector = matches!(
-        input.word_text().as_bytes(),
-        [b'b' | b'h', b'0'..=b'9']
-            | [b'b' | b'h', b'0'..=b'9', b'0'..=b'9']
-            | [b'b', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
-            | [b'b', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
-    );
-    if !is_selector {
+    let Some(selector) = Selector::from_text(input.word_text()) else {
         return Problem::fatal(
             word.span,
             Code::OperandKind,
             "no register has a part of this name",
         );
-    }
-    // Of the four-byte selectors (`.b7610`) there are too many for a table.
-    let selector = Modifier::from_text(input.word_text()).unwrap_or(Modifier::UNKNOWN);
+    };
     let operand = Operand::Select {
         name,
         negated,
@@ -300,7 +302,7 @@ fn negated<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
 }
 
 /// `+4`, `-4`, or nothing, which is 0.
-fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
+pub fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
     // The sign belongs to the expression: `name-4+8` is `name + (-4+8)`.
     match input.peek().kind {
         TokenKind::Plus | TokenKind::Minus => {
@@ -311,19 +313,27 @@ fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
 }
 
 impl Operand<'_> {
-    /// The bytes of an operand.
-    pub fn span(&self) -> Span {
+    /// The bytes of an operand; of one with a name, those of the name.
+    pub fn span(&self, source: &str) -> Span {
         match *self {
             Operand::Name(name)
             | Operand::Component { name, .. }
             | Operand::Not(name)
             | Operand::Negated(name)
             | Operand::Select { name, .. }
-            | Operand::Offset { name, .. } => name.span,
+            | Operand::Offset { name, .. }
+            | Operand::Address {
+                base: AddressBase::Name(name),
+                ..
+            } => name.span(source),
             Operand::Integer(integer) => integer.span,
             Operand::Float(float) => float.span,
             Operand::Special(_, span)
-            | Operand::Address { span, .. }
+            | Operand::Address {
+                base: AddressBase::Immediate(span),
+                ..
+            }
+            | Operand::Element(_, span)
             | Operand::Vector(_, span)
             | Operand::Arguments(_, span)
             | Operand::Indexed(_, span)

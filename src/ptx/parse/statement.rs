@@ -4,12 +4,16 @@ use nom::combinator::cut;
 use nom::{Err, Parser};
 
 use super::declaration::{linkage, names, parameters, space, variables};
-use super::directive::directive;
-use super::expression::number;
-use super::input::{Parsed, Problem, Tokens, name, text};
+use super::directive::{directive, function_directives};
+use super::expression::literal_number;
+use super::input::{Parsed, Problem, Tokens, keyword, name, text, token};
+use super::mnemonic::{Mnemonics, TooMany};
 use super::module::starts_module_item;
-use super::operand::Pool;
-use crate::ptx::ast::{Body, Guard, Instruction, Linkage, List, Modifiers, Name, Span, Statement};
+use super::operand::{Pool, offset};
+use crate::ptx::ast::{
+    Body, FunctionKind, Guard, Inlined, Instruction, Linkage, List, Location, MnemonicId, Name,
+    Place, Prototype, Span, Statement, Targets,
+};
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};
@@ -21,14 +25,16 @@ const MAX_BLOCKS: usize = 2048;
 /// Reads bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
     report: &'r mut Report,
+    mnemonics: &'r mut Mnemonics<'a>,
     pool: Pool<'a>,
     statements: Vec<Statement<'a>>,
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
-    pub fn new(report: &'r mut Report) -> Self {
+    pub fn new(report: &'r mut Report, mnemonics: &'r mut Mnemonics<'a>) -> Self {
         BodyReader {
             report,
+            mnemonics,
             pool: Pool::default(),
             statements: Vec::new(),
         }
@@ -153,12 +159,12 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
                 let calls = after.word_text() == "calltargets";
                 let (rest, targets) = cut(names).parse(after.skip())?;
-                self.statements.push(Statement::Targets {
+                self.statements.push(Statement::Targets(Box::new(Targets {
                     name,
                     calls,
                     targets,
                     span: input.span_to(rest),
-                });
+                })));
                 rest
             }
             "callprototype" if after.at(TokenKind::Word) => {
@@ -191,22 +197,15 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if rest.at(TokenKind::ParenOpen) {
             (rest, params) = parameters(rest)?;
         }
-        let mut noreturn = false;
-        while rest.at(TokenKind::Word) {
-            noreturn |= rest.at_word("noreturn");
-            rest = rest.skip();
-            // `.abi_preserve 8` has a number.
-            if rest.at(TokenKind::Integer) {
-                rest = rest.skip();
-            }
-        }
-        self.statements.push(Statement::Prototype {
-            name: label,
-            returns,
-            params,
-            noreturn,
-            span: start.span_to(rest),
-        });
+        let (rest, directives) = function_directives(rest, FunctionKind::Func)?;
+        self.statements
+            .push(Statement::Prototype(Box::new(Prototype {
+                name: label,
+                returns,
+                params,
+                directives,
+                span: start.span_to(rest),
+            })));
         Ok((rest, ()))
     }
 
@@ -246,32 +245,18 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     /// `.loc 1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of
-    /// inlined code, which ends with the line.
+    /// inlined code.
     fn location<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-        let (rest, file) = number(input.skip())?;
-        let (rest, line) = number(rest)?;
-        let (mut rest, column) = number(rest)?;
-        while rest.at(TokenKind::Comma) {
-            let clause = rest.skip();
-            let (after, _) = name(clause)?;
-            rest = after;
-            while matches!(
-                rest.peek().kind,
-                TokenKind::Integer | TokenKind::Plus | TokenKind::Identifier
-            ) && text(rest.source, clause.span_to(rest.skip()))
-                .lines()
-                .count()
-                == 1
-            {
-                rest = rest.skip();
-            }
-        }
-        self.statements.push(Statement::Location {
-            file,
-            line,
-            column,
+        let (rest, place) = place(input.skip())?;
+        let (rest, inlined) = match rest.peek().kind {
+            TokenKind::Comma => cut(inlined).map(Some).parse(rest.skip())?,
+            _ => (rest, None),
+        };
+        self.statements.push(Statement::Location(Box::new(Location {
+            place,
+            inlined,
             span: input.span_to(rest),
-        });
+        })));
         // Some generators end it with a semicolon.
         let rest = if rest.at(TokenKind::Semicolon) {
             rest.skip()
@@ -285,66 +270,72 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     fn instruction<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (start, guard) = guard(input)?;
         let (mut rest, word) = name(start)?;
-        let opcode = Opcode::from_text(word.text).filter(|o| *o != Opcode::Unknown);
-        let mut modifiers = Modifiers::default();
-        let mut unknown = None;
         while rest.at(TokenKind::Word) {
-            let modifier = match Modifier::from_text(rest.word_text()) {
-                Some(modifier) => modifier,
-                None => {
-                    unknown = unknown.or(Some((rest.peek().span, rest.word_text())));
-                    Modifier::UNKNOWN
-                }
-            };
-            if !modifiers.push(modifier) {
-                return Problem::fatal(
-                    rest.peek().span,
-                    Code::Form,
-                    "no instruction has this many modifiers",
-                );
-            }
             rest = rest.skip();
         }
         let opcode_span = start.span_to(rest);
-        // What follows a word that is no opcode may be anything, so one report
-        // has to do for the whole statement.
-        let Some(opcode) = opcode else {
-            return self.unknown_opcode(input, word, (guard, modifiers, opcode_span), rest);
+        let mnemonic = match self.mnemonics.known(text(input.source, opcode_span)) {
+            Some(mnemonic) => mnemonic,
+            None => self.new_mnemonic(start, opcode_span)?,
         };
-        // Of instructions without rows in the table not all words are known.
-        if let Some((span, word)) = unknown.filter(|_| !isa::forms(opcode).is_empty()) {
-            self.unknown_modifier(span, word);
-        }
-        let (rest, operands) = self.pool.operands(rest, opcode == Opcode::Call)?;
-        let known = self.statements.len();
-        self.statements.push(Statement::Instruction(Instruction {
+        let (opcode, known) = match self.mnemonics.get(mnemonic) {
+            Some(m) => (m.opcode, !m.modifiers.has(Modifier::UNKNOWN)),
+            None => (Opcode::Unknown, true),
+        };
+        let mut instruction = Instruction {
             guard,
             opcode,
-            modifiers,
-            operands,
-            span: input.span_to(rest.skip()),
+            mnemonic,
+            operands: List::default(),
+            span: opcode_span,
             opcode_span,
-        }));
-        let (after, ()) = self.semicolon(input, rest)?;
-        if after.len() == rest.len() {
-            // Without its semicolon the statement ends at its last operand.
-            if let Some(Statement::Instruction(instruction)) = self.statements.get_mut(known) {
-                instruction.span = input.span_to(rest);
-            }
+        };
+        // What follows a word that is no opcode may be anything, so one report
+        // has to do for the whole statement.
+        if opcode == Opcode::Unknown {
+            return Ok((self.unknown_opcode(input, word, instruction, rest), ()));
         }
+        // Of instructions without rows in the table not all words are known.
+        if !known && !isa::forms(opcode).is_empty() {
+            self.unknown_modifier(start.skip());
+        }
+        let (rest, operands) = self.pool.operands(rest, opcode == Opcode::Call)?;
+        instruction.operands = operands;
+        let (after, ()) = self.semicolon(input, rest)?;
+        instruction.span = input.span_to(after);
+        self.statements.push(Statement::Instruction(instruction));
         Ok((after, ()))
+    }
+
+    /// Takes up a mnemonic that is new to this module.
+    fn new_mnemonic<'t>(
+        &mut self,
+        start: Tokens<'t, 'a>,
+        span: Span,
+    ) -> Result<MnemonicId, Err<Problem>> {
+        let mut words = vec![start.word_text()];
+        let mut rest = start.skip();
+        while rest.at(TokenKind::Word) {
+            words.push(rest.word_text());
+            rest = rest.skip();
+        }
+        let learnt = self.mnemonics.learn(text(start.source, span), &words);
+        learnt.map_err(|TooMany| {
+            let message = "no instruction has this many modifiers";
+            Err::Failure(Problem::new(span, Code::Limit, message))
+        })
     }
 
     fn unknown_opcode<'t>(
         &mut self,
         input: Tokens<'t, 'a>,
         word: Name<'a>,
-        (guard, modifiers, opcode_span): (Option<Guard<'a>>, Modifiers, Span),
+        mut instruction: Instruction<'a>,
         rest: Tokens<'t, 'a>,
-    ) -> Parsed<'t, 'a, ()> {
+    ) -> Tokens<'t, 'a> {
         let mut diagnostic = Diagnostic::new(
             Code::UnknownOpcode,
-            word.span,
+            word.span(input.source),
             format!("no instruction is called `{}`", word.text),
         );
         diagnostic.help = suggestion(word.text, Opcode::ALL.iter().map(|o| o.text()));
@@ -353,26 +344,51 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             Ok((rest, operands)) if rest.at(TokenKind::Semicolon) => (rest.skip(), operands),
             _ => (skip_statement(input), List::default()),
         };
-        self.statements.push(Statement::Instruction(Instruction {
-            guard,
-            opcode: Opcode::Unknown,
-            modifiers,
-            operands,
-            span: input.span_to(rest),
-            opcode_span,
-        }));
-        Ok((rest, ()))
+        instruction.operands = operands;
+        instruction.span = input.span_to(rest);
+        self.statements.push(Statement::Instruction(instruction));
+        rest
     }
 
-    fn unknown_modifier(&mut self, span: Span, word: &str) {
+    /// Reports the first of `words` that nothing knows.
+    fn unknown_modifier(&mut self, words: Tokens<'_, 'a>) {
+        let mut rest = words;
+        while Modifier::from_text(rest.word_text()).is_some() {
+            rest = rest.skip();
+        }
+        let word = rest.word_text();
         let mut diagnostic = Diagnostic::new(
             Code::UnknownModifier,
-            span,
+            rest.peek().span,
             format!("no instruction has a modifier `.{word}`"),
         );
         diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
         self.report.add(diagnostic);
     }
+}
+
+/// `1 20 7`
+fn place<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Place> {
+    let (rest, (file, line, column)) =
+        (literal_number, literal_number, literal_number).parse(input)?;
+    Ok((rest, Place { file, line, column }))
+}
+
+/// `function_name $L__info_string0+4, inlined_at 1 30 2`
+fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
+    let (rest, _) = keyword("function_name")(input)?;
+    let (rest, (function, offset)) = (name, offset).parse(rest)?;
+    let (rest, _) = token(TokenKind::Comma)(rest)?;
+    let (rest, _) = keyword("inlined_at")(rest)?;
+    let (rest, at) = place(rest)?;
+    Ok((
+        rest,
+        Inlined {
+            function,
+            offset,
+            at,
+        },
+    ))
 }
 
 /// `@p`, `@!p`, or nothing.
@@ -426,7 +442,8 @@ mod tests {
         let shown = body.statements.iter().map(|s| match s {
             Statement::Instruction(i) => {
                 let operands = body.list(i.operands);
-                format!("{}{:?}/{}", i.opcode.text(), i.modifiers, operands.len())
+                let words = &reading.module.mnemonic(i).text;
+                format!("{words}/{}", operands.len())
             }
             Statement::Label(name) => format!("{}:", name.text),
             Statement::Variable(v) => format!(".{:?} {}", v.space, v.name.text),
@@ -474,7 +491,7 @@ mod tests {
             "add.s32 %r1, , %r2;\n  mov.u32 %r1, {%r2 %r3};\n adds.u32 %r1, %r2;\n ret;",
         );
         assert_eq!(codes, [Code::Syntax, Code::Syntax, Code::UnknownOpcode]);
-        assert_eq!(shown, ["?.u32/2", "ret/0"]);
+        assert_eq!(shown, ["adds.u32/2", "ret/0"]);
     }
 
     #[test]
