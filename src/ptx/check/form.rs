@@ -5,14 +5,15 @@
 //! them, is found once a module and spelling; an instruction that fits costs a
 //! look at its operands.
 
+use super::agreement::Wanted;
 use super::function::Checker;
-use super::operand::{self, Wanted};
+use super::operand;
 use super::{Allowed, Context};
 use crate::ptx::ast::{Instruction, Modifiers, Module, Operand, Span, Version};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::target::{Since, Suffix, TargetRule};
 use crate::ptx::isa::{self, Demand, Fit, Form, Misfit, OperandRule, Presence, alternatives};
-use crate::ptx::names::Opcode;
+use crate::ptx::names::{Modifier, Opcode};
 
 /// What the table says of each opcode with modifiers that the module uses: one
 /// for each of [`Module::mnemonics`].
@@ -38,6 +39,8 @@ struct Candidate {
 pub struct Place {
     pub rule: &'static OperandRule,
     pub wanted: Option<Wanted>,
+    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    pub vector: u32,
 }
 
 impl Spellings {
@@ -80,13 +83,20 @@ impl Candidate {
             Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
             _ => true,
         };
+        let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
+            Some(Modifier::V2) => 2,
+            Some(Modifier::V4) => 4,
+            Some(_) => 8,
+            None => 1,
+        };
         let places: Vec<Place> = form
             .operands
             .iter()
             .filter(stands)
             .map(|rule| Place {
                 rule,
-                wanted: operand::wanted(rule.ty, &fit.types),
+                wanted: Wanted::new(rule.ty, &fit.types),
+                vector,
             })
             .collect();
         Candidate {
@@ -131,7 +141,16 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
     let Err(found) = fits(checker, spelling, instruction, operands) else {
         return;
     };
-    for diagnostic in found {
+    let mnemonic = instruction.opcode_span;
+    for mut diagnostic in found {
+        // ptxas finds every operand at fault in the line of the opcode.
+        let between = Span {
+            start: mnemonic.end,
+            end: diagnostic.span.start,
+        };
+        if written(checker.context, between).contains('\n') {
+            diagnostic.span = mnemonic;
+        }
         checker.report.add(diagnostic);
     }
 }

@@ -3,6 +3,7 @@
 //! The rule of this module: when in doubt, accept. A module that ptxas takes
 //! and this rejects cannot be used, a mistake missed here is found by ptxas.
 
+mod agreement;
 mod call;
 mod form;
 mod function;

@@ -1,33 +1,28 @@
 //! One operand against its place in the table.
 
+use super::agreement::{self, Wanted};
 use super::form;
 use super::function::Checker;
 use super::symbols::Symbol;
-use crate::ptx::ast::{AddressBase, FloatValue, Instruction, Name, Operand, Space, Span};
+use crate::ptx::ast::{AddressBase, Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Kind, OperandRule, Scale, TypeBase, TypeRule, Types};
+use crate::ptx::isa::{Kind, OperandRule};
 use crate::ptx::names::{Modifier, Opcode, Type};
 
-/// The type that a place asks for.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    ty: Type,
-    bits: u32,
-    /// A wider register will do.
-    wider: bool,
-}
+type Checked = Result<(), Diagnostic>;
 
 pub fn check<'a>(
     checker: &Checker<'_, '_, 'a>,
     instruction: &Instruction<'a>,
     place: &form::Place,
     operand: &Operand<'a>,
-) -> Result<(), Diagnostic> {
+) -> Checked {
     let rule = place.rule;
     let place = Place {
         checker,
         instruction,
         wanted: place.wanted,
+        vector: place.vector,
     };
     if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
         && !range.contains(integer.value as i64)
@@ -42,94 +37,28 @@ pub fn check<'a>(
     }
 }
 
-/// The type that a place asks for where the instruction has these types.
-pub fn wanted(rule: TypeRule, types: &Types) -> Option<Wanted> {
-    let ty = match rule.base {
-        TypeBase::Any => return None,
-        TypeBase::Fixed(ty) => ty,
-        TypeBase::Named(number) => types.get(number).copied().flatten()?,
-    };
-    let bits = match rule.scale {
-        Scale::Half => ty.bits() / 2,
-        Scale::Same => ty.bits(),
-        Scale::Twice => ty.bits() * 2,
-    };
-    Some(Wanted {
-        ty,
-        bits,
-        wider: rule.wider,
-    })
-}
-
-/// How types go together: registers agree with an instruction of the same size
-/// if either has no interpretation, or both have the same one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Bits,
-    Integer,
-    Float,
-    /// Two of them in one register.
-    PackedFloat,
-    Predicate,
-}
-
-fn class(ty: Type) -> Class {
-    match ty {
-        Type::U8 | Type::U16 | Type::U32 | Type::U64 => Class::Integer,
-        Type::S8 | Type::S16 | Type::S32 | Type::S64 => Class::Integer,
-        Type::F16 | Type::F32 | Type::F64 => Class::Float,
-        Type::F16x2 | Type::Bf16x2 => Class::PackedFloat,
-        Type::Pred => Class::Predicate,
-        // Registers of the remaining types are declared `.b16`, `.b32`, `.b64`.
-        _ => Class::Bits,
-    }
-}
-
+/// Where an operand goes.
 struct Place<'p, 'c, 'm, 'a> {
     checker: &'p Checker<'c, 'm, 'a>,
     instruction: &'p Instruction<'a>,
     wanted: Option<Wanted>,
+    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    vector: u32,
+}
+
+/// Which way the value goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Written,
+    Read,
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
-    /// `{a, b}`, of as many elements as the row says.
-    fn list(&self, rule: &OperandRule, operand: &Operand<'a>) -> Result<(), Diagnostic> {
-        let Operand::Vector(list, span) = *operand else {
-            // A list of one may do without its braces.
-            if rule.counts.contains(&1) {
-                return self.kind(rule.kind, operand);
-            }
-            return self.wrong(operand.span(self.text()), "a list in braces belongs here");
-        };
-        if !rule
-            .counts
-            .iter()
-            .any(|count| u32::from(*count) == list.len)
-        {
-            let counts: Vec<_> = rule.counts.iter().map(u8::to_string).collect();
-            let message = format!(
-                "a list of {}, where {} elements belong",
-                list.len,
-                counts.join(" or ")
-            );
-            return Err(Diagnostic::new(Code::OperandCount, span, message));
-        }
-        let mut elements = self.checker.body.list(list).iter();
-        elements.try_for_each(|element| match element {
-            Operand::Sink(_) => Ok(()),
-            _ => self.kind(rule.kind, element),
-        })
-    }
-
-    fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
         match kind {
             Kind::Unchecked => Ok(()),
             Kind::Destination => self.destination(operand),
-            Kind::DestinationOrVector => match operand {
-                Operand::Vector(..) => self.vector(operand),
-                Operand::Sink(_) => Ok(()),
-                _ => self.destination(operand),
-            },
+            Kind::DestinationOrVector => self.vector(operand, Way::Written),
             Kind::DestinationAndPredicate | Kind::SinkAndPredicate => match *operand {
                 Operand::Pair(list, _) => match self.checker.body.list(list) {
                     [first, second] => {
@@ -155,82 +84,93 @@ impl<'a> Place<'_, '_, '_, 'a> {
             },
             Kind::Predicate => self.predicate(operand),
             Kind::Source => self.source(operand),
-            Kind::SourceOrVector => match operand {
-                Operand::Vector(..) => self.vector(operand),
-                _ => self.source(operand),
-            },
-            Kind::Movable => match operand {
-                Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Register { .. }) => self.source(operand),
-                    _ => Ok(()),
-                },
-                Operand::Special(..)
-                | Operand::Offset { .. }
-                | Operand::Vector(..)
-                | Operand::Element(..) => Ok(()),
-                Operand::Address { .. } if self.instruction.opcode == Opcode::Mov => Ok(()),
-                _ => self.source(operand),
-            },
+            Kind::SourceOrVector => self.vector(operand, Way::Read),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
-                _ => self.wrong(operand.span(self.text()), "a register belongs here"),
+                _ => self.wrong(operand, "a register belongs here"),
             },
+            Kind::Movable => self.movable(operand),
             Kind::Address => self.address(operand),
             Kind::Coordinates => match operand {
                 Operand::Indexed(..) => Ok(()),
-                _ => self.wrong(
-                    operand.span(self.text()),
-                    "an address with coordinates belongs here",
-                ),
-            },
-            Kind::Function => match operand {
-                Operand::Name(_) => Ok(()),
-                _ => self.wrong(operand.span(self.text()), "a function belongs here"),
+                _ => self.wrong(operand, "an address with coordinates belongs here"),
             },
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
-                _ => self.wrong(operand.span(self.text()), "a constant belongs here"),
+                _ => self.wrong(operand, "a constant belongs here"),
             },
             Kind::Label => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
                     Some(Symbol::Register { .. } | Symbol::Variable { .. }) => {
-                        self.wrong(name.span(self.text()), "a label belongs here")
+                        self.wrong(operand, "a label belongs here")
                     }
                     _ => Ok(()),
                 },
-                _ => self.wrong(operand.span(self.text()), "a label belongs here"),
+                _ => self.wrong(operand, "a label belongs here"),
+            },
+            Kind::Function => match operand {
+                Operand::Name(_) => Ok(()),
+                _ => self.wrong(operand, "a function belongs here"),
             },
         }
     }
 
-    fn text(&self) -> &'a str {
-        self.checker.context.source
+    fn span(&self, operand: &Operand<'a>) -> Span {
+        operand.span(self.checker.context.source)
     }
 
-    fn wrong(&self, span: Span, message: &str) -> Result<(), Diagnostic> {
-        Err(Diagnostic::new(Code::OperandKind, span, message))
+    fn name_span(&self, name: Name<'a>) -> Span {
+        name.span(self.checker.context.source)
     }
 
-    fn destination(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn wrong(&self, operand: &Operand<'a>, message: impl Into<String>) -> Checked {
+        Err(Diagnostic::new(
+            Code::OperandKind,
+            self.span(operand),
+            message,
+        ))
+    }
+
+    fn mistyped(&self, span: Span, what: &str, wanted: Wanted) -> Diagnostic {
+        let message = format!("{what}, where {} belongs", wanted.describe());
+        Diagnostic::new(Code::OperandType, span, message)
+    }
+
+    fn destination(&self, operand: &Operand<'a>) -> Checked {
         match *operand {
-            Operand::Name(name) => self.register(name),
-            Operand::Component { .. } => Ok(()),
-            Operand::Special(register, span) => {
-                self.wrong(span, &format!("`{}` can only be read", register.text()))
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Function(_)) => self.no_register(name),
+                _ => self.register(name),
+            },
+            Operand::Component { name, .. } => self.component(name),
+            Operand::Special(register, _) => {
+                self.wrong(operand, format!("`{}` can only be read", register.text()))
             }
-            _ => self.wrong(
-                operand.span(self.text()),
-                "a register belongs here: the result goes there",
-            ),
+            _ => self.wrong(operand, "a register belongs here: the result goes there"),
         }
     }
 
-    fn source(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn source(&self, operand: &Operand<'a>) -> Checked {
         match *operand {
             Operand::Name(name) => self.register(name),
-            Operand::Component { .. } => Ok(()),
-            Operand::Integer(integer) => self.integer(integer.span),
-            Operand::Float(float) => self.float(float.value, float.span),
+            Operand::Component { name, .. } => self.component(name),
+            Operand::Integer(integer) => match self.wanted {
+                Some(wanted) if !wanted.takes_integer() => {
+                    let found = self.mistyped(integer.span, "an integer", wanted);
+                    Err(if matches!(wanted.ty, Type::F32 | Type::F64) {
+                        found.help("write it with a decimal point, as 1.0")
+                    } else {
+                        found.help("move it to a register first")
+                    })
+                }
+                _ => Ok(()),
+            },
+            Operand::Float(float) => match self.wanted {
+                Some(wanted) if !wanted.takes_float(float.value) => {
+                    Err(self.mistyped(float.span, "a floating-point constant", wanted))
+                }
+                _ => Ok(()),
+            },
             Operand::Special(register, span) => Err(Diagnostic::new(
                 Code::OperandKind,
                 span,
@@ -240,160 +180,243 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 ),
             )
             .help("move it to a register first")),
-            Operand::Not(name) => self.wrong(
-                name.span(self.text()),
-                "only predicates are negated with `!`",
-            ),
-            Operand::Negated(name) => self.wrong(
-                name.span(self.text()),
-                "a register cannot be negated here; use `neg`",
-            ),
-            _ => self.wrong(
-                operand.span(self.text()),
-                "a register or a constant belongs here",
-            ),
+            Operand::Offset { name, .. } => match self.checker.symbol(name.text) {
+                // `gbuf+4` is a constant for ptxas, as is `%r1+4`, of any type.
+                Some(Symbol::Variable { .. }) => match self.wanted {
+                    Some(wanted) if !wanted.takes_integer() => {
+                        Err(self.mistyped(self.span(operand), "an address", wanted))
+                    }
+                    _ => Ok(()),
+                },
+                _ => Ok(()),
+            },
+            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+                self.register(name)
+            }
+            Operand::Not(_) => self.wrong(operand, "only predicates are negated with `!`"),
+            Operand::Negated(_) => {
+                self.wrong(operand, "a register cannot be negated here; use `neg`")
+            }
+            _ => self.wrong(operand, "a register or a constant belongs here"),
         }
     }
 
-    fn integer(&self, span: Span) -> Result<(), Diagnostic> {
-        match self.wanted.map(|wanted| (class(wanted.ty), wanted.ty)) {
-            Some((Class::Float, ty)) => Err(Diagnostic::new(
-                Code::OperandType,
-                span,
-                format!("an integer, where `.{}` belongs", ty.text()),
-            )
-            .help("write it with a decimal point, as 1.0")),
-            _ => Ok(()),
+    fn movable(&self, operand: &Operand<'a>) -> Checked {
+        match operand {
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { .. }) => self.source(operand),
+                _ => Ok(()),
+            },
+            Operand::Special(..)
+            | Operand::Offset { .. }
+            | Operand::Vector(..)
+            | Operand::Element(..) => Ok(()),
+            Operand::Address { .. } if self.instruction.opcode == Opcode::Mov => Ok(()),
+            _ => self.source(operand),
         }
     }
 
-    fn float(&self, value: FloatValue, span: Span) -> Result<(), Diagnostic> {
-        let Some(wanted) = self.wanted else {
-            return Ok(());
-        };
-        // Constants without a type go by their size: 0f3F800000 is a `.b32`.
-        let bits = match value {
-            FloatValue::F32(_) => 32,
-            FloatValue::F64(_) => 64,
-        };
-        match class(wanted.ty) {
-            Class::Integer | Class::Predicate => {}
-            Class::Bits if matches!(wanted.ty, Type::B32 | Type::B64) && wanted.bits != bits => {}
-            _ => return Ok(()),
-        }
+    fn no_register(&self, name: Name<'a>) -> Checked {
         Err(Diagnostic::new(
-            Code::OperandType,
-            span,
-            format!(
-                "a floating-point constant, where `.{}` belongs",
-                wanted.ty.text()
-            ),
-        ))
+            Code::OperandKind,
+            self.name_span(name),
+            format!("`{}` is no register", name.text),
+        )
+        .help("take its address with `mov`, or its value with `ld`"))
     }
 
     /// A register of the type that belongs here, or something not known to be
     /// none.
-    fn register(&self, name: Name<'a>) -> Result<(), Diagnostic> {
+    fn register(&self, name: Name<'a>) -> Checked {
         match self.checker.symbol(name.text) {
-            Some(Symbol::Register { ty, vector }) => {
-                // Vector registers go with `.v2` and `.v4`, which say how.
-                if vector > 1 {
-                    return Ok(());
-                }
-                self.agrees(name, ty)
-            }
-            Some(Symbol::Variable { .. } | Symbol::Function(_)) => Err(Diagnostic::new(
+            Some(Symbol::Register { ty, vector: 1 }) => self.agrees(name, ty),
+            Some(Symbol::Register { .. }) => Err(Diagnostic::new(
                 Code::OperandKind,
-                name.span(self.text()),
-                format!("`{}` is no register", name.text),
+                self.name_span(name),
+                format!("`{}` is a vector, where one register belongs", name.text),
             )
-            .help("take its address with `mov`, or its value with `ld`")),
-            Some(Symbol::Label) => self.wrong(
-                name.span(self.text()),
+            .help(format!("name one of its parts, as `{}.x`", name.text))),
+            Some(Symbol::Function(_)) if self.wanted.is_none_or(Wanted::takes_function) => Ok(()),
+            Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
+            Some(Symbol::Label) => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.name_span(name),
                 "a register belongs here, this is a label",
-            ),
+            )),
             None => Ok(()),
         }
     }
 
-    fn agrees(&self, name: Name<'a>, ty: Type) -> Result<(), Diagnostic> {
+    /// `%v.x`
+    fn component(&self, name: Name<'a>) -> Checked {
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Register { vector: 1, .. }) => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.name_span(name),
+                format!("`{}` is no vector and has no parts", name.text),
+            )),
+            Some(Symbol::Register { ty, .. }) => self.agrees(name, ty),
+            _ => Ok(()),
+        }
+    }
+
+    fn agrees(&self, name: Name<'a>, ty: Type) -> Checked {
+        match self.wanted {
+            Some(wanted) if !wanted.takes(ty) => {
+                let what = format!("`{}` is `.{}`", name.text, ty.text());
+                Err(self.mistyped(self.name_span(name), &what, wanted))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
+    fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
+        let count = self.vector;
+        match *operand {
+            // What mov packs has types of its own.
+            Operand::Vector(..) if self.instruction.opcode == Opcode::Mov => Ok(()),
+            Operand::Vector(list, span) if list.len != count => {
+                let message = if count == 1 {
+                    "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
+                } else {
+                    format!("a vector of {}, where {count} elements belong", list.len)
+                };
+                Err(Diagnostic::new(Code::OperandCount, span, message))
+            }
+            Operand::Vector(list, span) => self.elements(list, span, way, true),
+            Operand::Sink(_) if way == Way::Written => Ok(()),
+            Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
+                    self.agrees(name, ty)
+                }
+                None => Ok(()),
+                _ => self.wrong(
+                    operand,
+                    format!("a vector of {count} elements belongs here"),
+                ),
+            },
+            _ if count > 1 => self.wrong(
+                operand,
+                format!("a vector of {count} elements belongs here"),
+            ),
+            _ if way == Way::Written => self.destination(operand),
+            _ => self.source(operand),
+        }
+    }
+
+    /// `{a, b}`, of as many elements as the row says.
+    fn list(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
+        let Operand::Vector(list, span) = *operand else {
+            return self.wrong(operand, "a list in braces belongs here");
+        };
+        let fits = |count: &u8| u32::from(*count) == list.len;
+        if !rule.counts.iter().any(fits) {
+            let counts: Vec<_> = rule.counts.iter().map(u8::to_string).collect();
+            let message = format!(
+                "a list of {}, where {} elements belong",
+                list.len,
+                counts.join(" or ")
+            );
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        match rule.kind {
+            Kind::Destination | Kind::DestinationOrVector => {
+                self.elements(list, span, Way::Written, false)
+            }
+            Kind::Source | Kind::SourceOrVector | Kind::Register => {
+                self.elements(list, span, Way::Read, false)
+            }
+            kind => {
+                let mut elements = self.checker.body.list(list).iter();
+                elements.try_for_each(|element| self.kind(kind, element))
+            }
+        }
+    }
+
+    /// The registers and constants between braces: each goes with its neighbour,
+    /// and together they have a type, which has to be the wanted one.
+    fn elements(&self, list: List, span: Span, way: Way, integers_for_floats: bool) -> Checked {
         let Some(wanted) = self.wanted else {
             return Ok(());
         };
-        let (given, asked) = (class(ty), class(wanted.ty));
-        let size_fits = ty.bits() == wanted.bits || (wanted.wider && ty.bits() > wanted.bits);
-        let class_fits = match (given, asked) {
-            (Class::Predicate, Class::Predicate) => true,
-            (Class::Predicate, _) | (_, Class::Predicate) => false,
-            (Class::Bits, _) | (_, Class::Bits) => true,
-            // ptxas takes a `.f16x2` register for an integer, though not the
-            // other way round.
-            (Class::PackedFloat, Class::Integer) => true,
-            // Of a wider register only integers fill a part.
-            (Class::Float, Class::Float) => ty.bits() == wanted.bits,
-            (given, asked) => given == asked,
-        };
-        if size_fits && class_fits {
-            return Ok(());
-        }
-        let written = if wanted.bits == wanted.ty.bits() {
-            format!("`.{}`", wanted.ty.text())
-        } else {
-            format!("{} bits", wanted.bits)
-        };
-        Err(Diagnostic::new(
-            Code::OperandType,
-            name.span(self.text()),
-            format!(
-                "`{}` is `.{}`, where {written} belongs",
-                name.text,
-                ty.text()
-            ),
-        ))
-    }
-
-    fn vector(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
-        let Operand::Vector(list, span) = *operand else {
-            return Ok(());
-        };
-        // The elements of a vector that mov packs have types of their own.
-        if self.instruction.opcode == Opcode::Mov {
-            return Ok(());
-        }
-        let modifiers = self.checker.modifiers(self.instruction);
-        let length = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
-            Some(Modifier::V2) => 2,
-            Some(Modifier::V4) => 4,
-            Some(_) => 8,
-            None => 1,
-        };
-        if list.len != length {
-            let message = if length == 1 {
-                "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
-            } else {
-                format!("a vector of {}, where {length} elements belong", list.len)
+        let mut left: Option<Type> = None;
+        let mut alike = true;
+        let mut sinks = 0;
+        for element in self.checker.body.list(list) {
+            let ty = match *element {
+                Operand::Sink(_) if way == Way::Written => {
+                    sinks += 1;
+                    continue;
+                }
+                Operand::Name(name) | Operand::Component { name, .. } => {
+                    match self.checker.symbol(name.text) {
+                        Some(Symbol::Register { ty, vector }) => {
+                            let part = matches!(element, Operand::Component { .. });
+                            if part != (vector > 1) {
+                                self.source(element)?;
+                            }
+                            ty
+                        }
+                        None => continue,
+                        Some(_) => return self.no_register(name),
+                    }
+                }
+                // Special registers are elements without a look at their type.
+                Operand::Special(..) if way == Way::Read => continue,
+                Operand::Integer(_) | Operand::Float(_) if way == Way::Read => {
+                    // Beside a register without interpretation any will do.
+                    if left.is_none_or(|left| !agreement::is_bits(left)) {
+                        self.source(element)?;
+                    }
+                    continue;
+                }
+                _ if way == Way::Written => {
+                    return self.wrong(element, "a register belongs here: the result goes there");
+                }
+                _ => return self.wrong(element, "a register or a constant belongs here"),
             };
-            return Err(Diagnostic::new(Code::OperandCount, span, message));
+            if let Some(left) = left.replace(ty) {
+                if !agreement::side_by_side(left, ty) {
+                    let (left, ty) = (left.text(), ty.text());
+                    let message = format!("`.{ty}` beside `.{left}` in one vector");
+                    return Err(Diagnostic::new(
+                        Code::OperandType,
+                        self.span(element),
+                        message,
+                    ));
+                }
+                alike &= left == ty;
+            }
         }
-        self.checker
-            .body
-            .list(list)
-            .iter()
-            .try_for_each(|element| match element {
-                Operand::Sink(_) => Ok(()),
-                element => self.source(element),
-            })
+        if sinks == list.len {
+            let message = "no element of this vector says its type";
+            return Err(Diagnostic::new(Code::OperandType, span, message));
+        }
+        // Registers of different types count as bits together.
+        let fits = |ty: Type| match (alike, integers_for_floats) {
+            (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
+            (true, false) => wanted.takes(ty),
+            (false, _) => wanted.takes(agreement::bits_of(ty)),
+        };
+        match left {
+            Some(ty) if !fits(ty) => {
+                let what = format!("a vector of `.{}`", ty.text());
+                Err(self.mistyped(span, &what, wanted))
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn predicate_destination(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn predicate_destination(&self, operand: &Operand<'a>) -> Checked {
         match operand {
             Operand::Sink(_) => Ok(()),
             Operand::Name(name) if self.checker.may_be_predicate(name.text) => Ok(()),
-            _ => self.wrong(operand.span(self.text()), "a `.pred` register belongs here"),
+            _ => self.wrong(operand, "a `.pred` register belongs here"),
         }
     }
 
-    fn predicate(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn predicate(&self, operand: &Operand<'a>) -> Checked {
         match operand {
             Operand::Integer(_) => Ok(()),
             Operand::Name(name) | Operand::Not(name)
@@ -401,34 +424,24 @@ impl<'a> Place<'_, '_, '_, 'a> {
             {
                 Ok(())
             }
-            _ => self.wrong(operand.span(self.text()), "a predicate belongs here"),
+            _ => self.wrong(operand, "a predicate belongs here"),
         }
     }
 
-    fn address(&self, operand: &Operand<'a>) -> Result<(), Diagnostic> {
+    fn address(&self, operand: &Operand<'a>) -> Checked {
         let base = match operand {
             Operand::Address { base, .. } => *base,
             Operand::Indexed(..) | Operand::Element(..) => return Ok(()),
-            _ => {
-                return self.wrong(
-                    operand.span(self.text()),
-                    "an address in brackets belongs here",
-                );
-            }
+            _ => return self.wrong(operand, "an address in brackets belongs here"),
         };
         let AddressBase::Name(name) = base else {
             return Ok(());
         };
         match self.checker.symbol(name.text) {
-            Some(Symbol::Register { ty, .. })
-                if matches!(
-                    class(ty),
-                    Class::Float | Class::PackedFloat | Class::Predicate
-                ) =>
-            {
+            Some(Symbol::Register { ty, .. }) if !agreement::is_address(ty) => {
                 Err(Diagnostic::new(
                     Code::OperandType,
-                    name.span(self.text()),
+                    self.name_span(name),
                     format!("`{}` is `.{}`, which is no address", name.text, ty.text()),
                 ))
             }
@@ -438,7 +451,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// A variable lies where the instruction looks.
-    fn space(&self, name: Name<'a>, space: Space, input: bool) -> Result<(), Diagnostic> {
+    fn space(&self, name: Name<'a>, space: Space, input: bool) -> Checked {
         let opcode = self.instruction.opcode;
         if !matches!(opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red) {
             return Ok(());
@@ -446,7 +459,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let wrong = |message: String| {
             Err(Diagnostic::new(
                 Code::StateSpace,
-                name.span(self.text()),
+                self.name_span(name),
                 message,
             ))
         };
