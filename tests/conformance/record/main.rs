@@ -1,0 +1,46 @@
+//! Records what ptxas says, for `tests/conformance`:
+//!
+//! ```text
+//! cargo run --release --no-default-features --example record -- [PART …]
+//! ```
+//!
+//! PART is `corpus`, … ; without one, all are recorded. Needs python3 with pip
+//! and, for the corpus, a C++ compiler; no GPU.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+#[path = "../archive.rs"]
+mod archive;
+mod corpus;
+mod toolkit;
+
+use toolkit::Toolkit;
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match record(&wanted) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn record(wanted: &[String]) -> std::io::Result<()> {
+    let parts = ["corpus"];
+    if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
+        return Err(std::io::Error::other(format!(
+            "no part is called `{unknown}`: there are {}",
+            parts.join(", ")
+        )));
+    }
+    let part = |name: &str| wanted.is_empty() || wanted.iter().any(|part| part == name);
+    let toolkit = Toolkit::install()?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    if part("corpus") {
+        corpus::record(&toolkit, &folder.join("cuda"))?;
+    }
+    Ok(())
+}
