@@ -1,6 +1,7 @@
 // bfloat16, alone and in pairs.
 #include <cuda_bf16.h>
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __global__ void scalar(const __nv_bfloat16* a, __nv_bfloat16* out, int n) {
     __nv_bfloat16 x = a[0], y = a[1], z = a[2];
     out[0] = x + y * z - x / y;
@@ -22,3 +23,4 @@ __global__ void pairs(const __nv_bfloat162* a, __nv_bfloat162* out, float2* wide
     out[4] = __float22bfloat162_rn(wide[1]) + __floats2bfloat162_rn(wide[2].x, wide[2].y);
     atomicAdd(out + 7, x);
 }
+#endif

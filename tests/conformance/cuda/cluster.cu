@@ -1,5 +1,6 @@
 // Launch bounds with clusters, and what a kernel can ask about them.
 #include <cooperative_groups.h>
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 __global__ void __launch_bounds__(128, 2, 8) bounded(int* out) { out[threadIdx.x] = __clusterRelativeBlockRank(); }
 __global__ void __cluster_dims__(4) fixed(int* out) {
     out[0] = __clusterDimIsSpecified() + __clusterDim().x + __clusterIdx().y + __clusterGridDimInClusters().z + __clusterSizeInBlocks();
@@ -14,3 +15,4 @@ __global__ void after(int* out) {
     out[threadIdx.x]++;
     cudaTriggerProgrammaticLaunchCompletion();
 }
+#endif

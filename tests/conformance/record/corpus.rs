@@ -14,8 +14,17 @@ const TARGETS: [&str; 8] = [
 /// Each source is built for every target, except those with many headers:
 /// they take long and are much alike.
 const HEAVY: [&str; 11] = [
-    "atomic", "barrier", "block", "device_reduce", "device_select", "device_sort", "groups",
-    "lambda", "pipeline", "residency", "warp_cub",
+    "atomic",
+    "barrier",
+    "block",
+    "device_reduce",
+    "device_select",
+    "device_sort",
+    "groups",
+    "lambda",
+    "pipeline",
+    "residency",
+    "warp_cub",
 ];
 const HEAVY_TARGETS: [&str; 3] = ["sm_80", "sm_90a", "sm_120a"];
 
@@ -31,7 +40,14 @@ const VARIANTS: [(&str, &[&str]); 7] = [
 ];
 
 /// Sources that NVRTC builds too: those without host code.
-const NVRTC: [&str; 6] = ["half", "integer", "matrix", "objects", "texture", "generators"];
+const NVRTC: [&str; 6] = [
+    "half",
+    "integer",
+    "matrix",
+    "objects",
+    "texture",
+    "generators",
+];
 
 struct Build {
     source: String,
@@ -67,7 +83,11 @@ pub fn record(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
             }
         };
         match toolkit.judge(text.as_bytes()) {
-            Ok(verdict) if verdict.accepts() => Some(Entry { name, verdict, text }),
+            Ok(verdict) if verdict.accepts() => Some(Entry {
+                name,
+                verdict,
+                text,
+            }),
             verdict => {
                 eprintln!("{name}: not accepted: {verdict:?}");
                 None
@@ -97,7 +117,13 @@ fn builds(sources: &Path) -> io::Result<Vec<Build>> {
             false => TARGETS.as_slice(),
         };
         let mut build = |target, variant, options, compiler| {
-            builds.push(Build { source: source.clone(), target, variant, options, compiler });
+            builds.push(Build {
+                source: source.clone(),
+                target,
+                variant,
+                options,
+                compiler,
+            });
         };
         for target in targets {
             build(target, "plain", &[], Compiler::Nvcc);
@@ -108,7 +134,12 @@ fn builds(sources: &Path) -> io::Result<Vec<Build>> {
             build(target, variant, options, Compiler::Nvcc);
         }
         if NVRTC.contains(&source.as_str()) {
-            build(targets[number % targets.len()], "nvrtc", &[], Compiler::Nvrtc);
+            build(
+                targets[number % targets.len()],
+                "nvrtc",
+                &[],
+                Compiler::Nvrtc,
+            );
         }
     }
     Ok(builds)
@@ -129,13 +160,21 @@ impl Build {
                 {
                     command.arg("-rdc=true");
                 }
-                command.args(self.options).arg(&source).arg("-o").arg(&output);
+                command
+                    .args(self.options)
+                    .arg(&source)
+                    .arg("-o")
+                    .arg(&output);
                 command
             }
             Compiler::Nvrtc => {
                 let mut command = std::process::Command::new(&toolkit.python);
                 command.arg("-c").arg(include_str!("nvrtc.py"));
-                command.arg(toolkit.home()).arg(self.target).arg(&source).arg(&output);
+                command
+                    .arg(toolkit.home())
+                    .arg(self.target)
+                    .arg(&source)
+                    .arg(&output);
                 command
             }
         };

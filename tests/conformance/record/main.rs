@@ -4,7 +4,7 @@
 //! cargo run --release --no-default-features --example record -- [PART …]
 //! ```
 //!
-//! PART is `corpus`, … ; without one, all are recorded. Needs python3 with pip
+//! PART is `corpus`, `grid` or `mutations`; without one, all are recorded. Needs python3 with pip
 //! and, for the corpus, a C++ compiler; no GPU.
 
 use std::path::Path;
@@ -13,6 +13,12 @@ use std::process::ExitCode;
 #[path = "../archive.rs"]
 mod archive;
 mod corpus;
+mod grid;
+#[path = "../instruction.rs"]
+mod instruction;
+mod mutations;
+mod operands;
+mod random;
 mod toolkit;
 
 use toolkit::Toolkit;
@@ -29,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 fn record(wanted: &[String]) -> std::io::Result<()> {
-    let parts = ["corpus"];
+    let parts = ["corpus", "grid", "mutations"];
     if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
         return Err(std::io::Error::other(format!(
             "no part is called `{unknown}`: there are {}",
@@ -41,6 +47,12 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
     if part("corpus") {
         corpus::record(&toolkit, &folder.join("cuda"))?;
+    }
+    if part("grid") {
+        grid::record(&toolkit)?;
+    }
+    if part("mutations") {
+        mutations::record(&toolkit)?;
     }
     Ok(())
 }

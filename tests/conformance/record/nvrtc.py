@@ -9,7 +9,7 @@ program = ctypes.c_void_p()
 text = pathlib.Path(source).read_bytes()
 if nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, source.encode(), 0, None, None):
     sys.exit("error: no program")
-options = [f"--gpu-architecture={target}", f"-I{home}/include", f"-I{home}/include/cccl", "-default-device"]
+options = [f"--gpu-architecture={target}", f"-I{home}/include", f"-I{home}/include/cccl", "-default-device", "--device-int128"]
 given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
 failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
 size = ctypes.c_size_t()

@@ -38,7 +38,9 @@ impl Toolkit {
         let complete = environment.join("complete");
         if !complete.exists() {
             eprintln!("installing CUDA {RELEASE} in {}", environment.display());
-            run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            run(Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment))?;
             run(Command::new(&python)
                 .args(["-m", "pip", "install", "--quiet"])
                 .args(PACKAGES))?;
@@ -125,30 +127,34 @@ fn first_line(messages: &str) -> Option<u32> {
     })
 }
 
-/// The architecture to judge a text for: its own target, or the oldest that
-/// this ptxas compiles for.
+/// What this ptxas compiles for, in the order of the numbers.
+const ARCHITECTURES: [&str; 26] = [
+    "75", "80", "86", "87", "88", "89", "90", "90a", "100", "100a", "100f", "103", "103a", "103f",
+    "107", "107a", "107f", "110", "110a", "110f", "120", "120a", "120f", "121", "121a", "121f",
+];
+
+/// The architecture to judge a text for: its own target, or where there is none
+/// of that name, the next that may stand in for it.
 fn architecture(text: &[u8]) -> String {
-    let oldest = "compute_75".to_owned();
     let text = String::from_utf8_lossy(text);
-    let Some((_, rest)) = text.split_once(".target") else {
-        return oldest;
+    let target = text
+        .split_once(".target")
+        .and_then(|(_, rest)| rest.split_once("sm_"));
+    let rest = target.map_or("", |(_, rest)| rest);
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+    // sm_101 was renamed.
+    let name = rest[..end.unwrap_or(rest.len())].replacen("101", "110", 1);
+    let digits = name.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u32 = digits.parse().unwrap_or(0);
+    let same = ARCHITECTURES.iter().find(|known| **known == name);
+    let next = || {
+        let at_least = |known: &&&str| known.parse().is_ok_and(|known: u32| known >= number);
+        ARCHITECTURES.iter().find(at_least)
     };
-    let Some((_, target)) = rest.split_once("sm_") else {
-        return oldest;
-    };
-    let digits = target.len() - target.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, rest) = target.split_at(digits);
-    let suffix = match rest.as_bytes().first() {
-        Some(b'a') => "a",
-        Some(b'f') => "f",
-        _ => "",
-    };
-    match number.parse::<u32>() {
-        // sm_101 was renamed.
-        Ok(101) => format!("compute_110{suffix}"),
-        Ok(75..) => format!("compute_{number}{suffix}"),
-        _ => oldest,
-    }
+    format!(
+        "compute_{}",
+        same.or_else(next).unwrap_or(&ARCHITECTURES[0])
+    )
 }
 
 /// Runs a command to its end; an error if it fails.
