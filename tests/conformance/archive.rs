@@ -21,10 +21,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn accepts(self) -> bool {
-        self == Verdict::Accepted
-    }
-
     /// `ok`, `12`, or `?` for an error without a line.
     pub fn parse(text: &str) -> Option<Verdict> {
         match text {

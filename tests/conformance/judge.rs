@@ -15,7 +15,7 @@ pub struct Case {
 }
 
 /// What we say of a text, and the finding behind it.
-fn judge(text: &[u8]) -> (Verdict, String) {
+pub fn judge(text: &[u8]) -> (Verdict, String) {
     let Ok(source) = std::str::from_utf8(text) else {
         return (Verdict::Rejected(None), "no UTF-8".to_owned());
     };

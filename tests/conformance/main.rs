@@ -6,11 +6,13 @@
 //! `PTXKIT_CONFORMANCE_SHOW=1` every difference as well.
 
 mod archive;
+mod hand;
 mod instruction;
 mod judge;
 
 use archive::{Entry, Verdict, entries, read};
 use judge::{Case, Figures};
+use ptxkit::ptx::diagnostic::Code;
 
 /// Per cent that must agree, on accepting and rejecting, and on the line of the
 /// first error of what both reject.
@@ -139,6 +141,35 @@ fn mutations() {
             lines: 0.0,
         },
     );
+}
+
+/// By hand: for each code, what has it and what just has not.
+#[test]
+fn every_code() {
+    let mut differences = String::new();
+    let mut missing: Vec<String> = Code::ALL.iter().map(Code::to_string).collect();
+    for path in hand::files() {
+        let text = std::fs::read_to_string(&path).expect("a file of cases");
+        for case in hand::cases(&text) {
+            let (module, before) = case.module();
+            let (ours, finding) = judge::judge(module.as_bytes());
+            let ours = match ours {
+                Verdict::Rejected(Some(line)) => {
+                    Verdict::Rejected(Some(line.saturating_sub(before)))
+                }
+                ours => ours,
+            };
+            let code = case.code.unwrap_or_default();
+            missing.retain(|missing| *missing != code);
+            if (ours, &finding[..code.len().min(finding.len())]) != (case.verdict, &code) {
+                differences += &format!(
+                    "{}: {code} in {}; found: {finding} in {ours}\n",
+                    case.name, case.verdict
+                );
+            }
+        }
+    }
+    println!("by hand:\n{differences}no case of {missing:?}");
 }
 
 /// A string as `{:?}` writes it.

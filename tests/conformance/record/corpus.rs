@@ -83,7 +83,7 @@ pub fn record(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
             }
         };
         match toolkit.judge(text.as_bytes()) {
-            Ok(verdict) if verdict.accepts() => Some(Entry {
+            Ok(verdict @ Verdict::Accepted) => Some(Entry {
                 name,
                 verdict,
                 text,
@@ -98,11 +98,26 @@ pub fn record(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
     let entries: Vec<Entry> = built
         .into_iter()
         .flatten()
-        .filter(|entry| entry.verdict == Verdict::Accepted && seen.insert(entry.text.clone()))
+        .filter(|entry| seen.insert(entry.text.clone()))
         .collect();
     let bytes: usize = entries.iter().map(|entry| entry.text.len()).sum();
     println!("corpus: {} modules, {bytes} bytes", entries.len());
     archive::write("corpus", &archive::text_of(&entries))
+}
+
+/// Builds the module that the front end's speed is measured on: so many bytes
+/// that reading them takes a while.
+pub fn record_large(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
+    let large = Build {
+        source: "large".to_owned(),
+        target: "sm_90",
+        variant: "plain",
+        options: &[],
+        compiler: Compiler::Nvcc,
+    };
+    let text = large.compile(toolkit, sources)?;
+    println!("large: {} bytes", text.len());
+    archive::write("large", &text)
 }
 
 fn builds(sources: &Path) -> io::Result<Vec<Build>> {

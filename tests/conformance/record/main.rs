@@ -4,7 +4,7 @@
 //! cargo run --release --no-default-features --example record -- [PART …]
 //! ```
 //!
-//! PART is `corpus`, `grid` or `mutations`; without one, all are recorded. Needs python3 with pip
+//! PART is `corpus`, `large`, `grid`, `mutations` or `hand`; without one, all are recorded. Needs python3 with pip
 //! and, for the corpus, a C++ compiler; no GPU.
 
 use std::path::Path;
@@ -14,6 +14,9 @@ use std::process::ExitCode;
 mod archive;
 mod corpus;
 mod grid;
+#[path = "../hand.rs"]
+mod hand;
+mod hand_verdicts;
 #[path = "../instruction.rs"]
 mod instruction;
 mod mutations;
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn record(wanted: &[String]) -> std::io::Result<()> {
-    let parts = ["corpus", "grid", "mutations"];
+    let parts = ["corpus", "large", "grid", "mutations", "hand"];
     if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
         return Err(std::io::Error::other(format!(
             "no part is called `{unknown}`: there are {}",
@@ -48,11 +51,17 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
     if part("corpus") {
         corpus::record(&toolkit, &folder.join("cuda"))?;
     }
+    if part("large") {
+        corpus::record_large(&toolkit, &folder.join("large"))?;
+    }
     if part("grid") {
         grid::record(&toolkit)?;
     }
     if part("mutations") {
         mutations::record(&toolkit)?;
+    }
+    if part("hand") {
+        hand_verdicts::record(&toolkit)?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Modules of the corpus with one token changed.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::io;
 
 use ptxkit::ptx::ast::{Item, Span};
