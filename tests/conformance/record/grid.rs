@@ -136,6 +136,7 @@ fn words(forms: &[Form]) -> Vec<Modifier> {
     let slots = forms.iter().flat_map(|form| &form.slots);
     let mut words: Vec<_> = slots
         .flat_map(|slot| slot.words.iter().map(|w| w.modifier))
+        .chain(forms.iter().flat_map(|form| form.opcode_words.clone()))
         .collect();
     words.sort();
     words.dedup();
@@ -189,7 +190,7 @@ impl Grid {
 
     /// Modifiers that fit a form, one of them given; `None` if they do not.
     fn throw(&mut self, form: &Form, forced: Option<(usize, Modifier)>) -> Option<Vec<Modifier>> {
-        let mut way = Vec::new();
+        let mut way = form.opcode_words.clone();
         for (at, slot) in form.slots.iter().enumerate() {
             match forced {
                 Some((place, word)) if place == at => way.push(word),

@@ -94,8 +94,15 @@ impl<'a> Operands<'a> {
     }
 
     fn operand(&mut self, rule: &OperandRule, types: &Types) -> String {
-        if !rule.counts.is_empty() {
-            let count = usize::from(*self.random.choose(&rule.counts));
+        if let Some(counts) = rule
+            .count
+            .as_ref()
+            .map(|count| count.numbers(self.modifiers))
+        {
+            let count = match counts.is_empty() {
+                true => 1 + self.random.below(4),
+                false => usize::from(*self.random.choose(&counts)),
+            };
             return self.list(count, |it| it.single(rule, types));
         }
         match rule.kind {
@@ -141,20 +148,27 @@ impl<'a> Operands<'a> {
             Kind::Predicate => self.predicate(),
             Kind::PredicatePair if self.random.once_in(2) => self.predicate(),
             Kind::PredicatePair => format!("{}|{}", self.predicate(), self.predicate()),
-            Kind::DestinationAndPredicate | Kind::SinkAndPredicate => {
-                match self.random.once_in(2) {
-                    true => self.register(ty),
-                    false => format!("{}|{}", self.register(ty), self.predicate()),
-                }
+            Kind::DestinationAndPredicate | Kind::SinkAndPredicate if self.random.once_in(2) => {
+                self.register(ty)
             }
+            Kind::DestinationAndPredicate
+            | Kind::SinkAndPredicate
+            | Kind::BothRegisterAndPredicate => {
+                format!("{}|{}", self.register(ty), self.predicate())
+            }
+            Kind::BothPredicates => format!("{}|{}", self.predicate(), self.predicate()),
+            Kind::Sink => "_".to_owned(),
             Kind::Address => format!("[{}]", self.address()),
             Kind::Coordinates => {
-                let count = self.dimensions();
-                let at = self.address();
-                format!(
-                    "[{at}, {}]",
-                    self.list(count, |it| it.register(Some(Type::B32)))
-                )
+                let mut inside = vec![self.address()];
+                for element in &rule.elements {
+                    inside.push(self.operand(element, types));
+                }
+                if rule.elements.is_empty() {
+                    let count = self.dimensions();
+                    inside.push(self.list(count, |it| it.register(Some(Type::B32))));
+                }
+                format!("[{}]", inside.join(", "))
             }
             Kind::Constant => self.constant(ty, rule.range.as_ref()),
             Kind::Label => "label_1".to_owned(),
