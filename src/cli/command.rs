@@ -5,7 +5,7 @@ use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
 use super::report::Format;
 use super::run::{self, RunArgs};
-use super::{devices, trace};
+use super::{devices, fmt, trace};
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -26,6 +26,11 @@ enum Command {
     /// Run a kernel and check what it gives
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Print PTX in its canonical form
+    #[command(
+        after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check), 2 a file could not be read."
+    )]
+    Fmt(fmt::FmtArgs),
     /// List what kernels can run on here
     Devices {
         #[arg(long, value_enum, default_value_t)]
@@ -53,6 +58,7 @@ impl Cli {
         trace::start(self.verbose);
         match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Fmt(args) => fmt::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(*command, *format).map(|()| VERIFIED),
         }

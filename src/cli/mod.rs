@@ -9,6 +9,7 @@ pub mod element;
 pub mod expect;
 pub mod explain;
 pub mod failure;
+pub mod fmt;
 pub mod formula;
 pub mod isolate;
 pub mod launch;

@@ -3,7 +3,6 @@
 pub mod ast;
 mod check;
 pub mod diagnostic;
-pub mod explanation;
 mod features;
 pub mod isa;
 pub mod names;

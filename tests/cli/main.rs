@@ -4,6 +4,7 @@
 mod bad_input;
 mod cache;
 mod check;
+mod fmt;
 mod run;
 
 use std::ffi::OsString;
