@@ -153,7 +153,7 @@ fn every_mistake_is_found_once() {
             "4:4 E0102 no instruction has a modifier `.f23`",
             "5:1 E0101 no instruction is called `ad`",
             "22:18 E0004 expected `,` or `;`, found `1`",
-            "23:19 E0005 expected `;` after this",
+            "24:1 E0005 expected `;` before this",
             "6:1 E0301 `add.s32` takes 3 operands, 2 given",
             "7:14 E0201 `%rx` is not declared",
             "8:14 E0303 `%f2` is `.f32`, where `.s32` belongs",

@@ -1,7 +1,9 @@
 //! Text → tokens (PTX ISA, "Lexical Elements").
 //!
-//! A token is a kind and two offsets: what it says is read from the source
-//! when somebody asks, so that the whole text costs one allocation.
+//! A token is a kind and two offsets, cut when the parser gets there: nothing
+//! of the text is ever held as tokens.
+
+use std::cell::{Cell, RefCell};
 
 use super::ast::Span;
 use super::diagnostic::{Code, Diagnostic, Report};
@@ -14,8 +16,10 @@ pub enum TokenKind {
     /// `.global`, `.L2::cache_hint`, `.4b`: a dot and the word after it.
     Word,
     Integer,
-    /// `1.5`, `0f3F800000`, `0d3FF0000000000000`; also the `8.5` of `.version`.
+    /// `1.5`, `.5`, `1e5`; also the `8.5` of `.version`.
     Float,
+    /// `0f3F800000`, `0d3FF0000000000000`
+    FloatBits,
     /// `"…"`
     Text,
     Comma,
@@ -60,15 +64,84 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Cuts `source` into tokens. What is no token is reported and left out.
+/// What is no token: reported once each, however often the text is looked at.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Where the last one began; the text is read from its start to its end.
+    last: Cell<Option<u32>>,
+    report: RefCell<Report>,
+}
+
+impl Faults {
+    fn add(&self, diagnostic: Diagnostic) {
+        let start = diagnostic.span.start;
+        if self.last.get().is_none_or(|last| last < start) {
+            self.last.set(Some(start));
+            self.report.borrow_mut().add(diagnostic);
+        }
+    }
+
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.report.into_inner().into_vec()
+    }
+}
+
+/// The first token at or after the byte `at`; at the end of the text, an empty
+/// one of kind [`TokenKind::End`]. What stands before it and is no token goes
+/// to `faults`.
 ///
 /// `source` must be shorter than 4 GiB, as [`Span`] counts in 32 bits; the
 /// caller has seen to that.
-pub fn tokenize(source: &str, report: &mut Report) -> Vec<Token> {
-    // Compiled PTX has a token every four to five bytes.
-    let mut tokens = Vec::with_capacity(source.len() / 4 + 16);
-    tokens.extend(Lexer::new(source, report));
-    tokens
+#[inline]
+pub fn token_at(source: &str, at: u32, faults: &Faults) -> Token {
+    let bytes = source.as_bytes();
+    let mut start = at as usize;
+    loop {
+        start = skip_class(bytes, start, SPACE);
+        let Some(&first) = bytes.get(start) else {
+            return Token {
+                kind: TokenKind::End,
+                span: span(bytes.len(), bytes.len()),
+            };
+        };
+        // Names, words and commas are nine tokens of ten.
+        let (kind, end) = match CLASS[first as usize] & (LETTER | PERCENT | DOT | COMMA) {
+            LETTER => (
+                TokenKind::Identifier,
+                skip_class(bytes, start + 1, IDENTIFIER),
+            ),
+            COMMA => (TokenKind::Comma, start + 1),
+            PERCENT if continues(bytes, start + 1) => (
+                TokenKind::Identifier,
+                skip_class(bytes, start + 2, IDENTIFIER),
+            ),
+            DOT if continues(bytes, start + 1) => word(bytes, start),
+            _ => match (Lexer {
+                bytes,
+                start,
+                faults,
+            })
+            .rare(first)
+            {
+                Ok(found) => found,
+                Err(skipped) => {
+                    start = skipped;
+                    continue;
+                }
+            },
+        };
+        return Token {
+            kind,
+            span: span(start, end),
+        };
+    }
+}
+
+fn span(start: usize, end: usize) -> Span {
+    Span {
+        start: start as u32,
+        end: end as u32,
+    }
 }
 
 /// A byte that may stand inside an identifier.
@@ -76,10 +149,28 @@ pub(crate) const fn continues_identifier(byte: u8) -> bool {
     CLASS[byte as usize] & IDENTIFIER != 0
 }
 
+/// Where the words after an opcode end: `start` is the end of the opcode.
+///
+/// Only words that stand next to one another count; white space between them is
+/// legal and rare.
+pub fn mnemonic_end(source: &str, start: u32) -> u32 {
+    let bytes = source.as_bytes();
+    let mut at = start as usize;
+    while byte_at(bytes, at) == b'.' && continues(bytes, at + 1) {
+        at = word(bytes, at).1;
+    }
+    at as u32
+}
+
 const IDENTIFIER: u8 = 1;
 const SPACE: u8 = 2;
 const DIGIT: u8 = 4;
 const HEX: u8 = 8;
+/// Begins an identifier.
+const LETTER: u8 = 16;
+const PERCENT: u8 = 32;
+const DOT: u8 = 64;
+const COMMA: u8 = 128;
 
 /// What each byte may be part of.
 const CLASS: [u8; 256] = {
@@ -89,8 +180,12 @@ const CLASS: [u8; 256] = {
         let b = byte as u8;
         if b.is_ascii_alphanumeric() || b == b'_' || b == b'$' {
             class[byte] |= IDENTIFIER;
+            if !b.is_ascii_digit() {
+                class[byte] |= LETTER;
+            }
         }
-        if b == b' ' || (b >= 9 && b <= 13) {
+        // To ptxas a vertical tab is none.
+        if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 12) {
             class[byte] |= SPACE;
         }
         if b.is_ascii_digit() {
@@ -101,110 +196,91 @@ const CLASS: [u8; 256] = {
         }
         byte += 1;
     }
+    class[b'%' as usize] |= PERCENT;
+    class[b'.' as usize] |= DOT;
+    class[b',' as usize] |= COMMA;
     class
 };
 
-/// Cuts one token after the other, for who needs only the first few.
-pub struct Lexer<'s, 'r> {
+/// The byte at `at`, 0 past the end. A real NUL is no part of any token either,
+/// so the two need no telling apart here.
+fn byte_at(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).copied().unwrap_or(0)
+}
+
+fn continues(bytes: &[u8], at: usize) -> bool {
+    continues_identifier(byte_at(bytes, at))
+}
+
+/// The first byte from `at` on that is none of this class.
+fn skip_class(bytes: &[u8], mut at: usize, class: u8) -> usize {
+    while CLASS[byte_at(bytes, at) as usize] & class != 0 {
+        at += 1;
+    }
+    at
+}
+
+/// `.global`, `.L2::cache_hint`; `.5` is a number.
+fn word(bytes: &[u8], start: usize) -> (TokenKind, usize) {
+    let mut end = skip_class(bytes, start + 1, IDENTIFIER);
+    if byte_at(bytes, start + 1).is_ascii_digit()
+        && let (TokenKind::Float, end) = number(bytes, start)
+    {
+        return (TokenKind::Float, end);
+    }
+    while byte_at(bytes, end) == b':'
+        && byte_at(bytes, end + 1) == b':'
+        && continues(bytes, end + 2)
+    {
+        end = skip_class(bytes, end + 2, IDENTIFIER);
+    }
+    (TokenKind::Word, end)
+}
+
+/// The number at `start`, and where it ends; what follows may make it none.
+/// A word if the bytes from the dot on are more than a number.
+fn number(bytes: &[u8], start: usize) -> (TokenKind, usize) {
+    let digits = |at| skip_class(bytes, at, DIGIT);
+    let mut kind = TokenKind::Integer;
+    let mut end = digits(start);
+    if byte_at(bytes, end) == b'.' {
+        kind = TokenKind::Float;
+        end = digits(end + 1);
+    }
+    if matches!(byte_at(bytes, end), b'e' | b'E') {
+        let sign = usize::from(matches!(byte_at(bytes, end + 1), b'+' | b'-'));
+        if byte_at(bytes, end + 1 + sign).is_ascii_digit() {
+            kind = TokenKind::Float;
+            end = digits(end + 1 + sign);
+        }
+    }
+    if byte_at(bytes, start) == b'.' && continues(bytes, end) {
+        kind = TokenKind::Word;
+    }
+    (kind, end)
+}
+
+/// The tokens that are few, one at a time.
+struct Lexer<'s> {
     bytes: &'s [u8],
-    at: usize,
-    report: &'r mut Report,
+    start: usize,
+    faults: &'s Faults,
 }
 
-impl Iterator for Lexer<'_, '_> {
-    type Item = Token;
-
-    fn next(&mut self) -> Option<Token> {
-        loop {
-            self.skip_class(SPACE);
-            let start = self.at;
-            if start >= self.bytes.len() {
-                return None;
-            }
-            if let Some(kind) = self.token() {
-                return Some(Token {
-                    kind,
-                    span: self.span_from(start),
-                });
-            }
-        }
-    }
-}
-
-impl<'s, 'r> Lexer<'s, 'r> {
-    pub fn new(source: &'s str, report: &'r mut Report) -> Self {
-        Lexer {
-            bytes: source.as_bytes(),
-            at: 0,
-            report,
-        }
-    }
-
-    /// The byte `ahead` of the current one, 0 past the end. A real NUL is no
-    /// part of any token either, so the two need no telling apart here.
+impl Lexer<'_> {
     fn peek(&self, ahead: usize) -> u8 {
-        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+        byte_at(self.bytes, self.start + ahead)
     }
 
-    fn skip_class(&mut self, class: u8) {
-        while CLASS[self.peek(0) as usize] & class != 0 {
-            self.at += 1;
-        }
-    }
-
-    fn span_from(&self, start: usize) -> Span {
-        Span {
-            start: start as u32,
-            end: self.at as u32,
-        }
-    }
-
-    /// Reads one token; `None` for a comment or what was reported as no token.
-    fn token(&mut self) -> Option<TokenKind> {
+    /// The token and its end; where to go on, if there is none here.
+    fn rare(&self, first: u8) -> Result<(TokenKind, usize), usize> {
         use TokenKind::*;
-        let byte = self.peek(0);
-        let (kind, length) = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {
-                self.skip_class(IDENTIFIER);
-                return Some(Identifier);
-            }
-            b'%' if continues_identifier(self.peek(1)) => {
-                self.at += 1;
-                self.skip_class(IDENTIFIER);
-                return Some(Identifier);
-            }
-            b'.' if continues_identifier(self.peek(1)) => {
-                self.at += 1;
-                self.skip_class(IDENTIFIER);
-                while self.peek(0) == b':'
-                    && self.peek(1) == b':'
-                    && continues_identifier(self.peek(2))
-                {
-                    self.at += 2;
-                    self.skip_class(IDENTIFIER);
-                }
-                return Some(Word);
-            }
-            b'0'..=b'9' => return Some(self.number()),
+        let (kind, length) = match first {
+            b'0'..=b'9' => return Ok(self.number()),
             b'"' => return self.text(),
-            b'/' if self.peek(1) == b'/' => {
-                self.skip_line();
-                return None;
-            }
-            b'/' if self.peek(1) == b'*' => {
-                self.comment();
-                return None;
-            }
-            // Line markers of a preprocessor, and `@@DWARF` of PTX ISA 1.x.
-            b'#' => {
-                self.skip_line();
-                return None;
-            }
-            b'@' if self.peek(1) == b'@' => {
-                self.skip_line();
-                return None;
-            }
-            b',' => (Comma, 1),
+            b'/' if self.peek(1) == b'/' => return Err(self.line_end(self.start)),
+            b'/' if self.peek(1) == b'*' => return Err(self.comment()),
+            b'#' => return Err(self.line_marker()),
             b';' => (Semicolon, 1),
             b':' => (Colon, 1),
             b'(' => (ParenOpen, 1),
@@ -236,150 +312,139 @@ impl<'s, 'r> Lexer<'s, 'r> {
             b'&' => (And, 1),
             b'|' if self.peek(1) == b'|' => (OrOr, 2),
             b'|' => (Or, 1),
-            _ => {
-                self.stray();
-                return None;
-            }
+            _ => return Err(self.stray(first)),
         };
-        self.at += length;
-        Some(kind)
+        Ok((kind, self.start + length))
     }
 
-    fn skip_line(&mut self) {
-        while self.at < self.bytes.len() && self.bytes[self.at] != b'\n' {
-            self.at += 1;
-        }
+    fn line_end(&self, from: usize) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or(&[]);
+        let line = rest.iter().position(|b| *b == b'\n');
+        line.map_or(self.bytes.len(), |length| from + length)
     }
 
-    fn comment(&mut self) {
-        let start = self.at;
+    fn comment(&self) -> usize {
+        let start = self.start;
         let body = &self.bytes[start + 2..];
         match body.windows(2).position(|pair| pair == b"*/") {
-            Some(length) => self.at = start + 2 + length + 2,
+            Some(length) => start + 2 + length + 2,
             None => {
-                self.at = self.bytes.len();
-                let opening = Span {
-                    start: start as u32,
-                    end: start as u32 + 2,
-                };
-                self.report.add(
-                    Diagnostic::new(Code::Unterminated, opening, "the comment does not end")
-                        .help("close it with `*/`"),
+                self.fault(
+                    Code::Unterminated,
+                    start + 2,
+                    "the comment does not end",
+                    "close it with `*/`",
                 );
+                self.bytes.len()
             }
         }
     }
 
-    /// A string ends on its line, so that a lost quote costs one line only.
-    fn text(&mut self) -> Option<TokenKind> {
-        let start = self.at;
-        self.at += 1;
-        loop {
-            match self.peek(0) {
-                b'"' => {
-                    self.at += 1;
-                    return Some(TokenKind::Text);
-                }
-                b'\\' if self.at + 1 < self.bytes.len() => self.at += 2,
-                b'\n' => break,
-                _ if self.at >= self.bytes.len() => break,
-                _ => self.at += 1,
+    /// `# 7 "file.cu"`, as a preprocessor leaves it; anywhere, as ptxas has it.
+    fn line_marker(&self) -> usize {
+        let blank = |mut at| {
+            while matches!(byte_at(self.bytes, at), b' ' | b'\t') {
+                at += 1;
             }
+            at
+        };
+        let number = blank(self.start + 1);
+        let end = skip_class(self.bytes, number, DIGIT);
+        if end == number || byte_at(self.bytes, blank(end)) != b'"' {
+            return self.stray(b'#');
         }
-        let span = self.span_from(start);
-        self.report.add(
-            Diagnostic::new(
+        self.line_end(end)
+    }
+
+    /// A string has no escapes and may have several lines. Without an end it
+    /// costs one line only.
+    fn text(&self) -> Result<(TokenKind, usize), usize> {
+        let inside = self.start + 1;
+        let length = self.bytes[inside..].iter().position(|b| *b == b'"');
+        let Some(length) = length else {
+            let end = self.line_end(inside);
+            self.fault(
                 Code::Unterminated,
-                span,
-                "the string does not end on its line",
-            )
-            .help("close it with `\"`"),
-        );
-        Some(TokenKind::Text)
+                end,
+                "the string does not end",
+                "close it with `\"`",
+            );
+            return Ok((TokenKind::Text, end));
+        };
+        let text = &self.bytes[inside..inside + length];
+        if let Some(at) = text.iter().position(|b| !b.is_ascii() || *b == 0) {
+            let place = span(inside + at, inside + at + 1);
+            let message = "a string of PTX is ASCII";
+            self.faults
+                .add(Diagnostic::new(Code::Character, place, message));
+        }
+        Ok((TokenKind::Text, inside + length + 1))
     }
 
-    fn number(&mut self) -> TokenKind {
-        let start = self.at;
-        let second = self.peek(1);
-        let mut kind = TokenKind::Integer;
-        let mut well_formed = true;
-        match (self.peek(0), second) {
-            (b'0', b'x' | b'X') => {
-                self.at += 2;
-                self.skip_class(HEX);
-                well_formed = self.at > start + 2;
-            }
-            (b'0', b'f' | b'F' | b'd' | b'D') => {
-                kind = TokenKind::Float;
-                let digits = if matches!(second, b'f' | b'F') { 8 } else { 16 };
-                self.at += 2;
-                self.skip_class(HEX);
-                well_formed = self.at == start + 2 + digits;
-            }
+    fn number(&self) -> (TokenKind, usize) {
+        let (bytes, start) = (self.bytes, self.start);
+        let hex = skip_class(bytes, start + 2, HEX);
+        let (mut kind, mut end, mut well_formed) = match (self.peek(0), self.peek(1)) {
+            (b'0', b'x' | b'X') => (TokenKind::Integer, hex, hex > start + 2),
+            (b'0', b'f' | b'F') => (TokenKind::FloatBits, hex, hex == start + 10),
+            (b'0', b'd' | b'D') => (TokenKind::FloatBits, hex, hex == start + 18),
             (b'0', b'b' | b'B') => {
-                self.at += 2;
-                while matches!(self.peek(0), b'0' | b'1') {
-                    self.at += 1;
+                let mut end = start + 2;
+                while matches!(byte_at(bytes, end), b'0' | b'1') {
+                    end += 1;
                 }
-                well_formed = self.at > start + 2;
+                (TokenKind::Integer, end, end > start + 2)
             }
             _ => {
-                self.skip_class(DIGIT);
-                // `4.b8` is an integer and a word, `4.5` and `4.` are numbers.
-                if self.peek(0) == b'.'
-                    && (self.peek(1).is_ascii_digit() || !continues_identifier(self.peek(1)))
-                {
-                    kind = TokenKind::Float;
-                    self.at += 1;
-                    self.skip_class(DIGIT);
-                }
-                if matches!(self.peek(0), b'e' | b'E') {
-                    let sign = usize::from(matches!(self.peek(1), b'+' | b'-'));
-                    if self.peek(1 + sign).is_ascii_digit() {
-                        kind = TokenKind::Float;
-                        self.at += 1 + sign;
-                        self.skip_class(DIGIT);
-                    }
-                }
+                let (kind, end) = number(bytes, start);
+                (kind, end, true)
             }
+        };
+        if kind == TokenKind::Integer && byte_at(bytes, end) == b'U' {
+            end += 1;
         }
-        if kind == TokenKind::Integer && matches!(self.peek(0), b'U' | b'u') {
-            self.at += 1;
+        if kind == TokenKind::Word {
+            kind = TokenKind::Float;
         }
-        if continues_identifier(self.peek(0)) {
+        if continues(bytes, end) {
             well_formed = false;
-            self.skip_class(IDENTIFIER);
+            end = skip_class(bytes, end, IDENTIFIER);
         }
         if !well_formed {
-            let span = self.span_from(start);
-            self.report.add(
-                Diagnostic::new(Code::Number, span, "this is not a number").help(
-                    "integers are written 10, 0x1F, 017, 0b101, with U where unsigned; \
-                     floats 1.5, 0f3F800000 (8 digits), 0d3FF0000000000000 (16 digits)",
-                ),
+            self.fault(
+                Code::Number,
+                end,
+                "this is not a number",
+                "integers are written 10, 0x1F, 017, 0b101, with U where unsigned; \
+                 floats 1.5, 0f3F800000 (8 digits), 0d3FF0000000000000 (16 digits)",
             );
         }
-        kind
+        (kind, end)
     }
 
     /// A run of bytes that begin no token: one report for all of them.
-    fn stray(&mut self) {
-        let start = self.at;
-        let first = self.bytes[start];
-        while self.at < self.bytes.len()
-            && (!self.bytes[self.at].is_ascii() || self.bytes[self.at] == first)
-        {
-            self.at += 1;
-        }
+    fn stray(&self, first: u8) -> usize {
+        let run = self.bytes[self.start..].iter();
+        let length = run.take_while(|b| !b.is_ascii() || **b == first).count();
         let message = match first {
             0 => "a NUL byte inside the text".to_owned(),
-            b if b.is_ascii_graphic() => format!("`{}` has no meaning in PTX", b as char),
+            b if b.is_ascii_graphic() => format!("`{}` has no meaning here", b as char),
             b if b.is_ascii() => format!("the byte 0x{b:02x} has no meaning in PTX"),
-            _ => "PTX is ASCII outside comments and strings".to_owned(),
+            _ => "PTX is ASCII outside comments".to_owned(),
         };
-        let span = self.span_from(start);
-        self.report
-            .add(Diagnostic::new(Code::Character, span, message));
+        let end = self.start + length.max(1);
+        self.faults.add(Diagnostic::new(
+            Code::Character,
+            span(self.start, end),
+            message,
+        ));
+        end
+    }
+
+    fn fault(&self, code: Code, end: usize, message: &str, help: &str) {
+        let place = span(self.start, end);
+        self.faults
+            .add(Diagnostic::new(code, place, message).help(help));
     }
 }
 
@@ -387,11 +452,26 @@ impl<'s, 'r> Lexer<'s, 'r> {
 mod tests {
     use super::*;
 
+    fn tokens(source: &str) -> (Vec<TokenKind>, Vec<Code>) {
+        let faults = Faults::default();
+        let mut kinds = Vec::new();
+        let mut at = 0;
+        loop {
+            let token = token_at(source, at, &faults);
+            if token.kind == TokenKind::End {
+                break;
+            }
+            kinds.push(token.kind);
+            at = token.span.end;
+        }
+        let codes = faults.into_vec().iter().map(|d| d.code).collect();
+        (kinds, codes)
+    }
+
     fn kinds(source: &str) -> Vec<TokenKind> {
-        let mut report = Report::default();
-        let tokens = tokenize(source, &mut report);
-        assert_eq!(report.into_vec(), [], "{source}");
-        tokens.iter().map(|t| t.kind).collect()
+        let (kinds, codes) = tokens(source);
+        assert_eq!(codes, [], "{source}");
+        kinds
     }
 
     #[test]
@@ -401,25 +481,59 @@ mod tests {
             kinds("ld.global.L2::cache_hint a:b"),
             [Identifier, Word, Word, Identifier, Colon, Identifier]
         );
+        assert_eq!(mnemonic_end("ld.global.L2::64B .x", 2), 17);
+        assert_eq!(mnemonic_end("ret;", 3), 3);
     }
 
+    /// Each of these is what ptxas makes of it.
     #[test]
-    fn numbers_end_where_a_word_begins() {
+    fn numbers_end_where_ptxas_ends_them() {
         use TokenKind::*;
-        assert_eq!(kinds(".align 4.b8"), [Word, Integer, Word]);
+        assert_eq!(kinds(".align 4 .b8"), [Word, Integer, Word]);
+        assert_eq!(
+            kinds(".2d .4b .5 .5e3 1. 1.e5"),
+            [Word, Word, Float, Float, Float, Float]
+        );
         assert_eq!(
             kinds("8.5 1e5 0f3F800000 0x1fU 017"),
-            [Float, Float, Float, Integer, Integer]
+            [Float, Float, FloatBits, Integer, Integer]
         );
-        assert_eq!(kinds("5%3 %r3"), [Integer, Identifier, Identifier]);
+        assert_eq!(
+            kinds("5%3 %r3 5% 3"),
+            [Integer, Identifier, Identifier, Integer, Percent, Integer]
+        );
+        for wrong in [
+            "4.b8",
+            "0fFF",
+            "0f3F8000000",
+            "0x",
+            "0b2",
+            "1u",
+            "1UL",
+            "12ab",
+            "1.5f",
+        ] {
+            assert_eq!(tokens(wrong).1, [Code::Number], "{wrong}");
+        }
     }
 
     #[test]
     fn stray_bytes_are_reported_once_a_run() {
-        let mut report = Report::default();
-        let tokens = tokenize("a \0\0\0 b öä c 0fFF", &mut report);
-        assert_eq!(tokens.len(), 4);
-        let codes: Vec<_> = report.into_vec().iter().map(|d| d.code).collect();
-        assert_eq!(codes, [Code::Character, Code::Character, Code::Number]);
+        let (kinds, codes) = tokens("a \0\0\0 b öä c \x0b \\");
+        assert_eq!((kinds.len(), codes), (3, vec![Code::Character; 4]));
+    }
+
+    #[test]
+    fn comments_strings_and_line_markers() {
+        use TokenKind::*;
+        assert_eq!(
+            kinds("a/* /* é */b// é\nc # 7 \"x.cu\" 2\n d"),
+            [Identifier; 4]
+        );
+        assert_eq!(kinds("\"a\nb\\\" x"), [Text, Identifier]);
+        assert_eq!(tokens("\"é\""), (vec![Text], vec![Code::Character]));
+        assert_eq!(tokens("\"a\nb").1, [Code::Unterminated]);
+        assert_eq!(tokens("a /* b").1, [Code::Unterminated]);
+        assert_eq!(tokens("#pragma"), (vec![Identifier], vec![Code::Character]));
     }
 }

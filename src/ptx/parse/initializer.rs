@@ -5,7 +5,7 @@ use nom::combinator::cut;
 use nom::sequence::delimited;
 
 use super::declaration::list;
-use super::expression::{at_float, float, integer, literal_number};
+use super::expression::{Constant, constant, integer, literal_number};
 use super::input::{Parsed, Problem, Tokens, name, token};
 use crate::ptx::ast::{Initializer, Integer};
 use crate::ptx::diagnostic::Code;
@@ -20,9 +20,6 @@ pub fn initializer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Initializer<
 }
 
 fn value<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initializer<'a>> {
-    if at_float(input) {
-        return float.map(Initializer::Float).parse(input);
-    }
     match input.peek().kind {
         TokenKind::BraceOpen => {
             let Some(depth) = depth.checked_sub(1) else {
@@ -42,7 +39,10 @@ fn value<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initialize
         }
         TokenKind::Identifier if input.word_text() != "WARP_SZ" => address(input),
         TokenKind::Integer if input.peek_at(1).kind == TokenKind::ParenOpen => masked(input),
-        _ => integer.map(Initializer::Integer).parse(input),
+        _ => match constant(input)? {
+            (rest, Constant::Integer(integer)) => Ok((rest, Initializer::Integer(integer))),
+            (rest, Constant::Float(float)) => Ok((rest, Initializer::Float(float))),
+        },
     }
 }
 
@@ -96,7 +96,7 @@ fn masked<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Initializer<'a>> {
 
 /// An element of a list, or a `name = value` of a texture reference.
 fn element<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initializer<'a>> {
-    if input.peek_at(1).kind == TokenKind::Assign {
+    if input.at(TokenKind::Identifier) && input.peek_at(1).kind == TokenKind::Assign {
         let (rest, name) = name(input)?;
         let (rest, value) = value(rest.skip(), depth)?;
         let value = Box::new(value);

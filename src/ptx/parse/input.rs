@@ -5,13 +5,19 @@ use nom::{Err, IResult, Input, Needed};
 
 use crate::ptx::ast::{Name, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::token::{Token, TokenKind};
+use crate::ptx::token::{Faults, Token, TokenKind, token_at};
 
-/// What is left to read.
+/// What is left to read: a place in the text with the token that stands there.
+///
+/// Going on costs cutting one token, so going back and asking what comes after
+/// the next token should be rare.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'t, 'a> {
     pub source: &'a str,
-    tokens: &'t [Token],
+    faults: &'t Faults,
+    next: Token,
+    /// Where the token before `next` ends.
+    before: u32,
 }
 
 pub type Parsed<'t, 'a, O> = IResult<Tokens<'t, 'a>, O, Problem>;
@@ -49,6 +55,11 @@ impl Problem {
 
     /// An error that no other alternative mends.
     pub fn fatal<'t, 'a, O>(span: Span, code: Code, message: &'static str) -> Parsed<'t, 'a, O> {
+        Err(Err::Failure(Problem::new(span, code, message)))
+    }
+
+    /// The same for a parser that moves its place along.
+    pub fn stop<O>(span: Span, code: Code, message: &'static str) -> Result<O, Err<Problem>> {
         Err(Err::Failure(Problem::new(span, code, message)))
     }
 
@@ -109,33 +120,29 @@ pub fn join(first: Span, last: Span) -> Span {
 }
 
 impl<'t, 'a> Tokens<'t, 'a> {
-    pub fn new(source: &'a str, tokens: &'t [Token]) -> Self {
-        Tokens { source, tokens }
+    pub fn new(source: &'a str, faults: &'t Faults) -> Self {
+        let next = token_at(source, 0, faults);
+        Tokens {
+            source,
+            faults,
+            next,
+            before: 0,
+        }
     }
 
     /// The next token; past the last one, [`TokenKind::End`] at the end of the text.
     #[inline]
     pub fn peek(&self) -> Token {
-        self.peek_at(0)
+        self.next
     }
 
-    #[inline]
     pub fn peek_at(&self, ahead: usize) -> Token {
-        match self.tokens.get(ahead) {
-            Some(token) => *token,
-            None => Token {
-                kind: TokenKind::End,
-                span: Span {
-                    start: self.source.len() as u32,
-                    end: self.source.len() as u32,
-                },
-            },
-        }
+        (0..ahead).fold(*self, |rest, _| rest.skip()).next
     }
 
     #[inline]
     pub fn at(&self, kind: TokenKind) -> bool {
-        self.peek().kind == kind
+        self.next.kind == kind
     }
 
     /// Whether the next token is this word, given without its dot.
@@ -146,13 +153,13 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// What the next token says, a [`TokenKind::Word`] without its dot.
     #[inline]
     pub fn word_text(&self) -> &'a str {
-        let token = self.peek();
-        let dot = u32::from(token.kind == TokenKind::Word);
+        let dot = u32::from(self.next.kind == TokenKind::Word);
+        let Span { start, end } = self.next.span;
         text(
             self.source,
             Span {
-                start: token.span.start + dot,
-                end: token.span.end,
+                start: start + dot,
+                end,
             },
         )
     }
@@ -160,54 +167,60 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// Without the next token.
     #[inline]
     pub fn skip(self) -> Self {
+        self.skip_to(self.next.span.end)
+    }
+
+    /// Without what stands before the byte `end`, which must be the end of a
+    /// token.
+    #[inline]
+    pub fn skip_to(self, end: u32) -> Self {
         Tokens {
-            tokens: self.tokens.get(1..).unwrap_or(&[]),
+            next: token_at(self.source, end, self.faults),
+            before: end,
             ..self
         }
     }
 
+    /// The bytes from the next token on.
     pub fn len(&self) -> usize {
-        self.tokens.len()
+        self.source.len() - self.next.span.start as usize
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
+        self.next.kind == TokenKind::End
     }
 
     /// From the start of `self` to the last token before `rest`.
+    #[inline]
     pub fn span_to(&self, rest: Tokens<'t, 'a>) -> Span {
-        let first = self.peek().span;
-        match (self.len() - rest.len()).checked_sub(1) {
-            Some(last) => join(first, self.peek_at(last).span),
-            None => Span {
-                start: first.start,
-                end: first.start,
-            },
+        let start = self.next.span.start;
+        Span {
+            start,
+            end: rest.before.max(start),
         }
     }
 }
 
+/// Places are counted in bytes, as those of nom's texts are.
 impl<'t, 'a> Input for Tokens<'t, 'a> {
     type Item = Token;
-    type Iter = std::iter::Copied<std::slice::Iter<'t, Token>>;
-    type IterIndices = std::iter::Enumerate<Self::Iter>;
+    type Iter = Each<'t, 'a>;
+    type IterIndices = EachAt<'t, 'a>;
 
     fn input_len(&self) -> usize {
-        self.tokens.len()
+        self.len()
     }
 
     fn take(&self, count: usize) -> Self {
+        let end = self.next.span.start as usize + count;
         Tokens {
-            tokens: &self.tokens[..count],
+            source: self.source.get(..end).unwrap_or(self.source),
             ..*self
         }
     }
 
     fn take_from(&self, count: usize) -> Self {
-        Tokens {
-            tokens: &self.tokens[count..],
-            ..*self
-        }
+        self.skip_to(self.next.span.start + count as u32)
     }
 
     fn take_split(&self, count: usize) -> (Self, Self) {
@@ -215,22 +228,52 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 
     fn position<P: Fn(Token) -> bool>(&self, predicate: P) -> Option<usize> {
-        self.iter_elements().position(predicate)
+        let mut places = self.iter_indices();
+        places
+            .find(|(_, token)| predicate(*token))
+            .map(|(at, _)| at)
     }
 
     fn iter_elements(&self) -> Self::Iter {
-        self.tokens.iter().copied()
+        Each(*self)
     }
 
     fn iter_indices(&self) -> Self::IterIndices {
-        self.iter_elements().enumerate()
+        let start = self.next.span.start;
+        EachAt(Each(*self), start)
     }
 
     fn slice_index(&self, count: usize) -> Result<usize, Needed> {
-        match count.checked_sub(self.tokens.len()) {
-            None | Some(0) => Ok(count),
-            Some(missing) => Err(Needed::new(missing)),
+        let mut places = self.iter_indices().map(|(at, _)| at);
+        match places.nth(count) {
+            Some(at) => Ok(at),
+            None => Err(Needed::Unknown),
         }
+    }
+}
+
+/// The tokens that are left.
+pub struct Each<'t, 'a>(Tokens<'t, 'a>);
+
+impl Iterator for Each<'_, '_> {
+    type Item = Token;
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.0.peek();
+        self.0 = self.0.skip();
+        (token.kind != TokenKind::End).then_some(token)
+    }
+}
+
+/// The tokens that are left, with their places.
+pub struct EachAt<'t, 'a>(Each<'t, 'a>, u32);
+
+impl Iterator for EachAt<'_, '_> {
+    type Item = (usize, Token);
+
+    fn next(&mut self) -> Option<(usize, Token)> {
+        let token = self.0.next()?;
+        Some(((token.span.start - self.1) as usize, token))
     }
 }
 

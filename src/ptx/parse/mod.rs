@@ -16,7 +16,8 @@ mod statement;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
-use super::token::{Lexer, TokenKind, tokenize};
+use super::token::{Faults, TokenKind};
+use nom::Input;
 
 /// What [`read`] made of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +45,11 @@ pub fn read(source: &str) -> Reading<'_> {
             diagnostics: report.into_vec(),
         };
     }
-    let tokens = tokenize(source, &mut report);
-    let module = module::module(input::Tokens::new(source, &tokens), &mut report);
+    let faults = Faults::default();
+    let module = module::module(input::Tokens::new(source, &faults), &mut report);
+    for fault in faults.into_vec() {
+        report.add(fault);
+    }
     Reading {
         module,
         diagnostics: report.into_vec(),
@@ -56,13 +60,16 @@ pub fn read(source: &str) -> Reading<'_> {
 pub(crate) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
     // What follows `.target` and its few words is no part of the head.
     const TOKENS: usize = 64;
-    let mut words = 0;
-    let tokens: Vec<_> = Lexer::new(source, report)
-        .take(TOKENS)
-        .take_while(|token| {
-            words += u32::from(token.kind == TokenKind::Word);
-            words <= 2
-        })
-        .collect();
-    module::module(input::Tokens::new(source, &tokens), report)
+    if u32::try_from(source.len()).is_err() {
+        return Module::default();
+    }
+    let faults = Faults::default();
+    let words = input::Tokens::new(source, &faults)
+        .iter_elements()
+        .enumerate()
+        .filter(|(index, token)| *index == TOKENS || token.kind == TokenKind::Word)
+        .map(|(_, token)| token.span.start as usize)
+        .nth(2);
+    let head = words.and_then(|end| source.get(..end)).unwrap_or(source);
+    module::module(input::Tokens::new(head, &faults), report)
 }

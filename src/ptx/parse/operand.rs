@@ -1,17 +1,27 @@
 //! Operands (PTX ISA, "Instruction Operands").
+//!
+//! Operands are most of a text, so these parsers are not put together with
+//! nom: they move one place in the text along and leave what they read in a
+//! pool.
 
-use nom::combinator::cut;
-use nom::{Err, Parser};
+use nom::Err;
 
-use super::expression::{at_float, float, integer};
-use super::input::{Parsed, Problem, Tokens, join, name, text, token};
+use super::expression::{Constant, constant, integer, starts_constant};
+use super::input::{Parsed, Problem, Tokens, join, name, text};
 use crate::ptx::ast::{AddressBase, Integer, List, Name, Operand, Selector, Span};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::names::SpecialRegister;
 use crate::ptx::token::TokenKind;
 
-/// Braces and brackets inside one another.
+/// Braces and brackets inside one another; PTX has an address with vectors of
+/// coordinates at most.
 const MAX_DEPTH: u32 = 8;
+
+/// Operands of one instruction or vector; about where ptxas 13.5 runs out of
+/// its stack.
+const MAX_OPERANDS: usize = 4989;
+
+type Outcome<T> = Result<T, Err<Problem>>;
 
 /// Operands of one function as they are read.
 #[derive(Debug, Default)]
@@ -26,7 +36,8 @@ impl<'a> Pool<'a> {
     /// Moves what was read since `mark` to the finished operands.
     fn close(&mut self, mark: usize) -> List {
         let start = self.operands.len() as u32;
-        self.operands.extend(self.open.drain(mark..));
+        self.operands.extend_from_slice(&self.open[mark..]);
+        self.open.truncate(mark);
         List {
             start,
             len: self.operands.len() as u32 - start,
@@ -34,200 +45,212 @@ impl<'a> Pool<'a> {
     }
 
     /// The operands of an instruction, up to its semicolon.
-    pub fn operands<'t>(&mut self, input: Tokens<'t, 'a>, call: bool) -> Parsed<'t, 'a, List> {
+    pub fn operands<'t>(&mut self, rest: &mut Tokens<'t, 'a>, call: bool) -> Outcome<List> {
         self.open.clear();
         if matches!(
-            input.peek().kind,
+            rest.peek().kind,
             TokenKind::Semicolon | TokenKind::BraceClose | TokenKind::End
         ) {
-            return Ok((input, List::default()));
+            return Ok(List::default());
         }
-        self.separated(input, call, MAX_DEPTH)
+        self.separated(rest, call, MAX_DEPTH)
     }
 
     /// Operands between commas.
-    fn separated<'t>(
-        &mut self,
-        input: Tokens<'t, 'a>,
-        call: bool,
-        depth: u32,
-    ) -> Parsed<'t, 'a, List> {
+    fn separated(&mut self, rest: &mut Tokens<'_, 'a>, call: bool, depth: u32) -> Outcome<List> {
         let mark = self.open.len();
-        let mut rest = input;
         loop {
-            let (after, operand) = self.operand(rest, call, depth)?;
+            let operand = self.operand(rest, call, depth)?;
             self.open.push(operand);
-            if !after.at(TokenKind::Comma) {
-                return Ok((after, self.close(mark)));
+            if !rest.at(TokenKind::Comma) {
+                return Ok(self.close(mark));
             }
-            rest = after.skip();
+            if self.open.len() - mark > MAX_OPERANDS {
+                return Problem::stop(rest.peek().span, Code::Limit, "these are too many operands");
+            }
+            *rest = rest.skip();
         }
     }
 
     /// One operand with what a `|` joins to it.
-    fn operand<'t>(
+    fn operand(
         &mut self,
-        input: Tokens<'t, 'a>,
+        rest: &mut Tokens<'_, 'a>,
         call: bool,
         depth: u32,
-    ) -> Parsed<'t, 'a, Operand<'a>> {
-        let (rest, first) = self.single(input, call, depth)?;
+    ) -> Outcome<Operand<'a>> {
+        let start = *rest;
+        let first = self.single(rest, call, depth)?;
         if !rest.at(TokenKind::Or) {
-            return Ok((rest, first));
+            return Ok(first);
         }
+        *rest = rest.skip();
         let mark = self.open.len();
-        let (rest, second) = self.single(rest.skip(), false, depth)?;
+        let second = self.single(rest, false, depth)?;
         self.open.extend([first, second]);
-        Ok((rest, Operand::Pair(self.close(mark), input.span_to(rest))))
+        Ok(Operand::Pair(self.close(mark), start.span_to(*rest)))
     }
 
-    fn single<'t>(
+    fn single(
         &mut self,
-        input: Tokens<'t, 'a>,
+        rest: &mut Tokens<'_, 'a>,
         call: bool,
         depth: u32,
-    ) -> Parsed<'t, 'a, Operand<'a>> {
-        if at_float(input) {
-            return float.map(Operand::Float).parse(input);
-        }
-        let next = input.peek_at(1).kind;
-        match input.peek().kind {
-            TokenKind::Identifier if next == TokenKind::BracketOpen => self.element(input),
-            TokenKind::Identifier => named(input),
-            TokenKind::Not if next == TokenKind::Identifier => {
-                let (rest, name) = name(input.skip())?;
-                Ok((rest, Operand::Not(name)))
-            }
-            TokenKind::Minus if next == TokenKind::Identifier => negated(input),
+    ) -> Outcome<Operand<'a>> {
+        let start = *rest;
+        match start.peek().kind {
+            TokenKind::Identifier => self.named(rest),
+            TokenKind::BracketOpen => self.bracketed(rest, depth),
             TokenKind::BraceOpen => {
-                let depth = deeper(input, depth)?;
-                let (rest, list) = self.separated(input.skip(), false, depth)?;
-                let (rest, _) = cut(token(TokenKind::BraceClose)).parse(rest)?;
-                Ok((rest, Operand::Vector(list, input.span_to(rest))))
+                let depth = deeper(start, depth)?;
+                *rest = start.skip();
+                let list = self.separated(rest, false, depth)?;
+                close(rest, TokenKind::BraceClose, "`,` or `}`")?;
+                Ok(Operand::Vector(list, start.span_to(*rest)))
             }
-            TokenKind::BracketOpen => self.bracketed(input, depth),
-            TokenKind::ParenOpen if call => self.arguments(input, depth),
-            _ => match integer(input) {
-                Ok((rest, value)) => Ok((rest, Operand::Integer(value))),
-                Err(Err::Error(_)) => Problem::expected(input, "an operand"),
-                Err(failure) => Err(failure),
-            },
+            TokenKind::ParenOpen if call => self.arguments(rest, depth),
+            TokenKind::Not if start.skip().at(TokenKind::Identifier) => {
+                Ok(Operand::Not(step(rest, name(start.skip()))?))
+            }
+            TokenKind::Minus if start.skip().at(TokenKind::Identifier) => negated(rest),
+            kind if starts_constant(kind) => Ok(match step(rest, constant(start))? {
+                Constant::Integer(integer) => Operand::Integer(integer),
+                Constant::Float(float) => Operand::Float(float),
+            }),
+            _ => step(rest, Problem::expected(start, "an operand")),
         }
     }
 
-    /// `name[4]`, `name[%r1+1]`
-    fn element<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
-        let (rest, array) = name(input)?;
-        let (rest, index) = match rest.skip() {
-            inside if inside.at(TokenKind::Identifier) => named(inside)?,
-            inside => integer.map(Operand::Integer).parse(inside)?,
+    /// An operand that begins with a name.
+    fn named(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<Operand<'a>> {
+        let start = *rest;
+        let name = Name {
+            text: start.word_text(),
         };
-        let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
+        *rest = start.skip();
+        match rest.peek().kind {
+            _ if name.text == "WARP_SZ" => {
+                let integer = step(rest, integer(start))?;
+                Ok(Operand::Integer(integer))
+            }
+            TokenKind::Word => dotted(rest, name, false),
+            TokenKind::Plus => {
+                let offset = step(rest, offset(*rest))?;
+                Ok(Operand::Offset { name, offset })
+            }
+            TokenKind::BracketOpen => self.element(rest, start, name),
+            _ => Ok(plain(name, start.peek().span)),
+        }
+    }
+
+    /// `name[4]`, `name[%r1+1]`: `rest` stands at the bracket.
+    fn element<'t>(
+        &mut self,
+        rest: &mut Tokens<'t, 'a>,
+        start: Tokens<'t, 'a>,
+        array: Name<'a>,
+    ) -> Outcome<Operand<'a>> {
+        *rest = rest.skip();
+        let inside = *rest;
+        let index = if inside.at(TokenKind::Identifier) && inside.word_text() != "WARP_SZ" {
+            let name = step(rest, name(inside))?;
+            match step(rest, offset(*rest))? {
+                0 => Operand::Name(name),
+                offset => Operand::Offset { name, offset },
+            }
+        } else {
+            Operand::Integer(step(rest, integer(inside))?)
+        };
+        close(rest, TokenKind::BracketClose, "`]`")?;
         let mark = self.open.len();
         self.open.extend([Operand::Name(array), index]);
-        let element = Operand::Element(self.close(mark), input.span_to(rest));
-        // `.unified` says nothing of an array in this module.
-        let rest = if rest.at_word("unified") {
-            rest.skip()
-        } else {
-            rest
-        };
-        Ok((rest, element))
+        let element = Operand::Element(self.close(mark), start.span_to(*rest));
+        // `.unified` says nothing of an array that has a name.
+        if rest.at_word("unified") {
+            *rest = rest.skip();
+        }
+        Ok(element)
     }
 
-    fn arguments<'t>(&mut self, input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Operand<'a>> {
-        let depth = deeper(input, depth)?;
-        let inside = input.skip();
-        let (rest, list) = if inside.at(TokenKind::ParenClose) {
-            (inside, List::default())
-        } else {
-            self.separated(inside, false, depth)?
+    fn arguments(&mut self, rest: &mut Tokens<'_, 'a>, depth: u32) -> Outcome<Operand<'a>> {
+        let start = *rest;
+        let depth = deeper(start, depth)?;
+        *rest = start.skip();
+        let list = match rest.peek().kind {
+            TokenKind::ParenClose => List::default(),
+            _ => self.separated(rest, false, depth)?,
         };
-        let (rest, _) = cut(token(TokenKind::ParenClose)).parse(rest)?;
-        Ok((rest, Operand::Arguments(list, input.span_to(rest))))
+        close(rest, TokenKind::ParenClose, "`,` or `)`")?;
+        Ok(Operand::Arguments(list, start.span_to(*rest)))
     }
 
     /// `[name+4]`, `[16]`, `[texture, {x, y}]`
-    fn bracketed<'t>(&mut self, input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Operand<'a>> {
-        let depth = deeper(input, depth)?;
-        let (rest, list_or_one) = self.bracket_contents(input.skip(), depth)?;
-        let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
-        let span = input.span_to(rest);
+    fn bracketed(&mut self, rest: &mut Tokens<'_, 'a>, depth: u32) -> Outcome<Operand<'a>> {
+        let start = *rest;
+        let depth = deeper(start, depth)?;
+        *rest = start.skip();
+        let first = self.single(rest, false, depth)?;
+        let address = match first {
+            _ if rest.at(TokenKind::Comma) => None,
+            Operand::Name(name) => Some((AddressBase::Name(name), 0)),
+            Operand::Offset { name, offset } => Some((AddressBase::Name(name), offset)),
+            Operand::Integer(Integer { value, span, .. }) => {
+                Some((AddressBase::Immediate(span), value as i64))
+            }
+            _ => None,
+        };
+        let list = match address {
+            Some(_) => List::default(),
+            None => {
+                let mark = self.open.len();
+                self.open.push(first);
+                while rest.at(TokenKind::Comma) {
+                    *rest = rest.skip();
+                    let operand = self.operand(rest, false, depth)?;
+                    self.open.push(operand);
+                }
+                self.close(mark)
+            }
+        };
+        close(rest, TokenKind::BracketClose, "`]`")?;
+        let span = start.span_to(*rest);
         let unified = rest.at_word("unified");
-        let rest = if unified { rest.skip() } else { rest };
-        let operand = match list_or_one {
-            Contents::Address(base, offset) => Operand::Address {
+        if unified {
+            *rest = rest.skip();
+        }
+        Ok(match address {
+            Some((base, offset)) => Operand::Address {
                 base,
                 offset,
                 unified,
             },
-            Contents::List(list) => Operand::Indexed(list, span),
-        };
-        Ok((rest, operand))
-    }
-
-    fn bracket_contents<'t>(
-        &mut self,
-        input: Tokens<'t, 'a>,
-        depth: u32,
-    ) -> Parsed<'t, 'a, Contents<'a>> {
-        let (rest, first) = self.single(input, false, depth)?;
-        if !rest.at(TokenKind::Comma) {
-            let address = match first {
-                Operand::Name(name) => Some(Contents::Address(AddressBase::Name(name), 0)),
-                Operand::Offset { name, offset } => {
-                    Some(Contents::Address(AddressBase::Name(name), offset))
-                }
-                Operand::Integer(Integer { value, span, .. }) => Some(Contents::Address(
-                    AddressBase::Immediate(span),
-                    value as i64,
-                )),
-                _ => None,
-            };
-            if let Some(address) = address {
-                return Ok((rest, address));
-            }
-        }
-        let mark = self.open.len();
-        self.open.push(first);
-        let mut rest = rest;
-        while rest.at(TokenKind::Comma) {
-            let (after, operand) = self.operand(rest.skip(), false, depth)?;
-            self.open.push(operand);
-            rest = after;
-        }
-        Ok((rest, Contents::List(self.close(mark))))
+            None => Operand::Indexed(list, span),
+        })
     }
 }
 
-/// What stands between brackets.
-enum Contents<'a> {
-    Address(AddressBase<'a>, i64),
-    List(List),
+/// Moves `rest` behind what was read.
+fn step<'t, 'a, O>(rest: &mut Tokens<'t, 'a>, parsed: Parsed<'t, 'a, O>) -> Outcome<O> {
+    let (after, value) = parsed?;
+    *rest = after;
+    Ok(value)
 }
 
-fn deeper(input: Tokens<'_, '_>, depth: u32) -> Result<u32, Err<Problem>> {
+/// What must stand behind a list.
+fn close(rest: &mut Tokens<'_, '_>, kind: TokenKind, what: &'static str) -> Outcome<()> {
+    if rest.at(kind) {
+        *rest = rest.skip();
+        return Ok(());
+    }
+    step(rest, Problem::expected(*rest, what))
+}
+
+fn deeper(input: Tokens<'_, '_>, depth: u32) -> Outcome<u32> {
     depth.checked_sub(1).ok_or(Err::Failure(Problem::new(
         input.peek().span,
         Code::Limit,
         "these operands are nested too deeply",
     )))
-}
-
-/// An operand that begins with a name.
-fn named<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
-    let (rest, name) = name(input)?;
-    if name.text == "WARP_SZ" {
-        return integer.map(Operand::Integer).parse(input);
-    }
-    match rest.peek().kind {
-        TokenKind::Word => dotted(rest, name, false),
-        TokenKind::Plus | TokenKind::Minus => {
-            let (rest, offset) = offset(rest)?;
-            Ok((rest, Operand::Offset { name, offset }))
-        }
-        _ => Ok((rest, plain(name, input.peek().span))),
-    }
 }
 
 /// A name alone: `_`, a special register or something declared.
@@ -252,19 +275,20 @@ fn special(text: &str) -> Option<SpecialRegister> {
     }
 }
 
-/// `%tid.x`, `%v.y`, `%r.b0`: `input` stands at the word.
-fn dotted<'t, 'a>(
-    input: Tokens<'t, 'a>,
-    name: Name<'a>,
-    negated: bool,
-) -> Parsed<'t, 'a, Operand<'a>> {
-    let word = input.peek();
-    let rest = input.skip();
-    let span = join(name.span(input.source), word.span);
-    if let Some(register) = SpecialRegister::from_text(text(input.source, span)) {
-        return Ok((rest, Operand::Special(register, span)));
+/// `%tid.x`, `%v.y`, `%r.b0`: `rest` stands at the word.
+fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outcome<Operand<'a>> {
+    let (word, part) = (rest.peek().span, rest.word_text());
+    let span = join(name.span(rest.source), word);
+    let register = match span.end - span.start == (name.text.len() + 1 + part.len()) as u32 {
+        true => SpecialRegister::from_text(text(rest.source, span)),
+        // White space stands before the dot.
+        false => SpecialRegister::from_text(&format!("{}.{part}", name.text)),
+    };
+    *rest = rest.skip();
+    if let Some(register) = register {
+        return Ok(Operand::Special(register, span));
     }
-    let component = match input.word_text() {
+    let component = match part {
         "x" | "r" => Some(0),
         "y" | "g" => Some(1),
         "z" | "b" => Some(2),
@@ -272,44 +296,43 @@ fn dotted<'t, 'a>(
         _ => None,
     };
     if let Some(component) = component {
-        return Ok((rest, Operand::Component { name, component }));
+        return Ok(Operand::Component { name, component });
     }
-    let Some(selector) = Selector::from_text(input.word_text()) else {
-        return Problem::fatal(
-            word.span,
+    match Selector::from_text(part) {
+        Some(selector) => Ok(Operand::Select {
+            name,
+            negated,
+            selector,
+        }),
+        None => Problem::stop(
+            word,
             Code::OperandKind,
             "no register has a part of this name",
-        );
-    };
-    let operand = Operand::Select {
-        name,
-        negated,
-        selector,
-    };
-    Ok((rest, operand))
+        ),
+    }
 }
 
 /// `-%r`, `-%r.b0`
-fn negated<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Operand<'a>> {
-    let (rest, name) = name(input.skip())?;
+fn negated<'a>(rest: &mut Tokens<'_, 'a>) -> Outcome<Operand<'a>> {
+    let start = *rest;
+    let name = step(rest, name(start.skip()))?;
     if name.text == "WARP_SZ" {
-        return integer.map(Operand::Integer).parse(input);
+        return Ok(Operand::Integer(step(rest, integer(start))?));
     }
     if rest.at(TokenKind::Word) {
         return dotted(rest, name, true);
     }
-    Ok((rest, Operand::Negated(name)))
+    Ok(Operand::Negated(name))
 }
 
-/// `+4`, `-4`, or nothing, which is 0.
+/// `+4`, `+-4`, or nothing, which is 0.
 pub fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
-    // The sign belongs to the expression: `name-4+8` is `name + (-4+8)`.
-    match input.peek().kind {
-        TokenKind::Plus | TokenKind::Minus => {
-            cut(integer).map(|offset| offset.value as i64).parse(input)
-        }
-        _ => Ok((input, 0)),
+    if !input.at(TokenKind::Plus) {
+        return Ok((input, 0));
     }
+    // Of `name+4-8` the offset is all behind the first sign.
+    let (rest, offset) = integer(input.skip())?;
+    Ok((rest, offset.value as i64))
 }
 
 impl Operand<'_> {

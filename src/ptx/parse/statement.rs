@@ -17,10 +17,10 @@ use crate::ptx::ast::{
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};
-use crate::ptx::token::TokenKind;
+use crate::ptx::token::{TokenKind, mnemonic_end};
 
-/// Blocks inside one another; ptxas 13.5 takes fewer than 1,664.
-const MAX_BLOCKS: usize = 2048;
+/// Blocks inside one another, as many as ptxas 13.5 takes.
+const MAX_BLOCKS: usize = 1663;
 
 /// Reads bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
@@ -44,7 +44,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// cannot be read is reported and left out.
     pub fn body<'t>(mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
         let mut rest = input;
-        let mut blocks: Vec<Span> = Vec::new();
+        let mut blocks = 0_usize;
         loop {
             let next = rest.peek();
             match next.kind {
@@ -52,10 +52,10 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 // tree: a name is looked up in every block around it.
                 TokenKind::BraceOpen => {
                     rest = rest.skip();
-                    blocks.push(next.span);
-                    if blocks.len() <= MAX_BLOCKS {
+                    blocks += 1;
+                    if blocks <= MAX_BLOCKS {
                         self.statements.push(Statement::Begin(next.span));
-                    } else if blocks.len() == MAX_BLOCKS + 1 {
+                    } else if blocks == MAX_BLOCKS + 1 {
                         self.report.add(Diagnostic::new(
                             Code::Limit,
                             next.span,
@@ -65,19 +65,20 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 }
                 TokenKind::BraceClose => {
                     rest = rest.skip();
-                    if blocks.pop().is_none() {
+                    if blocks == 0 {
                         break;
                     }
-                    if blocks.len() < MAX_BLOCKS {
+                    blocks -= 1;
+                    if blocks < MAX_BLOCKS {
                         self.statements.push(Statement::End(next.span));
                     }
                 }
-                TokenKind::Semicolon => rest = rest.skip(),
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
-                    let unclosed = blocks.pop().unwrap_or(open);
+                    let inner = blocks > 0;
+                    let what = if inner { "a block" } else { "the function" };
                     self.report.add(
-                        Diagnostic::new(Code::Brace, unclosed, "this `{` is never closed")
-                            .help("add the `}` that ends it"),
+                        Diagnostic::new(Code::Brace, next.span, "expected `}` before this")
+                            .help(format!("{what} above it is never closed")),
                     );
                     break;
                 }
@@ -113,7 +114,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
 
     fn statement<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         match input.peek().kind {
-            TokenKind::Identifier if input.peek_at(1).kind == TokenKind::Colon => self.label(input),
+            TokenKind::Identifier if is_label(input) => self.label(input),
             TokenKind::Identifier | TokenKind::At => self.instruction(input),
             TokenKind::Word => self.directive(input),
             _ => Problem::expected(input, "a statement"),
@@ -130,7 +131,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
         }
-        let end = statement.span_to(rest).end;
+        let Span { end, .. } = statement.span_to(rest);
         let gap = Span {
             start: end,
             end: rest.peek().span.start,
@@ -139,15 +140,14 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if !line_ends && !matches!(rest.peek().kind, TokenKind::BraceClose | TokenKind::End) {
             return Problem::expected(rest, "`,` or `;`");
         }
-        let place = Span {
-            start: end.saturating_sub(1),
-            end,
-        };
-        self.report.add(Diagnostic::new(
-            Code::Semicolon,
-            place,
-            "expected `;` after this",
-        ));
+        self.report.add(
+            Diagnostic::new(
+                Code::Semicolon,
+                rest.peek().span,
+                "expected `;` before this",
+            )
+            .help("end the statement above with `;`"),
+        );
         Ok((rest, ()))
     }
 
@@ -269,7 +269,11 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// `@!p opcode.modifiers operands;`
     fn instruction<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (start, guard) = guard(input)?;
-        let (mut rest, word) = name(start)?;
+        let word = start.peek();
+        if word.kind != TokenKind::Identifier {
+            return Problem::expected(start, "an instruction");
+        }
+        let mut rest = start.skip_to(mnemonic_end(input.source, word.span.end));
         while rest.at(TokenKind::Word) {
             rest = rest.skip();
         }
@@ -293,14 +297,13 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         // What follows a word that is no opcode may be anything, so one report
         // has to do for the whole statement.
         if opcode == Opcode::Unknown {
-            return Ok((self.unknown_opcode(input, word, instruction, rest), ()));
+            return Ok((self.unknown_opcode(input, start, instruction, rest), ()));
         }
         // Of instructions without rows in the table not all words are known.
         if !known && !isa::forms(opcode).is_empty() {
             self.unknown_modifier(start.skip());
         }
-        let (rest, operands) = self.pool.operands(rest, opcode == Opcode::Call)?;
-        instruction.operands = operands;
+        instruction.operands = self.pool.operands(&mut rest, opcode == Opcode::Call)?;
         let (after, ()) = self.semicolon(input, rest)?;
         instruction.span = input.span_to(after);
         self.statements.push(Statement::Instruction(instruction));
@@ -329,22 +332,25 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     fn unknown_opcode<'t>(
         &mut self,
         input: Tokens<'t, 'a>,
-        word: Name<'a>,
+        start: Tokens<'t, 'a>,
         mut instruction: Instruction<'a>,
-        rest: Tokens<'t, 'a>,
+        mut rest: Tokens<'t, 'a>,
     ) -> Tokens<'t, 'a> {
+        let word = start.word_text();
         let mut diagnostic = Diagnostic::new(
             Code::UnknownOpcode,
-            word.span(input.source),
-            format!("no instruction is called `{}`", word.text),
+            start.peek().span,
+            format!("no instruction is called `{word}`"),
         );
-        diagnostic.help = suggestion(word.text, Opcode::ALL.iter().map(|o| o.text()));
+        diagnostic.help = suggestion(word, Opcode::ALL.iter().map(|o| o.text()));
         self.report.add(diagnostic);
-        let (rest, operands) = match self.pool.operands(rest, true) {
-            Ok((rest, operands)) if rest.at(TokenKind::Semicolon) => (rest.skip(), operands),
-            _ => (skip_statement(input), List::default()),
+        rest = match self.pool.operands(&mut rest, true) {
+            Ok(operands) if rest.at(TokenKind::Semicolon) => {
+                instruction.operands = operands;
+                rest.skip()
+            }
+            _ => skip_statement(input),
         };
-        instruction.operands = operands;
         instruction.span = input.span_to(rest);
         self.statements.push(Statement::Instruction(instruction));
         rest
@@ -389,6 +395,16 @@ fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
             at,
         },
     ))
+}
+
+/// Whether a colon follows the next name. Of most instructions the byte after
+/// the opcode says that there is none.
+fn is_label(input: Tokens<'_, '_>) -> bool {
+    let end = input.peek().span.end as usize;
+    match input.source.as_bytes().get(end) {
+        Some(b'.' | b';') => false,
+        _ => input.skip().at(TokenKind::Colon),
+    }
 }
 
 /// `@p`, `@!p`, or nothing.
