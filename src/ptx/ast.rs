@@ -505,7 +505,7 @@ pub struct Modifiers {
 
 impl Modifiers {
     /// No instruction of PTX ISA 9.5 has more.
-    pub const MAX: usize = 14;
+    pub const MAX: usize = 18;
 
     /// No modifiers at all.
     pub const NONE: Modifiers = Modifiers {

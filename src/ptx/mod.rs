@@ -3,6 +3,7 @@
 pub mod ast;
 mod check;
 pub mod diagnostic;
+pub mod explanation;
 mod features;
 pub mod isa;
 pub mod names;

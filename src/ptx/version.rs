@@ -59,8 +59,7 @@ pub fn needed(module: &Module<'_>) -> Floor {
 fn instruction_floor(module: &Module<'_>, instruction: &Instruction<'_>, body: &Body<'_>) -> Floor {
     let operands = body.list(instruction.operands).len();
     let modifiers = &module.mnemonic(instruction).modifiers;
-    isa::forms(instruction.opcode)
-        .iter()
+    isa::forms_of(instruction.opcode, modifiers)
         .filter(|form| form.open_operands || operands <= form.operands.len())
         .filter_map(|form| form.fit(modifiers).ok())
         .map(|fit| Floor {

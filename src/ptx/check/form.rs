@@ -56,8 +56,7 @@ impl Spellings {
 
 impl Spelling {
     fn new(opcode: Opcode, modifiers: &Modifiers, allowed: Allowed) -> Spelling {
-        let mut candidates: Vec<Candidate> = isa::forms(opcode)
-            .iter()
+        let mut candidates: Vec<Candidate> = isa::forms_of(opcode, modifiers)
             .filter_map(|form| {
                 Some(Candidate::new(
                     form,
@@ -223,9 +222,8 @@ fn count(
 /// Why no row fits the modifiers; `None` if the opcode has no rows.
 fn misfit(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Diagnostic> {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
-    let misfits = isa::forms(instruction.opcode)
-        .iter()
-        .filter_map(|form| form.fit(modifiers).err());
+    let misfits =
+        isa::forms_of(instruction.opcode, modifiers).filter_map(|form| form.fit(modifiers).err());
     // The row that most words fit says most; of two, the one that only lacks
     // something.
     let (_, misfit) = misfits.reduce(|best, other| {

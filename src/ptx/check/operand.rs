@@ -6,7 +6,7 @@ use super::function::Checker;
 use super::symbols::Symbol;
 use crate::ptx::ast::{AddressBase, Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Kind, OperandRule};
+use crate::ptx::isa::{Count, Kind, OperandRule, Presence, Types};
 use crate::ptx::names::{Modifier, Opcode, Type};
 
 type Checked = Result<(), Diagnostic>;
@@ -23,18 +23,9 @@ pub fn check<'a>(
         instruction,
         wanted: place.wanted,
         vector: place.vector,
+        space: rule.space,
     };
-    if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
-        && !range.contains(integer.value as i64)
-    {
-        let message = format!("the constant here is {}", range.describe());
-        return Err(Diagnostic::new(Code::Range, integer.span, message));
-    }
-    if rule.counts.is_empty() {
-        place.kind(rule.kind, operand)
-    } else {
-        place.list(rule, operand)
-    }
+    place.rule(rule, operand)
 }
 
 /// Where an operand goes.
@@ -44,6 +35,8 @@ struct Place<'p, 'c, 'm, 'a> {
     wanted: Option<Wanted>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
     vector: u32,
+    /// Where a variable must lie whose address stands here.
+    space: Option<Space>,
 }
 
 /// Which way the value goes.
@@ -54,6 +47,54 @@ enum Way {
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
+    fn rule(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
+        if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
+            && !range.contains(integer.value as i64)
+        {
+            let message = format!("the constant here is {}", range.describe());
+            return Err(Diagnostic::new(Code::Range, integer.span, message));
+        }
+        match &rule.count {
+            Some(count) => self.list(rule, count, operand),
+            None if rule.kind == Kind::Coordinates => self.coordinates(rule, operand),
+            None => self.kind(rule.kind, operand),
+        }
+    }
+
+    /// `[tensor, {%r1, %r2}]`, with the elements that the row names.
+    fn coordinates(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
+        let Operand::Indexed(list, span) = *operand else {
+            let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
+            return self.wrong(operand, message);
+        };
+        if rule.elements.is_empty() {
+            return Ok(());
+        }
+        let modifiers = self.checker.modifiers(self.instruction);
+        let stands = |rule: &&OperandRule| match &rule.presence {
+            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
+            _ => true,
+        };
+        let places: Vec<_> = rule.elements.iter().filter(stands).collect();
+        let elements = self.checker.body.list(list);
+        if places.len() != elements.len() {
+            let message = format!(
+                "{} elements between the brackets, where {} belong",
+                elements.len(),
+                places.len()
+            );
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        places.iter().zip(elements).try_for_each(|(rule, element)| {
+            let place = Place {
+                wanted: Wanted::new(rule.ty, &Types::default()),
+                space: rule.space,
+                ..*self
+            };
+            place.rule(rule, element)
+        })
+    }
+
     fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
         match kind {
             Kind::Unchecked => Ok(()),
@@ -72,7 +113,15 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Sink(_) => Ok(()),
                 _ => self.destination(operand),
             },
-            Kind::PredicateDestination => self.predicate_destination(operand),
+            Kind::BothRegisterAndPredicate | Kind::BothPredicates => self.both(kind, operand),
+            Kind::Sink => match operand {
+                Operand::Sink(_) => Ok(()),
+                _ => self.wrong(operand, "`_` belongs here: there is no result"),
+            },
+            Kind::PredicateDestination => match operand {
+                Operand::Sink(_) => self.wrong(operand, "this result cannot be discarded with `_`"),
+                _ => self.predicate_destination(operand),
+            },
             Kind::PredicatePair => match *operand {
                 Operand::Pair(list, _) => self
                     .checker
@@ -87,14 +136,15 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::SourceOrVector => self.vector(operand, Way::Read),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
+                Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
+                    self.predicate(operand)
+                }
                 _ => self.wrong(operand, "a register belongs here"),
             },
             Kind::Movable => self.movable(operand),
             Kind::Address => self.address(operand),
-            Kind::Coordinates => match operand {
-                Operand::Indexed(..) => Ok(()),
-                _ => self.wrong(operand, "an address with coordinates belongs here"),
-            },
+            // Their elements are in the row.
+            Kind::Coordinates => Ok(()),
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
                 _ => self.wrong(operand, "a constant belongs here"),
@@ -112,6 +162,25 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Name(_) => Ok(()),
                 _ => self.wrong(operand, "a function belongs here"),
             },
+        }
+    }
+
+    /// `register|predicate` or `predicate|predicate`, where neither may be left out.
+    fn both(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
+        let Operand::Pair(list, _) = *operand else {
+            return self.wrong(operand, "two results belong here, joined by `|`");
+        };
+        let [first, second] = self.checker.body.list(list) else {
+            return Ok(());
+        };
+        match (kind, first) {
+            (Kind::BothPredicates, _) => self.kind(Kind::PredicateDestination, first)?,
+            (_, Operand::Sink(_)) => {}
+            _ => self.destination(first)?,
+        }
+        match kind {
+            Kind::BothPredicates => self.predicate_destination(second),
+            _ => self.kind(Kind::PredicateDestination, second),
         }
     }
 
@@ -306,13 +375,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// `{a, b}`, of as many elements as the row says.
-    fn list(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
+    fn list(&self, rule: &OperandRule, count: &Count, operand: &Operand<'a>) -> Checked {
         let Operand::Vector(list, span) = *operand else {
             return self.wrong(operand, "a list in braces belongs here");
         };
+        let counts = count.numbers(self.checker.modifiers(self.instruction));
         let fits = |count: &u8| u32::from(*count) == list.len;
-        if !rule.counts.iter().any(fits) {
-            let counts: Vec<_> = rule.counts.iter().map(u8::to_string).collect();
+        if !counts.iter().any(fits) {
+            let counts: Vec<_> = counts.iter().map(u8::to_string).collect();
             let message = format!(
                 "a list of {}, where {} elements belong",
                 list.len,
@@ -452,6 +522,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// A variable lies where the instruction looks.
     fn space(&self, name: Name<'a>, space: Space, input: bool) -> Checked {
+        if let Some(wanted) = self.space {
+            if wanted == space {
+                return Ok(());
+            }
+            let message = format!(
+                "`{}` lies in `.{}` memory, the instruction looks in `.{}` here",
+                name.text,
+                space.text(),
+                wanted.text()
+            );
+            let span = self.name_span(name);
+            return Err(Diagnostic::new(Code::StateSpace, span, message));
+        }
         let opcode = self.instruction.opcode;
         if !matches!(opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red) {
             return Ok(());

@@ -14,7 +14,12 @@
 //! A line that begins with white space continues the row above it, `#` begins a
 //! comment, and `$name a|b|c` names a list that all files may use as `$name`.
 //!
-//! Modifiers stand in any order, as ptxas has it; types in the order of the row:
+//! An opcode of several words is written with dots, `cp.async.bulk`: these stand
+//! first and in this order, as ptxas has it, and of the rows of an instruction
+//! only those of the longest opcode that it begins with are looked at.
+//!
+//! Modifiers stand in any order; types among themselves, and state spaces among
+//! themselves, in the order of the row:
 //!
 //! | | |
 //! |---|---|
@@ -39,19 +44,24 @@
 //! | `r` | register |
 //! | `m` | what `mov` takes: also special registers, addresses, functions |
 //! | `q` | predicate written |
+//! | `_` | `_` and nothing else |
 //! | `p` | predicate read |
 //! | `d/q`, `D/q` | register, or `register\|predicate`; with `D` the register may be `_` |
 //! | `q/q` | predicate, or two |
+//! | `D\|q`, `q\|q` | `register\|predicate`, `predicate\|predicate`: both must stand |
 //! | `a` | address in brackets |
 //! | `t` | address with coordinates: `[x, {…}]` |
+//! | `[r,s{d}:b32]` | the same, with what stands between the brackets |
 //! | `i` | constant |
 //! | `l` | label |
 //! | `f` | function, or register with its address |
 //! | `x` | anything |
 //! | `*` | any further operands, unchecked |
 //!
-//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`
-//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider)
+//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`; `{d}` as many as the
+//!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer
+//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider);
+//!   of an address the state space that a variable must lie in: `a:shared`
 //! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
 //! - condition: `?` may be left out, `?word` stands if and only if `.word` does
 //!
@@ -67,7 +77,7 @@ pub mod target;
 
 use std::sync::OnceLock;
 
-use super::ast::Modifiers;
+use super::ast::{Modifiers, Space};
 use super::names::{Modifier, Opcode, Type};
 use target::Since;
 
@@ -92,7 +102,10 @@ const FILES: &[&str] = &[
     include_str!("forms/warp.txt"),
     include_str!("forms/cluster.txt"),
     include_str!("forms/async.txt"),
+    include_str!("forms/bulk.txt"),
+    include_str!("forms/tensor_copy.txt"),
     include_str!("forms/mbarrier.txt"),
+    include_str!("forms/fabric.txt"),
     include_str!("forms/matrix.txt"),
     include_str!("forms/wmma.txt"),
     include_str!("forms/mma.txt"),
@@ -105,8 +118,10 @@ const FILES: &[&str] = &[
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
-    /// The first word.
+    /// The first word of the opcode.
     pub opcode: Opcode,
+    /// Its further words: `async`, `bulk` of `cp.async.bulk`.
+    pub opcode_words: Vec<Modifier>,
     /// The places of modifiers; types fill theirs in order.
     pub slots: Vec<Slot>,
     /// What stands together and what does not.
@@ -149,17 +164,45 @@ impl Slot {
         alternatives(self.words.iter().map(|word| word.modifier))
     }
 
-    /// Whether it takes types, which keep their order.
-    fn is_type(&self) -> bool {
-        self.names_type.is_some()
-            || self
-                .words
-                .first()
-                .is_some_and(|word| word.modifier.as_type().is_some())
+    /// Whether its words keep their place among others, and which.
+    fn order(&self) -> Order {
+        match self.words.first() {
+            _ if self.names_type.is_some() => Order::Types,
+            Some(word) => Order::of(word.modifier),
+            None => Order::Free,
+        }
     }
 
     fn word(&self, modifier: Modifier) -> Option<&Word> {
         self.words.iter().find(|word| word.modifier == modifier)
+    }
+}
+
+/// Which words have to keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Free,
+    /// Among types: `cvt.f32.s32`.
+    Types,
+    /// Among state spaces, destination first: `cp.async.shared.global`.
+    Spaces,
+}
+
+impl Order {
+    fn of(word: Modifier) -> Order {
+        match word {
+            _ if word.as_type().is_some() => Order::Types,
+            Modifier::Const
+            | Modifier::Global
+            | Modifier::Local
+            | Modifier::Param
+            | Modifier::ParamEntry
+            | Modifier::ParamFunc
+            | Modifier::Shared
+            | Modifier::SharedCta
+            | Modifier::SharedCluster => Order::Spaces,
+            _ => Order::Free,
+        }
     }
 }
 
@@ -251,6 +294,12 @@ pub enum Kind {
     DestinationAndPredicate,
     /// The same, where the register may be `_`.
     SinkAndPredicate,
+    /// `register|predicate`, where the register may be `_`.
+    BothRegisterAndPredicate,
+    /// `%p|%q`
+    BothPredicates,
+    /// `_`
+    Sink,
     /// A predicate register read; `!%p` too.
     Predicate,
     /// `[%rd1+4]`
@@ -272,15 +321,52 @@ pub enum Kind {
 pub struct OperandRule {
     /// Before the colon.
     pub kind: Kind,
-    /// How many elements a list in braces has; no list if this is empty.
-    pub counts: Vec<u8>,
+    /// How many elements a list in braces has; `None` for no list.
+    pub count: Option<Count>,
+    /// Between the brackets of [`Kind::Coordinates`]; anything if empty.
+    pub elements: Vec<OperandRule>,
     /// After the colon.
     pub ty: TypeRule,
+    /// After the colon of an address: where a variable must lie.
+    pub space: Option<Space>,
     /// What a constant may be.
     pub range: Option<Range>,
     /// Whether it must stand.
     pub presence: Presence,
 }
+
+/// How many elements a list in braces has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// `{2|4}`: one of these numbers.
+    Of(Vec<u8>),
+    /// `{d}`, `{d-1}`: the dimensions of the tensor less this number.
+    Dimensions(u8),
+}
+
+impl Count {
+    /// The numbers that it stands for in an instruction with these modifiers.
+    pub fn numbers(&self, modifiers: &Modifiers) -> Vec<u8> {
+        match self {
+            Count::Of(numbers) => numbers.clone(),
+            Count::Dimensions(fewer) => DIMENSIONS
+                .iter()
+                .position(|word| modifiers.has(*word))
+                .and_then(|index| (index as u8 + 1).checked_sub(*fewer))
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+/// The words for one, two … dimensions.
+const DIMENSIONS: [Modifier; 5] = [
+    Modifier::N1d,
+    Modifier::N2d,
+    Modifier::N3d,
+    Modifier::N4d,
+    Modifier::N5d,
+];
 
 /// Whether an operand must stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -399,9 +485,9 @@ impl Form {
         let mut fitting = 0;
         let mut since = vec![&self.since];
         let words = modifiers.as_slice();
-        for (index, &word) in words.iter().enumerate() {
-            let is_type = word.as_type().is_some();
-            match self.place(word, is_type, filled) {
+        for (index, &word) in words.iter().enumerate().skip(self.opcode_words.len()) {
+            let order = Order::of(word);
+            match self.place(word, order, filled) {
                 Some((place, slot, known)) => {
                     filled |= 1 << place;
                     fitting += 1;
@@ -411,9 +497,9 @@ impl Form {
                     since.extend(&known.since);
                 }
                 // What goes unchecked speaks for no row, if it is a type.
-                None if self.open_modifiers => fitting += usize::from(!is_type),
+                None if self.open_modifiers => fitting += usize::from(order != Order::Types),
                 // ptxas does not mind a word said twice.
-                None if !is_type && words[..index].contains(&word) => {}
+                None if order == Order::Free && words[..index].contains(&word) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }
@@ -432,17 +518,18 @@ impl Form {
         }
     }
 
-    /// The first free slot for a word. A type passes over free slots of types
-    /// only if they may stay empty.
-    fn place(&self, word: Modifier, is_type: bool, filled: u64) -> Option<(usize, &Slot, &Word)> {
+    /// The first free slot for a word. One that keeps its order passes over
+    /// free slots of its like only if they may stay empty.
+    fn place(&self, word: Modifier, order: Order, filled: u64) -> Option<(usize, &Slot, &Word)> {
         let slots = self.slots.iter().enumerate();
         for (place, slot) in slots.filter(|(place, _)| filled & (1 << place) == 0) {
-            if is_type && !slot.is_type() {
+            let ordered = order != Order::Free && slot.order() == order;
+            if order == Order::Types && !ordered {
                 continue;
             }
             match slot.word(word) {
                 Some(known) => return Some((place, slot, known)),
-                None if is_type && slot.required => return None,
+                None if ordered && slot.required => return None,
                 None => {}
             }
         }
@@ -467,7 +554,30 @@ fn table() -> &'static [Vec<Form>] {
     })
 }
 
-/// The forms of an opcode; none if the table does not know it.
+/// The forms of an instruction: of those of its first word, the ones with the
+/// longest opcode that it begins with.
+pub fn forms_of(
+    opcode: Opcode,
+    modifiers: &Modifiers,
+) -> impl Iterator<Item = &'static Form> + Clone {
+    let begins = |form: &&Form| modifiers.as_slice().starts_with(&form.opcode_words);
+    let all = forms(opcode).iter();
+    let longest = all
+        .clone()
+        .filter(begins)
+        .map(|form| form.opcode_words.as_slice())
+        .max_by_key(|words| words.len())
+        // What begins like none is looked at beside all.
+        .map(<[Modifier]>::to_vec);
+    all.filter(move |form| {
+        longest
+            .as_ref()
+            .is_none_or(|words| *words == form.opcode_words)
+    })
+}
+
+/// The forms of all opcodes with this first word; none if the table does not
+/// know it.
 ///
 /// ```
 /// use ptxkit::ptx::{isa, names::Opcode};
@@ -595,6 +705,47 @@ mod tests {
     }
 
     #[test]
+    fn opcodes_of_several_words_come_first() {
+        let looked_at = |opcode, text| forms_of(opcode, &modifiers(text)).collect::<Vec<_>>();
+        for form in looked_at(Opcode::Mbarrier, "arrive.expect_tx.b64") {
+            assert_eq!(form.opcode_words, [Modifier::Arrive, Modifier::ExpectTx]);
+        }
+        for form in looked_at(Opcode::Mbarrier, "arrive.b64.expect_tx") {
+            assert_eq!(form.opcode_words, [Modifier::Arrive]);
+        }
+        assert!(looked_at(Opcode::Mbarrier, "b64.arrive").len() > 20);
+    }
+
+    #[test]
+    fn spaces_keep_their_order() {
+        let form = row("cp.async ca|cg shared|shared::cta global [L2::64B] :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("async.ca.shared.global") && fits("async.shared.L2::64B.global.cg"));
+        assert!(!fits("async.ca.global.shared") && !fits("async.ca.shared.shared.global"));
+    }
+
+    #[test]
+    fn coordinates_have_elements() {
+        let form = row("cp.async.bulk 2d|3d im2col : [r,r:u64?im2col,s{d-2}:b32] a:shared");
+        let [tensor, address] = form.operands.as_slice() else {
+            panic!("{form:?}");
+        };
+        let [map, other, coordinates] = tensor.elements.as_slice() else {
+            panic!("{tensor:?}");
+        };
+        assert_eq!((tensor.kind, map.kind), (Kind::Coordinates, Kind::Register));
+        assert_eq!(other.presence, Presence::With(vec![Modifier::Im2col]));
+        let numbers = |text| {
+            coordinates
+                .count
+                .as_ref()
+                .map(|c| c.numbers(&modifiers(text)))
+        };
+        assert_eq!((numbers("3d"), numbers("")), (Some(vec![1]), Some(vec![])));
+        assert_eq!(address.space, Some(Space::Shared));
+    }
+
+    #[test]
     fn operands_of_every_shape() {
         let form = row("add cas|exch T=f32 : d/q:T2 D:b32/q s{2|4}:Th=24..256%8?exch a? r=4|8|16");
         let [first, second, third, fourth, fifth] = form.operands.as_slice() else {
@@ -603,10 +754,8 @@ mod tests {
         assert_eq!(first.kind, Kind::DestinationAndPredicate);
         assert_eq!(first.ty.scale, Scale::Twice);
         assert_eq!(second.ty.base, TypeBase::Fixed(Type::B32));
-        assert_eq!(
-            (third.counts.as_slice(), third.ty.scale),
-            ([2, 4].as_slice(), Scale::Half)
-        );
+        let two_or_four = Some(Count::Of(vec![2, 4]));
+        assert_eq!((&third.count, third.ty.scale), (&two_or_four, Scale::Half));
         assert_eq!(third.presence, Presence::With(vec![Modifier::Exch]));
         let range = third.range.as_ref().unwrap();
         assert!(range.contains(24) && !range.contains(16) && !range.contains(28));

@@ -2,9 +2,10 @@
 
 use super::target::{Since, TargetRule};
 use super::{
-    Condition, ConditionWord, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
+    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
     TypeBase, TypeRule, Word,
 };
+use crate::ptx::ast::Space;
 use crate::ptx::names::{Modifier, Opcode, Type};
 
 /// `$name words`, over all files of the table.
@@ -46,8 +47,13 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
     let (operands, since) = rest.split_once(';').unwrap_or((rest, ""));
     let mut words = modifiers.split_whitespace();
     let name = words.next().unwrap_or("");
+    let (first, further) = name.split_once('.').unwrap_or((name, ""));
+    let further = further.split('.').filter(|word| !word.is_empty());
     let mut form = Form {
-        opcode: Opcode::from_text(name).ok_or(format!("no opcode `{name}`"))?,
+        opcode: Opcode::from_text(first).ok_or(format!("no opcode `{name}`"))?,
+        opcode_words: further
+            .map(|word| Modifier::from_text(word).ok_or(format!("opcode `{name}`")))
+            .collect::<Result<_, _>>()?,
         slots: Vec::new(),
         conditions: Vec::new(),
         operands: Vec::new(),
@@ -124,7 +130,7 @@ fn named<'t>(name: &str, lists: &Lists<'t>, depth: u8) -> Option<&'t str> {
 
 /// `a|b@8.6/100a|$list`
 fn words(text: &str, lists: &Lists<'_>, into: &mut Vec<Word>, depth: u8) -> Option<()> {
-    for word in text.split('|') {
+    for word in text.split('|').map(str::trim) {
         let (word, floor) = match word.split_once('@') {
             Some((word, floor)) => (word, Some(word_since(floor, lists)?)),
             None => (word, None),
@@ -216,15 +222,10 @@ fn type_number(name: &str) -> Option<usize> {
 
 /// `kind{count}:type=range?condition`
 fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
-    let (word, presence) = match word.split_once('?') {
-        Some((word, "")) => (word, Presence::Optional),
-        Some((word, condition)) => {
-            let words = condition_words(condition, lists)?;
-            let modifiers = words.into_iter().map(|word| word.modifier).collect();
-            (word, Presence::With(modifiers))
-        }
-        None => (word, Presence::Required),
-    };
+    if let Some(inner) = word.strip_prefix('[') {
+        return coordinates(inner, lists);
+    }
+    let (word, presence) = presence_of(word, lists)?;
     let (word, range) = match word.split_once('=') {
         Some((word, range)) => (word, Some(range_of(range)?)),
         None => (word, None),
@@ -235,17 +236,64 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
         None => (word.to_owned(), false),
     };
     let (kind, ty) = word.split_once(':').unwrap_or((&word, ""));
-    let (kind, counts) = match kind.split_once('{') {
-        Some((kind, counts)) => (kind, counts_of(counts.strip_suffix('}')?)?),
-        None => (kind, Vec::new()),
+    let (kind, count) = match kind.split_once('{') {
+        Some((kind, count)) => (kind, Some(count_of(count.strip_suffix('}')?)?)),
+        None => (kind, None),
     };
+    let kind = kind_of(kind, with_predicate)?;
+    let is_address = kind == Kind::Address && !ty.is_empty();
     Some(OperandRule {
-        kind: kind_of(kind, with_predicate)?,
-        counts,
-        ty: type_rule(ty)?,
+        kind,
+        count,
+        elements: Vec::new(),
+        ty: type_rule(if is_address { "" } else { ty })?,
+        space: if is_address {
+            Some(space_of(ty)?)
+        } else {
+            None
+        },
         range,
         presence,
     })
+}
+
+/// `r,s{d}:b32]?condition`: what stands behind the first bracket.
+fn coordinates(text: &str, lists: &Lists<'_>) -> Option<OperandRule> {
+    let (inner, rest) = text.rsplit_once(']')?;
+    let (rest, presence) = presence_of(rest, lists)?;
+    if !rest.is_empty() {
+        return None;
+    }
+    let elements = inner.split(',').map(|element| operand_rule(element, lists));
+    Some(OperandRule {
+        kind: Kind::Coordinates,
+        count: None,
+        elements: elements.collect::<Option<_>>()?,
+        ty: type_rule("")?,
+        space: None,
+        range: None,
+        presence,
+    })
+}
+
+/// Splits off `?` or `?word`.
+fn presence_of<'t>(word: &'t str, lists: &Lists<'_>) -> Option<(&'t str, Presence)> {
+    Some(match word.split_once('?') {
+        Some((word, "")) => (word, Presence::Optional),
+        Some((word, condition)) => {
+            let words = condition_words(condition, lists)?;
+            let modifiers = words.into_iter().map(|word| word.modifier).collect();
+            (word, Presence::With(modifiers))
+        }
+        None => (word, Presence::Required),
+    })
+}
+
+/// The state space of `a:shared`.
+fn space_of(text: &str) -> Option<Space> {
+    [Space::Global, Space::Shared]
+        .into_iter()
+        .find(|space| space.text() == text)
 }
 
 fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
@@ -254,6 +302,9 @@ fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
         ("D", false) => Kind::DestinationOrVector,
         ("d", true) => Kind::DestinationAndPredicate,
         ("D", true) => Kind::SinkAndPredicate,
+        ("D|q", false) => Kind::BothRegisterAndPredicate,
+        ("q|q", false) => Kind::BothPredicates,
+        ("_", false) => Kind::Sink,
         ("s", false) => Kind::Source,
         ("S", false) => Kind::SourceOrVector,
         ("r", false) => Kind::Register,
@@ -271,18 +322,25 @@ fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
     })
 }
 
-/// `4`, `2|4`, `1..5`
-fn counts_of(text: &str) -> Option<Vec<u8>> {
-    let mut counts = Vec::new();
+/// `4`, `2|4`, `1..5`, `d`, `d-1`
+fn count_of(text: &str) -> Option<Count> {
+    if let Some(fewer) = text.strip_prefix('d') {
+        let fewer = match fewer.strip_prefix('-') {
+            Some(fewer) => fewer.parse().ok()?,
+            None => 0,
+        };
+        return Some(Count::Dimensions(fewer));
+    }
+    let mut numbers = Vec::new();
     for part in text.split('|') {
         match part.split_once("..") {
             Some((low, high)) => {
-                counts.extend(low.parse::<u8>().ok()?..=high.parse::<u8>().ok()?);
+                numbers.extend(low.parse::<u8>().ok()?..=high.parse::<u8>().ok()?);
             }
-            None => counts.push(part.parse().ok()?),
+            None => numbers.push(part.parse().ok()?),
         }
     }
-    Some(counts)
+    Some(Count::Of(numbers))
 }
 
 /// `0..15`, `4|8|16`, `%32`, `24..256%8`

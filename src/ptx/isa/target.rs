@@ -98,7 +98,7 @@ impl Target {
     /// The first number of the family: sm_103 belongs to that of sm_100.
     pub fn family(self) -> u16 {
         match self.number {
-            100..=103 if self.number != 101 => 100,
+            100..=107 if self.number != 101 => 100,
             // sm_110 was called sm_101 once.
             101 | 110 => 110,
             120..=121 => 120,

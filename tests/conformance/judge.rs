@@ -1,0 +1,149 @@
+//! Our verdicts beside those of ptxas.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ptxkit::ptx::{self, diagnostic::LineIndex};
+
+use crate::archive::Verdict;
+
+/// A module and what ptxas says of it.
+pub struct Case {
+    pub name: String,
+    pub verdict: Verdict,
+    pub text: Vec<u8>,
+}
+
+/// What we say of a text, and the finding behind it.
+pub fn judge(text: &[u8]) -> (Verdict, String) {
+    let Ok(source) = std::str::from_utf8(text) else {
+        return (Verdict::Rejected(None), "no UTF-8".to_owned());
+    };
+    let reading = ptx::read(source);
+    let mut found = reading.diagnostics;
+    found.extend(ptx::check(&reading.module, source));
+    match found.iter().min_by_key(|diagnostic| diagnostic.span.start) {
+        None => (Verdict::Accepted, String::new()),
+        Some(first) => {
+            let line = LineIndex::new(source).locate(first.span.start).line;
+            (
+                Verdict::Rejected(Some(line)),
+                format!("{} {}", first.code, first.message),
+            )
+        }
+    }
+}
+
+/// How far we agree on a set.
+#[derive(Default)]
+pub struct Figures {
+    cases: usize,
+    wrongly_rejected: usize,
+    wrongly_accepted: usize,
+    /// Of what both reject, where ptxas names a line …
+    rejected: usize,
+    /// … what we reject in another.
+    other_line: usize,
+    /// Each case on which we differ, drawn.
+    pub differences: Vec<String>,
+}
+
+impl Figures {
+    pub fn of(cases: &[Case]) -> Figures {
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut judged: Vec<(usize, (Verdict, String))> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut done = Vec::new();
+                        loop {
+                            let index = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(case) = cases.get(index) else {
+                                return done;
+                            };
+                            done.push((index, judge(&case.text)));
+                        }
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().expect("the front end never panics"))
+                .collect()
+        });
+        judged.sort_by_key(|(index, _)| *index);
+        let mut figures = Figures {
+            cases: cases.len(),
+            ..Figures::default()
+        };
+        for (index, (ours, finding)) in judged {
+            figures.count(&cases[index], ours, &finding);
+        }
+        figures
+    }
+
+    fn count(&mut self, case: &Case, ours: Verdict, finding: &str) {
+        let kind = match (case.verdict, ours) {
+            (Verdict::Accepted, Verdict::Accepted)
+            | (Verdict::Rejected(None), Verdict::Rejected(_)) => return,
+            (Verdict::Accepted, Verdict::Rejected(_)) => {
+                self.wrongly_rejected += 1;
+                "wrongly rejected"
+            }
+            (Verdict::Rejected(_), Verdict::Accepted) => {
+                self.wrongly_accepted += 1;
+                "wrongly accepted"
+            }
+            (Verdict::Rejected(theirs), Verdict::Rejected(ours)) => {
+                self.rejected += 1;
+                if theirs == ours {
+                    return;
+                }
+                self.other_line += 1;
+                "other line"
+            }
+        };
+        self.differences.push(format!(
+            "{kind}: {} (ptxas: {}, here: {ours} {finding})\n",
+            case.name, case.verdict
+        ));
+    }
+
+    /// Per cent that agree on accepting or rejecting.
+    pub fn verdicts(&self) -> f64 {
+        per_cent(
+            self.cases - self.wrongly_rejected - self.wrongly_accepted,
+            self.cases,
+        )
+    }
+
+    /// Per cent with the same first line, of what both reject.
+    pub fn lines(&self) -> f64 {
+        per_cent(self.rejected - self.other_line, self.rejected)
+    }
+}
+
+fn per_cent(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} cases, {:.2} % of the verdicts agree ({} wrongly rejected, {} wrongly accepted); \
+             of {} rejected by both, {:.2} % in the same line",
+            self.cases,
+            self.verdicts(),
+            self.wrongly_rejected,
+            self.wrongly_accepted,
+            self.rejected,
+            self.lines()
+        )
+    }
+}

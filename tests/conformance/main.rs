@@ -1,0 +1,183 @@
+//! Whether the front end judges as ptxas does, on the recorded sets.
+//!
+//! `recorded/` holds modules with ptxas's verdict and the line of its first
+//! error; `record/` says how they came about and makes them anew. The figures
+//! are printed with `cargo test --test conformance -- --nocapture`; with
+//! `PTXKIT_CONFORMANCE_SHOW=1` every difference as well.
+
+mod archive;
+mod hand;
+mod instruction;
+mod judge;
+
+use archive::{Entry, Verdict, entries, read};
+use judge::{Case, Figures};
+use ptxkit::ptx::diagnostic::Code;
+
+/// Per cent that must agree, on accepting and rejecting, and on the line of the
+/// first error of what both reject.
+struct Least {
+    verdicts: f64,
+    lines: f64,
+}
+
+fn compare(set: &str, cases: &[Case], least: &Least) {
+    let figures = Figures::of(cases);
+    println!("{set}: {figures}");
+    if std::env::var_os("PTXKIT_CONFORMANCE_SHOW").is_some() {
+        figures
+            .differences
+            .iter()
+            .for_each(|difference| println!("{difference}"));
+    }
+    let shown = figures
+        .differences
+        .iter()
+        .take(5)
+        .cloned()
+        .collect::<String>();
+    assert!(
+        figures.verdicts() >= least.verdicts,
+        "{set}: too many verdicts differ: {figures}\n{shown}"
+    );
+    assert!(
+        figures.lines() >= least.lines,
+        "{set}: too many lines differ: {figures}\n{shown}"
+    );
+}
+
+#[test]
+fn compiler_output() {
+    let cases: Vec<Case> = entries(&read("corpus"))
+        .into_iter()
+        .map(
+            |Entry {
+                 name,
+                 verdict,
+                 text,
+             }| Case {
+                name,
+                verdict,
+                text: text.into_bytes(),
+            },
+        )
+        .collect();
+    compare(
+        "compiler output",
+        &cases,
+        &Least {
+            verdicts: 0.0,
+            lines: 0.0,
+        },
+    );
+}
+
+#[test]
+fn grid() {
+    let recorded = read("grid");
+    let cases: Vec<Case> = recorded
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(4, ' ');
+            let mut word = || {
+                words
+                    .next()
+                    .expect("a version, a target, a verdict, an instruction")
+            };
+            let (version, target, verdict, instruction) = (word(), word(), word(), word());
+            Case {
+                name: format!("{version} {target} {instruction}"),
+                verdict: Verdict::parse(verdict).expect("a verdict"),
+                text: instruction::module(version, target, instruction).into_bytes(),
+            }
+        })
+        .collect();
+    compare(
+        "grid",
+        &cases,
+        &Least {
+            verdicts: 0.0,
+            lines: 0.0,
+        },
+    );
+}
+
+#[test]
+fn mutations() {
+    let seeds = entries(&read("seeds"));
+    let recorded = read("mutations");
+    let cases: Vec<Case> = recorded
+        .lines()
+        .map(|line| {
+            let mut words = line.splitn(5, ' ');
+            let mut word = || {
+                words
+                    .next()
+                    .expect("a module, start, end, a verdict, a replacement")
+            };
+            let (seed, start, end, verdict, replacement) = (word(), word(), word(), word(), word());
+            let seed: &Entry = &seeds[seed.parse::<usize>().expect("the number of a module")];
+            let range = start.parse().expect("a start")..end.parse().expect("an end");
+            let name = format!(
+                "{} {range:?} {:?} -> {replacement}",
+                seed.name,
+                &seed.text[range.clone()]
+            );
+            let replacement = unquoted(replacement);
+            let mut text = seed.text.clone();
+            text.replace_range(range, &replacement);
+            Case {
+                name,
+                verdict: Verdict::parse(verdict).expect("a verdict"),
+                text: text.into_bytes(),
+            }
+        })
+        .collect();
+    compare(
+        "mutations",
+        &cases,
+        &Least {
+            verdicts: 0.0,
+            lines: 0.0,
+        },
+    );
+}
+
+/// By hand: for each code, what has it and what just has not.
+#[test]
+fn every_code() {
+    let mut differences = String::new();
+    let mut missing: Vec<String> = Code::ALL.iter().map(Code::to_string).collect();
+    for path in hand::files() {
+        let text = std::fs::read_to_string(&path).expect("a file of cases");
+        for case in hand::cases(&text) {
+            let (module, before) = case.module();
+            let (ours, finding) = judge::judge(module.as_bytes());
+            let ours = match ours {
+                Verdict::Rejected(Some(line)) => {
+                    Verdict::Rejected(Some(line.saturating_sub(before)))
+                }
+                ours => ours,
+            };
+            let code = case.code.unwrap_or_default();
+            missing.retain(|missing| *missing != code);
+            if (ours, &finding[..code.len().min(finding.len())]) != (case.verdict, &code) {
+                differences += &format!(
+                    "{}: {code} in {}; found: {finding} in {ours}\n",
+                    case.name, case.verdict
+                );
+            }
+        }
+    }
+    println!("by hand:\n{differences}no case of {missing:?}");
+}
+
+/// A string as `{:?}` writes it.
+fn unquoted(text: &str) -> String {
+    let inner = text.trim_matches('"');
+    inner
+        .replace("\\\"", "\"")
+        .replace("\\n", "\n")
+        .replace("\\t", "\t")
+        .replace("\\\\", "\\")
+}

@@ -1,0 +1,67 @@
+//! Records what ptxas says, for `tests/conformance`:
+//!
+//! ```text
+//! cargo run --release --no-default-features --example record -- [PART …]
+//! ```
+//!
+//! PART is `corpus`, `large`, `grid`, `mutations` or `hand`; without one, all are recorded. Needs python3 with pip
+//! and, for the corpus, a C++ compiler; no GPU.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+#[path = "../archive.rs"]
+mod archive;
+mod corpus;
+mod grid;
+#[path = "../hand.rs"]
+mod hand;
+mod hand_verdicts;
+#[path = "../instruction.rs"]
+mod instruction;
+mod mutations;
+mod operands;
+mod random;
+mod toolkit;
+
+use toolkit::Toolkit;
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match record(&wanted) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn record(wanted: &[String]) -> std::io::Result<()> {
+    let parts = ["corpus", "large", "grid", "mutations", "hand"];
+    if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
+        return Err(std::io::Error::other(format!(
+            "no part is called `{unknown}`: there are {}",
+            parts.join(", ")
+        )));
+    }
+    let part = |name: &str| wanted.is_empty() || wanted.iter().any(|part| part == name);
+    let toolkit = Toolkit::install()?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    if part("corpus") {
+        corpus::record(&toolkit, &folder.join("cuda"))?;
+    }
+    if part("large") {
+        corpus::record_large(&toolkit, &folder.join("large"))?;
+    }
+    if part("grid") {
+        grid::record(&toolkit)?;
+    }
+    if part("mutations") {
+        mutations::record(&toolkit)?;
+    }
+    if part("hand") {
+        hand_verdicts::record(&toolkit)?;
+    }
+    Ok(())
+}
