@@ -447,6 +447,7 @@ words! {
         WaitAll "wait_all"
         CommitGroup "commit_group"
         Bulk "bulk"
+        Cvt "cvt"
         Tensor "tensor"
         Mbarrier "mbarrier"
         Reduce "reduce"

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::form;
-use super::symbols::{Scopes, Symbol};
+use super::symbols::{Role, Scopes, Symbol};
 use super::{Context, call, duplicate, range};
 use crate::ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, List, Modifiers, Name, Operand,
@@ -17,6 +17,7 @@ use crate::ptx::names::{Modifier, Opcode, Type};
 pub struct Checker<'c, 'm, 'a> {
     pub context: &'c Context<'m, 'a>,
     pub scopes: Scopes<'m, 'a>,
+    pub kind: FunctionKind,
     pub body: &'m Body<'a>,
     pub report: &'c mut Report,
     /// Names reported as undeclared: once a function is enough.
@@ -30,16 +31,21 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
     let mut scopes = Scopes::new(&body.statements, |label| {
         duplicate(label, context.source, report)
     });
-    for variable in function.returns.iter().chain(&function.params) {
-        let input = function.kind == FunctionKind::Entry
-            || function.params.iter().any(|p| std::ptr::eq(p, variable));
-        if scopes.declare(variable, input).is_err() {
+    let parameter = match function.kind {
+        FunctionKind::Entry => Role::KernelParameter,
+        FunctionKind::Func => Role::Parameter,
+    };
+    let returns = function.returns.iter().map(|one| (one, Role::Returned));
+    let parameters = function.params.iter().map(|one| (one, parameter));
+    for (variable, role) in returns.chain(parameters) {
+        if scopes.declare(variable, role).is_err() {
             duplicate(variable.name, context.source, report);
         }
     }
     let mut checker = Checker {
         context,
         scopes,
+        kind: function.kind,
         body,
         report,
         undeclared: HashSet::new(),
@@ -50,7 +56,7 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
 }
 
 impl<'m, 'a> Checker<'_, 'm, 'a> {
-    fn statement(&mut self, statement: &Statement<'a>) {
+    fn statement(&mut self, statement: &'m Statement<'a>) {
         match statement {
             Statement::Begin(_) => self.scopes.open(),
             Statement::End(_) => self.scopes.close(),
@@ -65,8 +71,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         }
     }
 
-    fn declare(&mut self, variable: &Variable<'a>) {
-        if self.scopes.declare(variable, false).is_err() {
+    fn declare(&mut self, variable: &'m Variable<'a>) {
+        if self.scopes.declare(variable, Role::Own).is_err() {
             duplicate(variable.name, self.context.source, self.report);
         }
     }

@@ -3,10 +3,12 @@
 //! The rule of this module: when in doubt, accept. A module that ptxas takes
 //! and this rejects cannot be used, a mistake missed here is found by ptxas.
 
+mod address;
 mod agreement;
 mod call;
 mod form;
 mod function;
+mod movement;
 mod operand;
 mod range;
 mod symbols;
@@ -14,7 +16,7 @@ mod symbols;
 use super::ast::{FunctionKind, Item, Linkage, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::target::{Since, Target};
-use symbols::{ModuleSymbols, Symbol};
+use symbols::{ModuleSymbols, Role, Symbol};
 
 /// What all instructions of a module are checked against.
 struct Context<'m, 'a> {
@@ -48,6 +50,22 @@ impl Allowed {
             (None, None) => true,
         }
     }
+
+    /// What a module would have to say that may not use something: which floor
+    /// it is below, and the words for it.
+    fn refusal(self, since: &Since) -> (Code, String) {
+        let first = self.target.and_then(|target| since.versions(target));
+        match (first, since.targets.first()) {
+            (None, Some(rule)) if self.target.is_some() => (
+                Code::TargetFloor,
+                format!("`.target {}` or higher", rule.target),
+            ),
+            (first, _) => {
+                let version = first.map_or(since.version, |(version, _)| version);
+                (Code::VersionFloor, format!("`.version {version}` or later"))
+            }
+        }
+    }
 }
 
 /// Checks a module that was read from `source`.
@@ -68,10 +86,7 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
     for item in &module.items {
         match item {
             Item::Variable(variable) => {
-                let symbol = Symbol::Variable {
-                    space: variable.space,
-                    input: false,
-                };
+                let symbol = Symbol::Variable(variable, Role::Own);
                 let once = !matches!(
                     variable.linkage,
                     Linkage::Extern | Linkage::Common | Linkage::Weak

@@ -4,12 +4,12 @@ use super::agreement::{self, Wanted};
 use super::form;
 use super::function::Checker;
 use super::symbols::Symbol;
-use crate::ptx::ast::{AddressBase, Instruction, List, Name, Operand, Space, Span};
+use crate::ptx::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Count, Kind, OperandRule, Presence, Types};
-use crate::ptx::names::{Modifier, Opcode, Type};
+use crate::ptx::names::Type;
 
-type Checked = Result<(), Diagnostic>;
+pub(super) type Checked = Result<(), Diagnostic>;
 
 pub fn check<'a>(
     checker: &Checker<'_, '_, 'a>,
@@ -29,19 +29,19 @@ pub fn check<'a>(
 }
 
 /// Where an operand goes.
-struct Place<'p, 'c, 'm, 'a> {
-    checker: &'p Checker<'c, 'm, 'a>,
-    instruction: &'p Instruction<'a>,
-    wanted: Option<Wanted>,
+pub(super) struct Place<'p, 'c, 'm, 'a> {
+    pub(super) checker: &'p Checker<'c, 'm, 'a>,
+    pub(super) instruction: &'p Instruction<'a>,
+    pub(super) wanted: Option<Wanted>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
-    vector: u32,
+    pub(super) vector: u32,
     /// Where a variable must lie whose address stands here.
-    space: Option<Space>,
+    pub(super) space: Option<Space>,
 }
 
 /// Which way the value goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Written,
     Read,
 }
@@ -99,7 +99,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match kind {
             Kind::Unchecked => Ok(()),
             Kind::Destination => self.destination(operand),
-            Kind::DestinationOrVector => self.vector(operand, Way::Written),
+            Kind::DestinationOrVector => match operand {
+                Operand::Sink(_) => Ok(()),
+                _ => self.vector(operand, Way::Written),
+            },
+            Kind::Loaded => self.vector(operand, Way::Written),
             Kind::DestinationAndPredicate | Kind::SinkAndPredicate => match *operand {
                 Operand::Pair(list, _) => match self.checker.body.list(list) {
                     [first, second] => {
@@ -142,6 +146,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 _ => self.wrong(operand, "a register belongs here"),
             },
             Kind::Movable => self.movable(operand),
+            Kind::Unpacked => self.unpacked(operand),
+            Kind::Named => self.named(operand),
             Kind::Address => self.address(operand),
             // Their elements are in the row.
             Kind::Coordinates => Ok(()),
@@ -184,15 +190,15 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    fn span(&self, operand: &Operand<'a>) -> Span {
+    pub(super) fn span(&self, operand: &Operand<'a>) -> Span {
         operand.span(self.checker.context.source)
     }
 
-    fn name_span(&self, name: Name<'a>) -> Span {
+    pub(super) fn name_span(&self, name: Name<'a>) -> Span {
         name.span(self.checker.context.source)
     }
 
-    fn wrong(&self, operand: &Operand<'a>, message: impl Into<String>) -> Checked {
+    pub(super) fn wrong(&self, operand: &Operand<'a>, message: impl Into<String>) -> Checked {
         Err(Diagnostic::new(
             Code::OperandKind,
             self.span(operand),
@@ -200,12 +206,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
         ))
     }
 
-    fn mistyped(&self, span: Span, what: &str, wanted: Wanted) -> Diagnostic {
+    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: Wanted) -> Diagnostic {
         let message = format!("{what}, where {} belongs", wanted.describe());
         Diagnostic::new(Code::OperandType, span, message)
     }
 
-    fn destination(&self, operand: &Operand<'a>) -> Checked {
+    pub(super) fn destination(&self, operand: &Operand<'a>) -> Checked {
         match *operand {
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Function(_)) => self.no_register(name),
@@ -219,7 +225,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    fn source(&self, operand: &Operand<'a>) -> Checked {
+    pub(super) fn source(&self, operand: &Operand<'a>) -> Checked {
         match *operand {
             Operand::Name(name) => self.register(name),
             Operand::Component { name, .. } => self.component(name),
@@ -257,6 +263,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     }
                     _ => Ok(()),
                 },
+                Some(Symbol::Function(_)) if self.wanted.is_some_and(|w| !w.takes_function()) => {
+                    self.no_register(name)
+                }
+                Some(Symbol::Label) => self.register(name),
                 _ => Ok(()),
             },
             Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
@@ -270,22 +280,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    fn movable(&self, operand: &Operand<'a>) -> Checked {
-        match operand {
-            Operand::Name(name) => match self.checker.symbol(name.text) {
-                Some(Symbol::Register { .. }) => self.source(operand),
-                _ => Ok(()),
-            },
-            Operand::Special(..)
-            | Operand::Offset { .. }
-            | Operand::Vector(..)
-            | Operand::Element(..) => Ok(()),
-            Operand::Address { .. } if self.instruction.opcode == Opcode::Mov => Ok(()),
-            _ => self.source(operand),
-        }
-    }
-
-    fn no_register(&self, name: Name<'a>) -> Checked {
+    pub(super) fn no_register(&self, name: Name<'a>) -> Checked {
         Err(Diagnostic::new(
             Code::OperandKind,
             self.name_span(name),
@@ -296,7 +291,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// A register of the type that belongs here, or something not known to be
     /// none.
-    fn register(&self, name: Name<'a>) -> Checked {
+    pub(super) fn register(&self, name: Name<'a>) -> Checked {
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, vector: 1 }) => self.agrees(name, ty),
             Some(Symbol::Register { .. }) => Err(Diagnostic::new(
@@ -317,7 +312,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// `%v.x`
-    fn component(&self, name: Name<'a>) -> Checked {
+    pub(super) fn component(&self, name: Name<'a>) -> Checked {
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { vector: 1, .. }) => Err(Diagnostic::new(
                 Code::OperandKind,
@@ -329,7 +324,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    fn agrees(&self, name: Name<'a>, ty: Type) -> Checked {
+    pub(super) fn agrees(&self, name: Name<'a>, ty: Type) -> Checked {
         match self.wanted {
             Some(wanted) if !wanted.takes(ty) => {
                 let what = format!("`{}` is `.{}`", name.text, ty.text());
@@ -343,8 +338,6 @@ impl<'a> Place<'_, '_, '_, 'a> {
     fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
         let count = self.vector;
         match *operand {
-            // What mov packs has types of its own.
-            Operand::Vector(..) if self.instruction.opcode == Opcode::Mov => Ok(()),
             Operand::Vector(list, span) if list.len != count => {
                 let message = if count == 1 {
                     "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
@@ -354,10 +347,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Err(Diagnostic::new(Code::OperandCount, span, message))
             }
             Operand::Vector(list, span) => self.elements(list, span, way, true),
-            Operand::Sink(_) if way == Way::Written => Ok(()),
             Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
-                    self.agrees(name, ty)
+                    match self.wanted {
+                        Some(wanted) if wanted.takes_integers_for_floats(ty) => Ok(()),
+                        _ => self.agrees(name, ty),
+                    }
                 }
                 None => Ok(()),
                 _ => self.wrong(
@@ -406,7 +401,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// The registers and constants between braces: each goes with its neighbour,
     /// and together they have a type, which has to be the wanted one.
-    fn elements(&self, list: List, span: Span, way: Way, integers_for_floats: bool) -> Checked {
+    pub(super) fn elements(
+        &self,
+        list: List,
+        span: Span,
+        way: Way,
+        integers_for_floats: bool,
+    ) -> Checked {
         let Some(wanted) = self.wanted else {
             return Ok(());
         };
@@ -496,80 +497,5 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
             _ => self.wrong(operand, "a predicate belongs here"),
         }
-    }
-
-    fn address(&self, operand: &Operand<'a>) -> Checked {
-        let base = match operand {
-            Operand::Address { base, .. } => *base,
-            Operand::Indexed(..) | Operand::Element(..) => return Ok(()),
-            _ => return self.wrong(operand, "an address in brackets belongs here"),
-        };
-        let AddressBase::Name(name) = base else {
-            return Ok(());
-        };
-        match self.checker.symbol(name.text) {
-            Some(Symbol::Register { ty, .. }) if !agreement::is_address(ty) => {
-                Err(Diagnostic::new(
-                    Code::OperandType,
-                    self.name_span(name),
-                    format!("`{}` is `.{}`, which is no address", name.text, ty.text()),
-                ))
-            }
-            Some(Symbol::Variable { space, input }) => self.space(name, space, input),
-            _ => Ok(()),
-        }
-    }
-
-    /// A variable lies where the instruction looks.
-    fn space(&self, name: Name<'a>, space: Space, input: bool) -> Checked {
-        if let Some(wanted) = self.space {
-            if wanted == space {
-                return Ok(());
-            }
-            let message = format!(
-                "`{}` lies in `.{}` memory, the instruction looks in `.{}` here",
-                name.text,
-                space.text(),
-                wanted.text()
-            );
-            let span = self.name_span(name);
-            return Err(Diagnostic::new(Code::StateSpace, span, message));
-        }
-        let opcode = self.instruction.opcode;
-        if !matches!(opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red) {
-            return Ok(());
-        }
-        let wrong = |message: String| {
-            Err(Diagnostic::new(
-                Code::StateSpace,
-                self.name_span(name),
-                message,
-            ))
-        };
-        for modifier in self.checker.modifiers(self.instruction).as_slice() {
-            let looks = match modifier {
-                Modifier::Const => Space::Const,
-                Modifier::Global => Space::Global,
-                Modifier::Local => Space::Local,
-                Modifier::Param | Modifier::ParamEntry | Modifier::ParamFunc => Space::Param,
-                Modifier::Shared | Modifier::SharedCta | Modifier::SharedCluster => Space::Shared,
-                _ => continue,
-            };
-            if looks != space {
-                return wrong(format!(
-                    "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
-                    name.text,
-                    space.text(),
-                    modifier.text()
-                ));
-            }
-            if opcode == Opcode::St && space == Space::Param && input {
-                return wrong(format!(
-                    "`{}` is a parameter, which only the caller writes",
-                    name.text
-                ));
-            }
-        }
-        Ok(())
     }
 }

@@ -12,14 +12,23 @@ pub enum Symbol<'m, 'a> {
         ty: Type,
         vector: u8,
     },
-    Variable {
-        space: Space,
-        /// A parameter that the caller wrote.
-        input: bool,
-    },
+    Variable(&'m Variable<'a>, Role),
     Function(&'m Function<'a>),
     /// A label, or a table of labels or functions, or a prototype.
     Label,
+}
+
+/// Whose a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Of the module or the function where it stands.
+    Own,
+    /// A parameter of the kernel.
+    KernelParameter,
+    /// A parameter of the function, which the caller wrote.
+    Parameter,
+    /// What the function returns, which the caller reads.
+    Returned,
 }
 
 /// Names of the whole module. They are visible before their declaration too:
@@ -125,13 +134,13 @@ impl<'m, 'a> Scopes<'m, 'a> {
 
     /// Adds a variable to the innermost block; an error if it has one of the
     /// name already.
-    pub fn declare(&mut self, variable: &Variable<'a>, input: bool) -> Result<(), ()> {
+    pub fn declare(&mut self, variable: &'m Variable<'a>, role: Role) -> Result<(), ()> {
         let symbol = match variable.space {
             Space::Reg => Symbol::Register {
                 ty: variable.ty,
                 vector: variable.vector,
             },
-            space => Symbol::Variable { space, input },
+            _ => Symbol::Variable(variable, role),
         };
         let Some(block) = self.blocks.last_mut() else {
             return Ok(());

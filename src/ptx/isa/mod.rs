@@ -42,7 +42,10 @@
 //! | `s` | register or constant |
 //! | `S` | the same, or a vector |
 //! | `r` | register |
-//! | `m` | what `mov` takes: also special registers, addresses, functions |
+//! | `m` | what `mov` takes: also special registers, addresses, functions, `{a, b}` packed |
+//! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
+//! | `V` | as `D`, but never `_` |
+//! | `n` | register, constant, or variable of the state space of the instruction |
 //! | `q` | predicate written |
 //! | `_` | `_` and nothing else |
 //! | `p` | predicate read |
@@ -73,6 +76,7 @@
 //! Opcodes without a row are not checked.
 
 mod row;
+pub mod special;
 pub mod target;
 
 use std::sync::OnceLock;
@@ -97,6 +101,7 @@ const FILES: &[&str] = &[
     include_str!("forms/cache.txt"),
     include_str!("forms/fence.txt"),
     include_str!("forms/atomic.txt"),
+    include_str!("forms/multimem.txt"),
     include_str!("forms/control.txt"),
     include_str!("forms/barrier.txt"),
     include_str!("forms/warp.txt"),
@@ -113,6 +118,44 @@ const FILES: &[&str] = &[
     include_str!("forms/tcgen05.txt"),
     include_str!("forms/texture.txt"),
     include_str!("forms/surface.txt"),
+];
+
+/// Flags that ptxas does not mind to read twice, wherever they may stand.
+const REPEATABLE: &[Modifier] = &[
+    Modifier::Sat,
+    Modifier::Cc,
+    Modifier::Sync,
+    Modifier::Relu,
+    Modifier::Satfinite,
+    Modifier::NaN,
+    Modifier::Shiftamt,
+];
+
+/// Words that ptxas reads behind every opcode, and asks about only where they
+/// mean something.
+const IGNORED: &[Modifier] = &[
+    Modifier::Finite,
+    Modifier::Infinite,
+    Modifier::Number,
+    Modifier::Notanumber,
+    Modifier::Normal,
+    Modifier::Subnormal,
+    Modifier::AccF16,
+    Modifier::AccF32,
+    Modifier::B4x16P64,
+    Modifier::B6x16P32,
+    Modifier::B8x16,
+    Modifier::BoxDim,
+    Modifier::ElementStride,
+    Modifier::Elemtype,
+    Modifier::FillMode,
+    Modifier::GlobalAddress,
+    Modifier::GlobalDim,
+    Modifier::GlobalStride,
+    Modifier::InterleaveLayout,
+    Modifier::Rank,
+    Modifier::SwizzleAtomicity,
+    Modifier::SwizzleMode,
 ];
 
 /// One row of the table.
@@ -286,6 +329,12 @@ pub enum Kind {
     Register,
     /// A register or constant, special register, address or function.
     Movable,
+    /// A register written or the parts that it is taken apart into.
+    Unpacked,
+    /// A register, a vector as `.v2` says; never `_`.
+    Loaded,
+    /// A register, constant or the name of a variable of a state space.
+    Named,
     /// A predicate register written, or `_`.
     PredicateDestination,
     /// `%p|%q`, both written, or `%p` alone: the result of `setp`.
@@ -498,8 +547,9 @@ impl Form {
                 }
                 // What goes unchecked speaks for no row, if it is a type.
                 None if self.open_modifiers => fitting += usize::from(order != Order::Types),
-                // ptxas does not mind a word said twice.
-                None if order == Order::Free && words[..index].contains(&word) => {}
+                None if REPEATABLE.contains(&word) && words[..index].contains(&word) => {}
+                None if IGNORED.contains(&word)
+                    && self.slots.iter().all(|slot| slot.word(word).is_none()) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }

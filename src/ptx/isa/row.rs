@@ -89,7 +89,10 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
 }
 
 /// `8.0 90a,100f@8.8 <110@9.0`
-fn since_of<'t>(words: impl Iterator<Item = &'t str>, lists: &Lists<'_>) -> Option<Since> {
+pub(super) fn since_of<'t>(
+    words: impl Iterator<Item = &'t str>,
+    lists: &Lists<'_>,
+) -> Option<Since> {
     let mut since = Since::default();
     for word in words {
         if let Some(gone) = word.strip_prefix('<') {
@@ -309,6 +312,9 @@ fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
         ("S", false) => Kind::SourceOrVector,
         ("r", false) => Kind::Register,
         ("m", false) => Kind::Movable,
+        ("M", false) => Kind::Unpacked,
+        ("V", false) => Kind::Loaded,
+        ("n", false) => Kind::Named,
         ("q", false) => Kind::PredicateDestination,
         ("q", true) => Kind::PredicatePair,
         ("p", false) => Kind::Predicate,

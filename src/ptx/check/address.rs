@@ -1,0 +1,207 @@
+//! Addresses: what stands in brackets, and where the variables lie that are
+//! named there.
+
+use super::agreement;
+use super::operand::{Checked, Place};
+use super::symbols::{Role, Symbol};
+use crate::ptx::ast::{AddressBase, FunctionKind, Modifiers, Name, Operand, Space, Span, Variable};
+use crate::ptx::diagnostic::{Code, Diagnostic};
+use crate::ptx::names::{Modifier, Opcode, Type};
+
+/// The state space that an instruction names, if it names one.
+pub fn named_space(modifiers: &Modifiers) -> Option<Space> {
+    modifiers.as_slice().iter().find_map(|word| {
+        Some(match word {
+            Modifier::Const => Space::Const,
+            Modifier::Global => Space::Global,
+            Modifier::Local => Space::Local,
+            Modifier::Param | Modifier::ParamEntry | Modifier::ParamFunc => Space::Param,
+            Modifier::Shared | Modifier::SharedCta | Modifier::SharedCluster => Space::Shared,
+            _ => return None,
+        })
+    })
+}
+
+/// Whether a variable is a texture, sampler or surface.
+pub fn is_opaque(variable: &Variable<'_>) -> bool {
+    matches!(variable.ty, Type::Texref | Type::Samplerref | Type::Surfref)
+}
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
+        match *operand {
+            Operand::Address { base, unified, .. } => {
+                let of_unified = match base {
+                    AddressBase::Immediate(span) => {
+                        self.number(span)?;
+                        false
+                    }
+                    AddressBase::Name(name) => self.base(name)?,
+                };
+                if unified && !(of_unified && self.may_be_unified()) {
+                    return self.wrong(operand, "`.unified` does not belong to this address");
+                }
+                Ok(())
+            }
+            Operand::Element(list, _) if self.indexes() => {
+                match self.checker.body.list(list).first() {
+                    Some(Operand::Name(name)) => match self.checker.symbol(name.text) {
+                        Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
+                        None => Ok(()),
+                        _ => self.wrong(operand, "no array of this name"),
+                    },
+                    _ => Ok(()),
+                }
+            }
+            _ => self.wrong(operand, "an address in brackets belongs here"),
+        }
+    }
+
+    /// `[16]`
+    fn number(&self, span: Span) -> Checked {
+        let modifiers = self.checker.modifiers(self.instruction);
+        if named_space(modifiers) == Some(Space::Local) {
+            return Ok(());
+        }
+        let message = "only addresses in `.local` memory may be numbers";
+        Err(Diagnostic::new(Code::OperandKind, span, message)
+            .help("move the number to a register first"))
+    }
+
+    /// The name in an address; gives whether `.unified` may be said of it.
+    fn base(&self, name: Name<'a>) -> Result<bool, Diagnostic> {
+        let span = || self.name_span(name);
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Register { ty, vector: 1 }) if agreement::is_address(ty) => {
+                self.parameter_by_register(span())?;
+                Ok(true)
+            }
+            Some(Symbol::Register { ty, .. }) => Err(Diagnostic::new(
+                Code::OperandType,
+                span(),
+                format!("`{}` is `.{}`, which is no address", name.text, ty.text()),
+            )),
+            Some(Symbol::Variable(variable, role)) => {
+                self.lies(name, variable)?;
+                self.parameter(name, variable, role)?;
+                Ok(variable.attributes.unified.is_some())
+            }
+            Some(Symbol::Function(_) | Symbol::Label) => Err(Diagnostic::new(
+                Code::OperandKind,
+                span(),
+                format!("`{}` is code, which has no address here", name.text),
+            )),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether the instruction looks at memory of the host that has one address
+    /// everywhere.
+    fn may_be_unified(&self) -> bool {
+        let modifiers = self.checker.modifiers(self.instruction);
+        let opcode = self.instruction.opcode;
+        let reads = matches!(
+            opcode,
+            Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Multimem | Opcode::Createpolicy
+        );
+        reads && named_space(modifiers).is_none_or(|space| space == Space::Global)
+    }
+
+    /// Whether the instruction takes `array[4]` for an address.
+    fn indexes(&self) -> bool {
+        matches!(
+            self.instruction.opcode,
+            Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Multimem
+        )
+    }
+
+    /// A variable lies where the instruction looks.
+    fn lies(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
+        let wrong = |message: String| {
+            let span = self.name_span(name);
+            Err(Diagnostic::new(Code::StateSpace, span, message))
+        };
+        if is_opaque(variable) {
+            return match self.instruction.opcode {
+                Opcode::Ld | Opcode::Ldu | Opcode::St => {
+                    wrong(format!("`{}` is opaque, not memory", name.text))
+                }
+                _ => Ok(()),
+            };
+        }
+        let modifiers = self.checker.modifiers(self.instruction);
+        let looks = match (self.space, self.instruction.opcode) {
+            (Some(space), _) => Some(space),
+            (
+                None,
+                Opcode::Ld
+                | Opcode::Ldu
+                | Opcode::St
+                | Opcode::Atom
+                | Opcode::Red
+                | Opcode::Prefetch
+                | Opcode::Prefetchu
+                | Opcode::Applypriority
+                | Opcode::Discard
+                | Opcode::Createpolicy
+                | Opcode::Multimem,
+            ) => named_space(modifiers),
+            // Of several addresses each lies elsewhere.
+            _ => return Ok(()),
+        };
+        let space = variable.space;
+        match looks {
+            Some(looks) if looks == space => Ok(()),
+            Some(looks) => wrong(format!(
+                "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
+                name.text,
+                space.text(),
+                looks.text()
+            )),
+            None if matches!(space, Space::Const | Space::Param) => wrong(format!(
+                "`{}` lies in `.{}` memory, which the instruction has to say",
+                name.text,
+                space.text()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Which parameters a function reads and which it writes.
+    fn parameter(&self, name: Name<'a>, variable: &Variable<'a>, role: Role) -> Checked {
+        if variable.space != Space::Param {
+            return Ok(());
+        }
+        let modifiers = self.checker.modifiers(self.instruction);
+        let message = match (self.instruction.opcode, role) {
+            (Opcode::St, Role::KernelParameter | Role::Parameter) => {
+                "is a parameter, which only the caller writes"
+            }
+            (Opcode::Ld, Role::Returned) => "is returned, which only the caller reads",
+            (Opcode::Ld, Role::Own) if modifiers.has(Modifier::ParamEntry) => {
+                "is no parameter of a kernel"
+            }
+            (Opcode::Ld, Role::KernelParameter) if modifiers.has(Modifier::ParamFunc) => {
+                "is a parameter of a kernel"
+            }
+            (Opcode::Ld | Opcode::St, Role::Own) if self.instruction.guard.is_some() => {
+                "belongs to a call, for which no thread may be skipped"
+            }
+            _ => return Ok(()),
+        };
+        let span = self.name_span(name);
+        let message = format!("`{}` {message}", name.text);
+        Err(Diagnostic::new(Code::StateSpace, span, message))
+    }
+
+    /// `.param::func` in a kernel is the memory of its calls, which has to be
+    /// named.
+    fn parameter_by_register(&self, span: Span) -> Checked {
+        let modifiers = self.checker.modifiers(self.instruction);
+        if self.checker.kind == FunctionKind::Func || !modifiers.has(Modifier::ParamFunc) {
+            return Ok(());
+        }
+        let message = "in a kernel `.param::func` memory has to be named";
+        Err(Diagnostic::new(Code::StateSpace, span, message))
+    }
+}
