@@ -587,17 +587,26 @@ impl Form {
     }
 }
 
-/// Every form of the table, by opcode.
-fn table() -> &'static [Vec<Form>] {
-    static TABLE: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
+/// The table as text, and what has been read of it.
+struct Table {
+    lists: Vec<(&'static str, &'static str)>,
+    /// By opcode: its rows, and its forms once they are asked for. A module
+    /// uses few of the opcodes, and reading a row takes microseconds.
+    opcodes: Vec<(Vec<&'static str>, OnceLock<Vec<Form>>)>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let lines: Vec<String> = FILES.iter().flat_map(|file| row::lines(file)).collect();
-        let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
-        let mut table = vec![Vec::new(); Opcode::ALL.len()];
-        for line in lines.iter().filter(|line| !line.starts_with('$')) {
-            // A test reads every row, so none is lost here.
-            if let Ok(form) = row::row(line, &lists) {
-                table[form.opcode as usize].push(form);
+        let mut table = Table {
+            lists: Vec::new(),
+            opcodes: Opcode::ALL.iter().map(|_| Default::default()).collect(),
+        };
+        for line in FILES.iter().flat_map(|file| row::lines(file)) {
+            if let Some(list) = row::list(line) {
+                table.lists.push(list);
+            } else if let Some(opcode) = row::opcode(line) {
+                table.opcodes[opcode as usize].0.push(line);
             }
         }
         table
@@ -635,7 +644,15 @@ pub fn forms_of(
 /// assert_eq!(forms[0].slots[0].describe(), "`.b32`");
 /// ```
 pub fn forms(opcode: Opcode) -> &'static [Form] {
-    table().get(opcode as usize).map_or(&[], Vec::as_slice)
+    let table = table();
+    let Some((rows, forms)) = table.opcodes.get(opcode as usize) else {
+        return &[];
+    };
+    forms.get_or_init(|| {
+        let forms = rows.iter().map(|line| row::row(line, &table.lists));
+        // A test reads every row, so none is lost here.
+        forms.filter_map(Result::ok).collect()
+    })
 }
 
 #[cfg(test)]
@@ -665,7 +682,7 @@ mod tests {
 
     #[test]
     fn every_row_makes_sense() {
-        let lines: Vec<String> = FILES.iter().flat_map(|file| row::lines(file)).collect();
+        let lines: Vec<&str> = FILES.iter().flat_map(|file| row::lines(file)).collect();
         let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
         for line in &lines {
             if line.starts_with('$') {
@@ -683,8 +700,14 @@ mod tests {
 
     #[test]
     fn rows_go_on_in_the_next_line() {
-        let lines = row::lines("# no\nadd T=u32 :\n    d:T\n\n$a b\n");
-        assert_eq!(lines, ["add T=u32 : d:T", "$a b"]);
+        let lines: Vec<_> =
+            row::lines("# no\nadd T=u32 :\n  # or\n    d:T\n\n$a b|\n c\n").collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        let form = row::row(lines[0], &[]).unwrap();
+        assert_eq!(
+            (form.text.as_str(), form.operands.len()),
+            ("add T=u32 : d:T", 1)
+        );
     }
 
     #[test]

@@ -14,32 +14,51 @@ pub type Lists<'t> = [(&'t str, &'t str)];
 /// Lists in lists: none is deeper.
 const MAX_LIST_DEPTH: u8 = 4;
 
-/// The lists and rows of one file, continuation lines joined to what they continue.
-pub fn lines(text: &str) -> Vec<String> {
-    let mut joined: Vec<String> = Vec::new();
-    for line in text.lines() {
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match joined.last_mut() {
-            Some(last) if line.starts_with([' ', '\t']) => {
-                last.push(' ');
-                last.push_str(line.trim());
+/// The lists and rows of one file: each begins at the start of a line and goes
+/// on in the lines behind it that begin with white space.
+pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            // A newline that white space follows does not end a row.
+            let bytes = rest.as_bytes();
+            let goes_on = |at: usize| matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
+            let ends = |&at: &usize| bytes[at] == b'\n' && !goes_on(at);
+            let end = (0..bytes.len()).find(ends).unwrap_or(bytes.len());
+            let line = rest[..end].trim_end();
+            rest = rest.get(end + 1..).unwrap_or("");
+            if !line.is_empty() && !line.starts_with('#') {
+                return Some(line);
             }
-            _ => joined.push(line.trim_end().to_owned()),
+            if rest.is_empty() {
+                return None;
+            }
         }
-    }
-    joined
+    })
+}
+
+/// One line without the comments in it.
+fn joined(line: &str) -> String {
+    let parts = line.lines().map(str::trim);
+    let parts: Vec<_> = parts.filter(|part| !part.starts_with('#')).collect();
+    parts.join(" ")
+}
+
+/// The first word of a row.
+pub fn opcode(line: &str) -> Option<Opcode> {
+    Opcode::from_text(line.split([' ', '.']).next()?)
 }
 
 /// The list that a line defines.
 pub fn list(line: &str) -> Option<(&str, &str)> {
-    let (name, words) = line.strip_prefix('$')?.split_once(' ')?;
+    let (name, words) = line.strip_prefix('$')?.split_once(char::is_whitespace)?;
     Some((name, words.trim()))
 }
 
 /// The form that a line describes, or the part of it that makes no sense.
 pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
+    let line = joined(line);
+    let line = line.as_str();
     let (modifiers, rest) = line
         .split_once(" :")
         .or(line.strip_suffix(':').map(|l| (l, "")))
