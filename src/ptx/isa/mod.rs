@@ -75,9 +75,12 @@
 //! `<70@6.4` gone on sm_70 and higher from 6.4 on. Nothing: as old as PTX.
 //! Opcodes without a row are not checked.
 
+mod document;
 mod row;
 pub mod special;
 pub mod target;
+
+pub use document::{describe, document, since_text, syntax, targets_text};
 
 use std::sync::OnceLock;
 
