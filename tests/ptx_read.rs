@@ -166,9 +166,9 @@ fn every_mistake_is_found_once() {
             "15:1 E0103 `st` of `.u32` does not take `.const`",
             "16:10 E0307 the constant here is 0 to 15",
             "17:42 E0307 the constant here is 16",
-            "18:1 E0402 `elect.sync` needs `.target` `sm_90` or higher",
+            "18:1 E0402 `elect.sync` needs sm_90 or higher, the target is sm_80",
             "19:11 E0202 `%r2` is declared twice here",
-            "20:1 E0103 `mul` of `.s32` does not take `.sat`",
+            "20:5 E0103 `mul` of `.s32` does not take `.sat`",
             "21:6 E0201 `missing` is not declared",
         ]
     );

@@ -8,6 +8,7 @@ mod agreement;
 mod call;
 mod form;
 mod function;
+mod misfit;
 mod movement;
 mod operand;
 mod range;
