@@ -163,7 +163,7 @@ fn every_mistake_is_found_once() {
             "12:21 E0305 `s` lies in `.shared` memory, the instruction looks in `.global`",
             "13:14 E0302 special registers such as `%tid.x` are read by `mov` alone",
             "14:14 E0303 an integer, where `.f32` belongs",
-            "15:1 E0103 `st` of `.u32` does not take `.const`",
+            "15:4 E0103 `st` of `.u32` does not take `.const`",
             "16:10 E0307 the constant here is 0 to 15",
             "17:42 E0307 the constant here is 16",
             "18:1 E0402 `elect.sync` needs sm_90 or higher, the target is sm_80",

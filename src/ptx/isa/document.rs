@@ -151,6 +151,7 @@ fn operand_names(form: &Form) -> Vec<String> {
             Kind::DestinationAndPredicate | Kind::SinkAndPredicate => format!("{}{{|p}}", result()),
             Kind::BothRegisterAndPredicate => format!("{}|p", result()),
             Kind::Destination | Kind::DestinationOrVector => result(),
+            Kind::Unpacked | Kind::Loaded => result(),
             Kind::Predicate => "c".to_owned(),
             Kind::Address => format!("[{}]", source()),
             Kind::Coordinates => {
@@ -188,7 +189,9 @@ fn operand_text(rule: &OperandRule) -> String {
     let ty = type_text(rule.ty);
     let kind = match rule.kind {
         Kind::Destination | Kind::Register => "register",
-        Kind::DestinationOrVector => "register or vector",
+        Kind::DestinationOrVector | Kind::Loaded => "register or vector",
+        Kind::Unpacked => "register, or the parts that it is taken apart into",
+        Kind::Named => "register, constant or variable",
         Kind::Source => "register or constant",
         Kind::SourceOrVector => "register, constant or vector",
         Kind::Movable => "register, constant, special register, address or function",
