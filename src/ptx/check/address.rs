@@ -109,10 +109,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// Whether the instruction takes `array[4]` for an address.
     fn indexes(&self) -> bool {
-        matches!(
-            self.instruction.opcode,
-            Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Multimem
-        )
+        let modifiers = self.checker.modifiers(self.instruction);
+        !modifiers.has(Modifier::Bulk)
+            && matches!(
+                self.instruction.opcode,
+                Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Multimem
+            )
     }
 
     /// A variable lies where the instruction looks.
@@ -123,7 +125,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         };
         if is_opaque(variable) {
             return match self.instruction.opcode {
-                Opcode::Ld | Opcode::Ldu | Opcode::St => {
+                Opcode::Ld | Opcode::Ldu | Opcode::St if self.indexes() => {
                     wrong(format!("`{}` is opaque, not memory", name.text))
                 }
                 _ => Ok(()),

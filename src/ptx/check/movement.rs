@@ -10,7 +10,15 @@ use crate::ptx::names::{Opcode, SpecialRegister, Type};
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// A value to move: anything that is one, or has an address.
+    ///
+    /// `cvt` reads special registers as `mov` does, but takes no addresses.
     pub(super) fn movable(&self, operand: &Operand<'a>) -> Checked {
+        if self.instruction.opcode != Opcode::Mov {
+            return match *operand {
+                Operand::Special(register, span) => self.special(register, span),
+                _ => self.source(operand),
+            };
+        }
         let operands = self.checker.body.list(self.instruction.operands);
         let unpacks = self.vector == 1 && operands.first().is_some_and(|to| self.is_vector(to));
         if unpacks && self.is_vector(operand) {
