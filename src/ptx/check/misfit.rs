@@ -55,9 +55,33 @@ pub fn count(
     diagnostic.help(format!("write `{}`", isa::syntax(form)))
 }
 
+/// An opcode of several words, of which only the first is there; `None` if the
+/// opcode has no rows.
+fn incomplete(instruction: &Instruction<'_>) -> Option<Diagnostic> {
+    let opcode = instruction.opcode;
+    let mut second: Vec<_> = isa::forms(opcode)
+        .iter()
+        .filter_map(|form| form.opcode_words.first().copied())
+        .collect();
+    second.dedup();
+    if second.is_empty() {
+        return None;
+    }
+    let next = alternatives(second.into_iter());
+    let message = format!("`{}` goes on with {next}", opcode.text());
+    let span = instruction.opcode_span;
+    Some(Diagnostic::new(Code::UnknownOpcode, span, message))
+}
+
 /// Why no row fits the modifiers; `None` if the opcode has no rows.
 pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Diagnostic> {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
+    if isa::forms_of(instruction.opcode, modifiers)
+        .next()
+        .is_none()
+    {
+        return incomplete(instruction);
+    }
     let misfits = isa::forms_of(instruction.opcode, modifiers)
         .filter_map(|form| form.fit(modifiers).err().map(|misfit| (form, misfit)));
     // The row that most words fit says most; of two, the one that only lacks

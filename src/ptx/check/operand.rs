@@ -149,6 +149,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::Unpacked => self.unpacked(operand),
             Kind::Named => self.named(operand),
             Kind::Address => self.address(operand),
+            Kind::BareAddress => match operand {
+                Operand::Name(_) | Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => {
+                    Ok(())
+                }
+                _ => self.address(operand),
+            },
             // Their elements are in the row.
             Kind::Coordinates => Ok(()),
             Kind::Constant => match operand {

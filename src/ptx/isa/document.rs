@@ -153,7 +153,7 @@ fn operand_names(form: &Form) -> Vec<String> {
             Kind::Destination | Kind::DestinationOrVector => result(),
             Kind::Unpacked | Kind::Loaded => result(),
             Kind::Predicate => "c".to_owned(),
-            Kind::Address => format!("[{}]", source()),
+            Kind::Address | Kind::BareAddress => format!("[{}]", source()),
             Kind::Coordinates => {
                 let elements = rule.elements.iter().map(|element| match element.count {
                     Some(_) => format!("{{{}}}", source()),
@@ -200,8 +200,8 @@ fn operand_text(rule: &OperandRule) -> String {
         Kind::BothRegisterAndPredicate => "register or _, and predicate",
         Kind::Predicate => "predicate or !predicate",
         Kind::Constant => "constant",
-        Kind::Address | Kind::Coordinates if rule.space.is_none() => "",
-        Kind::Address | Kind::Coordinates => "address",
+        Kind::Address | Kind::BareAddress | Kind::Coordinates if rule.space.is_none() => "",
+        Kind::Address | Kind::BareAddress | Kind::Coordinates => "address",
         Kind::Sink | Kind::Label | Kind::Function => "",
         Kind::Unchecked => "",
     };

@@ -263,7 +263,7 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
         None => (kind, None),
     };
     let kind = kind_of(kind, with_predicate)?;
-    let is_address = kind == Kind::Address && !ty.is_empty();
+    let is_address = matches!(kind, Kind::Address | Kind::BareAddress) && !ty.is_empty();
     Some(OperandRule {
         kind,
         count,
@@ -338,6 +338,7 @@ fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
         ("q", true) => Kind::PredicatePair,
         ("p", false) => Kind::Predicate,
         ("a", false) => Kind::Address,
+        ("A", false) => Kind::BareAddress,
         ("t", false) => Kind::Coordinates,
         ("i", false) => Kind::Constant,
         ("l", false) => Kind::Label,
