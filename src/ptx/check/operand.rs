@@ -122,8 +122,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Sink(_) => Ok(()),
                 _ => self.wrong(operand, "`_` belongs here: there is no result"),
             },
-            Kind::PredicateDestination => match operand {
+            Kind::PredicateDestination => match *operand {
                 Operand::Sink(_) => self.wrong(operand, "this result cannot be discarded with `_`"),
+                Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
                 _ => self.predicate_destination(operand),
             },
             Kind::PredicatePair => match *operand {
@@ -150,9 +151,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::Named => self.named(operand),
             Kind::Address => self.address(operand),
             Kind::BareAddress => match operand {
-                Operand::Name(_) | Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => {
-                    Ok(())
-                }
+                Operand::Name(name) => match self.checker.symbol(name.text) {
+                    Some(Symbol::Variable { space, input }) => self.space(*name, space, input),
+                    _ => Ok(()),
+                },
+                Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => Ok(()),
                 _ => self.address(operand),
             },
             // Their elements are in the row.
@@ -163,9 +166,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
             },
             Kind::Label => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Register { .. } | Symbol::Variable { .. }) => {
-                        self.wrong(operand, "a label belongs here")
-                    }
+                    Some(
+                        Symbol::Register { .. } | Symbol::Variable { .. } | Symbol::Function(_),
+                    ) => self.wrong(operand, "a label belongs here"),
                     _ => Ok(()),
                 },
                 _ => self.wrong(operand, "a label belongs here"),
@@ -174,6 +177,18 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Name(_) => Ok(()),
                 _ => self.wrong(operand, "a function belongs here"),
             },
+        }
+    }
+
+    /// The result of `%r1|_`, where the instruction has no second.
+    fn only(&self, operand: &Operand<'a>, list: List) -> Result<&Operand<'a>, Diagnostic> {
+        match self.checker.body.list(list) {
+            [first, Operand::Sink(_)] if !matches!(first, Operand::Pair(..)) => Ok(first),
+            _ => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.span(operand),
+                "this instruction has one result",
+            )),
         }
     }
 
@@ -224,6 +239,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 _ => self.register(name),
             },
             Operand::Component { name, .. } => self.component(name),
+            Operand::Pair(list, _) => self.destination(self.only(operand, list)?),
             Operand::Special(register, _) => {
                 self.wrong(operand, format!("`{}` can only be read", register.text()))
             }
