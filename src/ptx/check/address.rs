@@ -118,7 +118,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// A variable lies where the instruction looks.
-    fn lies(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
+    pub(super) fn lies(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
         let wrong = |message: String| {
             let span = self.name_span(name);
             Err(Diagnostic::new(Code::StateSpace, span, message))
@@ -134,22 +134,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let modifiers = self.checker.modifiers(self.instruction);
         let looks = match (self.space, self.instruction.opcode) {
             (Some(space), _) => Some(space),
-            (
-                None,
-                Opcode::Ld
-                | Opcode::Ldu
-                | Opcode::St
-                | Opcode::Atom
-                | Opcode::Red
-                | Opcode::Prefetch
-                | Opcode::Prefetchu
-                | Opcode::Applypriority
-                | Opcode::Discard
-                | Opcode::Createpolicy
-                | Opcode::Multimem,
-            ) => named_space(modifiers),
-            // Of several addresses each lies elsewhere.
-            _ => return Ok(()),
+            // These take any variable, whatever they make of it.
+            (None, Opcode::Fence | Opcode::Tcgen05) => return Ok(()),
+            (None, _) => named_space(modifiers),
         };
         let space = variable.space;
         match looks {

@@ -152,7 +152,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::Address => self.address(operand),
             Kind::BareAddress => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Variable { space, input }) => self.space(*name, space, input),
+                    Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
                     _ => Ok(()),
                 },
                 Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => Ok(()),

@@ -133,6 +133,8 @@ const REPEATABLE: &[Modifier] = &[
     Modifier::Satfinite,
     Modifier::NaN,
     Modifier::Shiftamt,
+    Modifier::Approx,
+    Modifier::Uni,
 ];
 
 /// Words that ptxas reads behind every opcode, and asks about only where they
