@@ -9,10 +9,14 @@ mod archive;
 mod hand;
 mod instruction;
 mod judge;
+mod shape;
 
 use archive::{Entry, Verdict, entries, read};
 use judge::{Case, Figures};
+use ptxkit::ptx;
 use ptxkit::ptx::diagnostic::Code;
+use ptxkit::ptx::printer::print;
+use shape::shape;
 
 /// Per cent that must agree, on accepting and rejecting, and on the line of the
 /// first error of what both reject.
@@ -70,6 +74,24 @@ fn compiler_output() {
             lines: 0.0,
         },
     );
+}
+
+/// Printing loses nothing but the layout.
+#[test]
+fn compiler_output_printed_and_read_again() {
+    let entries = entries(&read("corpus"));
+    let lost: Vec<&str> = entries
+        .iter()
+        .filter(|entry| {
+            // Directives keep their text, layout and all.
+            let text = entry.text.replace('\t', " ");
+            let reading = ptx::read(&text);
+            let printed = print(&reading.module);
+            shape(&ptx::read(&printed).module) != shape(&reading.module)
+        })
+        .map(|entry| entry.name.as_str())
+        .collect();
+    assert!(lost.is_empty(), "{lost:?} changed by printing");
 }
 
 #[test]

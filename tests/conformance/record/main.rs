@@ -4,7 +4,7 @@
 //! cargo run --release --no-default-features --example record -- [PART …]
 //! ```
 //!
-//! PART is `corpus`, `large`, `grid`, `mutations` or `hand`; without one, all are recorded. Needs python3 with pip
+//! PART is `corpus`, `large`, `grid`, `mutations`, `hand` or `printed`; without one, all are recorded. Needs python3 with pip
 //! and, for the corpus, a C++ compiler; no GPU.
 
 use std::path::Path;
@@ -21,6 +21,7 @@ mod hand_verdicts;
 mod instruction;
 mod mutations;
 mod operands;
+mod printed;
 mod random;
 mod toolkit;
 
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn record(wanted: &[String]) -> std::io::Result<()> {
-    let parts = ["corpus", "large", "grid", "mutations", "hand"];
+    let parts = ["corpus", "large", "grid", "mutations", "hand", "printed"];
     if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
         return Err(std::io::Error::other(format!(
             "no part is called `{unknown}`: there are {}",
@@ -62,6 +63,9 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
     }
     if part("hand") {
         hand_verdicts::record(&toolkit)?;
+    }
+    if part("printed") {
+        printed::check(&toolkit)?;
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ const ARCHITECTURES: [&str; 26] = [
 
 /// The architecture to judge a text for: its own target, or where there is none
 /// of that name, the next that may stand in for it.
-fn architecture(text: &[u8]) -> String {
+pub fn architecture(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let target = text
         .split_once(".target")
