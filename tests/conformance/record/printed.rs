@@ -37,7 +37,10 @@ pub fn check(toolkit: &Toolkit) -> io::Result<()> {
     });
     let equal: Vec<bool> = equal.into_iter().collect::<io::Result<_>>()?;
     let same = equal.iter().filter(|equal| **equal).count();
-    println!("printed: the same machine code of {same} of {}", equal.len());
+    println!(
+        "printed: the same machine code of {same} of {}",
+        equal.len()
+    );
     if accepted < entries.len() || same < equal.len() {
         return Err(io::Error::other("printing changed what modules mean"));
     }
@@ -56,12 +59,22 @@ fn machine_code(toolkit: &Toolkit, text: &str) -> io::Result<String> {
     let arch = format!("-arch={target}");
     // `-c`: other translation units may hold the rest.
     let mut ptxas = toolkit.program("ptxas");
-    run(ptxas.args([&arch, "-c"]).arg(&source).arg("-o").arg(&object))?;
-    let shown = toolkit.program("cuobjdump").arg("-sass").arg(&object).output()?;
+    run(ptxas
+        .args([&arch, "-c"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&object))?;
+    let shown = toolkit
+        .program("cuobjdump")
+        .arg("-sass")
+        .arg(&object)
+        .output()?;
     std::fs::remove_file(&source)?;
     std::fs::remove_file(&object)?;
     if !shown.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&shown.stderr).into_owned()));
+        return Err(io::Error::other(
+            String::from_utf8_lossy(&shown.stderr).into_owned(),
+        ));
     }
     Ok(String::from_utf8_lossy(&shown.stdout).into_owned())
 }
