@@ -182,6 +182,10 @@ impl Since {
             let rules = self.targets.iter().filter(|rule| rule.takes(target));
             first = first.max(rules.map(|rule| rule.version).min()?);
         }
+        // ptxas takes what 6.0 brought from 5.1 on, the version before.
+        if first == (Version { major: 6, minor: 0 }) {
+            first = Version { major: 5, minor: 1 };
+        }
         let gone = self.gone.filter(|(number, _)| target.number >= *number);
         Some((first, gone.map(|(_, version)| version)))
     }
