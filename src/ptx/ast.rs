@@ -404,7 +404,7 @@ pub enum Statement<'a> {
     /// `name: .callprototype (ret) _ (params);`
     Prototype(Box<Prototype<'a>>),
     /// `.pragma` and whatever else has no meaning for code.
-    Directive(Directive<'a>),
+    Directive(Box<Directive<'a>>),
 }
 
 /// `.loc file line column`, and what it was inlined into.

@@ -170,6 +170,34 @@ impl<'t, 'a> Tokens<'t, 'a> {
         self.skip_to(self.next.span.end)
     }
 
+    /// Goes on to the token after the next.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.advance_to(self.next.span.end);
+    }
+
+    /// Goes on to the token after the byte `end`, where one must end.
+    #[inline]
+    pub fn advance_to(&mut self, end: u32) {
+        self.next = token_at(self.source, end, self.faults);
+        self.before = end;
+    }
+
+    /// Where the last token that was passed ends.
+    #[inline]
+    pub fn passed(&self) -> u32 {
+        self.before
+    }
+
+    /// From the byte `start` to the last token that was passed.
+    #[inline]
+    pub fn span_from(&self, start: u32) -> Span {
+        Span {
+            start,
+            end: self.before.max(start),
+        }
+    }
+
     /// Without what stands before the byte `end`, which must be the end of a
     /// token.
     #[inline]
@@ -193,11 +221,7 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// From the start of `self` to the last token before `rest`.
     #[inline]
     pub fn span_to(&self, rest: Tokens<'t, 'a>) -> Span {
-        let start = self.next.span.start;
-        Span {
-            start,
-            end: rest.before.max(start),
-        }
+        rest.span_from(self.next.span.start)
     }
 }
 

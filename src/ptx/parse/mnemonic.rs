@@ -98,17 +98,25 @@ impl<'a> Mnemonics<'a> {
     }
 }
 
-/// Eight bytes at a time; the multiplier is that of splitmix64.
+/// Eight bytes at a time, the last eight as they are; the multiplier is that of
+/// splitmix64.
 fn hash(text: &[u8]) -> usize {
-    let mut hash = text.len() as u64;
+    let mix = |hash: u64, word: u64| {
+        let mixed = (hash ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed ^ (mixed >> 29)
+    };
     let (words, rest) = text.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    for word in words.iter().chain([&last]) {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        hash ^= hash >> 29;
+    let mut hash = text.len() as u64;
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
     }
-    hash as usize
+    let last = match text.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest
+            .iter()
+            .fold(0, |last, byte| last << 8 | u64::from(*byte)),
+    };
+    mix(hash, last) as usize
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const MAX_DEPTH: u32 = 8;
 /// its stack.
 const MAX_OPERANDS: usize = 4989;
 
-type Outcome<T> = Result<T, Err<Problem>>;
+pub type Outcome<T> = Result<T, Err<Problem>>;
 
 /// Operands of one function as they are read.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The operands of an instruction, up to its semicolon.
-    pub fn operands<'t>(&mut self, rest: &mut Tokens<'t, 'a>, call: bool) -> Outcome<List> {
+    pub fn operands(&mut self, rest: &mut Tokens<'_, 'a>, call: bool) -> Outcome<List> {
         self.open.clear();
         if matches!(
             rest.peek().kind,
@@ -60,177 +60,163 @@ impl<'a> Pool<'a> {
     fn separated(&mut self, rest: &mut Tokens<'_, 'a>, call: bool, depth: u32) -> Outcome<List> {
         let mark = self.open.len();
         loop {
-            let operand = self.operand(rest, call, depth)?;
-            self.open.push(operand);
+            self.operand(rest, call, depth)?;
             if !rest.at(TokenKind::Comma) {
                 return Ok(self.close(mark));
             }
             if self.open.len() - mark > MAX_OPERANDS {
                 return Problem::stop(rest.peek().span, Code::Limit, "these are too many operands");
             }
-            *rest = rest.skip();
+            rest.advance();
         }
     }
 
-    /// One operand with what a `|` joins to it.
-    fn operand(
-        &mut self,
-        rest: &mut Tokens<'_, 'a>,
-        call: bool,
-        depth: u32,
-    ) -> Outcome<Operand<'a>> {
-        let start = *rest;
-        let first = self.single(rest, call, depth)?;
-        if !rest.at(TokenKind::Or) {
-            return Ok(first);
-        }
-        *rest = rest.skip();
+    /// One operand with what a `|` joins to it, left in `open`.
+    fn operand(&mut self, rest: &mut Tokens<'_, 'a>, call: bool, depth: u32) -> Outcome<()> {
+        let start = rest.peek().span.start;
         let mark = self.open.len();
-        let second = self.single(rest, false, depth)?;
-        self.open.extend([first, second]);
-        Ok(Operand::Pair(self.close(mark), start.span_to(*rest)))
+        self.single(rest, call, depth)?;
+        if rest.at(TokenKind::Or) {
+            rest.advance();
+            self.single(rest, false, depth)?;
+            let pair = Operand::Pair(self.close(mark), rest.span_from(start));
+            self.open.push(pair);
+        }
+        Ok(())
     }
 
-    fn single(
-        &mut self,
-        rest: &mut Tokens<'_, 'a>,
-        call: bool,
-        depth: u32,
-    ) -> Outcome<Operand<'a>> {
-        let start = *rest;
-        match start.peek().kind {
-            TokenKind::Identifier => self.named(rest),
-            TokenKind::BracketOpen => self.bracketed(rest, depth),
+    fn single(&mut self, rest: &mut Tokens<'_, 'a>, call: bool, depth: u32) -> Outcome<()> {
+        let next = rest.peek();
+        let operand = match next.kind {
+            TokenKind::Identifier => return self.named(rest),
+            TokenKind::BracketOpen => return self.bracketed(rest, depth),
             TokenKind::BraceOpen => {
-                let depth = deeper(start, depth)?;
-                *rest = start.skip();
+                let depth = deeper(next.span, depth)?;
+                rest.advance();
                 let list = self.separated(rest, false, depth)?;
                 close(rest, TokenKind::BraceClose, "`,` or `}`")?;
-                Ok(Operand::Vector(list, start.span_to(*rest)))
+                Operand::Vector(list, rest.span_from(next.span.start))
             }
-            TokenKind::ParenOpen if call => self.arguments(rest, depth),
-            TokenKind::Not if start.skip().at(TokenKind::Identifier) => {
-                Ok(Operand::Not(step(rest, name(start.skip()))?))
+            TokenKind::ParenOpen if call => self.arguments(rest, depth)?,
+            TokenKind::Not if rest.skip().at(TokenKind::Identifier) => {
+                Operand::Not(step(rest, name(rest.skip()))?)
             }
-            TokenKind::Minus if start.skip().at(TokenKind::Identifier) => negated(rest),
-            kind if starts_constant(kind) => Ok(match step(rest, constant(start))? {
+            TokenKind::Minus if rest.skip().at(TokenKind::Identifier) => negated(rest)?,
+            kind if starts_constant(kind) => match step(rest, constant(*rest))? {
                 Constant::Integer(integer) => Operand::Integer(integer),
                 Constant::Float(float) => Operand::Float(float),
-            }),
-            _ => step(rest, Problem::expected(start, "an operand")),
-        }
+            },
+            _ => return step(rest, Problem::expected(*rest, "an operand")),
+        };
+        self.open.push(operand);
+        Ok(())
     }
 
     /// An operand that begins with a name.
-    fn named(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<Operand<'a>> {
-        let start = *rest;
+    fn named(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
+        let span = rest.peek().span;
         let name = Name {
-            text: start.word_text(),
+            text: rest.word_text(),
         };
-        *rest = start.skip();
-        match rest.peek().kind {
-            _ if name.text == "WARP_SZ" => {
-                let integer = step(rest, integer(start))?;
-                Ok(Operand::Integer(integer))
-            }
-            TokenKind::Word => dotted(rest, name, false),
+        if name.text == "WARP_SZ" {
+            let integer = step(rest, integer(*rest))?;
+            self.open.push(Operand::Integer(integer));
+            return Ok(());
+        }
+        rest.advance();
+        let operand = match rest.peek().kind {
+            TokenKind::Word => dotted(rest, name, false)?,
             TokenKind::Plus => {
                 let offset = step(rest, offset(*rest))?;
-                Ok(Operand::Offset { name, offset })
+                Operand::Offset { name, offset }
             }
-            TokenKind::BracketOpen => self.element(rest, start, name),
-            _ => Ok(plain(name, start.peek().span)),
-        }
+            TokenKind::BracketOpen => self.element(rest, name)?,
+            _ => plain(name, span),
+        };
+        self.open.push(operand);
+        Ok(())
     }
 
     /// `name[4]`, `name[%r1+1]`: `rest` stands at the bracket.
-    fn element<'t>(
-        &mut self,
-        rest: &mut Tokens<'t, 'a>,
-        start: Tokens<'t, 'a>,
-        array: Name<'a>,
-    ) -> Outcome<Operand<'a>> {
-        *rest = rest.skip();
-        let inside = *rest;
-        let index = if inside.at(TokenKind::Identifier) && inside.word_text() != "WARP_SZ" {
-            let name = step(rest, name(inside))?;
+    fn element(&mut self, rest: &mut Tokens<'_, 'a>, array: Name<'a>) -> Outcome<Operand<'a>> {
+        let start = array.span(rest.source).start;
+        rest.advance();
+        let index = if rest.at(TokenKind::Identifier) && rest.word_text() != "WARP_SZ" {
+            let name = step(rest, name(*rest))?;
             match step(rest, offset(*rest))? {
                 0 => Operand::Name(name),
                 offset => Operand::Offset { name, offset },
             }
         } else {
-            Operand::Integer(step(rest, integer(inside))?)
+            Operand::Integer(step(rest, integer(*rest))?)
         };
         close(rest, TokenKind::BracketClose, "`]`")?;
         let mark = self.open.len();
         self.open.extend([Operand::Name(array), index]);
-        let element = Operand::Element(self.close(mark), start.span_to(*rest));
+        let element = Operand::Element(self.close(mark), rest.span_from(start));
         // `.unified` says nothing of an array that has a name.
         if rest.at_word("unified") {
-            *rest = rest.skip();
+            rest.advance();
         }
         Ok(element)
     }
 
     fn arguments(&mut self, rest: &mut Tokens<'_, 'a>, depth: u32) -> Outcome<Operand<'a>> {
-        let start = *rest;
-        let depth = deeper(start, depth)?;
-        *rest = start.skip();
+        let open = rest.peek().span;
+        let depth = deeper(open, depth)?;
+        rest.advance();
         let list = match rest.peek().kind {
             TokenKind::ParenClose => List::default(),
             _ => self.separated(rest, false, depth)?,
         };
         close(rest, TokenKind::ParenClose, "`,` or `)`")?;
-        Ok(Operand::Arguments(list, start.span_to(*rest)))
+        Ok(Operand::Arguments(list, rest.span_from(open.start)))
     }
 
     /// `[name+4]`, `[16]`, `[texture, {x, y}]`
-    fn bracketed(&mut self, rest: &mut Tokens<'_, 'a>, depth: u32) -> Outcome<Operand<'a>> {
-        let start = *rest;
-        let depth = deeper(start, depth)?;
-        *rest = start.skip();
-        let first = self.single(rest, false, depth)?;
-        let address = match first {
+    fn bracketed(&mut self, rest: &mut Tokens<'_, 'a>, depth: u32) -> Outcome<()> {
+        let open = rest.peek().span;
+        let depth = deeper(open, depth)?;
+        rest.advance();
+        let mark = self.open.len();
+        self.single(rest, false, depth)?;
+        let address = match self.open.last() {
             _ if rest.at(TokenKind::Comma) => None,
-            Operand::Name(name) => Some((AddressBase::Name(name), 0)),
-            Operand::Offset { name, offset } => Some((AddressBase::Name(name), offset)),
-            Operand::Integer(Integer { value, span, .. }) => {
-                Some((AddressBase::Immediate(span), value as i64))
+            Some(Operand::Name(name)) => Some((AddressBase::Name(*name), 0)),
+            Some(Operand::Offset { name, offset }) => Some((AddressBase::Name(*name), *offset)),
+            Some(Operand::Integer(Integer { value, span, .. })) => {
+                Some((AddressBase::Immediate(*span), *value as i64))
             }
             _ => None,
         };
-        let list = match address {
-            Some(_) => List::default(),
-            None => {
-                let mark = self.open.len();
-                self.open.push(first);
-                while rest.at(TokenKind::Comma) {
-                    *rest = rest.skip();
-                    let operand = self.operand(rest, false, depth)?;
-                    self.open.push(operand);
-                }
-                self.close(mark)
-            }
-        };
+        while rest.at(TokenKind::Comma) {
+            rest.advance();
+            self.operand(rest, false, depth)?;
+        }
         close(rest, TokenKind::BracketClose, "`]`")?;
-        let span = start.span_to(*rest);
+        let span = rest.span_from(open.start);
         let unified = rest.at_word("unified");
         if unified {
-            *rest = rest.skip();
+            rest.advance();
         }
-        Ok(match address {
-            Some((base, offset)) => Operand::Address {
-                base,
-                offset,
-                unified,
-            },
-            None => Operand::Indexed(list, span),
-        })
+        let operand = match address {
+            Some((base, offset)) => {
+                self.open.truncate(mark);
+                Operand::Address {
+                    base,
+                    offset,
+                    unified,
+                }
+            }
+            None => Operand::Indexed(self.close(mark), span),
+        };
+        self.open.push(operand);
+        Ok(())
     }
 }
 
 /// Moves `rest` behind what was read.
-fn step<'t, 'a, O>(rest: &mut Tokens<'t, 'a>, parsed: Parsed<'t, 'a, O>) -> Outcome<O> {
+pub fn step<'t, 'a, O>(rest: &mut Tokens<'t, 'a>, parsed: Parsed<'t, 'a, O>) -> Outcome<O> {
     let (after, value) = parsed?;
     *rest = after;
     Ok(value)
@@ -239,15 +225,15 @@ fn step<'t, 'a, O>(rest: &mut Tokens<'t, 'a>, parsed: Parsed<'t, 'a, O>) -> Outc
 /// What must stand behind a list.
 fn close(rest: &mut Tokens<'_, '_>, kind: TokenKind, what: &'static str) -> Outcome<()> {
     if rest.at(kind) {
-        *rest = rest.skip();
+        rest.advance();
         return Ok(());
     }
     step(rest, Problem::expected(*rest, what))
 }
 
-fn deeper(input: Tokens<'_, '_>, depth: u32) -> Outcome<u32> {
+fn deeper(open: Span, depth: u32) -> Outcome<u32> {
     depth.checked_sub(1).ok_or(Err::Failure(Problem::new(
-        input.peek().span,
+        open,
         Code::Limit,
         "these operands are nested too deeply",
     )))
@@ -284,7 +270,7 @@ fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outco
         // White space stands before the dot.
         false => SpecialRegister::from_text(&format!("{}.{part}", name.text)),
     };
-    *rest = rest.skip();
+    rest.advance();
     if let Some(register) = register {
         return Ok(Operand::Special(register, span));
     }

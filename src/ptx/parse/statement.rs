@@ -9,7 +9,7 @@ use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, keyword, name, text, token};
 use super::mnemonic::{Mnemonics, TooMany};
 use super::module::starts_module_item;
-use super::operand::{Pool, offset};
+use super::operand::{Outcome, Pool, offset, step};
 use crate::ptx::ast::{
     Body, FunctionKind, Guard, Inlined, Instruction, Linkage, List, Location, MnemonicId, Name,
     Place, Prototype, Span, Statement, Targets,
@@ -51,7 +51,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 // Blocks beyond the limit are matched, but do not come into the
                 // tree: a name is looked up in every block around it.
                 TokenKind::BraceOpen => {
-                    rest = rest.skip();
+                    rest.advance();
                     blocks += 1;
                     if blocks <= MAX_BLOCKS {
                         self.statements.push(Statement::Begin(next.span));
@@ -64,7 +64,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     }
                 }
                 TokenKind::BraceClose => {
-                    rest = rest.skip();
+                    rest.advance();
                     if blocks == 0 {
                         break;
                     }
@@ -82,7 +82,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     );
                     break;
                 }
-                _ => rest = self.statement_or_skip(rest),
+                _ => self.statement_or_skip(&mut rest),
             }
         }
         let body = Body {
@@ -96,44 +96,43 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         (rest, body)
     }
 
-    fn statement_or_skip<'t>(&mut self, input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
+    fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
         let known = self.statements.len();
-        match self.statement(input) {
+        let start = rest.peek().span;
+        let problem = match self.statement(rest) {
             // No parser below succeeds without a token, but a loop that cannot
             // end must not hang on that.
-            Ok((rest, ())) if rest.len() < input.len() => rest,
-            Ok(_) => input.skip(),
-            Err(Err::Error(problem) | Err::Failure(problem)) => {
-                self.statements.truncate(known);
-                self.report.add(problem.diagnostic(input.source));
-                skip_statement(input)
-            }
-            Err(Err::Incomplete(_)) => skip_statement(input),
+            Ok(()) if rest.passed() > start.start => return,
+            Ok(()) => return rest.advance(),
+            Err(Err::Error(problem) | Err::Failure(problem)) => Some(problem),
+            Err(Err::Incomplete(_)) => None,
+        };
+        self.statements.truncate(known);
+        if let Some(problem) = problem {
+            self.report.add(problem.diagnostic(rest.source));
         }
+        *rest = skip_statement(rest.skip_to(start.start));
     }
 
-    fn statement<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-        match input.peek().kind {
-            TokenKind::Identifier if is_label(input) => self.label(input),
-            TokenKind::Identifier | TokenKind::At => self.instruction(input),
-            TokenKind::Word => self.directive(input),
-            _ => Problem::expected(input, "a statement"),
-        }
+    fn statement(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
+        let (after, ()) = match rest.peek().kind {
+            TokenKind::Identifier if is_label(rest) => self.label(*rest)?,
+            TokenKind::Identifier | TokenKind::At => return self.instruction(rest),
+            TokenKind::Word => self.directive(*rest)?,
+            _ => Problem::expected(*rest, "a statement")?,
+        };
+        *rest = after;
+        Ok(())
     }
 
     /// The semicolon after a statement. Where it is forgotten at the end of a
     /// line, the statement still counts and the next line is read as usual.
-    fn semicolon<'t>(
-        &mut self,
-        statement: Tokens<'t, 'a>,
-        rest: Tokens<'t, 'a>,
-    ) -> Parsed<'t, 'a, ()> {
+    fn semicolon<'t>(&mut self, rest: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
         }
-        let Span { end, .. } = statement.span_to(rest);
         let gap = Span {
-            start: end,
+            start: rest.passed(),
             end: rest.peek().span.start,
         };
         let line_ends = text(rest.source, gap).contains('\n');
@@ -177,7 +176,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 return Ok((after, ()));
             }
         };
-        self.semicolon(input, rest)
+        self.semicolon(rest)
     }
 
     /// `(returns) _ (parameters) .noreturn`
@@ -212,16 +211,17 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     fn directive<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let word = input.word_text();
         if space(word).is_some() {
-            return self.variables(input, input, Linkage::None);
+            return self.variables(input, Linkage::None);
         }
         if let Some(linkage) = linkage(word) {
-            return self.variables(input, input.skip(), linkage);
+            return self.variables(input.skip(), linkage);
         }
         match word {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
-                self.statements.push(Statement::Directive(directive));
+                self.statements
+                    .push(Statement::Directive(Box::new(directive)));
                 Ok((rest, ()))
             }
             _ => Problem::fatal(
@@ -232,16 +232,11 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
     }
 
-    fn variables<'t>(
-        &mut self,
-        start: Tokens<'t, 'a>,
-        input: Tokens<'t, 'a>,
-        linkage: Linkage,
-    ) -> Parsed<'t, 'a, ()> {
+    fn variables<'t>(&mut self, input: Tokens<'t, 'a>, linkage: Linkage) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, linkage)?;
         self.statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
-        self.semicolon(start, rest)
+        self.semicolon(rest)
     }
 
     /// `.loc 1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of
@@ -267,93 +262,94 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     /// `@!p opcode.modifiers operands;`
-    fn instruction<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-        let (start, guard) = guard(input)?;
-        let word = start.peek();
+    fn instruction(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
+        let start = rest.peek().span.start;
+        let guard = match rest.at(TokenKind::At) {
+            true => Some(guard(rest)?),
+            false => None,
+        };
+        let word = rest.peek();
         if word.kind != TokenKind::Identifier {
-            return Problem::expected(start, "an instruction");
+            return step(rest, Problem::expected(*rest, "an instruction"));
         }
-        let mut rest = start.skip_to(mnemonic_end(input.source, word.span.end));
+        rest.advance_to(mnemonic_end(rest.source, word.span.end));
+        // White space between the words.
         while rest.at(TokenKind::Word) {
-            rest = rest.skip();
+            rest.advance();
         }
-        let opcode_span = start.span_to(rest);
-        let mnemonic = match self.mnemonics.known(text(input.source, opcode_span)) {
+        let opcode_span = rest.span_from(word.span.start);
+        let mnemonic = match self.mnemonics.known(text(rest.source, opcode_span)) {
             Some(mnemonic) => mnemonic,
-            None => self.new_mnemonic(start, opcode_span)?,
+            None => self.new_mnemonic(*rest, opcode_span)?,
         };
         let (opcode, known) = match self.mnemonics.get(mnemonic) {
             Some(m) => (m.opcode, !m.modifiers.has(Modifier::UNKNOWN)),
             None => (Opcode::Unknown, true),
         };
-        let mut instruction = Instruction {
+        // What follows a word that is no opcode may be anything, so one report
+        // has to do for the whole statement.
+        let operands = if opcode == Opcode::Unknown {
+            self.unknown_opcode(rest, start, word.span)
+        } else {
+            // Of instructions without rows in the table not all words are known.
+            if !known && !isa::forms(opcode).is_empty() {
+                self.unknown_modifier(rest.skip_to(word.span.end));
+            }
+            let operands = self.pool.operands(rest, opcode == Opcode::Call)?;
+            if rest.at(TokenKind::Semicolon) {
+                rest.advance();
+            } else {
+                step(rest, self.semicolon(*rest))?;
+            }
+            operands
+        };
+        self.statements.push(Statement::Instruction(Instruction {
             guard,
             opcode,
             mnemonic,
-            operands: List::default(),
-            span: opcode_span,
+            operands,
+            span: rest.span_from(start),
             opcode_span,
-        };
-        // What follows a word that is no opcode may be anything, so one report
-        // has to do for the whole statement.
-        if opcode == Opcode::Unknown {
-            return Ok((self.unknown_opcode(input, start, instruction, rest), ()));
-        }
-        // Of instructions without rows in the table not all words are known.
-        if !known && !isa::forms(opcode).is_empty() {
-            self.unknown_modifier(start.skip());
-        }
-        instruction.operands = self.pool.operands(&mut rest, opcode == Opcode::Call)?;
-        let (after, ()) = self.semicolon(input, rest)?;
-        instruction.span = input.span_to(after);
-        self.statements.push(Statement::Instruction(instruction));
-        Ok((after, ()))
+        }));
+        Ok(())
     }
 
     /// Takes up a mnemonic that is new to this module.
-    fn new_mnemonic<'t>(
-        &mut self,
-        start: Tokens<'t, 'a>,
-        span: Span,
-    ) -> Result<MnemonicId, Err<Problem>> {
-        let mut words = vec![start.word_text()];
-        let mut rest = start.skip();
-        while rest.at(TokenKind::Word) {
-            words.push(rest.word_text());
-            rest = rest.skip();
+    fn new_mnemonic(&mut self, rest: Tokens<'_, 'a>, span: Span) -> Outcome<MnemonicId> {
+        let mut words = Vec::new();
+        let mut word = rest.skip_to(span.start);
+        while word.passed() < span.end {
+            words.push(word.word_text());
+            word.advance();
         }
-        let learnt = self.mnemonics.learn(text(start.source, span), &words);
+        let learnt = self.mnemonics.learn(text(rest.source, span), &words);
         learnt.map_err(|TooMany| {
             let message = "no instruction has this many modifiers";
             Err::Failure(Problem::new(span, Code::Limit, message))
         })
     }
 
-    fn unknown_opcode<'t>(
-        &mut self,
-        input: Tokens<'t, 'a>,
-        start: Tokens<'t, 'a>,
-        mut instruction: Instruction<'a>,
-        mut rest: Tokens<'t, 'a>,
-    ) -> Tokens<'t, 'a> {
-        let word = start.word_text();
+    /// Reports the opcode at `word`, and gives the operands of the statement if
+    /// it has some.
+    fn unknown_opcode(&mut self, rest: &mut Tokens<'_, 'a>, start: u32, word: Span) -> List {
+        let opcode = text(rest.source, word);
         let mut diagnostic = Diagnostic::new(
             Code::UnknownOpcode,
-            start.peek().span,
-            format!("no instruction is called `{word}`"),
+            word,
+            format!("no instruction is called `{opcode}`"),
         );
-        diagnostic.help = suggestion(word, Opcode::ALL.iter().map(|o| o.text()));
+        diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
         self.report.add(diagnostic);
-        rest = match self.pool.operands(&mut rest, true) {
+        match self.pool.operands(rest, true) {
             Ok(operands) if rest.at(TokenKind::Semicolon) => {
-                instruction.operands = operands;
-                rest.skip()
+                rest.advance();
+                operands
             }
-            _ => skip_statement(input),
-        };
-        instruction.span = input.span_to(rest);
-        self.statements.push(Statement::Instruction(instruction));
-        rest
+            _ => {
+                *rest = skip_statement(rest.skip_to(start));
+                List::default()
+            }
+        }
     }
 
     /// Reports the first of `words` that nothing knows.
@@ -399,7 +395,7 @@ fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
 
 /// Whether a colon follows the next name. Of most instructions the byte after
 /// the opcode says that there is none.
-fn is_label(input: Tokens<'_, '_>) -> bool {
+fn is_label(input: &Tokens<'_, '_>) -> bool {
     let end = input.peek().span.end as usize;
     match input.source.as_bytes().get(end) {
         Some(b'.' | b';') => false,
@@ -407,16 +403,15 @@ fn is_label(input: Tokens<'_, '_>) -> bool {
     }
 }
 
-/// `@p`, `@!p`, or nothing.
-fn guard<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Option<Guard<'a>>> {
-    if !input.at(TokenKind::At) {
-        return Ok((input, None));
-    }
-    let rest = input.skip();
+/// `@p`, `@!p`
+fn guard<'a>(rest: &mut Tokens<'_, 'a>) -> Outcome<Guard<'a>> {
+    rest.advance();
     let negated = rest.at(TokenKind::Not);
-    let rest = if negated { rest.skip() } else { rest };
-    let (rest, predicate) = name(rest)?;
-    Ok((rest, Some(Guard { predicate, negated })))
+    if negated {
+        rest.advance();
+    }
+    let predicate = step(rest, name(*rest))?;
+    Ok(Guard { predicate, negated })
 }
 
 /// Past the semicolon that ends the statement at `input`, or before the brace
