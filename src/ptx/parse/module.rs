@@ -7,8 +7,7 @@ use super::declaration::{attributes, linkage, parameters, starts_declaration, va
 use super::directive::{directive, function_directives, is_directive};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, join, name, text};
-use super::mnemonic::Mnemonics;
-use super::statement::BodyReader;
+use super::statement::{BodyReader, Store};
 use crate::ptx::ast::{
     Attributes, Function, FunctionKind, Item, Linkage, Module, Name, Span, Version,
 };
@@ -19,7 +18,7 @@ use crate::ptx::token::TokenKind;
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        mnemonics: Mnemonics::default(),
+        store: Store::default(),
         report,
     };
     let mut rest = input;
@@ -36,7 +35,7 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
             Err(Err::Incomplete(_)) => skip_item(rest),
         };
     }
-    reader.module.mnemonics = reader.mnemonics.into_list();
+    reader.module.mnemonics = reader.store.mnemonics.into_list();
     reader.module
 }
 
@@ -91,7 +90,7 @@ fn starts_variable(word: &str) -> bool {
 
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
-    mnemonics: Mnemonics<'a>,
+    store: Store<'a>,
     report: &'r mut Report,
 }
 
@@ -306,8 +305,7 @@ impl<'a> ModuleReader<'_, 'a> {
                 input
             }
         };
-        let (rest, body) =
-            BodyReader::new(self.report, &mut self.mnemonics).body(next.span, inside);
+        let (rest, body) = BodyReader::new(self.report, &mut self.store).body(next.span, inside);
         function.body = Some(body);
         rest
     }

@@ -22,27 +22,28 @@ use crate::ptx::token::{TokenKind, mnemonic_end};
 /// Blocks inside one another, as many as ptxas 13.5 takes.
 const MAX_BLOCKS: usize = 1663;
 
-/// Reads bodies, statement by statement.
-pub struct BodyReader<'r, 'a> {
-    report: &'r mut Report,
-    mnemonics: &'r mut Mnemonics<'a>,
+/// What is kept from one body to the next.
+#[derive(Debug, Default)]
+pub struct Store<'a> {
+    pub mnemonics: Mnemonics<'a>,
     pool: Pool<'a>,
     statements: Vec<Statement<'a>>,
 }
 
+/// Reads bodies, statement by statement.
+pub struct BodyReader<'r, 'a> {
+    report: &'r mut Report,
+    store: &'r mut Store<'a>,
+}
+
 impl<'r, 'a> BodyReader<'r, 'a> {
-    pub fn new(report: &'r mut Report, mnemonics: &'r mut Mnemonics<'a>) -> Self {
-        BodyReader {
-            report,
-            mnemonics,
-            pool: Pool::default(),
-            statements: Vec::new(),
-        }
+    pub fn new(report: &'r mut Report, store: &'r mut Store<'a>) -> Self {
+        BodyReader { report, store }
     }
 
     /// Everything up to the brace that closes the one before `input`. What
     /// cannot be read is reported and left out.
-    pub fn body<'t>(mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
+    pub fn body<'t>(&mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
         let mut rest = input;
         let mut blocks = 0_usize;
         loop {
@@ -54,7 +55,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     rest.advance();
                     blocks += 1;
                     if blocks <= MAX_BLOCKS {
-                        self.statements.push(Statement::Begin(next.span));
+                        self.store.statements.push(Statement::Begin(next.span));
                     } else if blocks == MAX_BLOCKS + 1 {
                         self.report.add(Diagnostic::new(
                             Code::Limit,
@@ -70,7 +71,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     }
                     blocks -= 1;
                     if blocks < MAX_BLOCKS {
-                        self.statements.push(Statement::End(next.span));
+                        self.store.statements.push(Statement::End(next.span));
                     }
                 }
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
@@ -86,8 +87,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             }
         }
         let body = Body {
-            statements: self.statements,
-            operands: self.pool.operands,
+            statements: exact(&mut self.store.statements),
+            operands: exact(&mut self.store.pool.operands),
             span: Span {
                 start: open.start,
                 end: input.span_to(rest).end.max(open.end),
@@ -97,7 +98,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
-        let known = self.statements.len();
+        let known = self.store.statements.len();
         let start = rest.peek().span;
         let problem = match self.statement(rest) {
             // No parser below succeeds without a token, but a loop that cannot
@@ -107,7 +108,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             Err(Err::Error(problem) | Err::Failure(problem)) => Some(problem),
             Err(Err::Incomplete(_)) => None,
         };
-        self.statements.truncate(known);
+        self.store.statements.truncate(known);
         if let Some(problem) = problem {
             self.report.add(problem.diagnostic(rest.source));
         }
@@ -158,12 +159,14 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
                 let calls = after.word_text() == "calltargets";
                 let (rest, targets) = cut(names).parse(after.skip())?;
-                self.statements.push(Statement::Targets(Box::new(Targets {
-                    name,
-                    calls,
-                    targets,
-                    span: input.span_to(rest),
-                })));
+                self.store
+                    .statements
+                    .push(Statement::Targets(Box::new(Targets {
+                        name,
+                        calls,
+                        targets,
+                        span: input.span_to(rest),
+                    })));
                 rest
             }
             "callprototype" if after.at(TokenKind::Word) => {
@@ -172,7 +175,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     .0
             }
             _ => {
-                self.statements.push(Statement::Label(name));
+                self.store.statements.push(Statement::Label(name));
                 return Ok((after, ()));
             }
         };
@@ -197,7 +200,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             (rest, params) = parameters(rest)?;
         }
         let (rest, directives) = function_directives(rest, FunctionKind::Func)?;
-        self.statements
+        self.store
+            .statements
             .push(Statement::Prototype(Box::new(Prototype {
                 name: label,
                 returns,
@@ -220,7 +224,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
-                self.statements
+                self.store
+                    .statements
                     .push(Statement::Directive(Box::new(directive)));
                 Ok((rest, ()))
             }
@@ -234,7 +239,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
 
     fn variables<'t>(&mut self, input: Tokens<'t, 'a>, linkage: Linkage) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, linkage)?;
-        self.statements
+        self.store
+            .statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
         self.semicolon(rest)
     }
@@ -247,11 +253,13 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             TokenKind::Comma => cut(inlined).map(Some).parse(rest.skip())?,
             _ => (rest, None),
         };
-        self.statements.push(Statement::Location(Box::new(Location {
-            place,
-            inlined,
-            span: input.span_to(rest),
-        })));
+        self.store
+            .statements
+            .push(Statement::Location(Box::new(Location {
+                place,
+                inlined,
+                span: input.span_to(rest),
+            })));
         // Some generators end it with a semicolon.
         let rest = if rest.at(TokenKind::Semicolon) {
             rest.skip()
@@ -278,11 +286,11 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             rest.advance();
         }
         let opcode_span = rest.span_from(word.span.start);
-        let mnemonic = match self.mnemonics.known(text(rest.source, opcode_span)) {
+        let mnemonic = match self.store.mnemonics.known(text(rest.source, opcode_span)) {
             Some(mnemonic) => mnemonic,
             None => self.new_mnemonic(*rest, opcode_span)?,
         };
-        let (opcode, known) = match self.mnemonics.get(mnemonic) {
+        let (opcode, known) = match self.store.mnemonics.get(mnemonic) {
             Some(m) => (m.opcode, !m.modifiers.has(Modifier::UNKNOWN)),
             None => (Opcode::Unknown, true),
         };
@@ -295,7 +303,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             if !known && !isa::forms(opcode).is_empty() {
                 self.unknown_modifier(rest.skip_to(word.span.end));
             }
-            let operands = self.pool.operands(rest, opcode == Opcode::Call)?;
+            let operands = self.store.pool.operands(rest, opcode == Opcode::Call)?;
             if rest.at(TokenKind::Semicolon) {
                 rest.advance();
             } else {
@@ -303,14 +311,16 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             }
             operands
         };
-        self.statements.push(Statement::Instruction(Instruction {
-            guard,
-            opcode,
-            mnemonic,
-            operands,
-            span: rest.span_from(start),
-            opcode_span,
-        }));
+        self.store
+            .statements
+            .push(Statement::Instruction(Instruction {
+                guard,
+                opcode,
+                mnemonic,
+                operands,
+                span: rest.span_from(start),
+                opcode_span,
+            }));
         Ok(())
     }
 
@@ -322,7 +332,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             words.push(word.word_text());
             word.advance();
         }
-        let learnt = self.mnemonics.learn(text(rest.source, span), &words);
+        let learnt = self.store.mnemonics.learn(text(rest.source, span), &words);
         learnt.map_err(|TooMany| {
             let message = "no instruction has this many modifiers";
             Err::Failure(Problem::new(span, Code::Limit, message))
@@ -340,7 +350,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         );
         diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
         self.report.add(diagnostic);
-        match self.pool.operands(rest, true) {
+        match self.store.pool.operands(rest, true) {
             Ok(operands) if rest.at(TokenKind::Semicolon) => {
                 rest.advance();
                 operands
@@ -391,6 +401,18 @@ fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
             at,
         },
     ))
+}
+
+/// What `list` holds, in no more memory than it takes; the list keeps its own
+/// for the next body, unless that is much.
+fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
+    const MUCH: usize = 1 << 16;
+    if list.len() > MUCH {
+        return std::mem::take(list);
+    }
+    let mut exact = Vec::with_capacity(list.len());
+    exact.append(list);
+    exact
 }
 
 /// Whether a colon follows the next name. Of most instructions the byte after
