@@ -5,7 +5,7 @@ use nom::{Err, IResult, Input, Needed};
 
 use crate::ptx::ast::{Name, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::token::{Faults, Token, TokenKind, token_at};
+use crate::ptx::token::{Faults, Place, Token, TokenKind, token_at};
 
 /// What is left to read: a place in the text with the token that stands there.
 ///
@@ -15,8 +15,9 @@ use crate::ptx::token::{Faults, Token, TokenKind, token_at};
 pub struct Tokens<'t, 'a> {
     pub source: &'a str,
     faults: &'t Faults,
-    next: Token,
-    /// Where the token before `next` ends.
+    kind: TokenKind,
+    place: Place,
+    /// Where the token before the next ends.
     before: u32,
 }
 
@@ -121,11 +122,12 @@ pub fn join(first: Span, last: Span) -> Span {
 
 impl<'t, 'a> Tokens<'t, 'a> {
     pub fn new(source: &'a str, faults: &'t Faults) -> Self {
-        let next = token_at(source, 0, faults);
+        let (kind, place) = token_at(source, 0, faults);
         Tokens {
             source,
             faults,
-            next,
+            kind,
+            place,
             before: 0,
         }
     }
@@ -133,16 +135,22 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// The next token; past the last one, [`TokenKind::End`] at the end of the text.
     #[inline]
     pub fn peek(&self) -> Token {
-        self.next
+        Token {
+            kind: self.kind,
+            span: Span {
+                start: self.place.start(),
+                end: self.place.end(),
+            },
+        }
     }
 
     pub fn peek_at(&self, ahead: usize) -> Token {
-        (0..ahead).fold(*self, |rest, _| rest.skip()).next
+        (0..ahead).fold(*self, |rest, _| rest.skip()).peek()
     }
 
     #[inline]
     pub fn at(&self, kind: TokenKind) -> bool {
-        self.next.kind == kind
+        self.kind == kind
     }
 
     /// Whether the next token is this word, given without its dot.
@@ -153,33 +161,27 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// What the next token says, a [`TokenKind::Word`] without its dot.
     #[inline]
     pub fn word_text(&self) -> &'a str {
-        let dot = u32::from(self.next.kind == TokenKind::Word);
-        let Span { start, end } = self.next.span;
-        text(
-            self.source,
-            Span {
-                start: start + dot,
-                end,
-            },
-        )
+        let dot = u32::from(self.kind == TokenKind::Word);
+        let (start, end) = (self.place.start() + dot, self.place.end());
+        text(self.source, Span { start, end })
     }
 
     /// Without the next token.
     #[inline]
     pub fn skip(self) -> Self {
-        self.skip_to(self.next.span.end)
+        self.skip_to(self.place.end())
     }
 
     /// Goes on to the token after the next.
     #[inline]
     pub fn advance(&mut self) {
-        self.advance_to(self.next.span.end);
+        self.advance_to(self.place.end());
     }
 
     /// Goes on to the token after the byte `end`, where one must end.
     #[inline]
     pub fn advance_to(&mut self, end: u32) {
-        self.next = token_at(self.source, end, self.faults);
+        (self.kind, self.place) = token_at(self.source, end, self.faults);
         self.before = end;
     }
 
@@ -201,27 +203,24 @@ impl<'t, 'a> Tokens<'t, 'a> {
     /// Without what stands before the byte `end`, which must be the end of a
     /// token.
     #[inline]
-    pub fn skip_to(self, end: u32) -> Self {
-        Tokens {
-            next: token_at(self.source, end, self.faults),
-            before: end,
-            ..self
-        }
+    pub fn skip_to(mut self, end: u32) -> Self {
+        self.advance_to(end);
+        self
     }
 
     /// The bytes from the next token on.
     pub fn len(&self) -> usize {
-        self.source.len() - self.next.span.start as usize
+        self.source.len() - self.place.start() as usize
     }
 
     pub fn is_empty(&self) -> bool {
-        self.next.kind == TokenKind::End
+        self.kind == TokenKind::End
     }
 
     /// From the start of `self` to the last token before `rest`.
     #[inline]
     pub fn span_to(&self, rest: Tokens<'t, 'a>) -> Span {
-        rest.span_from(self.next.span.start)
+        rest.span_from(self.place.start())
     }
 }
 
@@ -236,7 +235,7 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 
     fn take(&self, count: usize) -> Self {
-        let end = self.next.span.start as usize + count;
+        let end = self.place.start() as usize + count;
         Tokens {
             source: self.source.get(..end).unwrap_or(self.source),
             ..*self
@@ -244,7 +243,7 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 
     fn take_from(&self, count: usize) -> Self {
-        self.skip_to(self.next.span.start + count as u32)
+        self.skip_to(self.place.start() + count as u32)
     }
 
     fn take_split(&self, count: usize) -> (Self, Self) {
@@ -263,7 +262,7 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 
     fn iter_indices(&self) -> Self::IterIndices {
-        let start = self.next.span.start;
+        let start = self.place.start();
         EachAt(Each(*self), start)
     }
 
