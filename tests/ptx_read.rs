@@ -11,6 +11,7 @@ const EVERYTHING: &str = r#"//
 .target sm_90, debug
 .address_size 64
 .file 1 "everything.cu"
+.func (.param .b32 result) twice (.param .b32 value);
 
 .visible .const .align 4 .f32 weights[2][2] = {{1.0, 0f40000000}, {-0.5, 0d3FF0000000000000}};
 .global .align 8 .u64 table[3] = {generic(weights)+4, twice, 0xFF00(generic(weights))};
@@ -77,6 +78,7 @@ $L__more:
 $L__done:
 	ret;
 }
+.section .debug_str { title: .b8 65, 0 }
 "#;
 
 fn mistakes(source: &str) -> Vec<String> {
@@ -176,16 +178,22 @@ fn every_mistake_is_found_once() {
 
 #[test]
 fn calls_are_held_to_declarations() {
-    let source = kernel(
-        "{ .param .b32 a; call (a), f, (a, a); call f; }\nret; }\n\
-         .func (.param .b32 r) f (.param .b32 x) { ret;",
-    );
+    let source = ".version 8.0\n.target sm_90\n\
+         .func (.param .b32 r) f (.param .b32 x) { ret; }\n.entry k() {\n\
+         .param .b32 a; .param .b64 w; .reg .b32 x; .reg .b64 p; .reg .f32 y;\n\
+         call (a), f, (a, a);\n call f;\n call (x), f, (5);\n call (w), f, (x);\n\
+         call (a), g, (a);\n call (a), p, (a);\n proto: .callprototype _ (.param .f32 _);\n\
+         call p, (y), proto;\n call p, (a), proto;\n call p, (1), proto;\n call k;\n}";
     assert_eq!(
-        mistakes(&source),
+        mistakes(source),
         [
-            "4:31 E0306 `f` has parameters: 1, 2 given",
-            "4:44 E0306 `f` has parameters: 1, 0 given",
-            "4:44 E0306 `f` has results: 1, 0 given",
+            "6:15 E0306 `f` has 1 parameters, 2 given",
+            "7:7 E0306 `f` has 1 parameters, 0 given",
+            "9:8 E0306 `w` is of another type than the result in its place",
+            "10:11 E0201 `g` is not declared",
+            "11:12 E0306 `p` is a register: the call needs a prototype or a table of functions",
+            "15:11 E0306 this cannot be passed here",
+            "16:7 E0306 `k` is no function that can be called",
         ]
     );
 }
@@ -195,13 +203,13 @@ fn the_head_is_checked() {
     assert_eq!(
         mistakes(".target sm_9x\n.entry k() { ret; }"),
         [
-            "1:1 E0010 the module has no `.version`",
             "1:9 E0012 no target is called `sm_9x`",
+            "2:1 E0010 the module has no `.version`",
         ]
     );
     assert_eq!(
         mistakes(".version 7.0\n.target sm_90\n.entry k() { ret; }"),
-        ["1:1 E0401 `sm_90` needs `.version 7.8` or later"]
+        ["2:9 E0401 `sm_90` needs `.version 7.8` or later"]
     );
 }
 

@@ -162,6 +162,8 @@ pub enum DirectiveKind<'a> {
     File {
         /// What `.loc` calls the file.
         index: u32,
+        /// Its time and size are said too.
+        stamped: bool,
     },
     /// `.section .debug_str { … }`, or a line of `@@DWARF`: bytes for a debugger.
     Section,
@@ -346,6 +348,8 @@ pub struct FunctionDirective<'a> {
     pub name: &'a str,
     /// The numbers as written, `[16, 16]`; missing dimensions count as 1.
     pub values: Vec<u32>,
+    /// The strings of a `.pragma`.
+    pub strings: Vec<Name<'a>>,
     /// All of it, from the dot on.
     pub text: &'a str,
     /// Where [`text`](Self::text) stands.

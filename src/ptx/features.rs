@@ -4,18 +4,26 @@
 //! Tables: a rule that is new is a row that is new.
 
 use super::ast::{FunctionKind, Version};
+use super::version::Floor;
 
-/// Since when there is a part of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Since {
-    /// The lowest `.version` that has it.
-    pub version: Version,
-    /// The lowest number of a `.target` that has it: 90 of `sm_90`.
-    pub target: u16,
+/// The newest `.version` that ptxas 13.5 knows.
+pub const NEWEST: Version = Version { major: 9, minor: 5 };
+
+/// The last minor number of each major one, from 1 on.
+const LAST_MINOR: [u8; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
+
+/// Whether there is a PTX of this version.
+pub fn is_version(version: Version) -> bool {
+    let index = usize::from(version.major).checked_sub(1);
+    index
+        .and_then(|index| LAST_MINOR.get(index))
+        .is_some_and(|last| version.minor <= *last)
 }
 
-const fn since(major: u8, minor: u8, target: u16) -> Since {
-    Since {
+/// The lowest `.version`, and the lowest number of a `.target`, that have
+/// something.
+pub const fn since(major: u8, minor: u8, target: u16) -> Floor {
+    Floor {
         version: Version { major, minor },
         target,
     }
@@ -47,7 +55,7 @@ pub struct FunctionDirectiveRule {
     /// It may stand several times.
     pub repeats: bool,
     /// Since when.
-    pub since: Since,
+    pub since: Floor,
     /// The version that dropped it.
     pub until: Option<Version>,
 }
@@ -57,7 +65,7 @@ const fn row(
     (entry, func): (bool, bool),
     arguments: Arguments,
     (zero, repeats): (bool, bool),
-    since: Since,
+    since: Floor,
 ) -> FunctionDirectiveRule {
     FunctionDirectiveRule {
         name,
@@ -83,14 +91,14 @@ const ONCE: (bool, bool) = (true, false);
 pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
     use Arguments::{Numbers, Strings};
     &[
-        row("maxntid", ENTRY, Numbers(3), POSITIVE, since(1, 0, 0)),
+        row("maxntid", ENTRY, Numbers(3), POSITIVE, since(1, 3, 0)),
         row("reqntid", ENTRY, Numbers(3), POSITIVE, since(2, 1, 0)),
         row("minnctapersm", ENTRY, Numbers(1), POSITIVE, since(2, 0, 0)),
         FunctionDirectiveRule {
             until: Some(Version { major: 2, minor: 1 }),
-            ..row("maxnctapersm", ENTRY, Numbers(1), POSITIVE, since(1, 0, 0))
+            ..row("maxnctapersm", ENTRY, Numbers(1), POSITIVE, since(1, 3, 0))
         },
-        row("maxnreg", ENTRY, Numbers(1), POSITIVE, since(1, 0, 0)),
+        row("maxnreg", ENTRY, Numbers(1), POSITIVE, since(1, 3, 0)),
         row("local_maxnreg", BOTH, Numbers(1), POSITIVE, since(8, 8, 0)),
         row("reqnctapercluster", ENTRY, Numbers(3), ANY, since(7, 8, 90)),
         row("explicitcluster", ENTRY, Numbers(0), ANY, since(7, 8, 90)),

@@ -7,6 +7,7 @@ pub mod explanation;
 mod features;
 pub mod isa;
 pub mod names;
+mod needs;
 mod parse;
 pub mod printer;
 pub mod signature;

@@ -77,6 +77,11 @@ pub fn layout(variable: &Variable<'_>) -> (u64, u64) {
     (size, align.max(1))
 }
 
+/// Bytes of the parameters of a function, with what lies between them.
+pub(crate) fn parameter_bytes(function: &Function<'_>) -> u64 {
+    function.params.iter().fold(0, after)
+}
+
 /// Where something with this alignment begins that comes after `end`.
 fn aligned(end: u64, align: u64) -> u64 {
     end.checked_next_multiple_of(align).unwrap_or(u64::MAX)

@@ -86,7 +86,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.parameter(name, variable, role)?;
                 Ok(variable.attributes.unified.is_some())
             }
-            Some(Symbol::Function(_) | Symbol::Label) => Err(Diagnostic::new(
+            Some(
+                Symbol::Function(_) | Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_),
+            ) => Err(Diagnostic::new(
                 Code::OperandKind,
                 span(),
                 format!("`{}` is code, which has no address here", name.text),

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 
 use super::form;
 use super::symbols::{Role, Scopes, Symbol};
-use super::{Context, call, duplicate, range};
+use super::variable::Place;
+use super::{Context, call, directive, duplicate, initializer, range, variable};
 use crate::ptx::ast::{
-    AddressBase, Body, Function, FunctionKind, Instruction, List, Modifiers, Name, Operand,
-    Statement, Variable,
+    AddressBase, Body, DirectiveKind, Function, FunctionKind, Instruction, List, Modifiers, Name,
+    Operand, Statement, Variable,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -22,6 +23,7 @@ pub struct Checker<'c, 'm, 'a> {
     pub report: &'c mut Report,
     /// Names reported as undeclared: once a function is enough.
     undeclared: HashSet<&'a str>,
+    places: directive::Places,
 }
 
 pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, report: &mut Report) {
@@ -49,31 +51,63 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
         body,
         report,
         undeclared: HashSet::new(),
+        places: directive::Places::new(),
     };
     for statement in &body.statements {
-        checker.statement(statement);
+        checker.statement(statement, function.kind);
     }
 }
 
 impl<'m, 'a> Checker<'_, 'm, 'a> {
-    fn statement(&mut self, statement: &'m Statement<'a>) {
+    fn statement(&mut self, statement: &'m Statement<'a>, kind: FunctionKind) {
         match statement {
             Statement::Begin(_) => self.scopes.open(),
             Statement::End(_) => self.scopes.close(),
-            Statement::Variable(variable) => self.declare(variable),
+            Statement::Variable(variable) => self.declare(variable, kind),
             Statement::Instruction(instruction) => self.instruction(instruction),
             Statement::Targets(targets) => {
-                for target in &targets.targets {
-                    self.declared(*target);
+                let table = self
+                    .scopes
+                    .declare_table(targets.name, Symbol::Targets(targets));
+                self.once(targets.name, table);
+                directive::targets(self, targets);
+            }
+            Statement::Prototype(prototype) => {
+                let symbol = Symbol::Prototype(prototype);
+                let table = self.scopes.declare_table(prototype.name, symbol);
+                self.once(prototype.name, table);
+                directive::prototype(self, prototype);
+            }
+            Statement::Location(location) => {
+                directive::location(location, &mut self.places, self.report);
+            }
+            Statement::Directive(directive) => {
+                if let DirectiveKind::Pragma(strings) = &directive.kind {
+                    directive::pragma(strings, true, self.context.source, self.report);
                 }
             }
-            _ => {}
+            Statement::Label(name) => {
+                let label = self.scopes.label(*name);
+                self.once(*name, label);
+            }
         }
     }
 
-    fn declare(&mut self, variable: &'m Variable<'a>) {
+    /// Reports a name that its block has already.
+    fn once(&mut self, name: Name<'a>, declared: Result<(), ()>) {
+        if declared.is_err() {
+            duplicate(name, self.context.source, self.report);
+        }
+    }
+
+    fn declare(&mut self, variable: &'m Variable<'a>, kind: FunctionKind) {
+        variable::check(variable, Place::Body(kind), self.context, self.report);
         if self.scopes.declare(variable, Role::Own).is_err() {
             duplicate(variable.name, self.context.source, self.report);
+        }
+        let source = self.context.source;
+        if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
+            self.report.add(wrong);
         }
     }
 
@@ -89,9 +123,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             .or_else(|| self.context.symbols.get(name))
     }
 
-    fn declared(&mut self, name: Name<'a>) {
-        if self.symbol(name.text).is_some() || !self.undeclared.insert(name.text) {
-            return;
+    /// Whether something of this name is declared; reports it if not.
+    pub fn declared(&mut self, name: Name<'a>) -> bool {
+        if self.symbol(name.text).is_some() {
+            return true;
+        }
+        if !self.undeclared.insert(name.text) {
+            return false;
         }
         let near = self.scopes.names().chain(self.context.symbols.names());
         let mut diagnostic = Diagnostic::new(
@@ -101,6 +139,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         );
         diagnostic.help = suggestion(name.text, near);
         self.report.add(diagnostic);
+        false
     }
 
     fn instruction(&mut self, instruction: &Instruction<'a>) {
@@ -143,7 +182,9 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 | Operand::Address {
                     base: AddressBase::Name(name),
                     ..
-                } => self.declared(name),
+                } => {
+                    self.declared(name);
+                }
                 Operand::Element(list, _)
                 | Operand::Vector(list, _)
                 | Operand::Arguments(list, _)

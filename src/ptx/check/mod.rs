@@ -6,18 +6,29 @@
 mod address;
 mod agreement;
 mod call;
+mod directive;
 mod form;
 mod function;
+mod head;
+mod initializer;
+mod linkage;
 mod misfit;
 mod movement;
 mod operand;
 mod range;
 mod symbols;
+mod variable;
 
-use super::ast::{FunctionKind, Item, Linkage, Module, Name, Span, Version};
+use std::collections::HashSet;
+
+use super::ast::{DirectiveKind, Item, Module, Name, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::target::{Since, Target};
+use super::needs::{Need, needs};
+use super::version::Floor;
+use linkage::Declarations;
 use symbols::{ModuleSymbols, Role, Symbol};
+use variable::Place;
 
 /// What all instructions of a module are checked against.
 struct Context<'m, 'a> {
@@ -33,9 +44,42 @@ struct Context<'m, 'a> {
 struct Allowed {
     version: Option<Version>,
     target: Option<Target>,
+    /// `.target texmode_independent`: samplers are apart from textures.
+    independent: bool,
 }
 
 impl Allowed {
+    /// Reports what the module needs and may not use.
+    fn need(self, need: Need, report: &mut Report) {
+        let Need { what, floor, span } = need;
+        let Floor { version, target } = floor;
+        if self.version.is_some_and(|allowed| allowed < version) {
+            report.add(
+                Diagnostic::new(
+                    Code::VersionFloor,
+                    span,
+                    format!("{what} needs `.version {version}` or later"),
+                )
+                .help(format!("write `.version {version}` in the first line")),
+            );
+        } else if self.target.is_some_and(|allowed| allowed.number < target) {
+            report.add(
+                Diagnostic::new(
+                    Code::TargetFloor,
+                    span,
+                    format!("{what} needs `.target sm_{target}` or higher"),
+                )
+                .help(format!("compile for sm_{target}, or do without")),
+            );
+        }
+    }
+
+    /// Whether the module's `.version` is older; if it says none, it is not.
+    fn before(self, major: u8, minor: u8) -> bool {
+        self.version
+            .is_some_and(|version| version < Version { major, minor })
+    }
+
     fn permits(self, since: &Since) -> bool {
         let newest = Version {
             major: u8::MAX,
@@ -82,137 +126,52 @@ impl Allowed {
 /// ```
 pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
     let mut report = Report::default();
-    let allowed = head(module, source, &mut report);
-    let mut symbols = ModuleSymbols::default();
-    for item in &module.items {
-        match item {
-            Item::Variable(variable) => {
-                let symbol = Symbol::Variable(variable, Role::Own);
-                let once = !matches!(
-                    variable.linkage,
-                    Linkage::Extern | Linkage::Common | Linkage::Weak
-                );
-                if symbols.declare(variable.name.text, symbol, once).is_err() {
-                    duplicate(variable.name, source, &mut report);
-                }
-            }
-            Item::Function(function) => {
-                let symbol = Symbol::Function(function);
-                let once = function.body.is_some() && function.linkage != Linkage::Weak;
-                if symbols.declare(function.name.text, symbol, once).is_err() {
-                    duplicate(function.name, source, &mut report);
-                }
-            }
-            // `.alias new, old;`
-            Item::Directive(_) => {}
-        }
-    }
-    let context = Context {
+    let allowed = head::check(module, source, &mut report);
+    needs(module, source, |need| allowed.need(need, &mut report));
+    let mut context = Context {
         source,
         module,
         spellings: form::Spellings::new(module, allowed),
-        symbols,
+        symbols: ModuleSymbols::default(),
         allowed,
     };
+    let mut declarations = Declarations::default();
+    let mut files = HashSet::new();
     for item in &module.items {
-        let Item::Function(function) = item else {
-            continue;
-        };
-        if function.kind == FunctionKind::Entry {
-            limits(function, &mut report);
+        match item {
+            Item::Variable(variable) => {
+                variable::check(variable, Place::Module, &context, &mut report);
+                declarations.variable(variable, source, &mut report);
+                let symbol = Symbol::Variable(variable, Role::Own);
+                context.symbols.declare(variable.name.text, symbol);
+                let symbol = |name: &str| context.symbols.get(name);
+                if let Some(wrong) = initializer::check(variable, source, symbol) {
+                    report.add(wrong);
+                }
+            }
+            Item::Function(function) => {
+                head::function(function, &context, &mut report);
+                declarations.function(function, source, &mut report);
+                let symbol = Symbol::Function(function);
+                context.symbols.declare(function.name.text, symbol);
+                function::check(function, &context, &mut report);
+            }
+            Item::Directive(directive) => match &directive.kind {
+                DirectiveKind::Alias { name, function } => {
+                    declarations.alias(*name, *function, source, &mut report);
+                }
+                DirectiveKind::File { index, .. } if !files.insert(*index) => {
+                    let message = format!("there is a file {index} already");
+                    report.add(Diagnostic::new(Code::Duplicate, directive.span, message));
+                }
+                DirectiveKind::Pragma(strings) => {
+                    directive::pragma(strings, false, source, &mut report);
+                }
+                DirectiveKind::File { .. } | DirectiveKind::Section => {}
+            },
         }
-        function::check(function, &context, &mut report);
     }
     report.into_vec()
-}
-
-/// `.version` and `.target`: there, known, and fitting one another.
-fn head(module: &Module<'_>, source: &str, report: &mut Report) -> Allowed {
-    let first_line = Span { start: 0, end: 0 };
-    if module.version.is_none() {
-        report.add(
-            Diagnostic::new(
-                Code::MissingVersion,
-                first_line,
-                "the module has no `.version`",
-            )
-            .help("begin with a line such as `.version 8.0`"),
-        );
-    }
-    if module.target.is_empty() {
-        report.add(
-            Diagnostic::new(
-                Code::MissingTarget,
-                first_line,
-                "the module has no `.target`",
-            )
-            .help("add a line such as `.target sm_80` after `.version`"),
-        );
-    }
-    let mut allowed = Allowed {
-        version: module.version.map(|(version, _)| version),
-        target: None,
-    };
-    for word in &module.target {
-        let known_option = matches!(
-            word.text,
-            "texmode_unified" | "texmode_independent" | "debug" | "map_f64_to_f32"
-        );
-        match Target::from_text(word.text) {
-            Some(target) => {
-                allowed.target = allowed.target.max(Some(target));
-                target_version(*word, target, module.version, report);
-            }
-            None if known_option => {}
-            None => report.add(
-                Diagnostic::new(
-                    Code::UnknownTarget,
-                    word.span(source),
-                    format!("no target is called `{}`", word.text),
-                )
-                .help("targets are written `sm_80`, `sm_90a`, `sm_100f`"),
-            ),
-        }
-    }
-    allowed
-}
-
-fn target_version(
-    name: Name<'_>,
-    target: Target,
-    version: Option<(Version, Span)>,
-    report: &mut Report,
-) {
-    let (Some((version, span)), Some(needed)) = (version, target.since()) else {
-        return;
-    };
-    if version < needed {
-        report.add(
-            Diagnostic::new(
-                Code::VersionFloor,
-                span,
-                format!(
-                    "`{}` needs `.version {}.{}` or later",
-                    name.text, needed.major, needed.minor
-                ),
-            )
-            .help(format!(
-                "write `.version {}.{}`",
-                needed.major, needed.minor
-            )),
-        );
-    }
-}
-
-fn limits(function: &super::ast::Function<'_>, report: &mut Report) {
-    let directive = |name| function.directives.iter().find(|d| d.name == name);
-    if let (Some(_), Some(required)) = (directive("maxntid"), directive("reqntid")) {
-        report.add(Diagnostic::new(
-            Code::UnknownDirective,
-            required.span,
-            "`.maxntid` and `.reqntid` exclude one another",
-        ));
-    }
 }
 
 fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {

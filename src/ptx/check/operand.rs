@@ -324,11 +324,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
             .help(format!("name one of its parts, as `{}.x`", name.text))),
             Some(Symbol::Function(_)) if self.wanted.is_none_or(Wanted::takes_function) => Ok(()),
             Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
-            Some(Symbol::Label) => Err(Diagnostic::new(
-                Code::OperandKind,
-                self.name_span(name),
-                "a register belongs here, this is a label",
-            )),
+            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
+                Err(Diagnostic::new(
+                    Code::OperandKind,
+                    self.name_span(name),
+                    "a register belongs here, this is a label",
+                ))
+            }
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::ptx::ast::{Function, Name, Space, Statement, Variable};
+use crate::ptx::ast::{Function, Name, Prototype, Space, Statement, Targets, Variable};
 use crate::ptx::names::Type;
 
 /// What a name stands for.
@@ -14,9 +14,15 @@ pub enum Symbol<'m, 'a> {
     },
     Variable(&'m Variable<'a>, Role),
     Function(&'m Function<'a>),
-    /// A label, or a table of labels or functions, or a prototype.
     Label,
+    /// `.branchtargets`, `.calltargets`
+    Targets(&'m Targets<'a>),
+    Prototype(&'m Prototype<'a>),
 }
+
+/// A range of registers is compared with so many single names: a text may not
+/// choose how long that takes.
+const COMPARED: usize = 256;
 
 /// Whose a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,36 +37,20 @@ pub enum Role {
     Returned,
 }
 
-/// Names of the whole module. They are visible before their declaration too:
-/// whether ptxas minds, depends on what they are.
+/// Names of the module, as far as it has been read: a name is declared before
+/// it is used.
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
-    names: HashMap<&'a str, (Symbol<'m, 'a>, bool)>,
+    names: HashMap<&'a str, Symbol<'m, 'a>>,
 }
 
 impl<'m, 'a> ModuleSymbols<'m, 'a> {
-    /// Adds a name. `once`: it may have no second declaration of this kind.
-    pub fn declare(&mut self, name: &'a str, symbol: Symbol<'m, 'a>, once: bool) -> Result<(), ()> {
-        match self.names.get_mut(name) {
-            Some((_, defined)) if *defined && once => Err(()),
-            // The definition knows most of a function; a declaration after it
-            // adds nothing.
-            Some((known, defined)) => {
-                if once {
-                    *known = symbol;
-                }
-                *defined |= once;
-                Ok(())
-            }
-            None => {
-                self.names.insert(name, (symbol, once));
-                Ok(())
-            }
-        }
+    pub fn declare(&mut self, name: &'a str, symbol: Symbol<'m, 'a>) {
+        self.names.insert(name, symbol);
     }
 
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        self.names.get(name).map(|(symbol, _)| *symbol)
+        self.names.get(name).copied()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -72,8 +62,9 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
 #[derive(Debug, Default)]
 pub struct Scopes<'m, 'a> {
     blocks: Vec<Block<'m, 'a>>,
-    /// Labels of every block; a jump may come before its label.
-    labels: HashMap<(&'a str, usize), ()>,
+    /// Labels of every block, and whether they have been passed: a jump may
+    /// come before its label.
+    labels: HashMap<(&'a str, usize), bool>,
     opened: usize,
 }
 
@@ -101,15 +92,13 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 Statement::End(_) => {
                     open.pop();
                 }
-                statement => {
-                    let Some(name) = label(statement) else {
-                        continue;
-                    };
+                Statement::Label(name) => {
                     let block = open.last().copied().unwrap_or(0);
-                    if scopes.labels.insert((name.text, block), ()).is_some() {
-                        duplicate(name);
+                    if scopes.labels.insert((name.text, block), false).is_some() {
+                        duplicate(*name);
                     }
                 }
+                _ => {}
             }
         }
         scopes.open();
@@ -146,18 +135,39 @@ impl<'m, 'a> Scopes<'m, 'a> {
             return Ok(());
         };
         let name = variable.name.text;
-        let before = match variable.count {
-            Some(count) => block.ranges.insert(name, (count, symbol)).map(|_| ()),
-            None => {
-                let in_range = block.in_range(name).is_some();
-                let before = block.names.insert(name, symbol);
-                before.map(|_| ()).or(in_range.then_some(()))
-            }
+        let Some(count) = variable.count else {
+            let label = self.labels.get(&(name, block.number)) == Some(&true);
+            let known = label || block.in_range(name).is_some();
+            let known = block.names.insert(name, symbol).is_some() || known;
+            return if known { Err(()) } else { Ok(()) };
         };
-        // `_` names a parameter that has no name.
-        match before {
-            Some(()) if name != "_" => Err(()),
-            _ => Ok(()),
+        let mut singles = block.names.keys().take(COMPARED);
+        let single = singles.any(|single| numbered(single, name, count));
+        let known = block.ranges.insert(name, (count, symbol)).is_some();
+        if known || single { Err(()) } else { Ok(()) }
+    }
+
+    /// Passes a label; an error if the block has something else of the name.
+    pub fn label(&mut self, name: Name<'a>) -> Result<(), ()> {
+        let Some(block) = self.blocks.last() else {
+            return Ok(());
+        };
+        self.labels.insert((name.text, block.number), true);
+        if block.names.contains_key(name.text) {
+            return Err(());
+        }
+        Ok(())
+    }
+
+    /// Adds a table or prototype to the innermost block.
+    pub fn declare_table(&mut self, name: Name<'a>, table: Symbol<'m, 'a>) -> Result<(), ()> {
+        let Some(block) = self.blocks.last_mut() else {
+            return Ok(());
+        };
+        let label = self.labels.contains_key(&(name.text, block.number));
+        match block.names.insert(name.text, table) {
+            None if !label => Ok(()),
+            _ => Err(()),
         }
     }
 
@@ -189,14 +199,12 @@ impl<'m, 'a> Scopes<'m, 'a> {
     }
 }
 
-/// The name before the colon, if the statement has one.
-fn label<'a>(statement: &Statement<'a>) -> Option<Name<'a>> {
-    match statement {
-        Statement::Label(name) => Some(*name),
-        Statement::Targets(targets) => Some(targets.name),
-        Statement::Prototype(prototype) => Some(prototype.name),
-        _ => None,
-    }
+/// Whether `name` is one of the registers `prefix<count>`.
+fn numbered(name: &str, prefix: &str, count: u32) -> bool {
+    let number = name
+        .strip_prefix(prefix)
+        .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
+    number.is_some_and(|digits| digits.parse::<u32>().is_ok_and(|number| number < count))
 }
 
 impl<'m, 'a> Block<'m, 'a> {

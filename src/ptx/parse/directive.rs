@@ -25,7 +25,7 @@ pub fn directive<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Directive<'a>>
     let (rest, kind) = match input.word_text() {
         "file" => file(after)?,
         "section" => section(after)?,
-        "pragma" => pragma(after)?,
+        "pragma" => pragma.map(DirectiveKind::Pragma).parse(after)?,
         "alias" => alias(after)?,
         _ => return Problem::expected(input, "a directive"),
     };
@@ -42,17 +42,18 @@ pub fn directive<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Directive<'a>>
 fn file<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let (rest, index) = literal_number::<u32>(input)?;
     let (mut rest, _) = token(TokenKind::Text)(rest)?;
+    let stamped = rest.at(TokenKind::Comma);
     // The time of the last change, and the size.
     for _ in 0..2 {
         if rest.at(TokenKind::Comma) {
             (rest, _) = token(TokenKind::Integer)(rest.skip())?;
         }
     }
-    Ok((rest, DirectiveKind::File { index }))
+    Ok((rest, DirectiveKind::File { index, stamped }))
 }
 
 /// `"nounroll", "…";`
-fn pragma<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
+fn pragma<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Name<'a>>> {
     let string = |input: Tokens<'t, 'a>| {
         let (rest, string) = token(TokenKind::Text)(input)?;
         let text = text(input.source, string.span).trim_matches('"');
@@ -60,7 +61,7 @@ fn pragma<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     };
     let (rest, strings) = separated_list1(token(TokenKind::Comma), cut(string)).parse(input)?;
     let (rest, _) = token(TokenKind::Semicolon)(rest)?;
-    Ok((rest, DirectiveKind::Pragma(strings)))
+    Ok((rest, strings))
 }
 
 /// `name, function;`
@@ -180,9 +181,10 @@ pub fn function_directives<'t, 'a>(
         }
         let start = rest;
         let mut values = Vec::new();
+        let mut strings = Vec::new();
         rest = rest.skip();
         match rule.arguments {
-            Arguments::Strings => (rest, _) = cut(pragma).parse(rest)?,
+            Arguments::Strings => (rest, strings) = cut(pragma).parse(rest)?,
             Arguments::Numbers(most) => {
                 for index in 0..most {
                     let (after, value) = match index {
@@ -199,6 +201,7 @@ pub fn function_directives<'t, 'a>(
         directives.push(FunctionDirective {
             name: rule.name,
             values,
+            strings,
             text: text(input.source, span),
             span,
         });

@@ -288,14 +288,20 @@ impl<'a> ModuleReader<'_, 'a> {
     ) -> Tokens<'t, 'a> {
         let next = input.peek();
         let entry = function.kind == FunctionKind::Entry;
+        let declarable = match function.directives.last() {
+            Some(last) => !entry && last.name != "local_maxnreg",
+            None => true,
+        };
         let inside = match next.kind {
             TokenKind::BraceOpen => input.skip(),
-            // The declaration of a kernel has no directives.
-            TokenKind::Semicolon if !entry || function.directives.is_empty() => {
+            // Only some directives are of a declaration too.
+            TokenKind::Semicolon if declarable => {
                 return input.skip();
             }
             // After the declaration of a function the semicolon may be missing.
-            TokenKind::Word | TokenKind::End if !entry && ends_item(input) => return input,
+            TokenKind::Word | TokenKind::End if !entry && declarable && ends_item(input) => {
+                return input;
+            }
             _ => {
                 self.missing_body(input, function.name);
                 // A body without its `{` is still a body.

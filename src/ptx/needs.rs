@@ -1,0 +1,217 @@
+//! Which `.version` and `.target` a module needs for what is no instruction.
+
+use std::collections::HashSet;
+
+use super::ast::{
+    Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Initializer, Item,
+    Linkage, Module, Space, Span, Statement, Variable,
+};
+use super::features::{function_directive, since};
+use super::names::Type;
+use super::signature::parameter_bytes;
+use super::version::Floor;
+
+/// Bytes of parameters that any kernel may have, those of PTX 1.5, and those of
+/// sm_70 with PTX 8.1.
+pub const PARAMETER_BYTES: [u64; 3] = [256, 4352, 32764];
+
+/// Something that not every version and target has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// As messages call it: `.weak`.
+    pub what: &'static str,
+    /// The least that has it.
+    pub floor: Floor,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Tells of each need of a module, in the order of the text.
+pub fn needs<'a>(module: &Module<'a>, source: &str, each: impl FnMut(Need)) {
+    let mut finder = Finder {
+        source,
+        functions: HashSet::new(),
+        each,
+    };
+    if let Some((_, span)) = module.address_size {
+        finder.need(".address_size", since(2, 3, 0), span);
+    }
+    for option in &module.target {
+        match option.text {
+            "texmode_independent" => {
+                finder.need("texmode_independent", since(1, 5, 0), option.span(source))
+            }
+            "debug" => finder.need("debug", since(3, 0, 0), option.span(source)),
+            _ => {}
+        }
+    }
+    for item in &module.items {
+        match item {
+            Item::Variable(variable) => finder.variable(variable),
+            Item::Function(function) => finder.function(function),
+            Item::Directive(directive) => finder.directive(directive),
+        }
+    }
+}
+
+struct Finder<'s, 'a, F> {
+    source: &'s str,
+    /// Addresses of functions need more than those of variables.
+    functions: HashSet<&'a str>,
+    each: F,
+}
+
+impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
+    fn need(&mut self, what: &'static str, floor: Floor, span: Span) {
+        (self.each)(Need { what, floor, span });
+    }
+
+    fn linkage(&mut self, linkage: Linkage, span: Span) {
+        match linkage {
+            Linkage::Weak => self.need(".weak", since(3, 1, 0), span),
+            Linkage::Common => self.need(".common", since(5, 0, 0), span),
+            _ => {}
+        }
+    }
+
+    fn variable(&mut self, variable: &Variable<'a>) {
+        let span = variable.name.span(self.source);
+        let array = !variable.dims.is_empty();
+        match variable.ty {
+            Type::B128 if !array => self.need(".b128", since(8, 3, 70), span),
+            Type::F16x2 => self.need(".f16x2", since(4, 2, 53), span),
+            Type::Texref | Type::Samplerref | Type::Surfref if !array => {
+                self.need("an opaque type", since(1, 5, 0), span);
+            }
+            _ => {}
+        }
+        self.linkage(variable.linkage, span);
+        if variable.attributes.managed {
+            self.need(".managed", since(4, 0, 30), span);
+        }
+        if variable.pointer.is_some() {
+            self.need(".ptr", since(2, 2, 0), span);
+        }
+        if let Some(init) = &variable.init {
+            self.initializer(init);
+        }
+    }
+
+    fn initializer(&mut self, init: &Initializer<'a>) {
+        match init {
+            Initializer::Address {
+                name,
+                generic,
+                mask,
+                ..
+            } => {
+                let span = name.span(self.source);
+                if self.functions.contains(name.text) {
+                    self.need("the address of a function", since(2, 1, 20), span);
+                } else {
+                    self.need("an address as initial value", since(2, 1, 0), span);
+                }
+                if *generic {
+                    self.need("generic()", since(3, 1, 0), span);
+                }
+                if mask.is_some() {
+                    self.need("a mask", since(7, 1, 0), span);
+                }
+            }
+            // Lists are nested 32 deep at most: reading sees to that.
+            Initializer::List(list) => {
+                for value in list {
+                    self.initializer(value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn function(&mut self, function: &Function<'a>) {
+        let span = function.name.span(self.source);
+        self.functions.insert(function.name.text);
+        self.linkage(function.linkage, span);
+        for variable in function.returns.iter().chain(&function.params) {
+            self.variable(variable);
+        }
+        self.parameters(function);
+        self.function_directives(&function.directives, function.kind);
+        match &function.body {
+            None if function.kind == FunctionKind::Entry => {
+                self.need("the declaration of a kernel", since(3, 0, 0), span);
+            }
+            None => {}
+            Some(body) => {
+                for statement in &body.statements {
+                    self.statement(statement);
+                }
+            }
+        }
+    }
+
+    fn parameters(&mut self, function: &Function<'a>) {
+        let span = function.name.span(self.source);
+        if function.kind == FunctionKind::Entry {
+            if !function.params.is_empty() {
+                self.need("a list of parameters", since(1, 4, 0), span);
+            }
+            let bytes = parameter_bytes(function);
+            if bytes > PARAMETER_BYTES[1] {
+                self.need("more than 4352 bytes of parameters", since(8, 1, 70), span);
+            } else if bytes > PARAMETER_BYTES[0] {
+                self.need("more than 256 bytes of parameters", since(1, 5, 0), span);
+            }
+            return;
+        }
+        for variable in function.returns.iter().chain(&function.params) {
+            if variable.space != Space::Param {
+                continue;
+            }
+            let span = variable.name.span(self.source);
+            self.need(".param of a function", since(2, 0, 20), span);
+            if matches!(variable.dims.as_slice(), [None | Some(0)]) {
+                self.need("a parameter without a size", since(5, 1, 30), span);
+            }
+        }
+    }
+
+    fn function_directives(&mut self, directives: &[FunctionDirective<'a>], kind: FunctionKind) {
+        for directive in directives {
+            if let Some(rule) = function_directive(directive.name, kind) {
+                self.need(rule.name, rule.since, directive.span);
+            }
+        }
+    }
+
+    fn directive(&mut self, directive: &Directive<'a>) {
+        let span = directive.span;
+        match directive.kind {
+            DirectiveKind::File { stamped: true, .. } => {
+                self.need("the time of a .file", since(3, 2, 0), span);
+            }
+            DirectiveKind::File { .. } => {}
+            DirectiveKind::Section => self.need(".section", since(2, 0, 0), span),
+            DirectiveKind::Pragma(_) => self.need(".pragma", since(2, 0, 0), span),
+            DirectiveKind::Alias { .. } => self.need(".alias", since(6, 3, 30), span),
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement<'a>) {
+        match statement {
+            Statement::Variable(variable) => self.variable(variable),
+            Statement::Directive(directive) => self.directive(directive),
+            Statement::Targets(targets) if targets.calls => {
+                self.need(".calltargets", since(2, 1, 20), targets.span);
+            }
+            Statement::Targets(targets) => {
+                self.need(".branchtargets", since(5, 1, 30), targets.span);
+            }
+            Statement::Prototype(prototype) => {
+                self.need(".callprototype", since(2, 1, 20), prototype.span);
+                self.function_directives(&prototype.directives, FunctionKind::Func);
+            }
+            _ => {}
+        }
+    }
+}
