@@ -55,7 +55,7 @@ const EVERYTHING: &str = r#"//
 	ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd2+-16];
 	fma.rn.ftz.f32 %f1, %f2, 0f3F800000, %f3;
 	shfl.sync.bfly.b32 %r4|%p1, %r3, 16, 31, -1;
-	vadd.s32.u32.s32 %r5, %r1.b0, -%r2.h1;
+	vmad.s32.u32.s32 %r5, %r1.b0, -%r2.h1, %r3;
 	mov.f32 %f1, %v.x;
 	prmt.b32 %r6, %r5, WARP_SZ, 0x3210U;
 {
@@ -143,7 +143,7 @@ fn every_mistake_is_found_once() {
          cp.async.cg.shared.global [%r1], [%rd1], 8;\n\
          elect.sync _|%p1, -1;\n\
          .reg .b32 %r2;\n\
-         mul.sat.s32 %r1, %r1, %r1;\n\
+         mul.lo.sat.s32 %r1, %r1, %r1;\n\
          call missing, (%r1);\n\
          shl.b32 %r1, %r1 1;\n\
          xor.b32 %r1, %r1, 2\n\
@@ -159,7 +159,7 @@ fn every_mistake_is_found_once() {
             "6:1 E0301 `add.s32` takes 3 operands, 2 given",
             "7:14 E0201 `%rx` is not declared",
             "8:14 E0303 `%f2` is `.f32`, where `.s32` belongs",
-            "9:1 E0104 `div` of `.f32` needs `.approx`, `.full`, `.rn`, `.rz`, `.rm` or `.rp`",
+            "9:1 E0104 `div` of `.f32` needs `.approx`, `.rn`, `.rz`, `.rm` or `.rp`",
             "10:2 E0304 `%r1` guards, but is no `.pred` register",
             "11:5 E0201 `nowhere` is not declared",
             "12:21 E0305 `s` lies in `.shared` memory, the instruction looks in `.global`",
@@ -170,7 +170,7 @@ fn every_mistake_is_found_once() {
             "17:42 E0307 the constant here is 16",
             "18:1 E0402 `elect.sync` needs sm_90 or higher, the target is sm_80",
             "19:11 E0202 `%r2` is declared twice here",
-            "20:5 E0103 `mul` of `.s32` does not take `.sat`",
+            "20:8 E0103 `mul` of `.s32` does not take `.sat`",
             "21:6 E0201 `missing` is not declared",
         ]
     );

@@ -218,8 +218,12 @@ pub fn floor(
             "write `{}.sync` with a mask of lanes as the last operand",
             opcode.text()
         ));
+        return Some(diagnostic);
     }
-    Some(diagnostic)
+    // `div.f32` of old says less than that `.rn` is missing.
+    modifiers(context, instruction)
+        .filter(|found| found.code == Code::MissingModifier)
+        .or(Some(diagnostic))
 }
 
 /// The word whose floor this is; `None` if it is that of the form.
@@ -253,7 +257,7 @@ mod tests {
         let head = ".version 8.0\n.target sm_80";
         assert_eq!(
             said(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
-            "sat: `mul24` of `.s32` does not take `.sat` (write `mul24(.lo|.hi)(.u32|.s32) d, a, b`)"
+            "sat: `mul24` of `.s32` does not take `.sat` (write `mul24.hi(.u32|.s32) d, a, b`)"
         );
     }
 

@@ -18,6 +18,7 @@ mod operand;
 mod range;
 mod symbols;
 mod variable;
+mod video;
 
 use std::collections::HashSet;
 

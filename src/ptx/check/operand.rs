@@ -122,6 +122,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Sink(_) => Ok(()),
                 _ => self.wrong(operand, "`_` belongs here: there is no result"),
             },
+            Kind::SelectSource(_)
+            | Kind::SelectDestination(_)
+            | Kind::NegatedSelect
+            | Kind::Negated => self.video(kind, operand),
+            Kind::PredicateOrSink => self.predicate_destination(operand),
             Kind::PredicateDestination => match *operand {
                 Operand::Sink(_) => self.wrong(operand, "this result cannot be discarded with `_`"),
                 Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
@@ -145,6 +150,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     self.predicate(operand)
                 }
                 _ => self.wrong(operand, "a register belongs here"),
+            },
+            Kind::SourceOrSpecial => match operand {
+                Operand::Special(..) => Ok(()),
+                _ => self.source(operand),
             },
             Kind::Movable => self.movable(operand),
             Kind::Unpacked => self.unpacked(operand),

@@ -46,7 +46,12 @@
 //! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
 //! | `V` | as `D`, but never `_` |
 //! | `n` | register, constant, or variable of the state space of the instruction |
+//! | `g` | register, constant or special register |
+//! | `v1`, `v2`, `v4` | register or constant of a video instruction on 1, 2 or 4 parts, with or without a selector, `%r1.b0` |
+//! | `w1`, `w2`, `w4` | register that it writes, with or without a selector |
+//! | `-v1`, `-r` | negated register, `-%r1.b0` or `-%r1` |
 //! | `q` | predicate written |
+//! | `Q` | the same, or `_` |
 //! | `_` | `_` and nothing else |
 //! | `p` | predicate read |
 //! | `d/q`, `D/q` | register, or `register\|predicate`; with `D` the register may be `_` |
@@ -333,6 +338,8 @@ pub enum Kind {
     SourceOrVector,
     /// A register.
     Register,
+    /// A register or constant, or a special register: what `cvt` takes.
+    SourceOrSpecial,
     /// A register or constant, special register, address or function.
     Movable,
     /// A register written or the parts that it is taken apart into.
@@ -341,8 +348,19 @@ pub enum Kind {
     Loaded,
     /// A register, constant or the name of a variable of a state space.
     Named,
-    /// A predicate register written, or `_`.
+    /// A register or constant of which a video instruction may take a part:
+    /// `%r1.b0`.
+    SelectSource(Lanes),
+    /// A register of which a video instruction may write a part.
+    SelectDestination(Lanes),
+    /// `-%r1.b0`
+    NegatedSelect,
+    /// `-%r1`
+    Negated,
+    /// A predicate register written.
     PredicateDestination,
+    /// A predicate register written, or `_`.
+    PredicateOrSink,
     /// `%p|%q`, both written, or `%p` alone: the result of `setp`.
     PredicatePair,
     /// `register|predicate`, or the register alone.
@@ -372,6 +390,17 @@ pub enum Kind {
     Function,
     /// Anything: the table says no more.
     Unchecked,
+}
+
+/// How many values a video instruction works on at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// `vadd`: a selector is one byte or half, `.b0` or `.h1`.
+    One,
+    /// `vadd2`: halves in any order, `.h10`.
+    Two,
+    /// `vadd4`: bytes in any order, `.b3210`.
+    Four,
 }
 
 /// One operand of a row: `s:T?`.

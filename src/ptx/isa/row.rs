@@ -2,8 +2,8 @@
 
 use super::target::{Since, TargetRule};
 use super::{
-    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
-    TypeBase, TypeRule, Word,
+    Condition, ConditionWord, Count, Demand, Form, Kind, Lanes, OperandRule, Presence, Range,
+    Scale, Slot, TypeBase, TypeRule, Word,
 };
 use crate::ptx::ast::Space;
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -330,10 +330,20 @@ fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
         ("s", false) => Kind::Source,
         ("S", false) => Kind::SourceOrVector,
         ("r", false) => Kind::Register,
+        ("g", false) => Kind::SourceOrSpecial,
         ("m", false) => Kind::Movable,
         ("M", false) => Kind::Unpacked,
         ("V", false) => Kind::Loaded,
         ("n", false) => Kind::Named,
+        ("v1", false) => Kind::SelectSource(Lanes::One),
+        ("v2", false) => Kind::SelectSource(Lanes::Two),
+        ("v4", false) => Kind::SelectSource(Lanes::Four),
+        ("w1", false) => Kind::SelectDestination(Lanes::One),
+        ("w2", false) => Kind::SelectDestination(Lanes::Two),
+        ("w4", false) => Kind::SelectDestination(Lanes::Four),
+        ("-v1", false) => Kind::NegatedSelect,
+        ("-r", false) => Kind::Negated,
+        ("Q", false) => Kind::PredicateOrSink,
         ("q", false) => Kind::PredicateDestination,
         ("q", true) => Kind::PredicatePair,
         ("p", false) => Kind::Predicate,
