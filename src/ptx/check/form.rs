@@ -11,7 +11,7 @@ use super::{Allowed, misfit, operand};
 use crate::ptx::ast::{Instruction, Modifiers, Module, Operand, Span};
 use crate::ptx::diagnostic::Diagnostic;
 use crate::ptx::isa::target::Since;
-use crate::ptx::isa::{self, Fit, Form, OperandRule, Presence};
+use crate::ptx::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
 use crate::ptx::names::{Modifier, Opcode};
 
 /// What the table says of each opcode with modifiers that the module uses: one
@@ -20,6 +20,8 @@ pub struct Spellings(Vec<Spelling>);
 
 /// An opcode with its modifiers.
 pub struct Spelling {
+    /// It has a word that no instruction has, which has been reported on reading.
+    unknown: bool,
     /// The rows that it fits, those first that the module may use.
     candidates: Vec<Candidate>,
 }
@@ -34,12 +36,16 @@ struct Candidate {
     permitted: bool,
 }
 
-/// The place of an operand.
+/// The place of an operand, with what its rule means beside the modifiers.
 pub struct Place {
     pub rule: &'static OperandRule,
     pub wanted: Option<Wanted>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
     pub vector: u32,
+    /// How many elements a list in braces has.
+    pub counts: Vec<u8>,
+    /// Between the brackets of an address with coordinates.
+    pub elements: Vec<Place>,
 }
 
 impl Spellings {
@@ -66,7 +72,10 @@ impl Spelling {
             })
             .collect();
         candidates.sort_by_key(|candidate| !candidate.permitted);
-        Spelling { candidates }
+        Spelling {
+            unknown: opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN),
+            candidates,
+        }
     }
 }
 
@@ -77,26 +86,7 @@ impl Candidate {
         modifiers: &Modifiers,
         allowed: Allowed,
     ) -> Candidate {
-        let stands = |rule: &&OperandRule| match &rule.presence {
-            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
-            _ => true,
-        };
-        let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
-            Some(Modifier::V2) => 2,
-            Some(Modifier::V4) => 4,
-            Some(_) => 8,
-            None => 1,
-        };
-        let places: Vec<Place> = form
-            .operands
-            .iter()
-            .filter(stands)
-            .map(|rule| Place {
-                rule,
-                wanted: Wanted::new(rule.ty, &fit.types),
-                vector,
-            })
-            .collect();
+        let places = Place::all(&form.operands, &fit.types, modifiers);
         Candidate {
             form,
             least: places.iter().filter(|place| !place.optional()).count(),
@@ -124,20 +114,73 @@ impl Candidate {
 }
 
 impl Place {
+    /// The places of the operands that may stand beside these modifiers.
+    fn all(rules: &'static [OperandRule], types: &Types, modifiers: &Modifiers) -> Vec<Place> {
+        let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
+            Some(Modifier::V2) => 2,
+            Some(Modifier::V4) => 4,
+            Some(_) => 8,
+            None => 1,
+        };
+        let stands = |rule: &&OperandRule| match &rule.presence {
+            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
+            _ => true,
+        };
+        let place = |rule: &'static OperandRule| Place {
+            rule,
+            wanted: Wanted::new(rule.ty, types),
+            vector,
+            counts: match &rule.count {
+                Some(count) => count.numbers(modifiers),
+                None => Vec::new(),
+            },
+            elements: Place::all(&rule.elements, types, modifiers),
+        };
+        rules.iter().filter(stands).map(place).collect()
+    }
+
     fn optional(&self) -> bool {
         self.rule.presence == Presence::Optional
     }
+
+    /// Whether a look at the operand has looked up every name in it.
+    fn looks_up(&self, operand: &Operand<'_>) -> bool {
+        if matches!(
+            self.rule.kind,
+            Kind::Unchecked | Kind::Function | Kind::Coordinates
+        ) {
+            return false;
+        }
+        match operand {
+            Operand::Vector(..) => self.wanted.is_some(),
+            Operand::Name(_)
+            | Operand::Component { .. }
+            | Operand::Not(_)
+            | Operand::Integer(_)
+            | Operand::Float(_)
+            | Operand::Special(..)
+            | Operand::Sink(_)
+            | Operand::Pair(..)
+            | Operand::Address { .. } => true,
+            _ => false,
+        }
+    }
 }
 
-/// Checks an instruction against its rows.
-pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
+/// Checks an instruction against its rows. `true` if every name in it has been
+/// looked up.
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) -> bool {
     let spellings = &checker.context.spellings.0;
     let Some(spelling) = spellings.get(instruction.mnemonic.index()) else {
-        return;
+        return false;
     };
+    if spelling.unknown {
+        return false;
+    }
     let operands = checker.body.list(instruction.operands);
-    let Err(mut found) = fits(checker, spelling, instruction, operands) else {
-        return;
+    let mut found = match fits(checker, spelling, instruction, operands) {
+        Ok(looked_up) => return looked_up,
+        Err(found) => found,
     };
     let mnemonic = instruction.opcode_span;
     // ptxas finds every operand at fault in the line of the opcode.
@@ -149,6 +192,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
         found.span = mnemonic;
     }
     checker.report.add(found);
+    false
 }
 
 fn fits<'a>(
@@ -156,7 +200,7 @@ fn fits<'a>(
     spelling: &Spelling,
     instruction: &Instruction<'a>,
     operands: &[Operand<'a>],
-) -> Result<(), Diagnostic> {
+) -> Result<bool, Diagnostic> {
     let context = checker.context;
     let mut forbidden = Vec::new();
     // Of the rows with a wrong operand, that with most right ones before it.
@@ -166,14 +210,16 @@ fn fits<'a>(
             continue;
         }
         let mut right = 0;
+        let mut looked_up = operands.len() <= candidate.places.len();
         let mut pairs = candidate.places(operands.len()).zip(operands);
         let checked = pairs.try_for_each(|(place, operand)| {
             operand::check(checker, instruction, place, operand)?;
             right += 1;
+            looked_up &= place.looks_up(operand);
             Ok(())
         });
         match checked {
-            Ok(()) if candidate.permitted => return Ok(()),
+            Ok(()) if candidate.permitted => return Ok(looked_up),
             Ok(()) => forbidden.push((candidate.form, candidate.since.as_slice())),
             Err(found) if wrong.as_ref().is_none_or(|(most, _)| right > *most) => {
                 wrong = Some((right, found));
@@ -182,7 +228,7 @@ fn fits<'a>(
         }
     }
     if !forbidden.is_empty() {
-        return misfit::floor(context, instruction, &forbidden).map_or(Ok(()), Err);
+        return misfit::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
     }
     if let Some((_, wrong)) = wrong {
         return Err(wrong);
@@ -194,5 +240,72 @@ fn fits<'a>(
         }
         None => misfit::modifiers(context, instruction),
     };
-    found.map_or(Ok(()), Err)
+    found.map_or(Ok(false), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::{check, read};
+
+    /// An operand of this rule in which nothing is declared.
+    fn nowhere(rule: &OperandRule, modifiers: &Modifiers) -> String {
+        let name = match rule.kind {
+            Kind::Address => "[%nope]".to_owned(),
+            Kind::Coordinates => "[%nope, {%nope}]".to_owned(),
+            Kind::PredicatePair | Kind::BothPredicates => "%nope|%nope".to_owned(),
+            _ => "%nope".to_owned(),
+        };
+        match &rule.count {
+            Some(count) => {
+                let length = count
+                    .numbers(modifiers)
+                    .first()
+                    .map_or(1, |n| usize::from(*n));
+                format!("{{{}}}", vec![name; length].join(","))
+            }
+            None => name,
+        }
+    }
+
+    /// Instructions that find their row look up names only once: no kind of
+    /// operand may forget to.
+    #[test]
+    fn no_operand_hides_an_undeclared_name() {
+        for &opcode in Opcode::ALL {
+            for form in isa::forms(opcode) {
+                let mut words = vec![opcode.text().to_owned()];
+                words.extend(form.opcode_words.iter().map(|w| w.text().to_owned()));
+                let required = form.slots.iter().filter(|slot| slot.required);
+                words.extend(required.map(|slot| slot.words[0].modifier.text().to_owned()));
+                let mut modifiers = Modifiers::NONE;
+                for word in &words[1..] {
+                    modifiers.push(Modifier::from_text(word).unwrap());
+                }
+                for operand in 0..form.operands.len() {
+                    let operands = form.operands.iter().enumerate();
+                    let operands = operands
+                        .filter(|(at, rule)| *at == operand || rule.presence == Presence::Required);
+                    let operands: Vec<_> = operands
+                        .map(|(_, rule)| nowhere(rule, &modifiers))
+                        .collect();
+                    let source = format!(
+                        ".version 9.5\n.target sm_100a\n.entry k() {{ {} {}; }}",
+                        words.join("."),
+                        operands.join(", ")
+                    );
+                    let reading = read(&source);
+                    let found = check(&reading.module, &source);
+                    let all = reading.diagnostics.iter().chain(&found);
+                    let mut undeclared =
+                        all.filter(|d| d.code.number() == 201 || d.code.number() < 10);
+                    let fixed = form
+                        .operands
+                        .iter()
+                        .all(|r| matches!(r.kind, Kind::Sink | Kind::Constant));
+                    assert!(fixed || undeclared.next().is_some(), "{source}");
+                }
+            }
+        }
+    }
 }

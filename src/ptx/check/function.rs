@@ -1,6 +1,7 @@
 //! A function: its names, statement by statement, and its instructions against
 //! the table.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::form;
@@ -12,7 +13,7 @@ use crate::ptx::ast::{
     Operand, Statement, Variable,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
-use crate::ptx::names::{Modifier, Opcode, Type};
+use crate::ptx::names::{Opcode, Type};
 
 /// What is known where an instruction stands.
 pub struct Checker<'c, 'm, 'a> {
@@ -23,6 +24,8 @@ pub struct Checker<'c, 'm, 'a> {
     pub report: &'c mut Report,
     /// Names reported as undeclared: once a function is enough.
     undeclared: HashSet<&'a str>,
+    /// Whether a name has been looked up that nothing declares.
+    missing: Cell<bool>,
     places: directive::Places,
 }
 
@@ -51,6 +54,7 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
         body,
         report,
         undeclared: HashSet::new(),
+        missing: Cell::new(false),
         places: directive::Places::new(),
     };
     for statement in &body.statements {
@@ -118,9 +122,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
 
     /// What a name stands for.
     pub fn symbol(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        self.scopes
-            .get(name)
-            .or_else(|| self.context.symbols.get(name))
+        let found = self.scopes.get(name);
+        let found = found.or_else(|| self.context.symbols.get(name));
+        if found.is_none() {
+            self.missing.set(true);
+        }
+        found
     }
 
     /// Whether something of this name is declared; reports it if not.
@@ -144,30 +151,39 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
 
     fn instruction(&mut self, instruction: &Instruction<'a>) {
         if let Some(guard) = instruction.guard {
-            self.declared(guard.predicate);
-            if !self.may_be_predicate(guard.predicate.text) {
-                self.report.add(Diagnostic::new(
-                    Code::Guard,
-                    guard.predicate.span(self.context.source),
-                    format!(
-                        "`{}` guards, but is no `.pred` register",
-                        guard.predicate.text
-                    ),
-                ));
-            }
-        }
-        self.declared_all(instruction.operands);
-        // What is no opcode has been reported on reading.
-        if instruction.opcode == Opcode::Unknown
-            || self.modifiers(instruction).has(Modifier::UNKNOWN)
-        {
-            return;
+            self.guard(guard.predicate);
         }
         if instruction.opcode == Opcode::Call {
+            self.declared_all(instruction.operands);
             call::check(self, instruction);
+            form::check(self, instruction);
+            return;
         }
-        form::check(self, instruction);
+        self.missing.set(false);
+        // Names are looked up once, unless one is missing or the row does not
+        // look at it.
+        let looked_up = form::check(self, instruction);
+        if !looked_up || self.missing.get() {
+            self.declared_all(instruction.operands);
+        }
         range::check(self, instruction);
+    }
+
+    fn guard(&mut self, predicate: Name<'a>) {
+        match self.symbol(predicate.text) {
+            Some(Symbol::Register {
+                ty: Type::Pred,
+                vector: 1,
+            }) => {}
+            None => {
+                self.declared(predicate);
+            }
+            Some(_) => self.report.add(Diagnostic::new(
+                Code::Guard,
+                predicate.span(self.context.source),
+                format!("`{}` guards, but is no `.pred` register", predicate.text),
+            )),
+        }
     }
 
     fn declared_all(&mut self, list: List) {

@@ -6,7 +6,7 @@ use super::function::Checker;
 use super::symbols::Symbol;
 use crate::ptx::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Count, Kind, OperandRule, Presence, Types};
+use crate::ptx::isa::Kind;
 use crate::ptx::names::Type;
 
 pub(super) type Checked = Result<(), Diagnostic>;
@@ -18,14 +18,24 @@ pub fn check<'a>(
     operand: &Operand<'a>,
 ) -> Checked {
     let rule = place.rule;
-    let place = Place {
+    if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
+        && !range.contains(integer.value as i64)
+    {
+        let message = format!("the constant here is {}", range.describe());
+        return Err(Diagnostic::new(Code::Range, integer.span, message));
+    }
+    let here = Place {
         checker,
         instruction,
         wanted: place.wanted,
         vector: place.vector,
         space: rule.space,
     };
-    place.rule(rule, operand)
+    match rule.kind {
+        _ if rule.count.is_some() => here.list(rule.kind, &place.counts, operand),
+        Kind::Coordinates => here.coordinates(&place.elements, operand),
+        kind => here.kind(kind, operand),
+    }
 }
 
 /// Where an operand goes.
@@ -47,36 +57,16 @@ pub(super) enum Way {
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
-    fn rule(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
-        if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
-            && !range.contains(integer.value as i64)
-        {
-            let message = format!("the constant here is {}", range.describe());
-            return Err(Diagnostic::new(Code::Range, integer.span, message));
-        }
-        match &rule.count {
-            Some(count) => self.list(rule, count, operand),
-            None if rule.kind == Kind::Coordinates => self.coordinates(rule, operand),
-            None => self.kind(rule.kind, operand),
-        }
-    }
-
     /// `[tensor, {%r1, %r2}]`, with the elements that the row names.
-    fn coordinates(&self, rule: &OperandRule, operand: &Operand<'a>) -> Checked {
+    fn coordinates(&self, places: &[form::Place], operand: &Operand<'a>) -> Checked {
         let Operand::Indexed(list, span) = *operand else {
             let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
             return self.wrong(operand, message);
         };
-        if rule.elements.is_empty() {
+        let elements = self.checker.body.list(list);
+        if places.is_empty() {
             return Ok(());
         }
-        let modifiers = self.checker.modifiers(self.instruction);
-        let stands = |rule: &&OperandRule| match &rule.presence {
-            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
-            _ => true,
-        };
-        let places: Vec<_> = rule.elements.iter().filter(stands).collect();
-        let elements = self.checker.body.list(list);
         if places.len() != elements.len() {
             let message = format!(
                 "{} elements between the brackets, where {} belong",
@@ -85,14 +75,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
             );
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
-        places.iter().zip(elements).try_for_each(|(rule, element)| {
-            let place = Place {
-                wanted: Wanted::new(rule.ty, &Types::default()),
-                space: rule.space,
-                ..*self
-            };
-            place.rule(rule, element)
-        })
+        let mut pairs = places.iter().zip(elements);
+        pairs.try_for_each(|(place, element)| check(self.checker, self.instruction, place, element))
     }
 
     fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
@@ -403,11 +387,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// `{a, b}`, of as many elements as the row says.
-    fn list(&self, rule: &OperandRule, count: &Count, operand: &Operand<'a>) -> Checked {
+    fn list(&self, kind: Kind, counts: &[u8], operand: &Operand<'a>) -> Checked {
         let Operand::Vector(list, span) = *operand else {
             return self.wrong(operand, "a list in braces belongs here");
         };
-        let counts = count.numbers(self.checker.modifiers(self.instruction));
         let fits = |count: &u8| u32::from(*count) == list.len;
         if !counts.iter().any(fits) {
             let counts: Vec<_> = counts.iter().map(u8::to_string).collect();
@@ -418,7 +401,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             );
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
-        match rule.kind {
+        match kind {
             Kind::Destination | Kind::DestinationOrVector => {
                 self.elements(list, span, Way::Written, false)
             }
