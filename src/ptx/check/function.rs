@@ -43,8 +43,8 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
     let returns = function.returns.iter().map(|one| (one, Role::Returned));
     let parameters = function.params.iter().map(|one| (one, parameter));
     for (variable, role) in returns.chain(parameters) {
-        if scopes.declare(variable, role).is_err() {
-            duplicate(variable.name, context.source, report);
+        if let Err(name) = scopes.declare(variable, role) {
+            duplicate(name, context.source, report);
         }
     }
     let mut checker = Checker {
@@ -73,13 +73,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 let table = self
                     .scopes
                     .declare_table(targets.name, Symbol::Targets(targets));
-                self.once(targets.name, table);
+                self.once(table);
                 directive::targets(self, targets);
             }
             Statement::Prototype(prototype) => {
                 let symbol = Symbol::Prototype(prototype);
                 let table = self.scopes.declare_table(prototype.name, symbol);
-                self.once(prototype.name, table);
+                self.once(table);
                 directive::prototype(self, prototype);
             }
             Statement::Location(location) => {
@@ -90,25 +90,22 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                     directive::pragma(strings, true, self.context.source, self.report);
                 }
             }
-            Statement::Label(name) => {
-                let label = self.scopes.label(*name);
-                self.once(*name, label);
-            }
+            // The block knows its labels from its start.
+            Statement::Label(_) => {}
         }
     }
 
     /// Reports a name that its block has already.
-    fn once(&mut self, name: Name<'a>, declared: Result<(), ()>) {
-        if declared.is_err() {
+    fn once(&mut self, declared: Result<(), Name<'a>>) {
+        if let Err(name) = declared {
             duplicate(name, self.context.source, self.report);
         }
     }
 
     fn declare(&mut self, variable: &'m Variable<'a>, kind: FunctionKind) {
         variable::check(variable, Place::Body(kind), self.context, self.report);
-        if self.scopes.declare(variable, Role::Own).is_err() {
-            duplicate(variable.name, self.context.source, self.report);
-        }
+        let declared = self.scopes.declare(variable, Role::Own);
+        self.once(declared);
         let source = self.context.source;
         if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
             self.report.add(wrong);

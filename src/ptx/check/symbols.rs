@@ -1,6 +1,7 @@
 //! Names and what they stand for, scope by scope.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::ptx::ast::{Function, Name, Prototype, Space, Statement, Targets, Variable};
 use crate::ptx::names::Type;
@@ -41,7 +42,7 @@ pub enum Role {
 /// it is used.
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
-    names: HashMap<&'a str, Symbol<'m, 'a>>,
+    names: NameMap<'a, Symbol<'m, 'a>>,
 }
 
 impl<'m, 'a> ModuleSymbols<'m, 'a> {
@@ -58,28 +59,58 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
     }
 }
 
-/// Names inside a function: a stack of blocks.
+/// Names inside a function, as they are at one place of it.
+///
+/// One map has what each name stands for here; what a block hides is put back
+/// when it ends. So a look costs the same however deep blocks lie in one
+/// another.
 #[derive(Debug, Default)]
 pub struct Scopes<'m, 'a> {
-    blocks: Vec<Block<'m, 'a>>,
-    /// Labels of every block, and whether they have been passed: a jump may
-    /// come before its label.
-    labels: HashMap<(&'a str, usize), bool>,
+    names: NameMap<'a, Declared<'m, 'a>>,
+    /// `%r<9>`, by prefix: those of the outermost block first.
+    ranges: NameMap<'a, Vec<Range<'m, 'a>>>,
+    /// What the open blocks have declared, in order.
+    undo: Vec<Undo<'m, 'a>>,
+    /// How many blocks are open.
+    depth: u32,
+    /// How many blocks have been opened.
     opened: usize,
+    /// All labels with the number of their block, in the order of the blocks.
+    labels: Vec<(usize, Name<'a>)>,
+    next_label: usize,
+    /// Whether a name such as `%r5` has been declared alone, not by `%r<9>`.
+    lone_registers: bool,
 }
 
-#[derive(Debug, Default)]
-struct Block<'m, 'a> {
-    number: usize,
-    names: HashMap<&'a str, Symbol<'m, 'a>>,
-    /// `%r<9>`: prefix → how many, and what.
-    ranges: HashMap<&'a str, (u32, Symbol<'m, 'a>)>,
+#[derive(Clone, Copy, Debug)]
+struct Declared<'m, 'a> {
+    symbol: Symbol<'m, 'a>,
+    name: Name<'a>,
+    depth: u32,
+}
+
+/// `%r<9>`
+#[derive(Clone, Copy, Debug)]
+struct Range<'m, 'a> {
+    count: u32,
+    symbol: Symbol<'m, 'a>,
+    name: Name<'a>,
+    depth: u32,
+}
+
+/// How a declaration is undone at the end of its block.
+#[derive(Debug)]
+enum Undo<'m, 'a> {
+    /// A block began.
+    Block,
+    Name(&'a str, Option<Declared<'m, 'a>>),
+    Range(&'a str),
 }
 
 impl<'m, 'a> Scopes<'m, 'a> {
     /// The scope of a function whose statements are these. Calls `duplicate`
     /// for each label that its block has already.
-    pub fn new(statements: &[Statement<'a>], mut duplicate: impl FnMut(Name<'a>)) -> Self {
+    pub fn new(statements: &[Statement<'a>], duplicate: impl FnMut(Name<'a>)) -> Self {
         let mut scopes = Scopes::default();
         let mut open = vec![0];
         let mut blocks = 0;
@@ -94,36 +125,63 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 }
                 Statement::Label(name) => {
                     let block = open.last().copied().unwrap_or(0);
-                    if scopes.labels.insert((name.text, block), false).is_some() {
-                        duplicate(*name);
-                    }
+                    scopes.labels.push((block, *name));
                 }
                 _ => {}
             }
         }
+        // Those of one block stay in the order of the text.
+        scopes.labels.sort_by_key(|(block, _)| *block);
+        let of_block = scopes.labels.len();
+        scopes.names.reserve(of_block.min(1 << 16));
         scopes.open();
+        duplicates(&scopes.labels, duplicate);
         scopes
     }
 
-    /// Enters the next block of the text.
+    /// Enters the next block of the text: its labels are known from its start.
     pub fn open(&mut self) {
-        self.blocks.push(Block {
-            number: self.opened,
-            ..Block::default()
-        });
+        self.undo.push(Undo::Block);
+        self.depth += 1;
+        while let Some((_, name)) = self
+            .labels
+            .get(self.next_label)
+            .filter(|(block, _)| *block == self.opened)
+        {
+            let name = *name;
+            self.next_label += 1;
+            self.insert(name, Symbol::Label);
+        }
         self.opened += 1;
     }
 
     pub fn close(&mut self) {
         // The outermost block is the function's own.
-        if self.blocks.len() > 1 {
-            self.blocks.pop();
+        if self.depth <= 1 {
+            return;
+        }
+        self.depth -= 1;
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Block => return,
+                Undo::Name(name, Some(hidden)) => {
+                    self.names.insert(name, hidden);
+                }
+                Undo::Name(name, None) => {
+                    self.names.remove(name);
+                }
+                Undo::Range(prefix) => {
+                    if let Some(ranges) = self.ranges.get_mut(prefix) {
+                        ranges.pop();
+                    }
+                }
+            }
         }
     }
 
     /// Adds a variable to the innermost block; an error if it has one of the
-    /// name already.
-    pub fn declare(&mut self, variable: &'m Variable<'a>, role: Role) -> Result<(), ()> {
+    /// name already: the name of the two that stands later.
+    pub fn declare(&mut self, variable: &'m Variable<'a>, role: Role) -> Result<(), Name<'a>> {
         let symbol = match variable.space {
             Space::Reg => Symbol::Register {
                 ty: variable.ty,
@@ -131,94 +189,268 @@ impl<'m, 'a> Scopes<'m, 'a> {
             },
             _ => Symbol::Variable(variable, role),
         };
-        let Some(block) = self.blocks.last_mut() else {
-            return Ok(());
+        let name = variable.name;
+        let before = match variable.count {
+            Some(count) => self.insert_range(name, count, symbol),
+            None => {
+                let range = self.range(name.text);
+                let range = range.filter(|range| range.depth == self.depth);
+                let range = range.map(|range| range.name);
+                self.insert(name, symbol).or(range)
+            }
         };
-        let name = variable.name.text;
-        let Some(count) = variable.count else {
-            let label = self.labels.get(&(name, block.number)) == Some(&true);
-            let known = label || block.in_range(name).is_some();
-            let known = block.names.insert(name, symbol).is_some() || known;
-            return if known { Err(()) } else { Ok(()) };
-        };
-        let mut singles = block.names.keys().take(COMPARED);
-        let single = singles.any(|single| numbered(single, name, count));
-        let known = block.ranges.insert(name, (count, symbol)).is_some();
-        if known || single { Err(()) } else { Ok(()) }
-    }
-
-    /// Passes a label; an error if the block has something else of the name.
-    pub fn label(&mut self, name: Name<'a>) -> Result<(), ()> {
-        let Some(block) = self.blocks.last() else {
-            return Ok(());
-        };
-        self.labels.insert((name.text, block.number), true);
-        if block.names.contains_key(name.text) {
-            return Err(());
+        // `_` names a parameter that has no name.
+        match before {
+            Some(before) if name.text != "_" => Err(later(before, name)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Adds a table or prototype to the innermost block.
-    pub fn declare_table(&mut self, name: Name<'a>, table: Symbol<'m, 'a>) -> Result<(), ()> {
-        let Some(block) = self.blocks.last_mut() else {
-            return Ok(());
-        };
-        let label = self.labels.contains_key(&(name.text, block.number));
-        match block.names.insert(name.text, table) {
-            None if !label => Ok(()),
-            _ => Err(()),
+    pub fn declare_table(&mut self, name: Name<'a>, table: Symbol<'m, 'a>) -> Result<(), Name<'a>> {
+        match self.insert(name, table) {
+            Some(before) => Err(later(before, name)),
+            None => Ok(()),
         }
+    }
+
+    /// Gives what the innermost block had of this name.
+    fn insert(&mut self, name: Name<'a>, symbol: Symbol<'m, 'a>) -> Option<Name<'a>> {
+        self.lone_registers |= name.text.starts_with('%') && ends_in_digit(name.text);
+        let declared = Declared {
+            symbol,
+            name,
+            depth: self.depth,
+        };
+        let hidden = self.names.insert(name.text, declared);
+        match hidden {
+            Some(before) if before.depth == self.depth => Some(before.name),
+            _ => {
+                self.undo.push(Undo::Name(name.text, hidden));
+                None
+            }
+        }
+    }
+
+    fn insert_range(
+        &mut self,
+        name: Name<'a>,
+        count: u32,
+        symbol: Symbol<'m, 'a>,
+    ) -> Option<Name<'a>> {
+        let singles = self.undo.iter().rev().take(COMPARED);
+        let mut singles = singles.map_while(|undo| match undo {
+            Undo::Block => None,
+            Undo::Name(single, _) => Some(*single),
+            Undo::Range(_) => Some(""),
+        });
+        let single = singles.find(|single| numbered(single, name.text, count));
+        let single = single.map(|text| Name { text });
+        let ranges = self.ranges.entry(name.text).or_default();
+        let before = ranges.last().filter(|range| range.depth == self.depth);
+        let before = before.map(|range| range.name).or(single);
+        ranges.push(Range {
+            count,
+            symbol,
+            name,
+            depth: self.depth,
+        });
+        self.undo.push(Undo::Range(name.text));
+        before
     }
 
     /// What a name stands for here, the module not counted.
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        let declared = self.blocks.iter().rev().find_map(|block| {
-            block
-                .names
-                .get(name)
-                .copied()
-                .or_else(|| block.in_range(name))
-        });
-        declared.or_else(|| self.is_label(name).then_some(Symbol::Label))
+        let range = self.range(name);
+        // Nearly all names are registers of a range that nothing hides.
+        if let Some(range) = range
+            && !self.lone_registers
+            && name.starts_with('%')
+        {
+            return Some(range.symbol);
+        }
+        match (self.names.get(name), range) {
+            (Some(declared), Some(range)) if range.depth > declared.depth => Some(range.symbol),
+            (Some(declared), _) => Some(declared.symbol),
+            (None, range) => range.map(|range| range.symbol),
+        }
     }
 
-    pub fn is_label(&self, name: &str) -> bool {
-        self.blocks
-            .iter()
-            .any(|block| self.labels.contains_key(&(name, block.number)))
+    /// `%r5` of `%r<9>`: all digits at the end are the number.
+    fn range(&self, name: &str) -> Option<&Range<'m, 'a>> {
+        if !ends_in_digit(name) {
+            return None;
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (prefix, digits) = name.split_at_checked(name.len() - digits)?;
+        let ranges = self.ranges.get(prefix)?;
+        let number = digits.bytes().try_fold(0_u32, |number, digit| {
+            number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))
+        })?;
+        ranges.iter().rev().find(|range| number < range.count)
     }
 
     /// Every name that can be said here, for suggestions.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
-        let declared = self
-            .blocks
-            .iter()
-            .flat_map(|block| block.names.keys().copied());
-        declared.chain(self.labels.keys().map(|(name, _)| *name))
+        self.names.keys().copied()
     }
+}
+
+/// Of two names of one text the one that stands later: labels are declared
+/// ahead.
+fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
+    if a.text.as_ptr() > b.text.as_ptr() {
+        a
+    } else {
+        b
+    }
+}
+
+fn ends_in_digit(name: &str) -> bool {
+    name.as_bytes().last().is_some_and(u8::is_ascii_digit)
 }
 
 /// Whether `name` is one of the registers `prefix<count>`.
 fn numbered(name: &str, prefix: &str, count: u32) -> bool {
-    let number = name
-        .strip_prefix(prefix)
-        .filter(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
-    number.is_some_and(|digits| digits.parse::<u32>().is_ok_and(|number| number < count))
+    let Some(digits) = name.strip_prefix(prefix) else {
+        return false;
+    };
+    // `%r07` is another register than `%r7` where it is declared.
+    let canonical = digits == "0" || !digits.starts_with('0');
+    canonical
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+        && digits.parse::<u32>().is_ok_and(|number| number < count)
 }
 
-impl<'m, 'a> Block<'m, 'a> {
-    /// `%r5` of `%r<9>`.
-    fn in_range(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        if self.ranges.is_empty() {
-            return None;
+/// Labels that their block has already; `labels` are in the order of the blocks.
+fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'a>)) {
+    for block in labels.chunk_by(|a, b| a.0 == b.0).filter(|b| b.len() > 1) {
+        let mut seen = NameMap::default();
+        for (_, name) in block {
+            if seen.insert(name.text, ()).is_some() {
+                duplicate(*name);
+            }
         }
-        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        // A prefix may end in digits itself: `%r1<9>` declares `%r10`.
-        (prefix.len()..name.len()).find_map(|end| {
-            let (count, symbol) = self.ranges.get(&name[..end])?;
-            let number: u32 = name[end..].parse().ok()?;
-            (number < *count).then_some(*symbol)
-        })
+    }
+}
+
+type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
+
+/// A hash for names: a few bytes each, and millions of them. Seeded anew in
+/// each map, so that no text can be made of names that meet in one slot.
+#[derive(Clone, Debug)]
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Seed(RandomState::new().build_hasher().finish())
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = NameHasher;
+
+    fn build_hasher(&self) -> NameHasher {
+        NameHasher(self.0)
+    }
+}
+
+struct NameHasher(u64);
+
+impl NameHasher {
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        let fold = |last, byte: &u8| last << 8 | u64::from(*byte);
+        self.mix(rest.iter().fold(bytes.len() as u64, fold));
+    }
+
+    /// What ends a string: `write` has counted its length.
+    fn write_u8(&mut self, _: u8) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::ast::Item;
+    use crate::ptx::read;
+
+    /// What each `mov` of a kernel reads: the type of the register, or `label`.
+    fn resolved(body: &str) -> (Vec<&'static str>, Vec<String>) {
+        let source = format!(".entry k() {{ {body} }}");
+        let reading = read(&source);
+        assert_eq!(reading.diagnostics, []);
+        let Some(Item::Function(function)) = reading.module.items.first() else {
+            panic!("no function in {body}");
+        };
+        let body = function.body.as_ref().unwrap();
+        let mut twice = Vec::new();
+        let mut scopes = Scopes::new(&body.statements, |name| twice.push(name.text.to_owned()));
+        let mut found = Vec::new();
+        for statement in &body.statements {
+            match statement {
+                Statement::Begin(_) => scopes.open(),
+                Statement::End(_) => scopes.close(),
+                Statement::Variable(variable) => {
+                    if let Err(name) = scopes.declare(variable, Role::Own) {
+                        twice.push(name.text.to_owned());
+                    }
+                }
+                Statement::Instruction(instruction) => {
+                    for operand in body.list(instruction.operands) {
+                        let name = &source[operand.span(&source).start as usize..];
+                        let end = name.find([',', ';']).unwrap();
+                        found.push(match scopes.get(&name[..end]) {
+                            Some(Symbol::Register { ty, .. }) => ty.text(),
+                            Some(Symbol::Label) => "label",
+                            Some(_) => "variable",
+                            None => "?",
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+        (found, twice)
+    }
+
+    /// Each as ptxas 13.5 has it.
+    #[test]
+    fn the_innermost_declaration_counts() {
+        let (found, twice) = resolved(
+            ".reg .b32 %r<9>; .reg .f32 x; mov x, %r8, %r08, %r9, %r, L;\n\
+             { .reg .b64 %r<2>, x; .reg .pred %r7; L: mov x, %r1, %r5, %r7, M; }\n\
+             mov x, %r1, %r7, L; M: { .reg .b16 M; mov M; } mov M;",
+        );
+        assert_eq!(twice, [""; 0]);
+        assert_eq!(
+            found,
+            [
+                "f32", "b32", "b32", "?", "?", "?", "b64", "b64", "b32", "pred", "label", "f32",
+                "b32", "b32", "?", "b16", "label"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_block_has_a_name_once() {
+        let (_, twice) = resolved(
+            "A: A: { A: ret; } .reg .b32 %x<3>; .reg .b32 %x2; .reg .b32 %x3; .reg .f32 %x<2>;\n\
+             .reg .b32 %y, %z1, %z02; .reg .b32 %z<1>; .reg .b32 %z<2>; { .reg .b32 %y; } .reg .b16 B; B: .reg .b32 C, C; { .reg .b32 C; }",
+        );
+        assert_eq!(twice, ["A", "%x2", "%x", "%z", "B", "C"]);
     }
 }
