@@ -5,7 +5,7 @@ use ptxkit::ptx::read;
 
 const UNTIDY: &str = r#"// by hand
 
-#line 3 "x.cu"
+# 3 "x.cu"
 .version 8.5   // the newest
 .target sm_90,debug
 .address_size 64
@@ -34,7 +34,7 @@ DONE: ret;
 
 const TIDY: &str = r#"// by hand
 
-#line 3 "x.cu"
+# 3 "x.cu"
 .version 8.5 // the newest
 .target sm_90, debug
 .address_size 64

@@ -12,6 +12,13 @@ pub const NEWEST: Version = Version { major: 9, minor: 5 };
 /// The last minor number of each major one, from 1 on.
 const LAST_MINOR: [u8; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
+/// Every version, in order.
+pub fn versions() -> impl Iterator<Item = Version> {
+    (1..)
+        .zip(LAST_MINOR)
+        .flat_map(|(major, last)| (0..=last).map(move |minor| Version { major, minor }))
+}
+
 /// Whether there is a PTX of this version.
 pub fn is_version(version: Version) -> bool {
     let index = usize::from(version.major).checked_sub(1);

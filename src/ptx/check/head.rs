@@ -2,7 +2,7 @@
 //! together; of a function, its parameters and directives.
 
 use super::variable::{self, Place};
-use super::{Allowed, Context, directive};
+use super::{Allowed, CheckOptions, Context, directive};
 use crate::ptx::ast::{
     DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span, Version,
 };
@@ -21,7 +21,12 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Checks the head, and says what the module may use.
-pub fn check(module: &Module<'_>, source: &str, report: &mut Report) -> Allowed {
+pub fn check(
+    module: &Module<'_>,
+    source: &str,
+    as_if: &CheckOptions,
+    report: &mut Report,
+) -> Allowed {
     let start = beginning(module, source);
     let mut allowed = Allowed::default();
     match module.version {
@@ -50,6 +55,8 @@ pub fn check(module: &Module<'_>, source: &str, report: &mut Report) -> Allowed 
             unknown(*word, source, report);
         }
     }
+    allowed.version = as_if.version.or(allowed.version);
+    allowed.target = as_if.target.or(allowed.target);
     allowed.independent = module
         .target
         .iter()

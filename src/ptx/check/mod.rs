@@ -126,8 +126,37 @@ impl Allowed {
 /// assert_eq!(found[0].code.to_string(), "E0104");
 /// ```
 pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
+    check_with(module, source, &CheckOptions::default())
+}
+
+/// What [`check_with`] looks for beyond what the module says itself.
+///
+/// ```
+/// use ptxkit::ptx::{CheckOptions, check_with, isa::target::Target, read};
+///
+/// let source = ".version 8.0\n.target sm_90\n.entry k() { .reg .b32 a; elect.sync _|_, a; }";
+/// let mut older = CheckOptions::default();
+/// older.target = Target::from_text("sm_80");
+/// let found = check_with(&read(source).module, source, &older);
+/// assert_eq!(found[0].code.to_string(), "E0402");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// As if this were the module's `.version`.
+    pub version: Option<Version>,
+    /// As if this were the module's `.target`: would it load there?
+    pub target: Option<Target>,
+}
+
+/// Like [`check`], for more than the module says.
+pub fn check_with<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+) -> Vec<Diagnostic> {
     let mut report = Report::default();
-    let allowed = head::check(module, source, &mut report);
+    let allowed = head::check(module, source, options, &mut report);
     needs(module, source, |need| allowed.need(need, &mut report));
     let mut context = Context {
         source,

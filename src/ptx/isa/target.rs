@@ -87,6 +87,11 @@ impl Target {
             .ok()
     }
 
+    /// Every target that ptxas 13.5 knows, by number; `sm_90` before `sm_90a`.
+    pub fn all() -> impl Iterator<Item = Target> {
+        TARGETS.iter().filter_map(|(name, ..)| name.parse().ok())
+    }
+
     /// The first `.version` that may name it; `None` if ptxas knows no such target.
     pub fn since(self) -> Option<Version> {
         TARGETS

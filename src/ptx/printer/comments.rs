@@ -21,7 +21,6 @@ pub fn comments(source: &str) -> Vec<Comment> {
     while let Some(&byte) = bytes.get(at) {
         let end = match (byte, bytes.get(at + 1)) {
             (b'/', Some(b'/')) | (b'#', _) => line_end(bytes, at),
-            (b'@', Some(b'@')) => line_end(bytes, at),
             (b'/', Some(b'*')) => source[at + 2..]
                 .find("*/")
                 .map_or(bytes.len(), |length| at + 2 + length + 2),
@@ -54,18 +53,13 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// The reader ends a string on its line at the latest.
+/// A string knows no escapes, and may have several lines.
 fn string_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = from + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\n' => return at,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
+    let inside = from + 1;
+    match bytes[inside..].iter().position(|b| *b == b'"') {
+        Some(length) => inside + length + 1,
+        None => line_end(bytes, inside),
     }
-    bytes.len()
 }
 
 #[cfg(test)]
@@ -96,7 +90,7 @@ mod tests {
     #[test]
     fn what_does_not_end_ends_with_the_text() {
         assert_eq!(comments("/* x").len(), 1);
-        assert_eq!(comments("\"x // y\\").len(), 0);
+        assert_eq!(comments("\"x // y").len(), 0);
         assert_eq!(comments("/").len(), 0);
     }
 }

@@ -113,7 +113,7 @@ impl<'s> Layout<'s> {
             return;
         };
         // A marker is one only at the start of a line.
-        let marker = text.starts_with(['#', '@']);
+        let marker = text.starts_with('#');
         let one_line = !text.contains('\n');
         let follows = comment.trailing && one_line && !marker && !self.closed;
         if follows && self.out.ends_with('\n') && !self.out.ends_with("\n\n") {
