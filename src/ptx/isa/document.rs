@@ -188,28 +188,10 @@ fn operand_text(rule: &OperandRule) -> String {
     }
     let ty = type_text(rule.ty);
     let kind = match rule.kind {
-        Kind::Destination | Kind::Register => "register",
-        Kind::DestinationOrVector | Kind::Loaded => "register or vector",
-        Kind::Unpacked => "register, or the parts that it is taken apart into",
-        Kind::Named => "register, constant or variable",
-        Kind::Source => "register or constant",
-        Kind::SourceOrVector => "register, constant or vector",
-        Kind::Movable => "register, constant, special register, address or function",
-        Kind::SourceOrSpecial => "register, constant or special register",
-        Kind::SelectSource(_) => "register with or without a selector, or constant",
-        Kind::SelectDestination(_) => "register with or without a selector",
-        Kind::NegatedSelect => "negated register with or without a selector",
-        Kind::Negated => "negated register",
-        Kind::PredicateOrSink => "predicate or _",
-        Kind::PredicateDestination | Kind::PredicatePair | Kind::BothPredicates => "predicate",
-        Kind::DestinationAndPredicate | Kind::SinkAndPredicate => "register, and predicate",
-        Kind::BothRegisterAndPredicate => "register or _, and predicate",
-        Kind::Predicate => "predicate or !predicate",
-        Kind::Constant => "constant",
-        Kind::Address | Kind::BareAddress | Kind::Coordinates if rule.space.is_none() => "",
-        Kind::Address | Kind::BareAddress | Kind::Coordinates => "address",
-        Kind::Sink | Kind::Label | Kind::Function => "",
-        Kind::Unchecked => "",
+        // The syntax says it.
+        Kind::Sink | Kind::Label | Kind::Unchecked => "",
+        Kind::Address | Kind::Coordinates if rule.space.is_none() => "",
+        kind => kind.describe(),
     };
     if !kind.is_empty() {
         parts.push(kind.to_owned());

@@ -2,8 +2,8 @@
 
 use super::target::{Since, TargetRule};
 use super::{
-    Condition, ConditionWord, Count, Demand, Form, Kind, Lanes, OperandRule, Presence, Range,
-    Scale, Slot, TypeBase, TypeRule, Word,
+    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
+    TypeBase, TypeRule, Word,
 };
 use crate::ptx::ast::Space;
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -69,16 +69,17 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
     let (first, further) = name.split_once('.').unwrap_or((name, ""));
     let further = further.split('.').filter(|word| !word.is_empty());
     let mut form = Form {
-        opcode: Opcode::from_text(first).ok_or(format!("no opcode `{name}`"))?,
+        opcode: Opcode::from_text(first).ok_or_else(|| format!("no opcode `{name}`"))?,
         opcode_words: further
-            .map(|word| Modifier::from_text(word).ok_or(format!("opcode `{name}`")))
+            .map(|word| Modifier::from_text(word).ok_or_else(|| format!("opcode `{name}`")))
             .collect::<Result<_, _>>()?,
         slots: Vec::new(),
         conditions: Vec::new(),
         operands: Vec::new(),
         open_modifiers: false,
         open_operands: false,
-        since: since_of(since.split_whitespace(), lists).ok_or(format!("since `{since}`"))?,
+        since: since_of(since.split_whitespace(), lists)
+            .ok_or_else(|| format!("since `{since}`"))?,
         text: line.to_owned(),
     };
     for word in words {
@@ -87,10 +88,10 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         } else if word.contains("=>") || word.contains('!') {
             let condition = condition(word, lists);
             form.conditions
-                .push(condition.ok_or(format!("condition `{word}`"))?);
+                .push(condition.ok_or_else(|| format!("condition `{word}`"))?);
         } else {
             form.slots
-                .push(slot(word, lists).ok_or(format!("modifier `{word}`"))?);
+                .push(slot(word, lists).ok_or_else(|| format!("modifier `{word}`"))?);
         }
     }
     if form.slots.len() > 64 {
@@ -100,7 +101,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         if word == "*" {
             form.open_operands = true;
         } else {
-            let rule = operand_rule(word, lists).ok_or(format!("operand `{word}`"))?;
+            let rule = operand_rule(word, lists).ok_or_else(|| format!("operand `{word}`"))?;
             form.operands.push(rule);
         }
     }
@@ -252,17 +253,17 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
         Some((word, range)) => (word, Some(range_of(range)?)),
         None => (word, None),
     };
-    // `/q` may stand behind the kind or behind the type.
-    let (word, with_predicate) = match word.split_once("/q") {
-        Some((kind, ty)) => (format!("{kind}{ty}"), true),
-        None => (word.to_owned(), false),
+    let (kind, ty) = word.split_once(':').unwrap_or((word, ""));
+    // `/q` may stand behind the type, too.
+    let (ty, letters) = match ty.strip_suffix("/q") {
+        Some(ty) => (ty, format!("{kind}/q")),
+        None => (ty, kind.to_owned()),
     };
-    let (kind, ty) = word.split_once(':').unwrap_or((&word, ""));
-    let (kind, count) = match kind.split_once('{') {
-        Some((kind, count)) => (kind, Some(count_of(count.strip_suffix('}')?)?)),
-        None => (kind, None),
+    let (letters, count) = match letters.split_once('{') {
+        Some((letters, count)) => (letters, Some(count_of(count.strip_suffix('}')?)?)),
+        None => (letters.as_str(), None),
     };
-    let kind = kind_of(kind, with_predicate)?;
+    let kind = Kind::from_letters(letters)?;
     let is_address = matches!(kind, Kind::Address | Kind::BareAddress) && !ty.is_empty();
     Some(OperandRule {
         kind,
@@ -316,46 +317,6 @@ fn space_of(text: &str) -> Option<Space> {
     [Space::Global, Space::Shared]
         .into_iter()
         .find(|space| space.text() == text)
-}
-
-fn kind_of(letter: &str, with_predicate: bool) -> Option<Kind> {
-    Some(match (letter, with_predicate) {
-        ("d", false) => Kind::Destination,
-        ("D", false) => Kind::DestinationOrVector,
-        ("d", true) => Kind::DestinationAndPredicate,
-        ("D", true) => Kind::SinkAndPredicate,
-        ("D|q", false) => Kind::BothRegisterAndPredicate,
-        ("q|q", false) => Kind::BothPredicates,
-        ("_", false) => Kind::Sink,
-        ("s", false) => Kind::Source,
-        ("S", false) => Kind::SourceOrVector,
-        ("r", false) => Kind::Register,
-        ("g", false) => Kind::SourceOrSpecial,
-        ("m", false) => Kind::Movable,
-        ("M", false) => Kind::Unpacked,
-        ("V", false) => Kind::Loaded,
-        ("n", false) => Kind::Named,
-        ("v1", false) => Kind::SelectSource(Lanes::One),
-        ("v2", false) => Kind::SelectSource(Lanes::Two),
-        ("v4", false) => Kind::SelectSource(Lanes::Four),
-        ("w1", false) => Kind::SelectDestination(Lanes::One),
-        ("w2", false) => Kind::SelectDestination(Lanes::Two),
-        ("w4", false) => Kind::SelectDestination(Lanes::Four),
-        ("-v1", false) => Kind::NegatedSelect,
-        ("-r", false) => Kind::Negated,
-        ("Q", false) => Kind::PredicateOrSink,
-        ("q", false) => Kind::PredicateDestination,
-        ("q", true) => Kind::PredicatePair,
-        ("p", false) => Kind::Predicate,
-        ("a", false) => Kind::Address,
-        ("A", false) => Kind::BareAddress,
-        ("t", false) => Kind::Coordinates,
-        ("i", false) => Kind::Constant,
-        ("l", false) => Kind::Label,
-        ("f", false) => Kind::Function,
-        ("x", false) => Kind::Unchecked,
-        _ => return None,
-    })
 }
 
 /// `4`, `2|4`, `1..5`, `d`, `d-1`
