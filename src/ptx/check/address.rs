@@ -53,6 +53,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     _ => Ok(()),
                 }
             }
+            // ptxas reduces into nothing, though no other instruction does.
+            Operand::Sink(_) if self.instruction.opcode == Opcode::Red => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),
         }
     }
