@@ -268,7 +268,7 @@ impl Passed {
         Passed {
             class: Some(class(ty, vector)),
             bytes: Some(element),
-            align: element,
+            align: element.max(1),
             space: Space::Reg,
         }
     }

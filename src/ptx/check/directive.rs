@@ -59,7 +59,9 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
         }
         let (fits, wanted) = match checker.symbol(target.text) {
             Some(Symbol::Function(_)) => (targets.calls, "label"),
-            Some(Symbol::Label) => (!targets.calls, "function"),
+            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
+                (!targets.calls, "function")
+            }
             _ => (false, if targets.calls { "function" } else { "label" }),
         };
         if !fits {

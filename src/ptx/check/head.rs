@@ -193,6 +193,10 @@ pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut
             }
         }
     }
+    if function.attributes.managed {
+        let message = "`.managed` is of variables";
+        report.add(Diagnostic::new(Code::UnknownDirective, span, message));
+    }
     if function.attributes.unified.is_some() {
         report.add(separate_compilation(span));
     }

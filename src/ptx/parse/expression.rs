@@ -68,6 +68,9 @@ pub fn constant<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
     }
 }
 
+/// What `WARP_SZ` stands for.
+const WARP_SIZE: u64 = 32;
+
 /// An integer expression.
 pub fn integer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Integer> {
     match constant(input)? {
@@ -79,11 +82,16 @@ pub fn integer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Integer> {
 /// A lone literal that fits `T`: an alignment, a line, the 9 of `%r<9>`, where a
 /// `>` follows that is no operator.
 pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
-    let (rest, digits) = token(TokenKind::Integer)(input)?;
-    let value = literal(input.source, digits.span)?;
-    match T::try_from(value.value) {
+    let (rest, value, span) = if input.at(TokenKind::Identifier) && input.word_text() == "WARP_SZ" {
+        (input.skip(), WARP_SIZE, input.peek().span)
+    } else {
+        let (rest, digits) = token(TokenKind::Integer)(input)?;
+        let literal = literal(input.source, digits.span)?;
+        (rest, literal.value, literal.span)
+    };
+    match T::try_from(value) {
         Ok(number) => Ok((rest, number)),
-        Err(_) => Problem::fatal(value.span, Code::Number, "this number is too large here"),
+        Err(_) => Problem::fatal(span, Code::Number, "this number is too large here"),
     }
 }
 
@@ -189,7 +197,7 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
             TokenKind::Integer => Constant::Integer(literal(rest.source, first.span)?),
             TokenKind::Float => decimal(rest.source, first.span)?,
             TokenKind::Identifier if rest.word_text() == "WARP_SZ" => Constant::Integer(Integer {
-                value: 32,
+                value: WARP_SIZE,
                 unsigned: false,
                 span: first.span,
             }),

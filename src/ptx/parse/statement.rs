@@ -3,7 +3,7 @@
 use nom::combinator::cut;
 use nom::{Err, Parser};
 
-use super::declaration::{linkage, names, parameters, space, variables};
+use super::declaration::{linkage, names, parameters, starts_declaration, variables};
 use super::directive::{directive, function_directives};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, keyword, name, text, token};
@@ -194,12 +194,19 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if rest.at(TokenKind::ParenOpen) {
             (rest, returns) = parameters(rest)?;
         }
-        let (mut rest, _) = name(rest)?;
+        let (mut rest, _) = keyword("_")(rest)?;
         let mut params = Vec::new();
         if rest.at(TokenKind::ParenOpen) {
             (rest, params) = parameters(rest)?;
         }
         let (rest, directives) = function_directives(rest, FunctionKind::Func)?;
+        if let Some(registers) = directives.iter().find(|d| d.name == "local_maxnreg") {
+            return Problem::fatal(
+                registers.span,
+                Code::UnknownDirective,
+                "a prototype says nothing of the registers of a function",
+            );
+        }
         self.store
             .statements
             .push(Statement::Prototype(Box::new(Prototype {
@@ -214,11 +221,15 @@ impl<'r, 'a> BodyReader<'r, 'a> {
 
     fn directive<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let word = input.word_text();
-        if space(word).is_some() {
-            return self.variables(input, Linkage::None);
+        if starts_declaration(word) {
+            return self.variables(input);
         }
-        if let Some(linkage) = linkage(word) {
-            return self.variables(input.skip(), linkage);
+        if linkage(word).is_some() {
+            return Problem::fatal(
+                input.skip().peek().span,
+                Code::UnknownDirective,
+                "what stands in a function is seen by no other module",
+            );
         }
         match word {
             "loc" => self.location(input),
@@ -237,8 +248,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
     }
 
-    fn variables<'t>(&mut self, input: Tokens<'t, 'a>, linkage: Linkage) -> Parsed<'t, 'a, ()> {
-        let (rest, variables) = variables(input, linkage)?;
+    fn variables<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        let (rest, variables) = variables(input, Linkage::None)?;
         self.store
             .statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
@@ -260,12 +271,6 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 inlined,
                 span: input.span_to(rest),
             })));
-        // Some generators end it with a semicolon.
-        let rest = if rest.at(TokenKind::Semicolon) {
-            rest.skip()
-        } else {
-            rest
-        };
         Ok((rest, ()))
     }
 
