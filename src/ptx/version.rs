@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn one_chip_is_the_last_resort() {
-        let source = ".version 9.0\n.target sm_90a\n.entry k() { setmaxnreg.inc.sync.aligned.u32 64; }";
+        let source =
+            ".version 9.0\n.target sm_90a\n.entry k() { setmaxnreg.inc.sync.aligned.u32 64; }";
         assert_eq!(needs(source), ("8.0".into(), "sm_90a".into()));
     }
 
