@@ -364,6 +364,8 @@ pub struct Body<'a> {
     pub statements: Vec<Statement<'a>>,
     /// The pool that [`List`]s of this function point into.
     pub operands: Vec<Operand<'a>>,
+    /// Whether something could not be read. Labels may be missing then.
+    pub broken: bool,
     /// Braces included.
     pub span: Span,
 }
