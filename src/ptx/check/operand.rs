@@ -110,7 +110,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
             | Kind::SelectDestination(_)
             | Kind::NegatedSelect
             | Kind::Negated => self.video(kind, operand),
-            Kind::PredicateOrSink => self.predicate_destination(operand),
+            Kind::PredicateOrSink => match *operand {
+                Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
+                _ => self.predicate_destination(operand),
+            },
             Kind::PredicateDestination => match *operand {
                 Operand::Sink(_) => self.wrong(operand, "this result cannot be discarded with `_`"),
                 Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
