@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::ast::{Module, Span, Version};
 use super::check::{CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
-use super::features;
+pub use super::features::versions;
 use super::isa::target::{Suffix, Target};
 
 /// What a module must say at least.
@@ -95,7 +95,7 @@ pub fn lowest_version<'a>(
     target: Target,
 ) -> Option<(Version, Option<Diagnostic>)> {
     let said = module.version?.0;
-    let versions: Vec<Version> = features::versions().filter(|v| *v <= said).collect();
+    let versions: Vec<Version> = versions().filter(|v| *v <= said).collect();
     lowest(&versions, |version| {
         first_wrong(module, source, version, target)
     })

@@ -1,11 +1,11 @@
 //! Our verdicts beside those of ptxas.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ptxkit::ptx::{self, diagnostic::LineIndex};
 
 use crate::archive::Verdict;
+use crate::parallel::parallel;
 
 /// A module and what ptxas says of it.
 pub struct Case {
@@ -50,35 +50,13 @@ pub struct Figures {
 
 impl Figures {
     pub fn of(cases: &[Case]) -> Figures {
-        let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut judged: Vec<(usize, (Verdict, String))> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut done = Vec::new();
-                        loop {
-                            let index = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(case) = cases.get(index) else {
-                                return done;
-                            };
-                            done.push((index, judge(&case.text)));
-                        }
-                    })
-                })
-                .collect();
-            workers
-                .into_iter()
-                .flat_map(|worker| worker.join().expect("the front end never panics"))
-                .collect()
-        });
-        judged.sort_by_key(|(index, _)| *index);
+        let judged = parallel(cases, |case| judge(&case.text));
         let mut figures = Figures {
             cases: cases.len(),
             ..Figures::default()
         };
-        for (index, (ours, finding)) in judged {
-            figures.count(&cases[index], ours, &finding);
+        for (case, (ours, finding)) in cases.iter().zip(judged) {
+            figures.count(case, ours, &finding);
         }
         figures
     }

@@ -9,6 +9,7 @@ mod archive;
 mod hand;
 mod instruction;
 mod judge;
+mod parallel;
 mod shape;
 
 use archive::{Entry, Verdict, entries, read};
@@ -162,6 +163,31 @@ fn mutations() {
             verdicts: 0.0,
             lines: 0.0,
         },
+    );
+}
+
+/// What a module needs at least is what ptxas takes and, one below, does not.
+#[test]
+fn floors() {
+    let entries = entries(&read("corpus"));
+    let recorded = read("floors");
+    let recorded: Vec<&str> = recorded.lines().collect();
+    let different = parallel::parallel(&recorded, |line| {
+        let (name, floor) = line.split_once(' ').expect("a name and a floor");
+        let entry = entries.iter().find(|entry| entry.name == name);
+        let text = &entry.expect("a module of the corpus").text;
+        let ours = match ptx::version::needed(&ptx::read(text).module, text) {
+            Some(needed) => format!("{} {}", needed.version, needed.target),
+            None => "none".to_owned(),
+        };
+        (ours != floor).then(|| format!("{name}: {floor}, here {ours}\n"))
+    });
+    let different: Vec<String> = different.into_iter().flatten().collect();
+    println!(
+        "floors: {} modules, {} differ\n{}",
+        recorded.len(),
+        different.len(),
+        different.concat()
     );
 }
 

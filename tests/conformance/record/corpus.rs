@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use crate::archive::{self, Entry, Verdict};
-use crate::toolkit::{Toolkit, parallel};
+use crate::parallel::parallel;
+use crate::toolkit::Toolkit;
 
 const TARGETS: [&str; 8] = [
     "sm_75", "sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_110", "sm_120a", "sm_121",

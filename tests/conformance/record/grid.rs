@@ -14,8 +14,9 @@ use ptxkit::ptx::names::{Modifier, Opcode};
 use crate::archive;
 use crate::instruction;
 use crate::operands::Operands;
+use crate::parallel::parallel;
 use crate::random::Random;
-use crate::toolkit::{Toolkit, parallel};
+use crate::toolkit::Toolkit;
 
 /// So many ways of each form, beyond one for each of its words.
 const WAYS: usize = 4;

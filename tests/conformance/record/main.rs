@@ -4,7 +4,7 @@
 //! cargo run --release --no-default-features --example record -- [PART …]
 //! ```
 //!
-//! PART is `corpus`, `large`, `grid`, `mutations`, `hand` or `printed`; without one, all are recorded. Needs python3 with pip
+//! PART is `corpus`, `large`, `grid`, `mutations`, `hand`, `floors` or `printed`; without one, all are recorded. Needs python3 with pip
 //! and, for the corpus, a C++ compiler; no GPU.
 
 use std::path::Path;
@@ -13,6 +13,7 @@ use std::process::ExitCode;
 #[path = "../archive.rs"]
 mod archive;
 mod corpus;
+mod floors;
 mod grid;
 #[path = "../hand.rs"]
 mod hand;
@@ -21,6 +22,8 @@ mod hand_verdicts;
 mod instruction;
 mod mutations;
 mod operands;
+#[path = "../parallel.rs"]
+mod parallel;
 mod printed;
 mod random;
 mod toolkit;
@@ -39,7 +42,15 @@ fn main() -> ExitCode {
 }
 
 fn record(wanted: &[String]) -> std::io::Result<()> {
-    let parts = ["corpus", "large", "grid", "mutations", "hand", "printed"];
+    let parts = [
+        "corpus",
+        "large",
+        "grid",
+        "mutations",
+        "hand",
+        "floors",
+        "printed",
+    ];
     if let Some(unknown) = wanted.iter().find(|part| !parts.contains(&part.as_str())) {
         return Err(std::io::Error::other(format!(
             "no part is called `{unknown}`: there are {}",
@@ -63,6 +74,9 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
     }
     if part("hand") {
         hand_verdicts::record(&toolkit)?;
+    }
+    if part("floors") {
+        floors::record(&toolkit)?;
     }
     if part("printed") {
         printed::check(&toolkit)?;

@@ -7,8 +7,9 @@ use ptxkit::ptx::ast::{Item, Span};
 use ptxkit::ptx::names::{Modifier, Opcode};
 
 use crate::archive::{self, Entry, Verdict};
+use crate::parallel::parallel;
 use crate::random::Random;
-use crate::toolkit::{Toolkit, parallel};
+use crate::toolkit::Toolkit;
 
 /// Larger modules are cut down to single functions: ptxas reads all of a module
 /// for each change of it.

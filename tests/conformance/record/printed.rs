@@ -5,7 +5,8 @@ use std::io;
 use ptxkit::ptx::printer::print;
 
 use crate::archive::{self, Entry, Verdict};
-use crate::toolkit::{Toolkit, parallel, run};
+use crate::parallel::parallel;
+use crate::toolkit::{Toolkit, run};
 
 /// So many modules are compiled to machine code, as printed and as they were.
 const COMPILED: usize = 50;
