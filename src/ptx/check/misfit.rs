@@ -84,15 +84,16 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Op
     }
     let misfits = isa::forms_of(instruction.opcode, modifiers)
         .filter_map(|form| form.fit(modifiers).err().map(|misfit| (form, misfit)));
+    let all = misfits.clone();
     // The row that most words fit says most; of two, the one that only lacks
     // something.
-    let (form, (_, misfit)) = misfits.reduce(|best, other| {
+    let (form, (most, misfit)) = misfits.reduce(|best, other| {
         let lacks = |misfit: Misfit<'_>| !matches!(misfit, Misfit::Extra(_));
         let (fitting, known) = (other.1.0, best.1.0);
         let better = fitting > known || (fitting == known && lacks(other.1.1) && !lacks(best.1.1));
         if better { other } else { best }
     })?;
-    let opcode = instruction.opcode.text();
+    let opcode = form.name();
     let span = instruction.opcode_span;
     let of_types = || {
         let types: Vec<_> = modifiers.types().map(|t| t.text()).collect();
@@ -103,12 +104,31 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Op
     };
     let (code, span, message) = match misfit {
         Misfit::Missing(slot) => {
-            let message = format!("{} needs {}", of_types(), slot.describe());
+            // Other rows that fit as well may lack another word there.
+            let mut words: Vec<Modifier> = Vec::new();
+            for (_, (fitting, other)) in all {
+                if let Misfit::Missing(other) = other
+                    && fitting == most
+                    && other.names_type == slot.names_type
+                {
+                    let other = other.words.iter().map(|word| word.modifier);
+                    words.extend(
+                        other
+                            .filter(|word| !words.contains(word))
+                            .collect::<Vec<_>>(),
+                    );
+                }
+            }
+            let message = format!("{} needs {}", of_types(), alternatives(words.into_iter()));
             (Code::MissingModifier, span, message)
         }
         Misfit::Extra(index) => {
             let word = *modifiers.as_slice().get(index)?;
-            let message = if word.as_type().is_some() {
+            let once = modifiers.as_slice().iter().filter(|w| **w == word).count() == 1;
+            let mut words = form.slots.iter().flat_map(|slot| &slot.words);
+            let message = if once && words.any(|other| other.modifier == word) {
+                format!("`.{}` stands in the wrong place of `{opcode}`", word.text())
+            } else if word.as_type().is_some() {
                 format!(
                     "`{opcode}` with these modifiers does not take `.{}`",
                     word.text()
@@ -257,7 +277,7 @@ mod tests {
         let head = ".version 8.0\n.target sm_80";
         assert_eq!(
             said(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
-            "sat: `mul24` of `.s32` does not take `.sat` (write `mul24.hi(.u32|.s32) d, a, b`)"
+            "sat: `mul24.hi` of `.s32` does not take `.sat` (write `mul24.hi(.u32|.s32) d, a, b`)"
         );
     }
 

@@ -149,6 +149,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::BareAddress => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
                     Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
+                    Some(Symbol::Function(_) | Symbol::Label) => self.no_register(*name),
                     _ => Ok(()),
                 },
                 Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => Ok(()),

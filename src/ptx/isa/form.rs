@@ -223,6 +223,11 @@ pub enum Misfit<'f> {
 }
 
 impl Form {
+    /// The opcode in full: `cp.async.bulk`.
+    pub fn name(&self) -> &str {
+        self.text.split_whitespace().next().unwrap_or_default()
+    }
+
     /// Lays modifiers into the slots, or says why they do not fit and how many
     /// of them did.
     ///
