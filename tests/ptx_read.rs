@@ -170,7 +170,7 @@ fn every_mistake_is_found_once() {
             "17:42 E0307 the constant here is 16",
             "18:1 E0402 `elect.sync` needs sm_90 or higher, the target is sm_80",
             "19:11 E0202 `%r2` is declared twice here",
-            "20:8 E0103 `mul` of `.s32` does not take `.sat`",
+            "20:8 E0103 `mul.lo` of `.s32` does not take `.sat`",
             "21:6 E0201 `missing` is not declared",
         ]
     );
