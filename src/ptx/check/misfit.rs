@@ -6,7 +6,7 @@ use crate::ptx::ast::{Instruction, Span, Version};
 use crate::ptx::diagnostic::{Code, Diagnostic, suggestion};
 use crate::ptx::isa::target::Since;
 use crate::ptx::isa::{self, Demand, Form, Misfit, alternatives};
-use crate::ptx::names::Modifier;
+use crate::ptx::names::{Modifier, Opcode};
 
 /// The text of the opcode with its modifiers.
 pub fn written<'a>(context: &Context<'_, 'a>, span: Span) -> &'a str {
@@ -138,7 +138,8 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Op
             };
             let span = modifier_span(context, span, index);
             let mut diagnostic = Diagnostic::new(Code::Form, span, message);
-            diagnostic.help = instead(form, word, modifiers.as_slice());
+            diagnostic.help = longer(instruction.opcode, form, word)
+                .or_else(|| instead(form, word, modifiers.as_slice()));
             return Some(diagnostic);
         }
         Misfit::Condition(condition) => {
@@ -164,6 +165,30 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Op
         }
     };
     Some(Diagnostic::new(code, span, message).help(format!("write `{}`", isa::syntax(form))))
+}
+
+/// The opcodes of more words that a type belongs to: `mul.lo` of `mul.s32`.
+fn longer(opcode: Opcode, form: &Form, word: Modifier) -> Option<String> {
+    word.as_type()?;
+    let takes = |form: &&Form| {
+        let mut words = form.slots.iter().flat_map(|slot| &slot.words);
+        words.any(|known| known.modifier == word)
+    };
+    let mut second: Vec<_> = isa::forms(opcode)
+        .iter()
+        .filter(|other| form.opcode_words.is_empty() && other.opcode_words.len() == 1)
+        .filter(takes)
+        .filter_map(|other| other.opcode_words.first().copied())
+        .collect();
+    second.dedup();
+    let next = alternatives(second.iter().copied());
+    (!second.is_empty()).then(|| {
+        format!(
+            "for `.{}` `{}` goes on with {next}",
+            word.text(),
+            opcode.text()
+        )
+    })
 }
 
 /// What may have been meant by a word that a form does not take.
@@ -275,6 +300,11 @@ mod tests {
     #[test]
     fn the_guilty_word_and_the_way_out() {
         let head = ".version 8.0\n.target sm_80";
+        assert_eq!(
+            said(head, "mul.s32 %r1, %r1, %r1;"),
+            "s32: `mul` with these modifiers does not take `.s32` \
+             (for `.s32` `mul` goes on with `.lo`, `.hi` or `.wide`)"
+        );
         assert_eq!(
             said(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
             "sat: `mul24.hi` of `.s32` does not take `.sat` (write `mul24.hi(.u32|.s32) d, a, b`)"

@@ -166,7 +166,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         Err(self.mistyped(self.span(operand), "an address", wanted))
     }
 
-    fn special(&self, register: SpecialRegister, span: Span) -> Checked {
+    pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
         let special = special::of(register);
         let written = register.text();
         if !self.checker.context.allowed.permits(&special.since) {

@@ -138,8 +138,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 _ => self.wrong(operand, "a register belongs here"),
             },
-            Kind::SourceOrSpecial => match operand {
-                Operand::Special(..) => Ok(()),
+            Kind::SourceOrSpecial => match *operand {
+                Operand::Special(register, span) => self.special(register, span),
                 _ => self.source(operand),
             },
             Kind::Movable => self.movable(operand),
