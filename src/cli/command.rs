@@ -5,7 +5,7 @@ use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
 use super::report::Format;
 use super::run::{self, RunArgs};
-use super::{devices, fmt, trace};
+use super::{devices, fmt, isa, trace};
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -31,6 +31,8 @@ enum Command {
         after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check), 2 a file could not be read."
     )]
     Fmt(fmt::FmtArgs),
+    /// Show the forms of an instruction: modifiers, operands, and since when there is each
+    Isa(isa::IsaArgs),
     /// List what kernels can run on here
     Devices {
         #[arg(long, value_enum, default_value_t)]
@@ -59,6 +61,7 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Fmt(args) => fmt::run(args),
+            Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(*command, *format).map(|()| VERIFIED),
         }

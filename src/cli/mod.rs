@@ -11,6 +11,7 @@ pub mod explain;
 pub mod failure;
 pub mod fmt;
 pub mod formula;
+pub mod isa;
 pub mod isolate;
 pub mod launch;
 pub mod matching;

@@ -5,6 +5,7 @@ mod bad_input;
 mod cache;
 mod check;
 mod fmt;
+mod isa;
 mod run;
 
 use std::ffi::OsString;

@@ -228,6 +228,12 @@ impl Form {
         self.text.split_whitespace().next().unwrap_or_default()
     }
 
+    /// Whether some spelling of the form has this word, its type or opcode included.
+    pub fn may_have(&self, word: Modifier) -> bool {
+        let words = self.slots.iter().flat_map(|slot| &slot.words);
+        self.opcode_words.contains(&word) || words.into_iter().any(|w| w.modifier == word)
+    }
+
     /// Lays modifiers into the slots, or says why they do not fit and how many
     /// of them did.
     ///

@@ -1,0 +1,61 @@
+//! `ptxkit isa`: the instruction table, for people.
+
+use super::failure::Failure;
+use super::report::say;
+use crate::ptx::diagnostic::nearest;
+use crate::ptx::isa;
+use crate::ptx::names::{Modifier, Opcode};
+
+/// What `ptxkit isa` takes.
+#[derive(Debug, clap::Args)]
+pub struct IsaArgs {
+    /// An opcode, with words that its forms shall have: `mul`, `ld.global.v4`; none lists the opcodes
+    instruction: Option<String>,
+}
+
+/// Prints the opcodes, or the forms of one.
+pub fn run(args: &IsaArgs) -> Result<(), Failure> {
+    let Some(instruction) = &args.instruction else {
+        let names = Opcode::ALL
+            .iter()
+            .filter(|opcode| !isa::forms(**opcode).is_empty());
+        let lines: Vec<String> = names.map(|opcode| format!("{}\n", opcode.text())).collect();
+        say(&lines.concat());
+        return Ok(());
+    };
+    let mut words = instruction.split('.');
+    let opcode = words.next().unwrap_or_default();
+    let opcode = Opcode::from_text(opcode)
+        .filter(|opcode| *opcode != Opcode::Unknown)
+        .ok_or_else(|| unknown("instruction", opcode, Opcode::ALL.iter().map(|o| o.text())))?;
+    let words: Vec<Modifier> = words
+        .map(|word| {
+            let known = Modifier::ALL.iter().map(|modifier| modifier.text());
+            Modifier::from_text(word).ok_or_else(|| unknown("modifier", word, known))
+        })
+        .collect::<Result<_, _>>()?;
+    let forms = isa::forms(opcode)
+        .iter()
+        .filter(|form| words.iter().all(|word| form.may_have(*word)));
+    let texts: Vec<String> = forms.map(isa::describe).collect();
+    if texts.is_empty() {
+        return Err(Failure::new(format!(
+            "no form of `{}` has all of these words",
+            opcode.text()
+        ))
+        .help(format!(
+            "`ptxkit isa {}` prints the forms that there are",
+            opcode.text()
+        )));
+    }
+    say(&texts.join("\n"));
+    Ok(())
+}
+
+fn unknown<'c>(what: &str, name: &str, known: impl Iterator<Item = &'c str>) -> Failure {
+    let failure = Failure::new(format!("PTX has no {what} `{name}`"));
+    match nearest(name, known) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None => failure.help("`ptxkit isa` lists the instructions"),
+    }
+}
