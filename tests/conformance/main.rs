@@ -209,7 +209,9 @@ fn every_code() {
             };
             let code = case.code.unwrap_or_default();
             missing.retain(|missing| *missing != code);
-            if (ours, &finding[..code.len().min(finding.len())]) != (case.verdict, &code) {
+            // For some mistakes ptxas names no line.
+            let same_line = ours == case.verdict || case.verdict == Verdict::Rejected(None);
+            if !same_line || !finding.starts_with(&code) {
                 differences += &format!(
                     "{}: {code} in {}; found: {finding} in {ours}\n",
                     case.name, case.verdict
@@ -217,7 +219,9 @@ fn every_code() {
             }
         }
     }
-    println!("by hand:\n{differences}no case of {missing:?}");
+    assert!(differences.is_empty(), "{differences}");
+    // Limits are this reader's own.
+    assert_eq!(missing, [Code::Limit.to_string()], "codes without a case");
 }
 
 /// A string as `{:?}` writes it.

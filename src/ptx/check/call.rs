@@ -258,7 +258,8 @@ impl Passed {
         Passed {
             class,
             bytes,
-            align: alignment(variable),
+            // Predicates have no size.
+            align: alignment(variable).max(1),
             space: variable.space,
         }
     }

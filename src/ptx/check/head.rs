@@ -70,7 +70,7 @@ pub fn check(
 fn beginning(module: &Module<'_>, source: &str) -> Span {
     let item = module.items.first().map(item_span);
     let size = module.address_size.map(|(_, span)| span);
-    let first = size.filter(|_| module.target.is_empty()).or(item);
+    let first = size.or(item);
     let start = first.map_or(source.len() as u32, |span| span.start);
     Span { start, end: start }
 }

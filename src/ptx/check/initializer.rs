@@ -82,7 +82,8 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
                 "an array holds a list `{…}` at first",
             );
         };
-        if size.is_some_and(|size| list.len() as u64 > size) {
+        // `[0]` is as long as its values, like `[]`.
+        if size.is_some_and(|size| size > 0 && list.len() as u64 > size) {
             return self.wrong(
                 Code::Range,
                 init,

@@ -238,7 +238,7 @@ impl Declaration<'_, '_> {
         }
         let counted =
             matches!(&self.variable.init, Some(Initializer::List(list)) if !list.is_empty());
-        if first.is_some_and(|size| size > 0) || (first.is_none() && counted) {
+        if first.is_some_and(|size| size > 0) || counted {
             return None;
         }
         let message = match self.place {
