@@ -250,6 +250,10 @@ fn word(bytes: &[u8], start: usize) -> (TokenKind, usize) {
         && continues(bytes, end + 2)
     {
         end = skip_class(bytes, end + 2, IDENTIFIER);
+        // `.sp::2:4`
+        if byte_at(bytes, end) == b':' && byte_at(bytes, end + 1).is_ascii_digit() {
+            end = skip_class(bytes, end + 1, IDENTIFIER);
+        }
     }
     (TokenKind::Word, end)
 }

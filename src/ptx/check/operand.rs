@@ -161,15 +161,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Operand::Integer(_) => Ok(()),
                 _ => self.wrong(operand, "a constant belongs here"),
             },
-            Kind::Label => match operand {
-                Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(
-                        Symbol::Register { .. } | Symbol::Variable { .. } | Symbol::Function(_),
-                    ) => self.wrong(operand, "a label belongs here"),
-                    _ => Ok(()),
-                },
-                _ => self.wrong(operand, "a label belongs here"),
-            },
+            Kind::Label | Kind::Targets => {
+                let symbol = match operand {
+                    Operand::Name(name) => self.checker.symbol(name.text),
+                    _ => return self.wrong(operand, "a name belongs here"),
+                };
+                match (kind, symbol) {
+                    (Kind::Label, None | Some(Symbol::Label)) => Ok(()),
+                    (Kind::Label, _) => self.wrong(operand, "a label belongs here"),
+                    (_, None) => Ok(()),
+                    (_, Some(Symbol::Targets(targets))) if !targets.calls => Ok(()),
+                    _ => self.wrong(operand, "a list of `.branchtargets` belongs here"),
+                }
+            }
             Kind::Function => match operand {
                 Operand::Name(_) => Ok(()),
                 _ => self.wrong(operand, "a function belongs here"),

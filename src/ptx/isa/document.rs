@@ -162,6 +162,7 @@ fn operand_names(form: &Form) -> Vec<String> {
                 format!("[{}]", elements.collect::<Vec<_>>().join(", "))
             }
             Kind::Label => "label".to_owned(),
+            Kind::Targets => "targets".to_owned(),
             Kind::Function => "function".to_owned(),
             _ => source(),
         };
@@ -189,7 +190,7 @@ fn operand_text(rule: &OperandRule) -> String {
     let ty = type_text(rule.ty);
     let kind = match rule.kind {
         // The syntax says it.
-        Kind::Sink | Kind::Label | Kind::Unchecked => "",
+        Kind::Sink | Kind::Label | Kind::Targets | Kind::Unchecked => "",
         Kind::Address | Kind::Coordinates if rule.space.is_none() => "",
         kind => kind.describe(),
     };

@@ -63,6 +63,7 @@
 //! | `[r,s{d}:b32]` | the same, with what stands between the brackets |
 //! | `i` | constant |
 //! | `l` | label |
+//! | `L` | list of labels, by `.branchtargets` |
 //! | `f` | function, or register with its address |
 //! | `x` | anything |
 //! | `*` | any further operands, unchecked |
@@ -126,6 +127,7 @@ const FILES: &[&str] = &[
     include_str!("forms/tensor_copy.txt"),
     include_str!("forms/mbarrier.txt"),
     include_str!("forms/fabric.txt"),
+    include_str!("forms/sparse.txt"),
     include_str!("forms/matrix.txt"),
     include_str!("forms/wmma.txt"),
     include_str!("forms/mma.txt"),

@@ -64,6 +64,8 @@ pub enum Kind {
     Constant,
     /// A label of the function: `bra LOOP`.
     Label,
+    /// The name of a `.branchtargets`: `brx.idx %r1, TARGETS`.
+    Targets,
     /// A function, or a register with the address of one.
     Function,
     /// Anything: the table says no more.
@@ -156,6 +158,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("t", Kind::Coordinates, "address with coordinates"),
     ("i", Kind::Constant, "constant"),
     ("l", Kind::Label, "label"),
+    ("L", Kind::Targets, "name of `.branchtargets`"),
     (
         "f",
         Kind::Function,
