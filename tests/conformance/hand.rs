@@ -1,4 +1,4 @@
-//! Cases written by hand, a file for each diagnostic code.
+//! Cases written by hand, a file for each diagnostic code or part of the language.
 //!
 //! ```text
 //! == a register that nothing declares: 1 E0201

@@ -156,10 +156,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let Some(wanted) = self.wanted else {
             return Ok(());
         };
-        // Handles of textures are `.u64`, whatever the address size.
+        // Handles of textures are moved as `.u64`, whatever the address size.
         let fits = wanted.takes_integer()
             && wanted.ty != Type::Pred
-            && (!is_opaque(variable) || wanted.ty == Type::U64);
+            && (!is_opaque(variable)
+                || wanted.ty == Type::U64
+                || self.instruction.opcode != Opcode::Mov);
         if fits {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use super::function::Checker;
 use super::symbols::Symbol;
 use crate::ptx::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::Kind;
+use crate::ptx::isa::{Kind, special};
 use crate::ptx::names::Type;
 
 pub(super) type Checked = Result<(), Diagnostic>;
@@ -457,8 +457,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
                         Some(_) => return self.no_register(name),
                     }
                 }
-                // Special registers are elements without a look at their type.
-                Operand::Special(..) if way == Way::Read => continue,
+                // Special registers are bits beside others.
+                Operand::Special(register, _) if way == Way::Read => {
+                    match special::of(register).types.last() {
+                        Some(ty) => agreement::bits_of(*ty),
+                        None => continue,
+                    }
+                }
                 Operand::Integer(_) | Operand::Float(_) if way == Way::Read => {
                     // Beside a register without interpretation any will do.
                     if left.is_none_or(|left| !agreement::is_bits(left)) {
