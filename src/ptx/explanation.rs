@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn examples_show_what_they_explain() {
-        let shown = |code: &&Code| !matches!(code, Code::Limit | Code::UnknownVersion);
+        let shown = |code: &&Code| **code != Code::Limit;
         for &code in Code::ALL.iter().filter(shown) {
             let Explanation { wrong, right, .. } = code.explanation();
             assert_eq!(codes(wrong), [code], "{code}: {wrong}");
