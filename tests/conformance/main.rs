@@ -3,9 +3,11 @@
 //! `recorded/` holds modules with ptxas's verdict and the line of its first
 //! error; `record/` says how they came about and makes them anew. The figures
 //! are printed with `cargo test --test conformance -- --nocapture`; with
-//! `PTXKIT_CONFORMANCE_SHOW=1` every difference as well.
+//! `PTXKIT_CONFORMANCE_SHOW=1` every difference as well. `differences.txt` says
+//! why those that are known are there.
 
 mod archive;
+mod differences;
 mod hand;
 mod instruction;
 mod judge;
@@ -13,6 +15,7 @@ mod parallel;
 mod shape;
 
 use archive::{Entry, Verdict, entries, read};
+use differences::causes;
 use judge::{Case, Figures};
 use ptxkit::ptx;
 use ptxkit::ptx::diagnostic::Code;
@@ -28,19 +31,22 @@ struct Least {
 
 fn compare(set: &str, cases: &[Case], least: &Least) {
     let figures = Figures::of(cases);
-    println!("{set}: {figures}");
-    if std::env::var_os("PTXKIT_CONFORMANCE_SHOW").is_some() {
-        figures
-            .differences
-            .iter()
-            .for_each(|difference| println!("{difference}"));
-    }
-    let shown = figures
+    let causes = causes();
+    let unexplained: Vec<&str> = figures
         .differences
         .iter()
-        .take(5)
-        .cloned()
-        .collect::<String>();
+        .map(String::as_str)
+        .filter(|difference| !causes.iter().any(|cause| cause.explains(set, difference)))
+        .collect();
+    println!(
+        "{set}: {figures}; {} of {} differences are not in the list",
+        unexplained.len(),
+        figures.differences.len()
+    );
+    if std::env::var_os("PTXKIT_CONFORMANCE_SHOW").is_some() {
+        println!("{}", figures.differences.concat());
+    }
+    let shown = unexplained.iter().take(5).copied().collect::<String>();
     assert!(
         figures.verdicts() >= least.verdicts,
         "{set}: too many verdicts differ: {figures}\n{shown}"
@@ -71,8 +77,8 @@ fn compiler_output() {
         "compiler output",
         &cases,
         &Least {
-            verdicts: 0.0,
-            lines: 0.0,
+            verdicts: 100.0,
+            lines: 100.0,
         },
     );
 }
@@ -119,8 +125,8 @@ fn grid() {
         "grid",
         &cases,
         &Least {
-            verdicts: 0.0,
-            lines: 0.0,
+            verdicts: 98.0,
+            lines: 98.0,
         },
     );
 }
@@ -160,8 +166,8 @@ fn mutations() {
         "mutations",
         &cases,
         &Least {
-            verdicts: 0.0,
-            lines: 0.0,
+            verdicts: 98.5,
+            lines: 98.0,
         },
     );
 }

@@ -3,7 +3,7 @@
 //!
 //! The table says only what is worth asking. What is true, ptxas says.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use ptxkit::ptx::ast::{Modifiers, Version};
@@ -90,18 +90,36 @@ struct Case {
     instruction: String,
 }
 
-/// Writes one case a line: version, target, verdict, instruction.
-pub fn record(toolkit: &Toolkit) -> io::Result<()> {
+/// Writes one case a line: version, target, verdict, instruction. `keep` asks
+/// only about cases that the archive does not hold yet.
+pub fn record(toolkit: &Toolkit, keep: bool) -> io::Result<()> {
     let cases = cases();
     println!("grid: {} modules", cases.len());
+    let old = if keep {
+        archive::read("grid")
+    } else {
+        String::new()
+    };
+    // All but the verdict.
+    let known: HashMap<(&str, &str, &str), &str> = old
+        .lines()
+        .filter_map(|line| {
+            let [version, target, verdict, instruction] =
+                line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
+            Some(((version, target, instruction), verdict))
+        })
+        .collect();
     let lines = parallel(&cases, |case| {
         let (version, target) = (case.version.to_string(), case.target.to_string());
-        let text = instruction::module(&version, &target, &case.instruction);
-        let verdict = toolkit.judge(text.as_bytes())?;
-        Ok(format!(
-            "{version} {target} {verdict} {}\n",
-            case.instruction
-        ))
+        let instruction = case.instruction.as_str();
+        let verdict = match known.get(&(version.as_str(), target.as_str(), instruction)) {
+            Some(verdict) => (*verdict).to_owned(),
+            None => {
+                let text = instruction::module(&version, &target, instruction);
+                toolkit.judge(text.as_bytes())?.to_string()
+            }
+        };
+        Ok(format!("{version} {target} {verdict} {instruction}\n"))
     });
     let text: io::Result<String> = lines.into_iter().collect();
     archive::write("grid", &text?)

@@ -4,8 +4,10 @@
 //! cargo run --release --no-default-features --example record -- [PART …]
 //! ```
 //!
-//! PART is `corpus`, `large`, `grid`, `mutations`, `hand`, `floors` or `printed`; without one, all are recorded. Needs python3 with pip
-//! and, for the corpus, a C++ compiler; no GPU.
+//! PART is `corpus`, `large`, `grid`, `mutations`, `hand`, `floors` or `printed`;
+//! without one, all are recorded. `new` is the grid too, but asks only about
+//! what it does not hold yet. Needs python3 with pip and, for the corpus, a C++
+//! compiler; no GPU.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,6 +48,7 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
         "corpus",
         "large",
         "grid",
+        "new",
         "mutations",
         "hand",
         "floors",
@@ -67,7 +70,11 @@ fn record(wanted: &[String]) -> std::io::Result<()> {
         corpus::record_large(&toolkit, &folder.join("large"))?;
     }
     if part("grid") {
-        grid::record(&toolkit)?;
+        grid::record(&toolkit, false)?;
+    }
+    // Not a part of recording all anew.
+    if wanted.iter().any(|part| part == "new") {
+        grid::record(&toolkit, true)?;
     }
     if part("mutations") {
         mutations::record(&toolkit)?;
