@@ -132,6 +132,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Opcode::Ld | Opcode::Ldu | Opcode::St if self.indexes() => {
                     wrong(format!("`{}` is opaque, not memory", name.text))
                 }
+                Opcode::Mbarrier => wrong(format!("`{}` is opaque, not memory", name.text)),
                 _ => Ok(()),
             };
         }

@@ -273,9 +273,10 @@ impl Range {
 
     /// `0 to 15`, `4, 8 or 16`, `a multiple of 32`
     pub fn describe(&self) -> String {
-        let span = |&(low, high): &(i64, i64)| match low == high {
-            true => low.to_string(),
-            false => format!("{low} to {high}"),
+        let span = |&(low, high): &(i64, i64)| match (low, high) {
+            (low, i64::MAX) => format!("{low} or more"),
+            (low, high) if low == high => low.to_string(),
+            (low, high) => format!("{low} to {high}"),
         };
         let mut spans: Vec<_> = self.spans.iter().map(span).collect();
         let last = spans.pop();
