@@ -144,9 +144,19 @@ pub struct Report {
 impl Report {
     /// Keeps the first 20,000 findings; later ones are dropped.
     pub fn add(&mut self, diagnostic: Diagnostic) {
-        if self.found.len() < MAX_DIAGNOSTICS {
+        if !self.is_full() {
             self.found.push(diagnostic);
         }
+    }
+
+    /// How many findings there are.
+    pub fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Whether a further finding would be dropped.
+    pub fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DIAGNOSTICS
     }
 
     /// The findings in the order of the text.

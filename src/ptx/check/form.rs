@@ -174,7 +174,8 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
     let Some(spelling) = spellings.get(instruction.mnemonic.index()) else {
         return false;
     };
-    if spelling.unknown {
+    // What is wrong with more instructions is not kept, so it is not looked for.
+    if spelling.unknown || checker.report.is_full() {
         return false;
     }
     let operands = checker.body.list(instruction.operands);

@@ -15,6 +15,10 @@ use crate::ptx::ast::{
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::names::{Opcode, Type};
 
+/// A look at every name for each of thousands of undeclared ones takes longer
+/// than anyone reads.
+const MAX_SUGGESTIONS: usize = 200;
+
 /// What is known where an instruction stands.
 pub struct Checker<'c, 'm, 'a> {
     pub context: &'c Context<'m, 'a>,
@@ -135,13 +139,15 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         if !self.undeclared.insert(name.text) {
             return false;
         }
-        let near = self.scopes.names().chain(self.context.symbols.names());
         let mut diagnostic = Diagnostic::new(
             Code::Undeclared,
             name.span(self.context.source),
             format!("`{}` is not declared", name.text),
         );
-        diagnostic.help = suggestion(name.text, near);
+        if self.report.count() < MAX_SUGGESTIONS {
+            let near = self.scopes.names().chain(self.context.symbols.names());
+            diagnostic.help = suggestion(name.text, near);
+        }
         self.report.add(diagnostic);
         false
     }

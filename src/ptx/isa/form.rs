@@ -259,8 +259,7 @@ impl Form {
                 // What goes unchecked speaks for no row, if it is a type.
                 None if self.open_modifiers => fitting += usize::from(order != Order::Types),
                 None if REPEATABLE.contains(&word) && words[..index].contains(&word) => {}
-                None if IGNORED.contains(&word)
-                    && self.slots.iter().all(|slot| slot.word(word).is_none()) => {}
+                None if self.ignores(word) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }
@@ -277,6 +276,31 @@ impl Form {
             Some(condition) => Err((fitting, Misfit::Condition(condition))),
             None => Ok(Fit { types, since }),
         }
+    }
+
+    /// Whether ptxas reads a word behind this opcode and never asks about it.
+    fn ignores(&self, word: Modifier) -> bool {
+        let known = match word {
+            // These share a place with types that only some opcodes ask about.
+            Modifier::Pred | Modifier::Texref | Modifier::Samplerref | Modifier::Surfref => {
+                self.takes_halves()
+            }
+            Modifier::B2 => !self.takes_halves(),
+            _ => IGNORED.contains(&word),
+        };
+        known && self.slots.iter().all(|slot| slot.word(word).is_none())
+    }
+
+    /// Whether the opcode has forms of half precision; `mul.lo` counts as
+    /// another opcode than `mul`.
+    fn takes_halves(&self) -> bool {
+        let product = [Modifier::Lo, Modifier::Hi, Modifier::Wide];
+        let has = |form: &Form, word| form.slots.iter().any(|slot| slot.word(word).is_some());
+        let of_opcode = super::forms(self.opcode).iter();
+        !product.iter().any(|word| has(self, *word))
+            && of_opcode
+                .filter(|form| form.opcode_words == self.opcode_words)
+                .any(|form| has(form, Modifier::F16))
     }
 
     /// The first free slot for a word. One that keeps its order passes over
