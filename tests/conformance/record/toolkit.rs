@@ -103,8 +103,8 @@ impl Toolkit {
         if output.status.success() {
             return Ok(Verdict::Accepted);
         }
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned()
-            + &String::from_utf8_lossy(&output.stdout);
+        let messages = [output.stderr, output.stdout].concat();
+        let messages = String::from_utf8_lossy(&messages);
         Ok(Verdict::Rejected(first_line(&messages)))
     }
 }
