@@ -134,7 +134,7 @@ fn every_mistake_is_found_once() {
          add.s32 %r1, %f2, 1;\n\
          div.f32 %f1, %f2, %f3;\n\
          @%r1 ret;\n\
-         bra nowhere;\n\
+         ret;\n\
          ld.global.u32 %r1, [s];\n\
          add.u32 %r1, %tid.x, 1;\n\
          mov.f32 %f1, 1;\n\
@@ -161,7 +161,6 @@ fn every_mistake_is_found_once() {
             "8:14 E0303 `%f2` is `.f32`, where `.s32` belongs",
             "9:1 E0104 `div` of `.f32` needs `.approx`, `.rn`, `.rz`, `.rm` or `.rp`",
             "10:2 E0304 `%r1` guards, but is no `.pred` register",
-            "11:5 E0201 `nowhere` is not declared",
             "12:21 E0305 `s` lies in `.shared` memory, the instruction looks in `.global`",
             "13:14 E0302 special registers such as `%tid.x` are read by `mov` alone",
             "14:14 E0303 an integer, where `.f32` belongs",

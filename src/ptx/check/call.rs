@@ -32,7 +32,8 @@ impl<'m, 'a> From<&'m Function<'a>> for Signature<'m, 'a> {
 }
 
 pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
-    if let Err(wrong) = call(checker, instruction) {
+    if let Err(mut wrong) = call(checker, instruction) {
+        wrong.span = anchored(checker, instruction, wrong.span);
         checker.report.add(wrong);
     }
 }
@@ -111,6 +112,34 @@ fn call<'a>(
         None => Ok(()),
         Some(_) => wrong(prototype, "is no prototype and no table of functions"),
     }
+}
+
+/// Where a call begins, as ptxas has it: at its modifiers or operands.
+pub fn operands_start<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    instruction: &Instruction<'a>,
+) -> Option<u32> {
+    if !checker.modifiers(instruction).as_slice().is_empty() {
+        return Some(instruction.opcode_span.start);
+    }
+    let operands = checker.body.list(instruction.operands);
+    Some(operands.first()?.span(checker.context.source).start)
+}
+
+/// A place in a call, from the start of its operands if it lies on a line
+/// after: compilers write calls on many lines.
+fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction<'a>, span: Span) -> Span {
+    let Some(start) = operands_start(checker, instruction) else {
+        return span;
+    };
+    let before = checker
+        .context
+        .source
+        .get(start as usize..span.start as usize);
+    if before.is_some_and(|before| before.contains('\n')) {
+        return Span { start, ..span };
+    }
+    span
 }
 
 /// Takes the operands of a call apart.

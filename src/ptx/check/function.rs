@@ -28,6 +28,10 @@ pub struct Checker<'c, 'm, 'a> {
     pub report: &'c mut Report,
     /// Names reported as undeclared: once a function is enough.
     undeclared: HashSet<&'a str>,
+    /// What is not declared may be a label that could not be read.
+    labels_lost: bool,
+    /// Where the operands of the call under way begin.
+    call: Option<u32>,
     /// Whether a name has been looked up that nothing declares.
     missing: Cell<bool>,
     places: directive::Places,
@@ -37,8 +41,11 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
     let Some(body) = &function.body else {
         return;
     };
+    let mut labels_lost = body.broken;
     let mut scopes = Scopes::new(&body.statements, |label| {
-        duplicate(label, context.source, report)
+        // A label written twice is one that is missing elsewhere.
+        labels_lost = true;
+        duplicate(label, context.source, report);
     });
     let parameter = match function.kind {
         FunctionKind::Entry => Role::KernelParameter,
@@ -59,6 +66,8 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
         report,
         undeclared: HashSet::new(),
         missing: Cell::new(false),
+        labels_lost,
+        call: None,
         places: directive::Places::new(),
     };
     for statement in &body.statements {
@@ -139,9 +148,18 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         if !self.undeclared.insert(name.text) {
             return false;
         }
+        let source = self.context.source;
+        let mut span = name.span(source);
+        // Compilers write calls on many lines.
+        if let Some(start) = self.call
+            && let Some(before) = source.get(start as usize..span.start as usize)
+            && before.contains('\n')
+        {
+            span.start = start;
+        }
         let mut diagnostic = Diagnostic::new(
             Code::Undeclared,
-            name.span(self.context.source),
+            span,
             format!("`{}` is not declared", name.text),
         );
         if self.report.count() < MAX_SUGGESTIONS {
@@ -157,7 +175,9 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             self.guard(guard.predicate);
         }
         if instruction.opcode == Opcode::Call {
+            self.call = call::operands_start(self, instruction);
             self.declared_all(instruction.operands);
+            self.call = None;
             call::check(self, instruction);
             form::check(self, instruction);
             return;
@@ -166,7 +186,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         // Names are looked up once, unless one is missing or the row does not
         // look at it.
         let looked_up = form::check(self, instruction);
-        if !looked_up || self.missing.get() {
+        let lost = self.labels_lost && instruction.opcode == Opcode::Bra;
+        if (!looked_up || self.missing.get()) && !lost {
             self.declared_all(instruction.operands);
         }
         range::check(self, instruction);

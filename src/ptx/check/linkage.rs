@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::call::alignment;
-use crate::ptx::ast::{Function, FunctionKind, Linkage, Name, Variable};
+use crate::ptx::ast::{Function, FunctionKind, Linkage, Name, Span, Variable};
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 
 /// What a name of the module stands for so far.
@@ -51,18 +51,38 @@ impl<'m, 'a> Declarations<'m, 'a> {
         }
     }
 
-    pub fn function(&mut self, function: &'m Function<'a>, source: &str, report: &mut Report) {
+    pub fn function(&mut self, function: &'m Function<'a>, report: &mut Report) {
         let name = function.name;
-        if function.linkage == Linkage::Extern && function.body.is_some() {
-            duplicate(name, "is `.extern`, and has a body", source, report);
+        // Where the head ends, as it takes several lines at times.
+        let end = match &function.body {
+            Some(body) => body.span.start,
+            None => function.span.end.saturating_sub(1),
+        };
+        let mut wrong = |span, wrong: &str| {
+            let message = format!("`{}` {wrong}", name.text);
+            report.add(Diagnostic::new(Code::Duplicate, span, message));
+        };
+        if let Some(body) = &function.body
+            && function.linkage == Linkage::Extern
+        {
+            let end = body.span.end;
+            let brace = Span {
+                start: end.saturating_sub(1),
+                end,
+            };
+            wrong(brace, "is `.extern`, and has a body");
         }
-        let wrong = match self.known.get(name.text) {
+        let contradiction = match self.known.get(name.text) {
             None => None,
             Some(Known::Variable(_)) => Some("is a variable already"),
             Some(Known::Function(before)) => contradiction(before, function),
         };
-        if let Some(wrong) = wrong {
-            duplicate(name, wrong, source, report);
+        if let Some(contradiction) = contradiction {
+            let end = Span {
+                start: end,
+                end: end + 1,
+            };
+            wrong(end, contradiction);
         }
         self.known.insert(name.text, Known::Function(function));
     }
@@ -81,8 +101,8 @@ impl<'m, 'a> Declarations<'m, 'a> {
             "is the alias of what other modules may define"
         } else if !self.aliases.insert(alias.text) {
             "is an alias already"
-        } else if let Some(different) = different(new, old) {
-            different
+        } else if different(new, old).is_some() {
+            "has other parameters than what it is an alias of"
         } else if noreturn(new) != noreturn(old) {
             "is `.noreturn` and its alias is not, or the other way round"
         } else {
@@ -161,18 +181,18 @@ fn noreturn(function: &Function<'_>) -> bool {
 /// In what the parameters and results of two functions differ.
 fn different(a: &Function<'_>, b: &Function<'_>) -> Option<&'static str> {
     if a.params.len() != b.params.len() || a.returns.len() != b.returns.len() {
-        return Some("differ in the number of parameters");
+        return Some("differs from its declaration before in the number of parameters");
     }
     let params = a.params.iter().zip(&b.params);
     for (a, b) in params.chain(a.returns.iter().zip(&b.returns)) {
         if a.space != b.space {
-            return Some("differ in the state space of a parameter");
+            return Some("differs from its declaration before in the state space of a parameter");
         }
         if a.ty != b.ty || a.vector != b.vector || a.dims != b.dims {
-            return Some("differ in the type of a parameter");
+            return Some("differs from its declaration before in the type of a parameter");
         }
         if alignment(a) != alignment(b) {
-            return Some("differ in the alignment of a parameter");
+            return Some("differs from its declaration before in the alignment of a parameter");
         }
     }
     None

@@ -181,7 +181,7 @@ pub fn check_with<'a>(
             }
             Item::Function(function) => {
                 head::function(function, &context, &mut report);
-                declarations.function(function, source, &mut report);
+                declarations.function(function, &mut report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name.text, symbol);
                 function::check(function, &context, &mut report);

@@ -61,6 +61,8 @@ where
 /// What stands before the names of a declaration.
 #[derive(Clone)]
 struct Head {
+    /// Whether a state space is named.
+    stored: bool,
     space: Space,
     align: Option<u32>,
     ty: Type,
@@ -106,15 +108,9 @@ fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
     let Some(ty) = Type::from_text(typed.word_text()).filter(|_| typed.at(TokenKind::Word)) else {
         return Problem::expected(typed, "a type such as `.b32`");
     };
-    let Some(space) = found else {
-        return Problem::fatal(
-            input.span_to(typed.skip()),
-            Code::UnknownDirective,
-            "this declaration names no state space, such as `.reg` or `.global`",
-        );
-    };
     let head = Head {
-        space,
+        stored: found.is_some(),
+        space: found.unwrap_or(Space::Reg),
         align,
         ty,
         vector,
@@ -264,7 +260,11 @@ pub fn variables<'t, 'a>(
     if rest.at(TokenKind::Semicolon) {
         return Ok((rest, Vec::new()));
     }
-    let one = |rest| declarator(rest, &head, input);
+    let one = |rest| {
+        let (rest, variable) = declarator(rest, &head, input)?;
+        stored(rest, &head)?;
+        Ok((rest, variable))
+    };
     let (rest, mut variables) = separated_list1(token(TokenKind::Comma), cut(one)).parse(rest)?;
     for variable in &mut variables {
         variable.linkage = linkage;
@@ -284,7 +284,20 @@ fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
         rest = after;
     }
     variable.span = input.span_to(rest);
+    stored(rest, &head)?;
     Ok((rest, variable))
+}
+
+/// Whether the declaration before `rest` says where its variable lies.
+fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<Problem>> {
+    if head.stored {
+        return Ok(());
+    }
+    Err(nom::Err::Failure(Problem::new(
+        rest.peek().span,
+        Code::UnknownDirective,
+        "the declaration before this names no state space, such as `.reg` or `.global`",
+    )))
 }
 
 /// `(.param .b32 a, …)`

@@ -7,12 +7,13 @@ use nom::Parser;
 use nom::combinator::cut;
 use nom::multi::separated_list1;
 
+use super::declaration::{linkage, starts_declaration};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, name, text, token};
 use crate::ptx::ast::{Directive, DirectiveKind, FunctionDirective, FunctionKind, Name};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::features::{self, Arguments};
-use crate::ptx::token::TokenKind;
+use crate::ptx::token::{Token, TokenKind};
 
 /// Whether a word begins one of the directives read here.
 pub fn is_directive(word: &str) -> bool {
@@ -79,7 +80,7 @@ fn alias<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
 
 /// `.debug_info { label: .b8 1, 2 .b32 label+4 }`
 fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
-    let (rest, _) = token(TokenKind::Word)(input)?;
+    let (rest, _) = section_name(input)?;
     let (mut rest, _) = token(TokenKind::BraceOpen)(rest)?;
     let mut labels = HashSet::new();
     loop {
@@ -117,18 +118,41 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     }
 }
 
+/// `.debug_info`: any word but those of other directives.
+fn section_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Token> {
+    let word = input.word_text();
+    if is_directive(word)
+        || starts_declaration(word)
+        || linkage(word).is_some()
+        || matches!(
+            word,
+            "entry" | "func" | "loc" | "target" | "version" | "ptr"
+        )
+    {
+        return Problem::expected(input, "a section such as `.debug_info`");
+    }
+    token(TokenKind::Word)(input)
+}
+
 /// `1, -2`, or one place: `label`, `label+4`, `end-start`, `.debug_abbrev`.
 fn section_data<'t, 'a>(input: Tokens<'t, 'a>, bits: u32) -> Parsed<'t, 'a, ()> {
     let first = input.peek();
     if matches!(first.kind, TokenKind::Identifier | TokenKind::Word) {
-        let rest = input.skip();
+        let rest = match first.kind {
+            TokenKind::Word => section_name(input)?.0,
+            _ => input.skip(),
+        };
         let rest = match (first.kind, rest.peek().kind) {
             (_, TokenKind::Plus) => token(TokenKind::Integer)(rest.skip())?.0,
             (TokenKind::Identifier, TokenKind::Minus) => name(rest.skip())?.0,
             _ => rest,
         };
         if bits < 32 {
-            return Problem::fatal(first.span, Code::OperandType, "a place is `.b32` or `.b64`");
+            return Problem::fatal(
+                rest.peek().span,
+                Code::OperandType,
+                "the place before this is `.b32` or `.b64`",
+            );
         }
         return Ok((rest, ()));
     }

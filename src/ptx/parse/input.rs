@@ -341,6 +341,9 @@ pub fn name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
     let name = Name {
         text: text(input.source, next.span),
     };
+    if matches!(name.text, "function_name" | "inlined_at") {
+        return Problem::expected(input, "a name that is no word of the language");
+    }
     Ok((input.skip(), name))
 }
 

@@ -39,12 +39,82 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
     reader.module
 }
 
+/// `.func (returns) name (parameters) .noreturn`, and the same of kernels: what
+/// stands before the body.
+fn function_head<'t, 'a>(
+    start: Tokens<'t, 'a>,
+    input: Tokens<'t, 'a>,
+    linkage: Linkage,
+) -> Parsed<'t, 'a, Function<'a>> {
+    let kind = if input.at_word("entry") {
+        FunctionKind::Entry
+    } else {
+        FunctionKind::Func
+    };
+    let mut rest = input.skip();
+    let mut attributes = Attributes::default();
+    let mut returns = Vec::new();
+    if kind == FunctionKind::Func {
+        if rest.at_word("attribute") {
+            (rest, ()) = cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
+        }
+        if rest.at(TokenKind::ParenOpen) {
+            (rest, returns) = parameters(rest)?;
+        }
+    }
+    let (mut rest, name) = cut(name).parse(rest)?;
+    let mut params = Vec::new();
+    if rest.at(TokenKind::ParenOpen) {
+        (rest, params) = parameters(rest)?;
+    }
+    let (rest, directives) = function_directives(rest, kind)?;
+    let function = Function {
+        kind,
+        linkage,
+        attributes,
+        name,
+        returns,
+        params,
+        directives,
+        body: None,
+        span: start.span_to(rest),
+    };
+    Ok((rest, function))
+}
+
+/// `.visible .func name (parameters);` inside of a function, which declares it
+/// for what follows in the module.
+pub fn declared_function<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Function<'a>> {
+    let linkage = linkage(input.word_text());
+    let head = if linkage.is_some() {
+        input.skip()
+    } else {
+        input
+    };
+    if !head.at_word("func") {
+        return Problem::expected(head, "`}`");
+    }
+    let (rest, function) = function_head(input, head, linkage.unwrap_or_default())?;
+    match rest.peek().kind {
+        TokenKind::Semicolon => Ok((rest.skip(), function)),
+        // The body of another function: this one was not closed.
+        _ => Problem::expected(rest, "`;`, or `}` before this function"),
+    }
+}
+
 /// Whether a word stands next that no function body has.
 pub fn starts_module_item(input: Tokens<'_, '_>) -> bool {
     input.at(TokenKind::Word)
         && matches!(
             input.word_text(),
-            "version" | "target" | "address_size" | "entry" | "func" | "visible" | "alias"
+            "version"
+                | "target"
+                | "address_size"
+                | "entry"
+                | "func"
+                | "visible"
+                | "alias"
+                | "extern"
         )
 }
 
@@ -126,8 +196,10 @@ impl<'a> ModuleReader<'_, 'a> {
                     minor: minor.parse().ok()?,
                 })
             });
-        let Some(version) = version else {
-            return Problem::expected(input.skip(), "a version such as `8.5`");
+        let same_line = !text(input.source, input.span_to(input.skip().skip())).contains('\n');
+        let Some(version) = version.filter(|_| same_line) else {
+            let message = "a version such as `.version 8.5` belongs here";
+            return Problem::fatal(input.peek().span, Code::Syntax, message);
         };
         let rest = input.skip().skip();
         let span = input.span_to(rest);
@@ -212,9 +284,11 @@ impl<'a> ModuleReader<'_, 'a> {
         linkage: Linkage,
     ) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, linkage)?;
-        self.module
-            .items
-            .extend(variables.into_iter().map(Item::Variable));
+        // What goes on otherwise than with another item is no variable.
+        if rest.at(TokenKind::Semicolon) || rest.at(TokenKind::Word) {
+            let items = variables.into_iter().map(Item::Variable);
+            self.module.items.extend(items);
+        }
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
         }
@@ -241,40 +315,7 @@ impl<'a> ModuleReader<'_, 'a> {
         input: Tokens<'t, 'a>,
         linkage: Linkage,
     ) -> Parsed<'t, 'a, ()> {
-        let kind = if input.at_word("entry") {
-            FunctionKind::Entry
-        } else {
-            FunctionKind::Func
-        };
-        let mut rest = input.skip();
-        let mut attributes = Attributes::default();
-        let mut returns = Vec::new();
-        if kind == FunctionKind::Func {
-            if rest.at_word("attribute") {
-                (rest, ()) =
-                    cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
-            }
-            if rest.at(TokenKind::ParenOpen) {
-                (rest, returns) = parameters(rest)?;
-            }
-        }
-        let (mut rest, name) = cut(name).parse(rest)?;
-        let mut params = Vec::new();
-        if rest.at(TokenKind::ParenOpen) {
-            (rest, params) = parameters(rest)?;
-        }
-        let (rest, directives) = function_directives(rest, kind)?;
-        let mut function = Function {
-            kind,
-            linkage,
-            attributes,
-            name,
-            returns,
-            params,
-            directives,
-            body: None,
-            span: start.span_to(rest),
-        };
+        let (rest, mut function) = function_head(start, input, linkage)?;
         let rest = self.function_body(rest, &mut function);
         function.span = join(function.span, start.span_to(rest));
         self.module.items.push(Item::Function(function));
@@ -308,10 +349,16 @@ impl<'a> ModuleReader<'_, 'a> {
                 if next.kind == TokenKind::End || starts_module_item(input) {
                     return input;
                 }
+                if function.linkage == Linkage::Extern {
+                    return skip_item(input);
+                }
                 input
             }
         };
-        let (rest, body) = BodyReader::new(self.report, &mut self.store).body(next.span, inside);
+        let mut reader = BodyReader::new(self.report, &mut self.store);
+        let (rest, body) = reader.body(next.span, inside);
+        let declared = reader.declared.into_iter();
+        self.module.items.extend(declared.map(Item::Function));
         function.body = Some(body);
         rest
     }

@@ -8,11 +8,11 @@ use super::directive::{directive, function_directives};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, keyword, name, text, token};
 use super::mnemonic::{Mnemonics, TooMany};
-use super::module::starts_module_item;
+use super::module::{declared_function, starts_module_item};
 use super::operand::{Outcome, Pool, offset, step};
 use crate::ptx::ast::{
-    Body, FunctionKind, Guard, Inlined, Instruction, Linkage, List, Location, MnemonicId, Name,
-    Place, Prototype, Span, Statement, Targets,
+    Body, Function, FunctionKind, Guard, Inlined, Instruction, Linkage, List, Location, MnemonicId,
+    Name, Place, Prototype, Span, Statement, Targets,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::isa;
@@ -34,6 +34,8 @@ pub struct Store<'a> {
 pub struct BodyReader<'r, 'a> {
     report: &'r mut Report,
     store: &'r mut Store<'a>,
+    /// Functions that the body declares, for the module.
+    pub declared: Vec<Function<'a>>,
     /// Whether something could not be read.
     broken: bool,
 }
@@ -43,6 +45,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         BodyReader {
             report,
             store,
+            declared: Vec::new(),
             broken: false,
         }
     }
@@ -81,11 +84,20 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     }
                 }
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
+                    let found = match declared_function(rest) {
+                        Ok((after, function)) => {
+                            self.declared.push(function);
+                            rest = after;
+                            continue;
+                        }
+                        Err(Err::Error(problem) | Err::Failure(problem)) => problem.span,
+                        Err(Err::Incomplete(_)) => next.span,
+                    };
                     let inner = blocks > 0;
                     let what = if inner { "a block" } else { "the function" };
                     self.broken = true;
                     self.report.add(
-                        Diagnostic::new(Code::Brace, next.span, "expected `}` before this")
+                        Diagnostic::new(Code::Brace, found, "expected `}` before this")
                             .help(format!("{what} above it is never closed")),
                     );
                     break;
@@ -235,6 +247,11 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             return self.variables(input);
         }
         if linkage(word).is_some() {
+            // `.weak` begins modifiers too, so that it begins no item here.
+            if let Ok((rest, function)) = declared_function(input) {
+                self.declared.push(function);
+                return Ok((rest, ()));
+            }
             return Problem::fatal(
                 input.skip().peek().span,
                 Code::UnknownDirective,
@@ -319,14 +336,13 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 self.unknown_modifier(rest.skip_to(word.span.end));
             }
             let operands = self.store.pool.operands(rest, opcode == Opcode::Call)?;
-            if rest.at(TokenKind::Semicolon) {
-                rest.advance();
-            } else {
+            if !rest.at(TokenKind::Semicolon) {
                 step(rest, self.semicolon(*rest))?;
                 // What has no end is not judged: its last word may be the
                 // first of what follows.
                 return Ok(());
             }
+            rest.advance();
             operands
         };
         self.store
@@ -360,24 +376,37 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// Reports the opcode at `word`, and gives the operands of the statement if
     /// it has some.
     fn unknown_opcode(&mut self, rest: &mut Tokens<'_, 'a>, start: u32, word: Span) -> List {
+        self.broken = true;
         let opcode = text(rest.source, word);
-        let mut diagnostic = Diagnostic::new(
-            Code::UnknownOpcode,
-            word,
-            format!("no instruction is called `{opcode}`"),
-        );
-        diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
-        self.report.add(diagnostic);
-        match self.store.pool.operands(rest, true) {
-            Ok(operands) if rest.at(TokenKind::Semicolon) => {
-                rest.advance();
-                operands
-            }
-            _ => {
-                *rest = skip_statement(rest.skip_to(start));
-                List::default()
-            }
+        let mut after = rest.skip_to(start).skip_to(word.end);
+        while after.at(TokenKind::Word) && is_modifier(after.word_text()) {
+            after.advance();
         }
+        let operands = self.store.pool.operands(&mut after, true);
+        if let (Ok(operands), true) = (&operands, after.at(TokenKind::Semicolon)) {
+            self.report.add(no_opcode(opcode, word));
+            *rest = after.skip();
+            return *operands;
+        }
+        // Where it ends to be an instruction; a word alone on its line is a
+        // label rather than one.
+        let end = match operands {
+            Err(Err::Error(problem) | Err::Failure(problem)) => problem.span,
+            _ => after.peek().span,
+        };
+        let gap = Span {
+            start: word.end,
+            end: end.start,
+        };
+        if text(rest.source, gap).contains('\n') {
+            let message = format!("expected `:` after `{opcode}`, which is no instruction");
+            self.report.add(Diagnostic::new(Code::Syntax, end, message));
+            *rest = rest.skip_to(start).skip_to(end.start);
+        } else {
+            self.report.add(no_opcode(opcode, word));
+            *rest = skip_statement(rest.skip_to(start));
+        }
+        List::default()
     }
 
     /// Reports the first of `words` that nothing knows.
@@ -395,6 +424,19 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
         self.report.add(diagnostic);
     }
+}
+
+/// Whether a word may follow an opcode: all modifiers but those that begin
+/// declarations too.
+fn is_modifier(word: &str) -> bool {
+    word != "reg" && Modifier::from_text(word).is_some()
+}
+
+fn no_opcode(opcode: &str, span: Span) -> Diagnostic {
+    let message = format!("no instruction is called `{opcode}`");
+    let mut diagnostic = Diagnostic::new(Code::UnknownOpcode, span, message);
+    diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
+    diagnostic
 }
 
 /// `1 20 7`
