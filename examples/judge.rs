@@ -2,16 +2,23 @@
 //! wrong, one finding a line.
 //!
 //! ```text
-//! cargo run --no-default-features --example judge -- kernel.ptx
+//! cargo run --no-default-features --example judge -- [--codegen] kernel.ptx
 //! ```
+//!
+//! With `--codegen` first, what is found only when code is made is found too.
 
 use std::process::ExitCode;
 
-use ptxkit::ptx::{self, diagnostic::LineIndex};
+use ptxkit::ptx::{self, CheckOptions, Level, diagnostic::LineIndex};
 
 fn main() -> ExitCode {
     let mut clean = true;
-    for path in std::env::args_os().skip(1) {
+    let mut options = CheckOptions::default();
+    let mut paths = std::env::args_os().skip(1).peekable();
+    if paths.next_if(|first| first == "--codegen").is_some() {
+        options.level = Level::Codegen;
+    }
+    for path in paths {
         let shown = path.display();
         let source = match std::fs::read_to_string(&path) {
             Ok(source) => source,
@@ -22,7 +29,7 @@ fn main() -> ExitCode {
         };
         let reading = ptx::read(&source);
         let mut found = reading.diagnostics;
-        found.extend(ptx::check(&reading.module, &source));
+        found.extend(ptx::check_with(&reading.module, &source, &options));
         found.sort_by_key(|diagnostic| diagnostic.span.start);
         let lines = LineIndex::new(&source);
         for diagnostic in &found {

@@ -6,7 +6,7 @@ use super::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
 use super::report::say;
 use crate::image::{self, Image};
 use crate::ptx::diagnostic::Severity;
-use crate::ptx::{self, Diagnostics};
+use crate::ptx::{self, CheckOptions, Diagnostics, Level};
 
 /// What `ptxcheck` takes.
 #[derive(Debug, clap::Parser)]
@@ -15,17 +15,26 @@ pub struct CheckArgs {
     /// PTX files
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// Find also what is wrong only when code is made of each file alone: functions
+    /// that nothing defines, too much shared memory
+    #[arg(long)]
+    pub codegen: bool,
 }
 
 /// Prints what is found in each file; gives the exit status: 0 nothing wrong,
 /// 1 errors in the PTX, 2 a file that cannot be read.
 pub fn run(args: &CheckArgs) -> u8 {
     let mut status = VERIFIED;
+    let level = if args.codegen {
+        Level::Codegen
+    } else {
+        Level::Language
+    };
     for path in &args.files {
         let name = path.display().to_string();
         let found = std::fs::read(path)
             .map_err(|error| Failure::new(format!("{name}: {error}")))
-            .and_then(|bytes| check(&name, &bytes));
+            .and_then(|bytes| check(&name, &bytes, level));
         status = status.max(match found {
             Ok(true) => VERIFIED,
             Ok(false) => MISMATCHES,
@@ -39,7 +48,7 @@ pub fn run(args: &CheckArgs) -> u8 {
 }
 
 /// Whether the file has no errors.
-fn check(name: &str, bytes: &[u8]) -> Result<bool, Failure> {
+fn check(name: &str, bytes: &[u8], level: Level) -> Result<bool, Failure> {
     let image = image::open(bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {
         return Err(Failure::new(format!("{name} is a binary, not PTX"))
@@ -47,7 +56,9 @@ fn check(name: &str, bytes: &[u8]) -> Result<bool, Failure> {
     };
     let reading = ptx::read(text.source);
     let mut found = reading.diagnostics;
-    found.extend(ptx::check(&reading.module, text.source));
+    let mut options = CheckOptions::default();
+    options.level = level;
+    found.extend(ptx::check_with(&reading.module, text.source, &options));
     let good = found
         .iter()
         .all(|diagnostic| diagnostic.severity != Severity::Error);

@@ -82,6 +82,10 @@ codes! {
     VersionFloor 401
     /// An instruction that the module's `.target` does not have.
     TargetFloor 402
+    /// A function that is called and defined nowhere.
+    Unresolved 501
+    /// More shared or constant memory than a kernel or module can have.
+    TooMuchMemory 502
 }
 
 impl fmt::Display for Code {

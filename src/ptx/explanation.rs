@@ -235,6 +235,28 @@ impl Code {
                 ".version 9.0\n.target sm_75\n\n.entry k()\n{\n\tcp.async.wait_all;\n\tret;\n}\n",
                 ".version 9.0\n.target sm_80\n\n.entry k()\n{\n\tcp.async.wait_all;\n\tret;\n}\n",
             ),
+            Code::Unresolved => (
+                "A function that is called and defined nowhere.",
+                "A module that is compiled alone defines what it declares, but for a few \
+                 functions that every program has, such as `vprintf`. It is found when code is \
+                 made: a module may be linked with another.",
+                concat!(
+                    ".version 9.0\n.target sm_90\n.address_size 64\n\n.extern .func f();\n\n",
+                    ".entry k()\n{\n\tcall f;\n\tret;\n}\n"
+                ),
+                concat!(
+                    ".version 9.0\n.target sm_90\n.address_size 64\n\n.func f()\n{\n\tret;\n}\n\n",
+                    ".entry k()\n{\n\tcall f;\n\tret;\n}\n"
+                ),
+            ),
+            Code::TooMuchMemory => (
+                "More shared or constant memory than a kernel or module can have.",
+                "A kernel has 49152 bytes of `.shared` variables with a size, a module 65536 \
+                 bytes of `.const`. More shared memory is had with `.extern .shared x[]`, whose \
+                 size the launch says.",
+                kernel!("\t.shared .b8 s[50000];\n\tret;\n"),
+                kernel!("\t.shared .b8 s[49152];\n\tret;\n"),
+            ),
         };
         Explanation {
             what,
@@ -248,11 +270,13 @@ impl Code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptx::{check, read};
+    use crate::ptx::{CheckOptions, Level, check_with, read};
 
     fn codes(source: &str) -> Vec<Code> {
         let reading = read(source);
-        let found = check(&reading.module, source);
+        let mut options = CheckOptions::default();
+        options.level = Level::Codegen;
+        let found = check_with(&reading.module, source, &options);
         let all = reading.diagnostics.iter().chain(&found);
         all.map(|diagnostic| diagnostic.code).collect()
     }

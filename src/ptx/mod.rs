@@ -15,7 +15,7 @@ mod text;
 mod token;
 pub mod version;
 
-pub use check::{CheckOptions, check, check_with};
+pub use check::{CheckOptions, Level, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use parse::read_head;
 pub use parse::{Reading, read};

@@ -112,6 +112,16 @@ pub fn signatures(module: &Module<'_>, source: &str) -> Vec<KernelSignature> {
         .collect()
 }
 
+/// Bytes of shared memory that each kernel of a module can reach.
+pub(crate) fn static_shared<'m, 'a>(
+    module: &'m Module<'a>,
+) -> impl Iterator<Item = (&'m Function<'a>, u64)> {
+    let shared = SharedMemory::new(module);
+    functions(module)
+        .filter(|function| function.kind == FunctionKind::Entry)
+        .filter_map(move |function| Some((function, shared.reached_from(function.body.as_ref()?))))
+}
+
 fn functions<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Function<'a>> {
     module.items.iter().filter_map(|item| match item {
         Item::Function(function) => Some(function),
@@ -212,7 +222,8 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
     }
 }
 
-fn after(end: u64, variable: &Variable<'_>) -> u64 {
+/// Where a variable ends that follows what ends at `end`.
+pub(crate) fn after(end: u64, variable: &Variable<'_>) -> u64 {
     let (size, align) = layout(variable);
     aligned(end, align).saturating_add(size)
 }

@@ -6,6 +6,7 @@
 mod address;
 mod agreement;
 mod call;
+mod codegen;
 mod directive;
 mod form;
 mod function;
@@ -147,6 +148,32 @@ pub struct CheckOptions {
     pub version: Option<Version>,
     /// As if this were the module's `.target`: would it load there?
     pub target: Option<Target>,
+    /// How far the check goes.
+    pub level: Level,
+}
+
+/// How far a check goes.
+///
+/// ```
+/// use ptxkit::ptx::{CheckOptions, Level, check, check_with, read};
+///
+/// let source = ".version 8.0\n.target sm_90\n.address_size 64\n\
+///     .extern .func f();\n.entry k() { call f; ret; }";
+/// let module = read(source).module;
+/// assert_eq!(check(&module, source), []);
+/// let mut options = CheckOptions::default();
+/// options.level = Level::Codegen;
+/// assert_eq!(check_with(&module, source, &options)[0].code.to_string(), "E0501");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Level {
+    /// What the language says: `ptxas -arch=compute_90`.
+    #[default]
+    Language,
+    /// Also what is found when code is made of the module alone, as the whole of
+    /// a program: `ptxas -arch=sm_90`.
+    Codegen,
 }
 
 /// Like [`check`], for more than the module says.
@@ -200,6 +227,9 @@ pub fn check_with<'a>(
                 DirectiveKind::File { .. } | DirectiveKind::Section => {}
             },
         }
+    }
+    if options.level == Level::Codegen {
+        codegen::check(module, source, &mut report);
     }
     report.into_vec()
 }
