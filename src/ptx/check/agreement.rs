@@ -134,7 +134,7 @@ impl Wanted {
         if self.bits == self.ty.bits() {
             format!("`.{}`", self.ty.text())
         } else {
-            format!("{} bits", self.bits)
+            format!("a register of {} bits", self.bits)
         }
     }
 }

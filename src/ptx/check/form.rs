@@ -9,7 +9,7 @@ use super::agreement::Wanted;
 use super::function::Checker;
 use super::{Allowed, misfit, operand};
 use crate::ptx::ast::{Instruction, Modifiers, Module, Operand, Span};
-use crate::ptx::diagnostic::Diagnostic;
+use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::target::Since;
 use crate::ptx::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
 use crate::ptx::names::{Modifier, Opcode};
@@ -205,7 +205,7 @@ fn fits<'a>(
     let context = checker.context;
     let mut forbidden = Vec::new();
     // Of the rows with a wrong operand, that with most right ones before it.
-    let mut wrong: Option<(usize, Diagnostic)> = None;
+    let mut wrong: Option<(usize, Diagnostic, &Form)> = None;
     for candidate in &spelling.candidates {
         if !candidate.counts(operands.len()) {
             continue;
@@ -222,8 +222,8 @@ fn fits<'a>(
         match checked {
             Ok(()) if candidate.permitted => return Ok(looked_up),
             Ok(()) => forbidden.push((candidate.form, candidate.since.as_slice())),
-            Err(found) if wrong.as_ref().is_none_or(|(most, _)| right > *most) => {
-                wrong = Some((right, found));
+            Err(found) if wrong.as_ref().is_none_or(|(most, ..)| right > *most) => {
+                wrong = Some((right, found, candidate.form));
             }
             Err(_) => {}
         }
@@ -231,7 +231,10 @@ fn fits<'a>(
     if !forbidden.is_empty() {
         return misfit::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
     }
-    if let Some((_, wrong)) = wrong {
+    if let Some((_, mut wrong, form)) = wrong {
+        if wrong.help.is_none() && wrong.code == Code::OperandKind {
+            wrong.help = Some(misfit::nearest(context, instruction, form));
+        }
         return Err(wrong);
     }
     let found = match spelling.candidates.first() {

@@ -2,11 +2,12 @@
 //! module may not use.
 
 use super::Context;
-use crate::ptx::ast::{Instruction, Span, Version};
+use super::agreement::{self, Wanted};
+use crate::ptx::ast::{Instruction, Modifiers, Span, Version};
 use crate::ptx::diagnostic::{Code, Diagnostic, suggestion};
 use crate::ptx::isa::target::Since;
 use crate::ptx::isa::{self, Demand, Form, Misfit, alternatives};
-use crate::ptx::names::{Modifier, Opcode};
+use crate::ptx::names::{Modifier, Opcode, Type};
 
 /// The text of the opcode with its modifiers.
 pub fn written<'a>(context: &Context<'_, 'a>, span: Span) -> &'a str {
@@ -52,7 +53,52 @@ pub fn count(
     let spelling = written(context, instruction.opcode_span);
     let message = format!("`{spelling}` takes {wanted}, {given} given");
     let diagnostic = Diagnostic::new(Code::OperandCount, instruction.opcode_span, message);
-    diagnostic.help(format!("write `{}`", isa::syntax(form)))
+    diagnostic.help(nearest(context, instruction, form))
+}
+
+/// The form that is nearest to an instruction.
+pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction<'_>, form: &Form) -> String {
+    let modifiers = &context.module.mnemonic(instruction).modifiers;
+    format!("write `{}`", isa::usage(form, modifiers.as_slice()))
+}
+
+/// What to say of an operand of a wrong type: another type of instruction, of
+/// the same opcode, that takes it.
+pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Option<String> {
+    let mut types = modifiers.types();
+    let (Some(written), None) = (types.next(), types.next()) else {
+        return None;
+    };
+    let takes = |word: &&Modifier| {
+        let Some(ty) = word.as_type().filter(|ty| *ty != written) else {
+            return false;
+        };
+        let wanted = Wanted {
+            ty,
+            bits: ty.bits(),
+            wider: false,
+            fixed: true,
+        };
+        let mut other = Modifiers::NONE;
+        for modifier in modifiers.as_slice() {
+            let replaced = modifier.as_type().is_some();
+            other.push(if replaced { **word } else { *modifier });
+        }
+        let fits = || isa::forms_of(opcode, &other).any(|form| form.fit(&other).is_ok());
+        wanted.takes(register) && fits()
+    };
+    let exact = Modifier::from_text(register.text());
+    let choices = [
+        exact,
+        Modifier::from_text(agreement::bits_of(register).text()),
+    ];
+    let choices: Vec<Modifier> = choices.into_iter().flatten().collect();
+    let word = choices.iter().find(takes)?;
+    Some(format!(
+        "`{}` of `.{}` takes it",
+        opcode.text(),
+        word.text()
+    ))
 }
 
 /// An opcode of several words, of which only the first is there; `None` if the
@@ -164,7 +210,7 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Op
             (code, span, message)
         }
     };
-    Some(Diagnostic::new(code, span, message).help(format!("write `{}`", isa::syntax(form))))
+    Some(Diagnostic::new(code, span, message).help(nearest(context, instruction, form)))
 }
 
 /// The opcodes of more words that a type belongs to: `mul.lo` of `mul.s32`.
@@ -200,7 +246,7 @@ fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> 
         .flat_map(|slot| &slot.words)
         .map(|word| word.modifier.text());
     let near = suggestion(word.text(), free);
-    near.or_else(|| Some(format!("write `{}`", isa::syntax(form))))
+    near.or_else(|| Some(format!("write `{}`", isa::usage(form, written))))
 }
 
 /// What the module would have to say to use one of these forms, of which each
@@ -307,7 +353,20 @@ mod tests {
         );
         assert_eq!(
             said(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
-            "sat: `mul24.hi` of `.s32` does not take `.sat` (write `mul24.hi(.u32|.s32) d, a, b`)"
+            "sat: `mul24.hi` of `.s32` does not take `.sat` (write `mul24.hi.s32 d, a, b`)"
+        );
+        assert_eq!(
+            said(head, "sqrt.f32 %f1, %f2;"),
+            "sqrt.f32: `sqrt` of `.f32` needs `.approx`, `.rn`, `.rz`, `.rm` or `.rp` \
+             (write `sqrt(.approx|.rn|.rz|.rm|.rp).f32 d, a`)"
+        );
+        assert_eq!(
+            said(head, "add.s32 %f1, %r1, %r2;"),
+            "%f1: `%f1` is `.f32`, where `.s32` belongs (`add` of `.f32` takes it)"
+        );
+        assert_eq!(
+            said(head, "st.global.f32 %f1, [%r1];"),
+            "%f1: an address in brackets belongs here (write `st.global.f32 [a], b`)"
         );
     }
 

@@ -1,9 +1,9 @@
 //! One operand against its place in the table.
 
 use super::agreement::{self, Wanted};
-use super::form;
 use super::function::Checker;
 use super::symbols::Symbol;
+use super::{form, misfit};
 use crate::ptx::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Kind, special};
@@ -353,7 +353,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match self.wanted {
             Some(wanted) if !wanted.takes(ty) => {
                 let what = format!("`{}` is `.{}`", name.text, ty.text());
-                Err(self.mistyped(self.name_span(name), &what, wanted))
+                let mut found = self.mistyped(self.name_span(name), &what, wanted);
+                if !wanted.fixed {
+                    let modifiers = self.checker.modifiers(self.instruction);
+                    let opcode = self.instruction.opcode;
+                    found.help = misfit::other_type(opcode, modifiers, ty);
+                }
+                Err(found)
             }
             _ => Ok(()),
         }

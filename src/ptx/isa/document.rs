@@ -12,6 +12,9 @@ use crate::ptx::names::{Modifier, Opcode};
 /// More alternatives than these get a line of their own.
 const MAX_INLINE: usize = 4;
 
+/// So many words of a choice make clear what belongs there.
+const MAX_CHOICES: usize = 6;
+
 /// The names of types, as rows call them.
 const TYPES: [&str; 5] = ["T", "U", "V", "W", "X"];
 
@@ -83,20 +86,73 @@ pub fn syntax(form: &Form) -> String {
     if form.open_modifiers {
         text.push_str("{…}");
     }
+    push_operands(&mut text, form, |_| None);
+    text
+}
+
+/// `add.f32 d, a, b`: a form with the words that are written already, and
+/// where one is missing, the choice.
+pub fn usage(form: &Form, written: &[Modifier]) -> String {
+    let mut text = form.opcode.text().to_owned();
+    for word in &form.opcode_words {
+        text.push('.');
+        text.push_str(word.text());
+    }
+    let stands = |word: &Modifier| written.contains(word);
+    let mut left: Vec<Modifier> = written
+        .iter()
+        .skip(form.opcode_words.len())
+        .copied()
+        .collect();
+    for slot in &form.slots {
+        let fits = |word: &Modifier| slot.words.iter().any(|w| w.modifier == *word);
+        if let Some(at) = left.iter().position(fits) {
+            let _ = write!(text, ".{}", left.remove(at).text());
+            continue;
+        }
+        let words = slot.words.iter();
+        let mut words: Vec<_> = words.map(|w| format!(".{}", w.modifier.text())).collect();
+        if words.len() > MAX_CHOICES {
+            words.truncate(MAX_CHOICES);
+            words.push("…".to_owned());
+        }
+        match words.as_slice() {
+            _ if !slot.required => {}
+            [word] => text.push_str(word),
+            words => {
+                let _ = write!(text, "({})", words.join("|"));
+            }
+        }
+    }
+    push_operands(&mut text, form, |words| Some(words.iter().any(stands)));
+    text
+}
+
+/// Adds the operands; `known` says of one that stands with words whether it
+/// does, if that can be said.
+fn push_operands(text: &mut String, form: &Form, known: impl Fn(&[Modifier]) -> Option<bool>) {
     let names = operand_names(form);
     for (index, (name, rule)) in names.iter().zip(&form.operands).enumerate() {
         let comma = if index == 0 { " " } else { ", " };
-        if rule.presence == Presence::Required {
-            text.push_str(comma);
-            text.push_str(name);
-        } else {
-            let _ = write!(text, "{{{comma}{name}}}");
+        let stands = match &rule.presence {
+            Presence::Required => Some(true),
+            Presence::Optional => None,
+            Presence::With(words) => known(words),
+        };
+        match stands {
+            Some(true) => {
+                text.push_str(comma);
+                text.push_str(name);
+            }
+            Some(false) => {}
+            None => {
+                let _ = write!(text, "{{{comma}{name}}}");
+            }
         }
     }
     if form.open_operands {
         text.push_str(" …");
     }
-    text
 }
 
 fn is_listed(slot: &Slot) -> bool {

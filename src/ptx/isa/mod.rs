@@ -89,7 +89,7 @@ mod row;
 pub mod special;
 pub mod target;
 
-pub use document::{describe, document, since_text, syntax, targets_text};
+pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};
 pub use operand::{
