@@ -25,6 +25,9 @@ pub enum Symbol<'m, 'a> {
 /// choose how long that takes.
 const COMPARED: usize = 256;
 
+/// So many prefixes are looked through one by one.
+const FEW: usize = 12;
+
 /// Whose a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -67,8 +70,10 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
 #[derive(Debug, Default)]
 pub struct Scopes<'m, 'a> {
     names: NameMap<'a, Declared<'m, 'a>>,
-    /// `%r<9>`, by prefix: those of the outermost block first.
-    ranges: NameMap<'a, Vec<Range<'m, 'a>>>,
+    /// `%r<9>`, those of one prefix together.
+    families: Vec<Family<'m, 'a>>,
+    /// Where the ranges of a prefix are.
+    prefixes: NameMap<'a, usize>,
     /// What the open blocks have declared, in order.
     undo: Vec<Undo<'m, 'a>>,
     /// How many blocks are open.
@@ -98,13 +103,32 @@ struct Range<'m, 'a> {
     depth: u32,
 }
 
+/// The ranges of one prefix, those of the outermost block first.
+#[derive(Debug)]
+struct Family<'m, 'a> {
+    key: u64,
+    ranges: Vec<Range<'m, 'a>>,
+}
+
+/// The bytes of a prefix as one number, 0 for one that is too long. Functions
+/// have a handful of prefixes of two or three bytes, and need no hash to tell
+/// them apart.
+fn key(prefix: &str) -> u64 {
+    if prefix.len() > 8 {
+        return 0;
+    }
+    let bytes = prefix.bytes();
+    bytes.fold(0, |key, byte| key << 8 | u64::from(byte))
+}
+
 /// How a declaration is undone at the end of its block.
 #[derive(Debug)]
 enum Undo<'m, 'a> {
     /// A block began.
     Block,
     Name(&'a str, Option<Declared<'m, 'a>>),
-    Range(&'a str),
+    /// The last range of this family.
+    Range(usize),
 }
 
 impl<'m, 'a> Scopes<'m, 'a> {
@@ -170,10 +194,8 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 Undo::Name(name, None) => {
                     self.names.remove(name);
                 }
-                Undo::Range(prefix) => {
-                    if let Some(ranges) = self.ranges.get_mut(prefix) {
-                        ranges.pop();
-                    }
+                Undo::Range(family) => {
+                    self.families[family].ranges.pop();
                 }
             }
         }
@@ -246,7 +268,15 @@ impl<'m, 'a> Scopes<'m, 'a> {
         });
         let single = singles.find(|single| numbered(single, name.text, count));
         let single = single.map(|text| Name { text });
-        let ranges = self.ranges.entry(name.text).or_default();
+        let new = self.families.len();
+        let family = *self.prefixes.entry(name.text).or_insert(new);
+        if family == new {
+            self.families.push(Family {
+                key: key(name.text),
+                ranges: Vec::new(),
+            });
+        }
+        let ranges = &mut self.families[family].ranges;
         let before = ranges.last().filter(|range| range.depth == self.depth);
         let before = before.map(|range| range.name).or(single);
         ranges.push(Range {
@@ -255,7 +285,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
             name,
             depth: self.depth,
         });
-        self.undo.push(Undo::Range(name.text));
+        self.undo.push(Undo::Range(family));
         before
     }
 
@@ -283,11 +313,18 @@ impl<'m, 'a> Scopes<'m, 'a> {
         }
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (prefix, digits) = name.split_at_checked(name.len() - digits)?;
-        let ranges = self.ranges.get(prefix)?;
-        let number = digits.bytes().try_fold(0_u32, |number, digit| {
-            number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))
-        })?;
-        ranges.iter().rev().find(|range| number < range.count)
+        let number = digits.bytes().fold(0_u64, |number, digit| {
+            let digit = u64::from(digit - b'0');
+            number.saturating_mul(10).saturating_add(digit)
+        });
+        let key = key(prefix);
+        let family = if key == 0 || self.families.len() > FEW {
+            self.families.get(*self.prefixes.get(prefix)?)?
+        } else {
+            self.families.iter().find(|family| family.key == key)?
+        };
+        let mut ranges = family.ranges.iter().rev();
+        ranges.find(|range| number < u64::from(range.count))
     }
 
     /// Every name that can be said here, for suggestions.
