@@ -101,6 +101,14 @@ fn comments_inside_statements_come_behind_them() {
 }
 
 #[test]
+fn a_remainder_does_not_become_a_name() {
+    let source = ".version 8.0\n.target sm_80\n.global .u8 t[2] = {32% 37, 5  %(2)};\n";
+    let tidy = ".version 8.0\n.target sm_80\n.global .u8 t[2] = {32% 37, 5%(2)};\n";
+    assert_eq!(format(source).as_deref(), Ok(tidy));
+    assert_eq!(format(tidy).as_deref(), Ok(tidy));
+}
+
+#[test]
 fn wide_lists_are_broken() {
     let numbers: Vec<String> = (0..100).map(|n| format!("{n}")).collect();
     let source = format!(

@@ -153,9 +153,11 @@ impl Report {
         }
     }
 
-    /// How many findings there are.
-    pub fn count(&self) -> usize {
-        self.found.len()
+    /// Whether what was meant is worth looking for: a look at every name for
+    /// each of thousands of wrong ones takes longer than anyone reads.
+    pub fn wants_suggestions(&self) -> bool {
+        const ENOUGH: usize = 200;
+        self.found.len() < ENOUGH
     }
 
     /// Whether a further finding would be dropped.

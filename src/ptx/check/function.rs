@@ -15,10 +15,6 @@ use crate::ptx::ast::{
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::names::{Opcode, Type};
 
-/// A look at every name for each of thousands of undeclared ones takes longer
-/// than anyone reads.
-const MAX_SUGGESTIONS: usize = 200;
-
 /// What is known where an instruction stands.
 pub struct Checker<'c, 'm, 'a> {
     pub context: &'c Context<'m, 'a>,
@@ -162,7 +158,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             span,
             format!("`{}` is not declared", name.text),
         );
-        if self.report.count() < MAX_SUGGESTIONS {
+        if self.report.wants_suggestions() {
             let near = self.scopes.names().chain(self.context.symbols.names());
             diagnostic.help = suggestion(name.text, near);
         }

@@ -384,7 +384,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
         let operands = self.store.pool.operands(&mut after, true);
         if let (Ok(operands), true) = (&operands, after.at(TokenKind::Semicolon)) {
-            self.report.add(no_opcode(opcode, word));
+            let suggests = self.report.wants_suggestions();
+            self.report.add(no_opcode(opcode, word, suggests));
             *rest = after.skip();
             return *operands;
         }
@@ -403,7 +404,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             self.report.add(Diagnostic::new(Code::Syntax, end, message));
             *rest = rest.skip_to(start).skip_to(end.start);
         } else {
-            self.report.add(no_opcode(opcode, word));
+            let suggests = self.report.wants_suggestions();
+            self.report.add(no_opcode(opcode, word, suggests));
             *rest = skip_statement(rest.skip_to(start));
         }
         List::default()
@@ -421,7 +423,9 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             rest.peek().span,
             format!("no instruction has a modifier `.{word}`"),
         );
-        diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
+        if self.report.wants_suggestions() {
+            diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
+        }
         self.report.add(diagnostic);
     }
 }
@@ -432,10 +436,12 @@ fn is_modifier(word: &str) -> bool {
     word != "reg" && Modifier::from_text(word).is_some()
 }
 
-fn no_opcode(opcode: &str, span: Span) -> Diagnostic {
+fn no_opcode(opcode: &str, span: Span, suggests: bool) -> Diagnostic {
     let message = format!("no instruction is called `{opcode}`");
     let mut diagnostic = Diagnostic::new(Code::UnknownOpcode, span, message);
-    diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
+    if suggests {
+        diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));
+    }
     diagnostic
 }
 

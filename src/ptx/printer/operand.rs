@@ -109,11 +109,17 @@ impl Layout<'_> {
         let Some(text) = self
             .source
             .and_then(|source| source.get(span.start as usize..span.end as usize))
-            .filter(|text| !text.is_empty() && !text.contains("//") && !text.contains("/*"))
+            .filter(|text| !text.is_empty() && !["//", "/*", "#"].iter().any(|c| text.contains(c)))
         else {
             return false;
         };
-        out.extend(text.chars().filter(|c| !c.is_ascii_whitespace()));
+        for part in text.split_ascii_whitespace() {
+            out.push_str(part);
+            // `%5` would be a name.
+            if part.ends_with('%') {
+                out.push(' ');
+            }
+        }
         true
     }
 }
