@@ -693,6 +693,7 @@ words! {
         ScaleVec2X "scale_vec::2X"
         ScaleVec4X "scale_vec::4X"
         ScaledN2Ue8m0 "scaled::n2::ue8m0"
+        Pzo "pzo"
         ScaledN1Ue8m0 "scaled::n1::ue8m0"
         Shift "shift"
         Shr7 "shr7"
