@@ -236,6 +236,14 @@ impl Declaration<'_, '_> {
         if inner.contains(&Some(0)) {
             return self.wrong(Code::Range, "an array of nothing");
         }
+        let parameter = matches!(
+            self.place,
+            Place::Parameter(..) | Place::Return | Place::Prototype
+        );
+        let large = |size: &Option<u64>| size.is_some_and(|size| size > u64::from(u32::MAX));
+        if parameter && self.variable.dims.iter().any(large) {
+            return self.wrong(Code::Range, "a parameter's size has 32 bits");
+        }
         let counted =
             matches!(&self.variable.init, Some(Initializer::List(list)) if !list.is_empty());
         if first.is_some_and(|size| size > 0) || counted {
