@@ -1,7 +1,7 @@
 //! Addresses: what stands in brackets, and where the variables lie that are
 //! named there.
 
-use super::agreement;
+use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place};
 use super::symbols::{Role, Symbol};
 use crate::ptx::ast::{AddressBase, FunctionKind, Modifiers, Name, Operand, Space, Span, Variable};
@@ -29,6 +29,12 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
 
 impl<'a> Place<'_, '_, '_, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
+        if let Some(wanted) = self.wanted {
+            return match wanted.ty {
+                Type::Texref | Type::Samplerref | Type::Surfref => self.handle(operand, wanted.ty),
+                _ => self.tensor_memory(operand, wanted),
+            };
+        }
         match *operand {
             Operand::Address { base, unified, .. } => {
                 let of_unified = match base {
@@ -56,6 +62,27 @@ impl<'a> Place<'_, '_, '_, 'a> {
             // ptxas reduces into nothing, though no other instruction does.
             Operand::Sink(_) if self.instruction.opcode == Opcode::Red => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),
+        }
+    }
+
+    /// `[%r1+4]` in tensor memory, whose addresses have 32 bits and stand in
+    /// registers.
+    fn tensor_memory(&self, operand: &Operand<'a>, wanted: Wanted) -> Checked {
+        let Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        } = *operand
+        else {
+            return self.wrong(operand, "an address in tensor memory belongs here");
+        };
+        match self.checker.symbol(name.text) {
+            None => Ok(()),
+            Some(Symbol::Register { ty, vector: 1 })
+                if wanted.takes(ty) && (agreement::is_bits(ty) || wanted.ty != Type::B32) =>
+            {
+                Ok(())
+            }
+            _ => self.wrong(operand, "a register of 32 bits belongs in these brackets"),
         }
     }
 

@@ -147,7 +147,7 @@ impl Place {
     fn looks_up(&self, operand: &Operand<'_>) -> bool {
         if matches!(
             self.rule.kind,
-            Kind::Unchecked | Kind::Function | Kind::Coordinates
+            Kind::Unchecked | Kind::Function | Kind::Coordinates | Kind::Elements
         ) {
             return false;
         }

@@ -18,6 +18,7 @@ mod movement;
 mod operand;
 mod range;
 mod symbols;
+mod texture;
 mod variable;
 mod video;
 

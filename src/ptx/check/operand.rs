@@ -33,7 +33,8 @@ pub fn check<'a>(
     };
     match rule.kind {
         _ if rule.count.is_some() => here.list(rule.kind, &place.counts, operand),
-        Kind::Coordinates => here.coordinates(&place.elements, operand),
+        Kind::Coordinates if place.elements.is_empty() => here.texture(operand),
+        Kind::Coordinates | Kind::Elements => here.each(rule.kind, &place.elements, operand),
         kind => here.kind(kind, operand),
     }
 }
@@ -57,22 +58,20 @@ pub(super) enum Way {
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
-    /// `[tensor, {%r1, %r2}]`, with the elements that the row names.
-    fn coordinates(&self, places: &[form::Place], operand: &Operand<'a>) -> Checked {
-        let Operand::Indexed(list, span) = *operand else {
-            let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
-            return self.wrong(operand, message);
+    /// `[tensor, {%r1, %r2}]` or `{0, 1}`, with the elements that the row names.
+    fn each(&self, kind: Kind, places: &[form::Place], operand: &Operand<'a>) -> Checked {
+        let (list, span) = match (kind, *operand) {
+            (Kind::Coordinates, Operand::Indexed(list, span))
+            | (Kind::Elements, Operand::Vector(list, span)) => (list, span),
+            (Kind::Coordinates, _) => {
+                let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
+                return self.wrong(operand, message);
+            }
+            _ => return self.wrong(operand, "a list in braces belongs here"),
         };
         let elements = self.checker.body.list(list);
-        if places.is_empty() {
-            return Ok(());
-        }
         if places.len() != elements.len() {
-            let message = format!(
-                "{} elements between the brackets, where {} belong",
-                elements.len(),
-                places.len()
-            );
+            let message = format!("{} elements, where {} belong", elements.len(), places.len());
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
         let mut pairs = places.iter().zip(elements);
@@ -156,7 +155,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 _ => self.address(operand),
             },
             // Their elements are in the row.
-            Kind::Coordinates => Ok(()),
+            Kind::Coordinates | Kind::Elements => Ok(()),
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
                 _ => self.wrong(operand, "a constant belongs here"),
@@ -204,6 +203,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match (kind, first) {
             (Kind::BothPredicates, _) => self.kind(Kind::PredicateDestination, first)?,
             (_, Operand::Sink(_)) => {}
+            _ if self.vector > 1 => self.vector(first, Way::Written)?,
             _ => self.destination(first)?,
         }
         match kind {
@@ -416,9 +416,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
         match kind {
-            Kind::Destination | Kind::DestinationOrVector => {
+            Kind::Destination => {
+                let sink = |element: &&Operand<'a>| matches!(element, Operand::Sink(_));
+                if let Some(sink) = self.checker.body.list(list).iter().find(sink) {
+                    return self.wrong(sink, "no element of this result is discarded with `_`");
+                }
                 self.elements(list, span, Way::Written, false)
             }
+            Kind::DestinationOrVector => self.elements(list, span, Way::Written, false),
             Kind::Source | Kind::SourceOrVector | Kind::Register => {
                 self.elements(list, span, Way::Read, false)
             }

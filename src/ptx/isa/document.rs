@@ -217,6 +217,10 @@ fn operand_names(form: &Form) -> Vec<String> {
                 });
                 format!("[{}]", elements.collect::<Vec<_>>().join(", "))
             }
+            Kind::Elements => {
+                let elements: Vec<_> = rule.elements.iter().map(|_| source()).collect();
+                format!("{{{}}}", elements.join(", "))
+            }
             Kind::Label => "label".to_owned(),
             Kind::Targets => "targets".to_owned(),
             Kind::Function => "function".to_owned(),
@@ -232,21 +236,11 @@ fn operand_names(form: &Form) -> Vec<String> {
 
 fn operand_text(rule: &OperandRule) -> String {
     let mut parts = Vec::new();
-    match &rule.count {
-        Some(Count::Of(numbers)) => {
-            let numbers: Vec<_> = numbers.iter().map(u8::to_string).collect();
-            parts.push(format!("{} elements:", numbers.join(" or ")));
-        }
-        Some(Count::Dimensions(0)) => parts.push("as many elements as dimensions:".to_owned()),
-        Some(Count::Dimensions(fewer)) => {
-            parts.push(format!("{fewer} elements fewer than dimensions:"));
-        }
-        None => {}
-    }
+    parts.extend(rule.count.as_ref().map(Count::describe));
     let ty = type_text(rule.ty);
     let kind = match rule.kind {
         // The syntax says it.
-        Kind::Sink | Kind::Label | Kind::Targets | Kind::Unchecked => "",
+        Kind::Sink | Kind::Label | Kind::Targets | Kind::Elements | Kind::Unchecked => "",
         Kind::Address | Kind::Coordinates if rule.space.is_none() => "",
         kind => kind.describe(),
     };

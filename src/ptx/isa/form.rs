@@ -116,6 +116,12 @@ enum Order {
     Types,
     /// Among state spaces, destination first: `cp.async.shared.global`.
     Spaces,
+    /// Among layouts, that of A first: `mma.row.col`.
+    Layouts,
+    /// Among formats, destination first: `ldmatrix.b8x16.b4x16_p64`.
+    Formats,
+    /// Among operations on bits, in turn: `mma.xor.popc`.
+    Operations,
 }
 
 impl Order {
@@ -131,6 +137,9 @@ impl Order {
             | Modifier::Shared
             | Modifier::SharedCta
             | Modifier::SharedCluster => Order::Spaces,
+            Modifier::Row | Modifier::Col => Order::Layouts,
+            Modifier::B8x16 | Modifier::B6x16P32 | Modifier::B4x16P64 => Order::Formats,
+            Modifier::And | Modifier::Or | Modifier::Xor | Modifier::Popc => Order::Operations,
             _ => Order::Free,
         }
     }

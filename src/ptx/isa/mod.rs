@@ -61,6 +61,7 @@
 //! | `A` | the same, or its register or variable without brackets |
 //! | `t` | address with coordinates: `[x, {…}]` |
 //! | `[r,s{d}:b32]` | the same, with what stands between the brackets |
+//! | `{s:u16=0..3,s:u16}` | list in braces, with what each element is |
 //! | `i` | constant |
 //! | `l` | label |
 //! | `L` | list of labels, by `.branchtargets` |
@@ -69,9 +70,13 @@
 //! | `*` | any further operands, unchecked |
 //!
 //! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`; `{d}` as many as the
-//!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer
+//!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
+//!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
+//!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
+//!   the geometry
 //! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider);
-//!   of an address the state space that a variable must lie in: `a:shared`
+//!   of an address the state space that a variable must lie in: `a:shared`, or
+//!   what its register has to be in tensor memory, `a:b32`, or `a:texref`
 //! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
 //! - condition: `?` may be left out, `?word` stands if and only if `.word` does
 //!
@@ -82,6 +87,7 @@
 //! `<70@6.4` gone on sm_70 and higher from 6.4 on. Nothing: as old as PTX.
 //! Opcodes without a row are not checked.
 
+mod count;
 mod document;
 mod form;
 mod operand;
@@ -89,11 +95,12 @@ mod row;
 pub mod special;
 pub mod target;
 
+pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};
 pub use operand::{
-    Count, KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
+    KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
 
 use std::sync::OnceLock;

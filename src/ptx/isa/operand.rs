@@ -1,6 +1,7 @@
 //! The places of operands in a row.
 
-use crate::ptx::ast::{Modifiers, Space};
+use super::count::Count;
+use crate::ptx::ast::Space;
 use crate::ptx::names::{Modifier, Type};
 
 /// What may stand in the place of an operand.
@@ -60,6 +61,8 @@ pub enum Kind {
     BareAddress,
     /// `[tensor, {%r1, %r2}]`
     Coordinates,
+    /// `{0, 1}`, with a rule for each
+    Elements,
     /// A number, as in `bar.sync 0`.
     Constant,
     /// A label of the function: `bra LOOP`.
@@ -156,6 +159,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("a", Kind::Address, "address"),
     ("A", Kind::BareAddress, "address, with or without brackets"),
     ("t", Kind::Coordinates, "address with coordinates"),
+    ("{}", Kind::Elements, "list"),
     ("i", Kind::Constant, "constant"),
     ("l", Kind::Label, "label"),
     ("L", Kind::Targets, "name of `.branchtargets`"),
@@ -199,7 +203,8 @@ pub struct OperandRule {
     pub kind: Kind,
     /// How many elements a list in braces has; `None` for no list.
     pub count: Option<Count>,
-    /// Between the brackets of [`Kind::Coordinates`]; anything if empty.
+    /// Between the brackets of [`Kind::Coordinates`], which are those of a
+    /// texture or surface if this is empty, and the braces of [`Kind::Elements`].
     pub elements: Vec<OperandRule>,
     /// After the colon.
     pub ty: TypeRule,
@@ -210,39 +215,6 @@ pub struct OperandRule {
     /// Whether it must stand.
     pub presence: Presence,
 }
-
-/// How many elements a list in braces has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// `{2|4}`: one of these numbers.
-    Of(Vec<u8>),
-    /// `{d}`, `{d-1}`: the dimensions of the tensor less this number.
-    Dimensions(u8),
-}
-
-impl Count {
-    /// The numbers that it stands for in an instruction with these modifiers.
-    pub fn numbers(&self, modifiers: &Modifiers) -> Vec<u8> {
-        match self {
-            Count::Of(numbers) => numbers.clone(),
-            Count::Dimensions(fewer) => DIMENSIONS
-                .iter()
-                .position(|word| modifiers.has(*word))
-                .and_then(|index| (index as u8 + 1).checked_sub(*fewer))
-                .into_iter()
-                .collect(),
-        }
-    }
-}
-
-/// The words for one, two … dimensions.
-const DIMENSIONS: [Modifier; 5] = [
-    Modifier::N1d,
-    Modifier::N2d,
-    Modifier::N3d,
-    Modifier::N4d,
-    Modifier::N5d,
-];
 
 /// Whether an operand must stand.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -246,7 +246,10 @@ fn type_number(name: &str) -> Option<usize> {
 /// `kind{count}:type=range?condition`
 fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
     if let Some(inner) = word.strip_prefix('[') {
-        return coordinates(inner, lists);
+        return elements(Kind::Coordinates, inner, ']', lists);
+    }
+    if let Some(inner) = word.strip_prefix('{') {
+        return elements(Kind::Elements, inner, '}', lists);
     }
     let (word, presence) = presence_of(word, lists)?;
     let (word, range) = match word.split_once('=') {
@@ -264,32 +267,31 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
         None => (letters.as_str(), None),
     };
     let kind = Kind::from_letters(letters)?;
-    let is_address = matches!(kind, Kind::Address | Kind::BareAddress) && !ty.is_empty();
+    let space = match kind {
+        Kind::Address | Kind::BareAddress => space_of(ty),
+        _ => None,
+    };
     Some(OperandRule {
         kind,
         count,
         elements: Vec::new(),
-        ty: type_rule(if is_address { "" } else { ty })?,
-        space: if is_address {
-            Some(space_of(ty)?)
-        } else {
-            None
-        },
+        ty: type_rule(if space.is_some() { "" } else { ty })?,
+        space,
         range,
         presence,
     })
 }
 
-/// `r,s{d}:b32]?condition`: what stands behind the first bracket.
-fn coordinates(text: &str, lists: &Lists<'_>) -> Option<OperandRule> {
-    let (inner, rest) = text.rsplit_once(']')?;
+/// `r,s{d}:b32]?condition`: what stands behind the first bracket or brace.
+fn elements(kind: Kind, text: &str, close: char, lists: &Lists<'_>) -> Option<OperandRule> {
+    let (inner, rest) = text.rsplit_once(close)?;
     let (rest, presence) = presence_of(rest, lists)?;
     if !rest.is_empty() {
         return None;
     }
     let elements = inner.split(',').map(|element| operand_rule(element, lists));
     Some(OperandRule {
-        kind: Kind::Coordinates,
+        kind,
         count: None,
         elements: elements.collect::<Option<_>>()?,
         ty: type_rule("")?,
@@ -319,7 +321,7 @@ fn space_of(text: &str) -> Option<Space> {
         .find(|space| space.text() == text)
 }
 
-/// `4`, `2|4`, `1..5`, `d`, `d-1`
+/// `4`, `2|4`, `1..5`, `d`, `d-1`, `n/2`, `2x`
 fn count_of(text: &str) -> Option<Count> {
     if let Some(fewer) = text.strip_prefix('d') {
         let fewer = match fewer.strip_prefix('-') {
@@ -327,6 +329,18 @@ fn count_of(text: &str) -> Option<Count> {
             None => 0,
         };
         return Some(Count::Dimensions(fewer));
+    }
+    if let Some(divisor) = text.strip_prefix("n/") {
+        return Some(Count::Columns(divisor.parse().ok()?));
+    }
+    match text {
+        "x" => return Some(Count::Repeats(1)),
+        "2x" => return Some(Count::Repeats(2)),
+        "4x" => return Some(Count::Repeats(4)),
+        "c" => return Some(Count::Coordinates),
+        "o" => return Some(Count::Offsets),
+        "g" => return Some(Count::Derivatives),
+        _ => {}
     }
     let mut numbers = Vec::new();
     for part in text.split('|') {

@@ -1,0 +1,146 @@
+//! Textures and surfaces as operands: `[texture, sampler, {x, y}]`, and their
+//! handles alone.
+
+use super::agreement::{self, Wanted};
+use super::operand::{Checked, Place, Way};
+use super::symbols::Symbol;
+use crate::ptx::ast::{AddressBase, Name, Operand};
+use crate::ptx::diagnostic::{Code, Diagnostic};
+use crate::ptx::isa::Count;
+use crate::ptx::names::{Modifier, Opcode, Type};
+
+/// What the first coordinate of an array is.
+const LAYER: Wanted = Wanted {
+    ty: Type::U32,
+    bits: 32,
+    wider: false,
+    fixed: true,
+};
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`;
+    /// the wanted type is that of the coordinates.
+    pub(super) fn texture(&self, operand: &Operand<'a>) -> Checked {
+        let Operand::Indexed(list, span) = *operand else {
+            let message = "coordinates belong in these brackets, as in `[texture, {x, y}]`";
+            return self.wrong(operand, message);
+        };
+        let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
+        let apart = self.checker.context.allowed.independent;
+        let opaque = if samples { Type::Texref } else { Type::Surfref };
+        match self.checker.body.list(list) {
+            [texture, coordinates] if !(samples && apart) => {
+                self.opaque(texture, opaque)?;
+                self.texture_coordinates(coordinates)
+            }
+            [texture, sampler, coordinates] if samples => {
+                self.opaque(texture, opaque)?;
+                let kind = if apart {
+                    Type::Samplerref
+                } else {
+                    Type::Texref
+                };
+                self.opaque(sampler, kind)?;
+                self.texture_coordinates(coordinates)
+            }
+            _ => Err(Diagnostic::new(
+                Code::OperandCount,
+                span,
+                if samples && apart {
+                    "a texture, a sampler and coordinates belong here"
+                } else {
+                    "a texture or surface and coordinates belong here"
+                },
+            )),
+        }
+    }
+
+    /// `[texture]` of a query; what is asked of a sampler is asked of the texture
+    /// where they are one.
+    pub(super) fn handle(&self, operand: &Operand<'a>, opaque: Type) -> Checked {
+        let opaque = match opaque {
+            Type::Samplerref if !self.checker.context.allowed.independent => Type::Texref,
+            opaque => opaque,
+        };
+        match *operand {
+            Operand::Address {
+                base: AddressBase::Name(name),
+                offset: 0,
+                ..
+            } => self.named_opaque(operand, name, opaque),
+            _ => self.wrong(operand, format!("a `.{}` belongs here", opaque.text())),
+        }
+    }
+
+    fn opaque(&self, operand: &Operand<'a>, opaque: Type) -> Checked {
+        match *operand {
+            Operand::Name(name) => self.named_opaque(operand, name, opaque),
+            _ => self.wrong(operand, format!("a `.{}` belongs here", opaque.text())),
+        }
+    }
+
+    /// A variable of that type, or a register of 64 bits that holds its address.
+    fn named_opaque(&self, operand: &Operand<'a>, name: Name<'a>, opaque: Type) -> Checked {
+        match self.checker.symbol(name.text) {
+            None => Ok(()),
+            Some(Symbol::Variable(variable, _)) if variable.ty == opaque => Ok(()),
+            Some(Symbol::Register { ty, vector: 1 })
+                if agreement::is_address(ty) && ty.bits() == 64 =>
+            {
+                Ok(())
+            }
+            _ => self.wrong(
+                operand,
+                format!(
+                    "a `.{}` or a 64-bit register with its address belongs here",
+                    opaque.text()
+                ),
+            ),
+        }
+    }
+
+    /// As many as the geometry has; the first of an array is the layer.
+    fn texture_coordinates(&self, operand: &Operand<'a>) -> Checked {
+        let modifiers = self.checker.modifiers(self.instruction);
+        let counts = Count::Coordinates.numbers(modifiers);
+        let layers = [
+            Modifier::A1d,
+            Modifier::A2d,
+            Modifier::Acube,
+            Modifier::A2dms,
+        ];
+        let Operand::Vector(list, span) = *operand else {
+            return match *operand {
+                Operand::Name(name) => match self.checker.symbol(name.text) {
+                    Some(Symbol::Register { ty, vector }) if vector > 1 => self.agrees(name, ty),
+                    _ => self.register(name),
+                },
+                _ => self.wrong(operand, "coordinates in registers belong here"),
+            };
+        };
+        if !counts.iter().any(|count| u32::from(*count) == list.len) {
+            let message = format!("{} coordinates do not go with this geometry", list.len);
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        if modifiers.first_of(&layers).is_none() {
+            return self.elements(list, span, Way::Read, true);
+        }
+        let mut elements = self.checker.body.list(list).iter();
+        if let Some(layer) = elements.next() {
+            let place = Place {
+                wanted: Some(LAYER),
+                ..*self
+            };
+            place.source(layer)?;
+        }
+        elements.try_for_each(|element| match element {
+            // What a layer leaves of a vector is not looked at closely.
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector: 1 }) if ty.bits() == 32 => Ok(()),
+                _ => self.register(*name),
+            },
+            Operand::Special(..) => Ok(()),
+            element => self.source(element),
+        })
+    }
+}
