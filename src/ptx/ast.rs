@@ -165,8 +165,10 @@ pub enum DirectiveKind<'a> {
         /// Its time and size are said too.
         stamped: bool,
     },
-    /// `.section .debug_str { … }`, or a line of `@@DWARF`: bytes for a debugger.
+    /// `.section .debug_str { … }`: bytes for a debugger.
     Section,
+    /// `@@DWARF .byte 1, 2`: the same of PTX 1.x, a line each.
+    Dwarf,
     /// `.pragma "nounroll", "…";`
     Pragma(Vec<Name<'a>>),
     /// `.alias name, function;`

@@ -190,7 +190,7 @@ impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
             DirectiveKind::File { stamped: true, .. } => {
                 self.need("the time of a .file", since(3, 2, 0), span);
             }
-            DirectiveKind::File { .. } => {}
+            DirectiveKind::File { .. } | DirectiveKind::Dwarf => {}
             DirectiveKind::Section => self.need(".section", since(2, 0, 0), span),
             DirectiveKind::Pragma(_) => self.need(".pragma", since(2, 0, 0), span),
             DirectiveKind::Alias { .. } => self.need(".alias", since(6, 3, 30), span),

@@ -4,7 +4,8 @@
 use super::variable::{self, Place};
 use super::{Allowed, CheckOptions, Context, directive};
 use crate::ptx::ast::{
-    DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span, Version,
+    Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span,
+    Version,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 use crate::ptx::features::{self, function_directive};
@@ -136,7 +137,13 @@ fn options(module: &Module<'_>, allowed: Allowed, source: &str, report: &mut Rep
 
 fn has_section(module: &Module<'_>) -> bool {
     module.items.iter().any(|item| {
-        matches!(item, Item::Directive(directive) if directive.kind == DirectiveKind::Section)
+        matches!(
+            item,
+            Item::Directive(Directive {
+                kind: DirectiveKind::Section | DirectiveKind::Dwarf,
+                ..
+            })
+        )
     })
 }
 

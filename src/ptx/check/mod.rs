@@ -30,7 +30,7 @@ use super::isa::target::{Since, Target};
 use super::needs::{Need, needs};
 use super::version::Floor;
 use linkage::Declarations;
-use symbols::{ModuleSymbols, Role, Symbol};
+use symbols::{ModuleSymbols, Symbol};
 use variable::Place;
 
 /// What all instructions of a module are checked against.
@@ -200,8 +200,7 @@ pub fn check_with<'a>(
             Item::Variable(variable) => {
                 variable::check(variable, Place::Module, &context, &mut report);
                 declarations.variable(variable, source, &mut report);
-                let symbol = Symbol::Variable(variable, Role::Own);
-                context.symbols.declare(variable.name.text, symbol);
+                context.symbols.declare_variable(variable);
                 let symbol = |name: &str| context.symbols.get(name);
                 if let Some(wrong) = initializer::check(variable, source, symbol) {
                     report.add(wrong);
@@ -225,7 +224,14 @@ pub fn check_with<'a>(
                 DirectiveKind::Pragma(strings) => {
                     directive::pragma(strings, false, source, &mut report);
                 }
-                DirectiveKind::File { .. } | DirectiveKind::Section => {}
+                DirectiveKind::Dwarf if !allowed.before(2, 0) => {
+                    let message = "`@@DWARF` ended with PTX 1.5";
+                    report.add(
+                        Diagnostic::new(Code::UnknownDirective, directive.span, message)
+                            .help("write a `.section`"),
+                    );
+                }
+                DirectiveKind::File { .. } | DirectiveKind::Section | DirectiveKind::Dwarf => {}
             },
         }
     }

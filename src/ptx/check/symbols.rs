@@ -21,6 +21,18 @@ pub enum Symbol<'m, 'a> {
     Prototype(&'m Prototype<'a>),
 }
 
+impl<'m, 'a> Symbol<'m, 'a> {
+    fn of(variable: &'m Variable<'a>, role: Role) -> Self {
+        match variable.space {
+            Space::Reg => Symbol::Register {
+                ty: variable.ty,
+                vector: variable.vector,
+            },
+            _ => Symbol::Variable(variable, role),
+        }
+    }
+}
+
 /// A range of registers is compared with so many single names: a text may not
 /// choose how long that takes.
 const COMPARED: usize = 256;
@@ -46,6 +58,8 @@ pub enum Role {
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
     names: NameMap<'a, Symbol<'m, 'a>>,
+    /// `%r<9>` outside of functions, as PTX 1.x had it.
+    ranges: Vec<(&'a str, u32, Symbol<'m, 'a>)>,
 }
 
 impl<'m, 'a> ModuleSymbols<'m, 'a> {
@@ -53,8 +67,21 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
         self.names.insert(name, symbol);
     }
 
+    pub fn declare_variable(&mut self, variable: &'m Variable<'a>) {
+        let symbol = Symbol::of(variable, Role::Own);
+        match variable.count {
+            Some(count) => self.ranges.push((variable.name.text, count, symbol)),
+            None => self.declare(variable.name.text, symbol),
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        self.names.get(name).copied()
+        let found = self.names.get(name).copied();
+        found.or_else(|| {
+            let mut ranges = self.ranges.iter().take(COMPARED);
+            let range = ranges.find(|(prefix, count, _)| numbered(name, prefix, *count));
+            range.map(|(_, _, symbol)| *symbol)
+        })
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -204,13 +231,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
     /// Adds a variable to the innermost block; an error if it has one of the
     /// name already: the name of the two that stands later.
     pub fn declare(&mut self, variable: &'m Variable<'a>, role: Role) -> Result<(), Name<'a>> {
-        let symbol = match variable.space {
-            Space::Reg => Symbol::Register {
-                ty: variable.ty,
-                vector: variable.vector,
-            },
-            _ => Symbol::Variable(variable, role),
-        };
+        let symbol = Symbol::of(variable, role);
         let name = variable.name;
         let before = match variable.count {
             Some(count) => self.insert_range(name, count, symbol),

@@ -6,10 +6,11 @@ use nom::{Err, Parser};
 use super::declaration::{attributes, linkage, parameters, starts_declaration, variables};
 use super::directive::{directive, function_directives, is_directive};
 use super::expression::literal_number;
-use super::input::{Parsed, Problem, Tokens, join, name, text};
+use super::input::{Parsed, Problem, Tokens, join, keyword, name, text};
 use super::statement::{BodyReader, Store};
 use crate::ptx::ast::{
-    Attributes, Function, FunctionKind, Item, Linkage, Module, Name, Span, Version,
+    Attributes, Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module, Name,
+    Span, Version,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 use crate::ptx::token::TokenKind;
@@ -168,6 +169,7 @@ impl<'a> ModuleReader<'_, 'a> {
     fn item<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         match input.peek().kind {
             TokenKind::Word => {}
+            TokenKind::At if input.peek_at(1).kind == TokenKind::At => return self.dwarf(input),
             TokenKind::BraceClose => {
                 return Problem::fatal(input.peek().span, Code::Brace, "this `}` closes nothing");
             }
@@ -242,6 +244,24 @@ impl<'a> ModuleReader<'_, 'a> {
             self.misplaced(span, "`.address_size` follows `.target`");
         }
         Ok((rest, ()))
+    }
+
+    /// `@@DWARF`, to the end of the line.
+    fn dwarf<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+        keyword("DWARF")(input.skip().skip())?;
+        let start = input.peek().span.start;
+        let line = input.source.get(start as usize..).unwrap_or("");
+        let line = line.lines().next().unwrap_or("").trim_end();
+        let span = Span {
+            start,
+            end: start + line.len() as u32,
+        };
+        self.module.items.push(Item::Directive(Directive {
+            kind: DirectiveKind::Dwarf,
+            text: line,
+            span,
+        }));
+        Ok((input.skip_to(span.end), ()))
     }
 
     fn misplaced(&mut self, span: Span, message: &'static str) {

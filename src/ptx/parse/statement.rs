@@ -176,6 +176,9 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// `name:`, with the directive that some labels name.
     fn label<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, name) = name(input)?;
+        if name.text == "_" {
+            return Problem::expected(input, "a label with a name");
+        }
         let after = rest.skip();
         let rest = match after.word_text() {
             "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
@@ -248,7 +251,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
         if linkage(word).is_some() {
             // `.weak` begins modifiers too, so that it begins no item here.
-            if let Ok((rest, function)) = declared_function(input) {
+            if input.skip().at_word("func") {
+                let (rest, function) = declared_function(input)?;
                 self.declared.push(function);
                 return Ok((rest, ()));
             }

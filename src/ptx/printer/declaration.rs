@@ -49,7 +49,9 @@ impl Layout<'_> {
                     format_args!(".alias {}, {};", name.text, function.text),
                 );
             }
-            DirectiveKind::File { .. } | DirectiveKind::Section => one_spaced(out, directive.text),
+            DirectiveKind::File { .. } | DirectiveKind::Section | DirectiveKind::Dwarf => {
+                one_spaced(out, directive.text);
+            }
         });
         self.drop_comments_before(directive.span.end);
     }
