@@ -136,7 +136,7 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
 /// ```
 /// use ptxkit::ptx::{CheckOptions, check_with, isa::target::Target, read};
 ///
-/// let source = ".version 8.0\n.target sm_90\n.entry k() { .reg .b32 a; elect.sync _|_, a; }";
+/// let source = ".version 8.0\n.target sm_90\n.entry k() { .reg .pred p; elect.sync _|p, 1; }";
 /// let mut older = CheckOptions::default();
 /// older.target = Target::from_text("sm_80");
 /// let found = check_with(&read(source).module, source, &older);
