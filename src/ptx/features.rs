@@ -36,6 +36,14 @@ pub const fn since(major: u8, minor: u8, target: u16) -> Floor {
     }
 }
 
+/// Pragmas that only functions have, and since when. Others mean nothing to
+/// ptxas, or are as old as `.pragma`.
+pub const PRAGMAS: &[(&str, Floor)] = &[
+    ("used_bytes_mask", since(8, 3, 50)),
+    ("enable_smem_spilling", since(8, 7, 75)),
+    ("frequency", since(9, 0, 0)),
+];
+
 /// What follows the name of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arguments {

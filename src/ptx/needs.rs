@@ -6,7 +6,7 @@ use super::ast::{
     Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Initializer, Item,
     Linkage, Module, Space, Span, Statement, Variable,
 };
-use super::features::{function_directive, since};
+use super::features::{PRAGMAS, function_directive, since};
 use super::names::Type;
 use super::signature::parameter_bytes;
 use super::version::Floor;
@@ -186,13 +186,22 @@ impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
 
     fn directive(&mut self, directive: &Directive<'a>) {
         let span = directive.span;
-        match directive.kind {
+        match &directive.kind {
             DirectiveKind::File { stamped: true, .. } => {
                 self.need("the time of a .file", since(3, 2, 0), span);
             }
             DirectiveKind::File { .. } | DirectiveKind::Dwarf => {}
             DirectiveKind::Section => self.need(".section", since(2, 0, 0), span),
-            DirectiveKind::Pragma(_) => self.need(".pragma", since(2, 0, 0), span),
+            DirectiveKind::Pragma(strings) => {
+                self.need(".pragma", since(2, 0, 0), span);
+                for string in strings {
+                    let word = string.text.split_whitespace().next();
+                    let row = PRAGMAS.iter().find(|(name, _)| word == Some(name));
+                    if let Some((name, floor)) = row {
+                        self.need(name, *floor, string.span(self.source));
+                    }
+                }
+            }
             DirectiveKind::Alias { .. } => self.need(".alias", since(6, 3, 30), span),
         }
     }
@@ -201,6 +210,9 @@ impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
         match statement {
             Statement::Variable(variable) => self.variable(variable),
             Statement::Directive(directive) => self.directive(directive),
+            Statement::Location(location) if location.inlined.is_some() => {
+                self.need("`.loc` of inlined code", since(7, 0, 0), location.span);
+            }
             Statement::Targets(targets) if targets.calls => {
                 self.need(".calltargets", since(2, 1, 20), targets.span);
             }

@@ -7,15 +7,14 @@ use super::symbols::Symbol;
 use super::{head, variable};
 use crate::ptx::ast::{FunctionKind, Location, Name, Place, Prototype, Targets};
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
-
-/// Pragmas that ptxas takes inside of functions alone.
-const OF_STATEMENTS: &[&str] = &["used_bytes_mask", "enable_smem_spilling", "frequency"];
+use crate::ptx::features::PRAGMAS;
 
 /// The strings of a `.pragma`, whose words ptxas ignores if it does not know them.
 pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Report) {
     for string in strings {
         let mut words = string.text.split_whitespace();
-        let Some(word) = words.next().filter(|word| OF_STATEMENTS.contains(word)) else {
+        let of_functions = |word: &&str| PRAGMAS.iter().any(|(name, _)| name == word);
+        let Some(word) = words.next().filter(of_functions) else {
             continue;
         };
         let message = if !in_body {

@@ -52,28 +52,20 @@ struct Allowed {
 }
 
 impl Allowed {
-    /// Reports what the module needs and may not use.
-    fn need(self, need: Need, report: &mut Report) {
+    /// What is wrong if the module needs something that it may not use.
+    fn lacking(self, need: Need) -> Option<Diagnostic> {
         let Need { what, floor, span } = need;
         let Floor { version, target } = floor;
         if self.version.is_some_and(|allowed| allowed < version) {
-            report.add(
-                Diagnostic::new(
-                    Code::VersionFloor,
-                    span,
-                    format!("{what} needs `.version {version}` or later"),
-                )
-                .help(format!("write `.version {version}` in the first line")),
-            );
+            let message = format!("{what} needs `.version {version}` or later");
+            let help = format!("write `.version {version}` in the first line");
+            Some(Diagnostic::new(Code::VersionFloor, span, message).help(help))
         } else if self.target.is_some_and(|allowed| allowed.number < target) {
-            report.add(
-                Diagnostic::new(
-                    Code::TargetFloor,
-                    span,
-                    format!("{what} needs `.target sm_{target}` or higher"),
-                )
-                .help(format!("compile for sm_{target}, or do without")),
-            );
+            let message = format!("{what} needs `.target sm_{target}` or higher");
+            let help = format!("compile for sm_{target}, or do without");
+            Some(Diagnostic::new(Code::TargetFloor, span, message).help(help))
+        } else {
+            None
         }
     }
 
@@ -185,7 +177,11 @@ pub fn check_with<'a>(
 ) -> Vec<Diagnostic> {
     let mut report = Report::default();
     let allowed = head::check(module, source, options, &mut report);
-    needs(module, source, |need| allowed.need(need, &mut report));
+    needs(module, source, |need| {
+        if let Some(wrong) = allowed.lacking(need) {
+            report.add(wrong);
+        }
+    });
     let mut context = Context {
         source,
         module,

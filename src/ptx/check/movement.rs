@@ -3,10 +3,12 @@
 use super::address::{is_opaque, named_space};
 use super::operand::{Checked, Place, Way};
 use super::symbols::{Role, Symbol};
-use crate::ptx::ast::{List, Name, Operand, Space, Span, Variable};
+use crate::ptx::ast::{FunctionKind, List, Name, Operand, Space, Span, Variable};
 use crate::ptx::diagnostic::{Code, Diagnostic};
+use crate::ptx::features::since;
 use crate::ptx::isa::special;
 use crate::ptx::names::{Opcode, SpecialRegister, Type};
+use crate::ptx::needs::Need;
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// A value to move: anything that is one, or has an address.
@@ -37,6 +39,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                         let plain = matches!(operand, Operand::Name(_));
                         self.address_of(operand, name, variable, plain && role == Role::Own)
                     }
+                    Some(Symbol::Function(function)) => self
+                        .source(operand)
+                        .and_then(|()| self.address_of_function(name, function.kind)),
                     Some(Symbol::Label) => {
                         self.wrong(operand, "a label has no address that could be moved")
                     }
@@ -166,6 +171,20 @@ impl<'a> Place<'_, '_, '_, 'a> {
             return Ok(());
         }
         Err(self.mistyped(self.span(operand), "an address", wanted))
+    }
+
+    fn address_of_function(&self, name: Name<'a>, kind: FunctionKind) -> Checked {
+        let (what, floor) = match kind {
+            FunctionKind::Entry => ("the address of a kernel", since(3, 1, 35)),
+            FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
+        };
+        let span = self.name_span(name);
+        let lacking = self
+            .checker
+            .context
+            .allowed
+            .lacking(Need { what, floor, span });
+        lacking.map_or(Ok(()), Err)
     }
 
     pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
