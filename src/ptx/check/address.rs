@@ -4,7 +4,9 @@
 use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place};
 use super::symbols::{Role, Symbol};
-use crate::ptx::ast::{AddressBase, FunctionKind, Modifiers, Name, Operand, Space, Span, Variable};
+use crate::ptx::ast::{
+    AddressBase, FunctionKind, List, Modifiers, Name, Operand, Space, Span, Variable,
+};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::names::{Modifier, Opcode, Type};
 
@@ -27,7 +29,7 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
     matches!(variable.ty, Type::Texref | Type::Samplerref | Type::Surfref)
 }
 
-impl<'a> Place<'_, '_, '_, 'a> {
+impl<'m, 'a> Place<'_, '_, 'm, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
         if let Some(wanted) = self.wanted {
             return match wanted.ty {
@@ -49,16 +51,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 Ok(())
             }
-            Operand::Element(list, _) if self.indexes() => {
-                match self.checker.body.list(list).first() {
-                    Some(Operand::Name(name)) => match self.checker.symbol(name.text) {
-                        Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
-                        None => Ok(()),
-                        _ => self.wrong(operand, "no array of this name"),
-                    },
-                    _ => Ok(()),
-                }
-            }
+            Operand::Element(list, _) if self.indexes() => match self.array(operand, list)? {
+                Some((name, variable)) => self.lies(name, variable),
+                None => Ok(()),
+            },
             // ptxas reduces into nothing, though no other instruction does.
             Operand::Sink(_) if self.instruction.opcode == Opcode::Red => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),
@@ -86,6 +82,27 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
+    /// The array of `array[4]`, if it is declared.
+    pub(super) fn array(
+        &self,
+        operand: &Operand<'a>,
+        list: List,
+    ) -> Result<Option<(Name<'a>, &'m Variable<'a>)>, Diagnostic> {
+        let Some(Operand::Name(name)) = self.checker.body.list(list).first() else {
+            return Ok(None);
+        };
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Variable(variable, _)) if !variable.dims.is_empty() => {
+                Ok(Some((*name, variable)))
+            }
+            None => Ok(None),
+            _ => {
+                let message = format!("`{}` is no array", name.text);
+                self.wrong(operand, message).map(|()| None)
+            }
+        }
+    }
+
     /// `[16]`
     fn number(&self, span: Span) -> Checked {
         let modifiers = self.checker.modifiers(self.instruction);
@@ -103,6 +120,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, vector: 1 }) if agreement::is_address(ty) => {
                 self.parameter_by_register(span())?;
+                self.written_out(span(), Some(ty))?;
                 Ok(true)
             }
             Some(Symbol::Register { ty, .. }) => Err(Diagnostic::new(
@@ -113,6 +131,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Some(Symbol::Variable(variable, role)) => {
                 self.lies(name, variable)?;
                 self.parameter(name, variable, role)?;
+                self.written_out(span(), None)?;
                 Ok(variable.attributes.unified.is_some())
             }
             Some(
@@ -126,6 +145,29 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
+    /// Some instructions ptxas writes out as several others, which ask for more
+    /// of an address: of the register of this type, or the variable.
+    fn written_out(&self, span: Span, register: Option<Type>) -> Checked {
+        let modifiers = self.checker.modifiers(self.instruction);
+        let (message, help) = match (self.instruction.opcode, register) {
+            (Opcode::St, None) if modifiers.has(Modifier::Bulk) => {
+                if named_space(modifiers).is_none() {
+                    return Ok(());
+                }
+                (
+                    "this address has to stand in a register",
+                    "take it with `mov`",
+                )
+            }
+            (Opcode::Multimem, Some(ty)) if modifiers.has(Modifier::Red) && ty.bits() != 64 => (
+                "this address has to stand in a register of 64 bits",
+                "widen it with `cvt`",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Diagnostic::new(Code::OperandKind, span, message).help(help))
+    }
+
     /// Whether the instruction looks at memory of the host that has one address
     /// everywhere.
     fn may_be_unified(&self) -> bool {
@@ -133,8 +175,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let opcode = self.instruction.opcode;
         let reads = matches!(
             opcode,
-            Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Multimem | Opcode::Createpolicy
-        );
+            Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Createpolicy
+        ) || modifiers.has(Modifier::LdReduce);
         reads && named_space(modifiers).is_none_or(|space| space == Space::Global)
     }
 
@@ -144,7 +186,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         !modifiers.has(Modifier::Bulk)
             && matches!(
                 self.instruction.opcode,
-                Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Multimem
+                Opcode::Ld | Opcode::Ldu | Opcode::St
             )
     }
 
@@ -156,7 +198,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         };
         if is_opaque(variable) {
             return match self.instruction.opcode {
-                Opcode::Ld | Opcode::Ldu | Opcode::St if self.indexes() => {
+                Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Multimem | Opcode::Createpolicy => {
                     wrong(format!("`{}` is opaque, not memory", name.text))
                 }
                 Opcode::Mbarrier => wrong(format!("`{}` is opaque, not memory", name.text)),
@@ -205,6 +247,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             (Opcode::Ld, Role::KernelParameter) if modifiers.has(Modifier::ParamFunc) => {
                 "is a parameter of a kernel"
             }
+            (Opcode::Prefetch, Role::Own) => "belongs to a call and has no address",
             (Opcode::Ld | Opcode::St, Role::Own) if self.instruction.guard.is_some() => {
                 "belongs to a call, for which no thread may be skipped"
             }

@@ -12,15 +12,7 @@ use crate::ptx::needs::Need;
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// A value to move: anything that is one, or has an address.
-    ///
-    /// `cvt` reads special registers as `mov` does, but takes no addresses.
     pub(super) fn movable(&self, operand: &Operand<'a>) -> Checked {
-        if self.instruction.opcode != Opcode::Mov {
-            return match *operand {
-                Operand::Special(register, span) => self.special(register, span),
-                _ => self.source(operand),
-            };
-        }
         let operands = self.checker.body.list(self.instruction.operands);
         let unpacks = self.vector == 1 && operands.first().is_some_and(|to| self.is_vector(to));
         if unpacks && self.is_vector(operand) {
@@ -48,15 +40,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     _ => self.source(operand),
                 }
             }
-            Operand::Element(list, _) => match self.checker.body.list(list).first() {
-                Some(Operand::Name(name)) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Variable(variable, _)) => {
-                        self.address_of(operand, *name, variable, false)
-                    }
-                    None => Ok(()),
-                    _ => self.wrong(operand, "no array of this name"),
-                },
-                _ => Ok(()),
+            Operand::Element(list, _) => match self.array(operand, list)? {
+                Some((name, variable)) => self.address_of(operand, name, variable, false),
+                None => Ok(()),
             },
             Operand::Special(register, span) => self.special(register, span),
             Operand::Vector(list, span) => self.parts(list, span, Way::Read),
@@ -224,9 +210,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let (name, alone) = match *operand {
             Operand::Name(name) => (name, true),
             Operand::Offset { name, .. } => (name, false),
-            Operand::Element(list, _) => match self.checker.body.list(list).first() {
-                Some(Operand::Name(name)) => (*name, false),
-                _ => return Ok(()),
+            Operand::Element(list, _) => match self.array(operand, list)? {
+                Some((name, _)) => (name, false),
+                None => return Ok(()),
             },
             _ => return self.source(operand),
         };

@@ -55,6 +55,8 @@ pub(super) struct Place<'p, 'c, 'm, 'a> {
 pub(super) enum Way {
     Written,
     Read,
+    /// Read, where `_` stands for memory that is not written.
+    Stored,
 }
 
 impl<'a> Place<'_, '_, '_, 'a> {
@@ -130,6 +132,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::Predicate => self.predicate(operand),
             Kind::Source => self.source(operand),
             Kind::SourceOrVector => self.vector(operand, Way::Read),
+            Kind::Stored => self.vector(operand, Way::Stored),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
                 Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
@@ -290,6 +293,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     self.no_register(name)
                 }
                 Some(Symbol::Label) => self.register(name),
+                Some(Symbol::Register { ty, .. }) if !agreement::is_address(ty) => {
+                    self.agrees(name, ty)
+                }
                 _ => Ok(()),
             },
             Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
@@ -451,7 +457,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let mut sinks = 0;
         for element in self.checker.body.list(list) {
             let ty = match *element {
-                Operand::Sink(_) if way == Way::Written => {
+                Operand::Sink(_) if way != Way::Read => {
                     sinks += 1;
                     continue;
                 }
@@ -469,13 +475,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     }
                 }
                 // Special registers are bits beside others.
-                Operand::Special(register, _) if way == Way::Read => {
+                Operand::Special(register, _) if way != Way::Written => {
                     match special::of(register).types.last() {
                         Some(ty) => agreement::bits_of(*ty),
                         None => continue,
                     }
                 }
-                Operand::Integer(_) | Operand::Float(_) if way == Way::Read => {
+                Operand::Integer(_) | Operand::Float(_) if way != Way::Written => {
                     // Beside a register without interpretation any will do.
                     if left.is_none_or(|left| !agreement::is_bits(left)) {
                         self.source(element)?;

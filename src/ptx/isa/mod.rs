@@ -45,6 +45,7 @@
 //! | `m` | what `mov` takes: also special registers, addresses, functions, `{a, b}` packed |
 //! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
 //! | `V` | as `D`, but never `_` |
+//! | `W` | as `S`, but elements may be `_` |
 //! | `n` | register, constant, or variable of the state space of the instruction |
 //! | `g` | register, constant or special register |
 //! | `v1`, `v2`, `v4` | register or constant of a video instruction on 1, 2 or 4 parts, with or without a selector, `%r1.b0` |

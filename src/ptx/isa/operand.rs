@@ -25,6 +25,9 @@ pub enum Kind {
     Unpacked,
     /// A register, a vector as `.v2` says; never `_`.
     Loaded,
+    /// A register or constant, or a vector with some of its elements `_`: what
+    /// is not stored.
+    Stored,
     /// A register, constant or the name of a variable of a state space.
     Named,
     /// A register or constant of which a video instruction may take a part:
@@ -80,6 +83,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("d", Kind::Destination, "register"),
     ("D", Kind::DestinationOrVector, "register, vector or _"),
     ("V", Kind::Loaded, "register or vector"),
+    ("W", Kind::Stored, "vector, some of it _"),
     ("s", Kind::Source, "register or constant"),
     ("S", Kind::SourceOrVector, "register, constant or vector"),
     ("r", Kind::Register, "register"),
