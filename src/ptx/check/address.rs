@@ -56,7 +56,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                 None => Ok(()),
             },
             // ptxas reduces into nothing, though no other instruction does.
-            Operand::Sink(_) if self.instruction.opcode == Opcode::Red => Ok(()),
+            Operand::Sink(_) if self.reduces() => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),
         }
     }
@@ -178,6 +178,11 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
             Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Createpolicy
         ) || modifiers.has(Modifier::LdReduce);
         reads && named_space(modifiers).is_none_or(|space| space == Space::Global)
+    }
+
+    fn reduces(&self) -> bool {
+        let modifiers = self.checker.modifiers(self.instruction);
+        self.instruction.opcode == Opcode::Red && !modifiers.has(Modifier::Async)
     }
 
     /// Whether the instruction takes `array[4]` for an address.

@@ -144,6 +144,16 @@ pub fn is_bits(ty: Type) -> bool {
     class(ty) == Class::Bits
 }
 
+/// Whether a register holds a float, or two.
+pub fn is_float(ty: Type) -> bool {
+    matches!(class(ty), Class::Float | Class::Halves)
+}
+
+/// Whether a register holds an integer.
+pub fn is_integer(ty: Type) -> bool {
+    class(ty) == Class::Integer
+}
+
 /// Whether a register can hold an address; of any size, as ptxas has it.
 pub fn is_address(ty: Type) -> bool {
     matches!(class(ty), Class::Bits | Class::Integer) && ty != Type::B128

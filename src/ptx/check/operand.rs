@@ -481,11 +481,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                         None => continue,
                     }
                 }
+                // Registers beside a constant count as bits.
                 Operand::Integer(_) | Operand::Float(_) if way != Way::Written => {
-                    // Beside a register without interpretation any will do.
-                    if left.is_none_or(|left| !agreement::is_bits(left)) {
-                        self.source(element)?;
-                    }
+                    alike = false;
                     continue;
                 }
                 _ if way == Way::Written => {
@@ -506,6 +504,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 alike &= left == ty;
             }
         }
+        self.constants(list, left)?;
+        // A constant in front says nothing of the rest, nor does ptxas ask.
+        let first = self.checker.body.list(list).first();
+        if matches!(first, Some(Operand::Integer(_) | Operand::Float(_))) {
+            return Ok(());
+        }
         if sinks == list.len {
             let message = "no element of this vector says its type";
             return Err(Diagnostic::new(Code::OperandType, span, message));
@@ -523,6 +527,37 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Constants in a vector: those alone have to be of the wanted type, beside
+    /// registers they must not be of another kind.
+    fn constants(&self, list: List, register: Option<Type>) -> Checked {
+        let elements = self.checker.body.list(list).iter();
+        let is_constant = |e: &&Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        let constants = elements.clone().filter(is_constant);
+        if register.is_none() {
+            return constants.copied().try_for_each(|one| self.source(&one));
+        }
+        for constant in constants {
+            let integer = matches!(constant, Operand::Integer(_));
+            let clashes = |element: &&Operand<'a>| match **element {
+                Operand::Integer(_) => !integer,
+                Operand::Float(_) => integer,
+                Operand::Special(..) | Operand::Component { .. } => true,
+                Operand::Name(name) => match self.checker.symbol(name.text) {
+                    Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
+                    Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if elements.clone().any(|element| clashes(&element)) {
+                let message = "a constant beside what is of another type";
+                let span = self.span(constant);
+                return Err(Diagnostic::new(Code::OperandType, span, message));
+            }
+        }
+        Ok(())
     }
 
     fn predicate_destination(&self, operand: &Operand<'a>) -> Checked {
