@@ -132,6 +132,7 @@ fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
             TokenKind::BraceOpen => braces += 1,
             TokenKind::BraceClose => braces = braces.saturating_sub(1),
             TokenKind::Word if starts_module_item(rest) => return rest,
+            TokenKind::Word if braces == 0 && is_directive(rest.word_text()) => return rest,
             // Elsewhere `.shared` and `.weak` are modifiers.
             TokenKind::Word
                 if statement_ended && braces == 0 && starts_variable(rest.word_text()) =>
@@ -180,7 +181,16 @@ impl<'a> ModuleReader<'_, 'a> {
             "target" => self.target(input),
             "address_size" => self.address_size(input),
             word if is_directive(word) => {
-                let (rest, directive) = cut(directive).parse(input)?;
+                let (rest, directive) = cut(directive).parse(input).inspect_err(|_| {
+                    // There is debug information, though it cannot be read.
+                    if word == "section" {
+                        self.module.items.push(Item::Directive(Directive {
+                            kind: DirectiveKind::Section,
+                            text: "",
+                            span: input.peek().span,
+                        }));
+                    }
+                })?;
                 self.module.items.push(Item::Directive(directive));
                 Ok((rest, ()))
             }
