@@ -105,11 +105,11 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
 /// opcode has no rows.
 fn incomplete(instruction: &Instruction<'_>) -> Option<Diagnostic> {
     let opcode = instruction.opcode;
-    let mut second: Vec<_> = isa::forms(opcode)
-        .iter()
-        .filter_map(|form| form.opcode_words.first().copied())
-        .collect();
-    second.dedup();
+    let mut second: Vec<Modifier> = Vec::new();
+    for form in isa::forms(opcode) {
+        let word = form.opcode_words.first();
+        second.extend(word.filter(|word| !second.contains(word)));
+    }
     if second.is_empty() {
         return None;
     }
