@@ -9,6 +9,7 @@
 //!
 //! The line is that of ptxas, counted in the case; the code is ours. A case with
 //! a `.version` or `.target` is a whole module, any other the body of a kernel.
+//! A name that ends in `(code)` has ptxas make code, not only check.
 
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// Whether the case is about what only making code finds.
+    pub fn makes_code(&self) -> bool {
+        self.name.ends_with("(code)")
+    }
+
     /// The module, and how many of its lines stand before the case.
     pub fn module(&self) -> (String, u32) {
         if self.text.contains(".version") || self.text.contains(".target") {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ptxkit::ptx::{self, diagnostic::LineIndex};
+use ptxkit::ptx::{self, CheckOptions, Level, diagnostic::LineIndex};
 
 use crate::archive::Verdict;
 use crate::parallel::parallel;
@@ -16,12 +16,19 @@ pub struct Case {
 
 /// What we say of a text, and the finding behind it.
 pub fn judge(text: &[u8]) -> (Verdict, String) {
+    judge_at(text, Level::default())
+}
+
+/// The same at a level of the check.
+pub fn judge_at(text: &[u8], level: Level) -> (Verdict, String) {
     let Ok(source) = std::str::from_utf8(text) else {
         return (Verdict::Rejected(None), "no UTF-8".to_owned());
     };
     let reading = ptx::read(source);
     let mut found = reading.diagnostics;
-    found.extend(ptx::check(&reading.module, source));
+    let mut options = CheckOptions::default();
+    options.level = level;
+    found.extend(ptx::check_with(&reading.module, source, &options));
     match found.iter().min_by_key(|diagnostic| diagnostic.span.start) {
         None => (Verdict::Accepted, String::new()),
         Some(first) => {

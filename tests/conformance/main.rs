@@ -17,9 +17,9 @@ mod shape;
 use archive::{Entry, Verdict, entries, read};
 use differences::causes;
 use judge::{Case, Figures};
-use ptxkit::ptx;
 use ptxkit::ptx::diagnostic::Code;
 use ptxkit::ptx::printer::print;
+use ptxkit::ptx::{self, Level};
 use shape::shape;
 
 /// Per cent that must agree, on accepting and rejecting, and on the line of the
@@ -206,7 +206,11 @@ fn every_code() {
         let text = std::fs::read_to_string(&path).expect("a file of cases");
         for case in hand::cases(&text) {
             let (module, before) = case.module();
-            let (ours, finding) = judge::judge(module.as_bytes());
+            let level = match case.makes_code() {
+                true => Level::Codegen,
+                false => Level::default(),
+            };
+            let (ours, finding) = judge::judge_at(module.as_bytes(), level);
             let ours = match ours {
                 Verdict::Rejected(Some(line)) => {
                     Verdict::Rejected(Some(line.saturating_sub(before)))

@@ -90,11 +90,21 @@ impl Toolkit {
 
     /// What ptxas says of a module, without generating code.
     pub fn judge(&self, text: &[u8]) -> io::Result<Verdict> {
+        self.ask(text, &[format!("-arch={}", architecture(text))])
+    }
+
+    /// What ptxas says of a module when it makes code.
+    pub fn make_code(&self, text: &[u8]) -> io::Result<Verdict> {
+        let target = architecture(text).replace("compute_", "sm_");
+        self.ask(text, &[format!("-arch={target}"), "-O0".to_owned()])
+    }
+
+    fn ask(&self, text: &[u8], options: &[String]) -> io::Result<Verdict> {
         let path = self.fresh("ptx");
         std::fs::write(&path, text)?;
         let output = self
             .program("ptxas")
-            .arg(format!("-arch={}", architecture(text)))
+            .args(options)
             .arg(&path)
             .args(["-o", "/dev/null"])
             .output();
@@ -103,8 +113,8 @@ impl Toolkit {
         if output.status.success() {
             return Ok(Verdict::Accepted);
         }
-        let messages = [output.stderr, output.stdout].concat();
-        let messages = String::from_utf8_lossy(&messages);
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
         Ok(Verdict::Rejected(first_line(&messages)))
     }
 }
