@@ -231,6 +231,12 @@ pub enum Misfit<'f> {
     Condition(&'f Condition),
 }
 
+/// Of `.acc::f16` and `.acc::f32` ptxas takes one, even where it ignores both.
+fn accumulates_twice(word: Modifier, before: &[Modifier]) -> bool {
+    let precision = [Modifier::AccF16, Modifier::AccF32];
+    precision.contains(&word) && before.iter().any(|word| precision.contains(word))
+}
+
 impl Form {
     /// The opcode in full: `cp.async.bulk`.
     pub fn name(&self) -> &str {
@@ -268,7 +274,7 @@ impl Form {
                 // What goes unchecked speaks for no row, if it is a type.
                 None if self.open_modifiers => fitting += usize::from(order != Order::Types),
                 None if REPEATABLE.contains(&word) && words[..index].contains(&word) => {}
-                None if self.ignores(word) => {}
+                None if self.ignores(word) && !accumulates_twice(word, &words[..index]) => {}
                 None => misfit = misfit.or(Some(Misfit::Extra(index))),
             }
         }
