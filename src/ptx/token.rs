@@ -197,7 +197,7 @@ const CLASS: [u8; 256] = {
         let b = byte as u8;
         if b.is_ascii_alphanumeric() || b == b'_' || b == b'$' {
             class[byte] |= IDENTIFIER;
-            if !b.is_ascii_digit() {
+            if !b.is_ascii_digit() && b != b'$' {
                 class[byte] |= LETTER;
             }
         }
@@ -298,6 +298,11 @@ impl Lexer<'_> {
         use TokenKind::*;
         let (kind, length) = match first {
             b'0'..=b'9' => return Ok(self.number()),
+            // `$` alone is no name.
+            b'$' if continues(self.bytes, self.start + 1) => {
+                let end = skip_class(self.bytes, self.start + 1, IDENTIFIER);
+                return Ok((Identifier, end));
+            }
             b'"' => return self.text(),
             b'/' if self.peek(1) == b'/' => return Err(self.line_end(self.start)),
             b'/' if self.peek(1) == b'*' => return Err(self.comment()),
@@ -539,8 +544,8 @@ mod tests {
 
     #[test]
     fn stray_bytes_are_reported_once_a_run() {
-        let (kinds, codes) = tokens("a \0\0\0 b öä c \x0b \\");
-        assert_eq!((kinds.len(), codes), (3, vec![Code::Character; 4]));
+        let (kinds, codes) = tokens("a \0\0\0 b öä c \x0b \\ $ $L");
+        assert_eq!((kinds.len(), codes), (4, vec![Code::Character; 5]));
     }
 
     #[test]

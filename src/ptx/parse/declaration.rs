@@ -198,6 +198,10 @@ fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
     }
 }
 
+/// Of one `%r<N>`. Nobody allocates by this number; ptxas 13.5 runs out of
+/// memory at about twice as many.
+const MAX_REGISTERS: u32 = 1 << 31;
+
 /// One name of a declaration with what belongs to it alone: `%r<9>`, or
 /// `x[2][3] = …`.
 fn declarator<'t, 'a>(
@@ -209,7 +213,15 @@ fn declarator<'t, 'a>(
     let mut variable = variable(head, name, Span::default());
     if rest.at(TokenKind::Less) {
         let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
-        (rest, _) = cut(token(TokenKind::Greater)).parse(after)?;
+        let (after, _) = cut(token(TokenKind::Greater)).parse(after)?;
+        if registers > MAX_REGISTERS {
+            return Problem::fatal(
+                rest.span_to(after),
+                Code::Limit,
+                "these are more registers than ptxas takes",
+            );
+        }
+        rest = after;
         variable.count = Some(registers);
         variable.span = start.span_to(rest);
         return Ok((rest, variable));
