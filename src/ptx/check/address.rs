@@ -118,7 +118,9 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
     fn base(&self, name: Name<'a>) -> Result<bool, Diagnostic> {
         let span = || self.name_span(name);
         match self.checker.symbol(name.text) {
-            Some(Symbol::Register { ty, vector: 1 }) if agreement::is_address(ty) => {
+            Some(Symbol::Register { ty, vector: 1 })
+                if agreement::is_address(ty) && ty.bits() >= self.least_address() =>
+            {
                 self.parameter_by_register(span())?;
                 self.written_out(span(), Some(ty))?;
                 Ok(true)
@@ -168,6 +170,14 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         Err(Diagnostic::new(Code::OperandKind, span, message).help(help))
     }
 
+    /// How wide an address is at least; most take any register.
+    fn least_address(&self) -> u32 {
+        match self.instruction.opcode {
+            Opcode::Wmma | Opcode::Tcgen05 => 32,
+            _ => 0,
+        }
+    }
+
     /// Whether the instruction looks at memory of the host that has one address
     /// everywhere.
     fn may_be_unified(&self) -> bool {
@@ -207,6 +217,9 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                     wrong(format!("`{}` is opaque, not memory", name.text))
                 }
                 Opcode::Mbarrier => wrong(format!("`{}` is opaque, not memory", name.text)),
+                Opcode::Wmma | Opcode::Tcgen05 => {
+                    wrong(format!("`{}` is opaque, not memory", name.text))
+                }
                 _ => Ok(()),
             };
         }

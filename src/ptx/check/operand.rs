@@ -408,8 +408,20 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// `{a, b}`, of as many elements as the row says.
     fn list(&self, kind: Kind, counts: &[u8], operand: &Operand<'a>) -> Checked {
-        let Operand::Vector(list, span) = *operand else {
-            return self.wrong(operand, "a list in braces belongs here");
+        let (list, span) = match *operand {
+            Operand::Vector(list, span) => (list, span),
+            // A vector register is a list of its parts.
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if vector > 1 && counts.contains(&vector) => {
+                    return self.agrees(name, ty);
+                }
+                None => return Ok(()),
+                _ if kind == Kind::SourceOrVector => return self.source(operand),
+                _ => return self.wrong(operand, "a list in braces belongs here"),
+            },
+            // One for all, or the first of them: ptxas does not ask.
+            _ if kind == Kind::SourceOrVector => return self.source(operand),
+            _ => return self.wrong(operand, "a list in braces belongs here"),
         };
         let fits = |count: &u8| u32::from(*count) == list.len;
         if !counts.iter().any(fits) {

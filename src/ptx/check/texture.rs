@@ -4,7 +4,7 @@
 use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
-use crate::ptx::ast::{AddressBase, Name, Operand};
+use crate::ptx::ast::{AddressBase, List, Name, Operand};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::Count;
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -125,22 +125,18 @@ impl<'a> Place<'_, '_, '_, 'a> {
         if modifiers.first_of(&layers).is_none() {
             return self.elements(list, span, Way::Read, true);
         }
-        let mut elements = self.checker.body.list(list).iter();
-        if let Some(layer) = elements.next() {
-            let place = Place {
-                wanted: Some(LAYER),
-                ..*self
-            };
-            place.source(layer)?;
-        }
-        elements.try_for_each(|element| match element {
-            // What a layer leaves of a vector is not looked at closely.
-            Operand::Name(name) => match self.checker.symbol(name.text) {
-                Some(Symbol::Register { ty, vector: 1 }) if ty.bits() == 32 => Ok(()),
-                _ => self.register(*name),
-            },
-            Operand::Special(..) => Ok(()),
-            element => self.source(element),
-        })
+        let [layer, ..] = self.checker.body.list(list) else {
+            return Ok(());
+        };
+        let place = Place {
+            wanted: Some(LAYER),
+            ..*self
+        };
+        place.source(layer)?;
+        let rest = List {
+            start: list.start + 1,
+            len: list.len - 1,
+        };
+        self.elements(rest, span, Way::Read, true)
     }
 }
