@@ -56,8 +56,10 @@ fn check(name: &str, bytes: &[u8], level: Level) -> Result<bool, Failure> {
     };
     let reading = ptx::read(text.source);
     let mut found = reading.diagnostics;
-    let mut options = CheckOptions::default();
-    options.level = level;
+    let options = CheckOptions {
+        level,
+        ..CheckOptions::default()
+    };
     found.extend(ptx::check_with(&reading.module, text.source, &options));
     let good = found
         .iter()

@@ -274,8 +274,10 @@ mod tests {
 
     fn codes(source: &str) -> Vec<Code> {
         let reading = read(source);
-        let mut options = CheckOptions::default();
-        options.level = Level::Codegen;
+        let options = CheckOptions {
+            level: Level::Codegen,
+            ..CheckOptions::default()
+        };
         let found = check_with(&reading.module, source, &options);
         let all = reading.diagnostics.iter().chain(&found);
         all.map(|diagnostic| diagnostic.code).collect()
