@@ -113,7 +113,7 @@ fn options(module: &Module<'_>, allowed: Allowed, source: &str, report: &mut Rep
             "map_f64_to_f32" if allowed.target.is_some_and(|target| target.number >= 13) => {
                 "`map_f64_to_f32` is of targets without `.f64`: sm_12 and below"
             }
-            "debug" if !has_section(module, source) => {
+            "debug" if !has_section(module) => {
                 "the module is said to have debug information, and has no `.section`"
             }
             "texmode_unified" | "texmode_independent" => {
@@ -135,18 +135,16 @@ fn options(module: &Module<'_>, allowed: Allowed, source: &str, report: &mut Rep
     }
 }
 
-/// Whether there is a section; one that could not be read is one.
-fn has_section(module: &Module<'_>, source: &str) -> bool {
-    source.contains(".section")
-        || module.items.iter().any(|item| {
-            matches!(
-                item,
-                Item::Directive(Directive {
-                    kind: DirectiveKind::Section | DirectiveKind::Dwarf,
-                    ..
-                })
-            )
-        })
+fn has_section(module: &Module<'_>) -> bool {
+    module.items.iter().any(|item| {
+        matches!(
+            item,
+            Item::Directive(Directive {
+                kind: DirectiveKind::Section | DirectiveKind::Dwarf,
+                ..
+            })
+        )
+    })
 }
 
 /// A target is looked at when something follows it.
