@@ -4,7 +4,7 @@
 use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
-use crate::ptx::ast::{AddressBase, List, Name, Operand};
+use crate::ptx::ast::{AddressBase, List, Name, Operand, Space};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::Count;
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -84,6 +84,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match self.checker.symbol(name.text) {
             None => Ok(()),
             Some(Symbol::Variable(variable, _)) if variable.ty == opaque => Ok(()),
+            // `.tex .u64 t`, as PTX 1.x declares a texture.
+            Some(Symbol::Variable(variable, _))
+                if variable.space == Space::Tex && opaque == Type::Texref =>
+            {
+                Ok(())
+            }
             Some(Symbol::Register { ty, vector: 1 })
                 if agreement::is_address(ty) && ty.bits() == 64 =>
             {
