@@ -9,6 +9,7 @@ mod directive;
 mod expression;
 mod initializer;
 mod input;
+mod instruction;
 mod mnemonic;
 mod module;
 mod operand;
