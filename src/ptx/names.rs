@@ -751,6 +751,8 @@ words! {
         OverrideGlobalDimStride "override::global_dim_stride"
         SyncRestrictReads "sync_restrict::reads"
         SyncRestrictRead "sync_restrict::read"
+        Exclusive "exclusive"
+        SyncRestrictSharedReadMmaA "sync_restrict::shared::read::mma::a"
         SyncRestrictProxyAsync "sync_restrict::proxy::async"
         SyncRestrictSharedClusterRead "sync_restrict::shared::cluster::read"
         FabricFabric "fabric::fabric"
