@@ -517,9 +517,17 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
         }
         self.constants(list, left)?;
-        // A constant in front says nothing of the rest, nor does ptxas ask.
+        // A constant in front says nothing of the rest, and only halves mind.
         let first = self.checker.body.list(list).first();
         if matches!(first, Some(Operand::Integer(_) | Operand::Float(_))) {
+            let halves = match wanted.ty {
+                Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
+                Type::F16 => matches!(first, Some(Operand::Float(_))),
+                _ => false,
+            };
+            if left.is_some() && halves {
+                return Err(self.mistyped(span, "a vector that begins with a constant", wanted));
+            }
             return Ok(());
         }
         if sinks == list.len {
@@ -550,26 +558,40 @@ impl<'a> Place<'_, '_, '_, 'a> {
         if register.is_none() {
             return constants.copied().try_for_each(|one| self.source(&one));
         }
-        for constant in constants {
-            let integer = matches!(constant, Operand::Integer(_));
-            let clashes = |element: &&Operand<'a>| match **element {
-                Operand::Integer(_) => !integer,
-                Operand::Float(_) => integer,
-                Operand::Special(..) | Operand::Component { .. } => true,
-                Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
-                    Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty),
-                    _ => false,
-                },
-                _ => false,
+        let list = self.checker.body.list(list);
+        for (left, right) in list.iter().zip(list.iter().skip(1)) {
+            let clash = match (left, right) {
+                (Operand::Integer(_), Operand::Float(_)) => Some(left),
+                (Operand::Float(_), Operand::Integer(_)) => Some(left),
+                (Operand::Integer(_) | Operand::Float(_), beside) => {
+                    self.clashes(left, beside).then_some(left)
+                }
+                (beside, Operand::Integer(_) | Operand::Float(_)) => {
+                    self.clashes(right, beside).then_some(right)
+                }
+                _ => None,
             };
-            if elements.clone().any(|element| clashes(&element)) {
+            if let Some(constant) = clash {
                 let message = "a constant beside what is of another type";
                 let span = self.span(constant);
                 return Err(Diagnostic::new(Code::OperandType, span, message));
             }
         }
         Ok(())
+    }
+
+    /// Whether a constant may not stand beside this element.
+    fn clashes(&self, constant: &Operand<'a>, beside: &Operand<'a>) -> bool {
+        let integer = matches!(constant, Operand::Integer(_));
+        match *beside {
+            Operand::Special(..) | Operand::Component { .. } => true,
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
+                Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty) || ty == Type::F16x2,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     fn predicate_destination(&self, operand: &Operand<'a>) -> Checked {
