@@ -8,6 +8,9 @@ fuzz_target!(|source: &str| {
     let reading = read(source);
     for diagnostic in check(&reading.module, source) {
         let (start, end) = (diagnostic.span.start, diagnostic.span.end);
-        assert!(start <= end && end as usize <= source.len(), "{diagnostic:?}");
+        assert!(
+            start <= end && end as usize <= source.len(),
+            "{diagnostic:?}"
+        );
     }
 });

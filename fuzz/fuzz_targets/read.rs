@@ -16,7 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
     let lines = LineIndex::new(source);
     for diagnostic in &reading.diagnostics {
         let (start, end) = (diagnostic.span.start, diagnostic.span.end);
-        assert!(start <= end && end as usize <= source.len(), "{diagnostic:?}");
+        assert!(
+            start <= end && end as usize <= source.len(),
+            "{diagnostic:?}"
+        );
         assert!(lines.locate(start) <= lines.locate(end));
     }
     if let Some(first) = reading.diagnostics.first() {
