@@ -41,6 +41,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     Type::Texref
                 };
                 self.opaque(sampler, kind)?;
+                let cubes = [Modifier::Cube, Modifier::Acube];
+                let modifiers = self.checker.modifiers(self.instruction);
+                if !apart && modifiers.first_of(&cubes).is_some() {
+                    let message = "cubes take a sampler only in `.target texmode_independent`";
+                    return self.wrong(operand, message);
+                }
                 self.texture_coordinates(coordinates)
             }
             _ => Err(Diagnostic::new(
