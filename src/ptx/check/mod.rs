@@ -20,6 +20,7 @@ mod range;
 mod symbols;
 mod texture;
 mod variable;
+mod vector;
 mod video;
 
 use std::collections::HashSet;

@@ -1,0 +1,234 @@
+//! Vectors: `{a, b}` and registers of several elements.
+
+use super::agreement;
+use super::operand::{Checked, Place, Way};
+use super::symbols::Symbol;
+use crate::ptx::ast::{List, Operand, Span};
+use crate::ptx::diagnostic::{Code, Diagnostic};
+use crate::ptx::isa::{Kind, special};
+use crate::ptx::names::Type;
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
+    pub(super) fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
+        let count = self.vector;
+        match *operand {
+            Operand::Vector(list, span) if list.len != count => {
+                let message = if count == 1 {
+                    "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
+                } else {
+                    format!("a vector of {}, where {count} elements belong", list.len)
+                };
+                Err(Diagnostic::new(Code::OperandCount, span, message))
+            }
+            Operand::Vector(list, span) => self.elements(list, span, way, true),
+            Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
+                    match self.wanted {
+                        Some(wanted) if wanted.takes_integers_for_floats(ty) => Ok(()),
+                        _ => self.agrees(name, ty),
+                    }
+                }
+                None => Ok(()),
+                _ => self.wrong(
+                    operand,
+                    format!("a vector of {count} elements belongs here"),
+                ),
+            },
+            _ if count > 1 => self.wrong(
+                operand,
+                format!("a vector of {count} elements belongs here"),
+            ),
+            _ if way == Way::Written => self.destination(operand),
+            _ => self.source(operand),
+        }
+    }
+
+    /// `{a, b}`, of as many elements as the row says.
+    pub(super) fn list(&self, kind: Kind, counts: &[u8], operand: &Operand<'a>) -> Checked {
+        let (list, span) = match *operand {
+            Operand::Vector(list, span) => (list, span),
+            // A vector register is a list of its parts.
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if vector > 1 && counts.contains(&vector) => {
+                    return self.agrees(name, ty);
+                }
+                None => return Ok(()),
+                _ if kind == Kind::SourceOrVector => return self.source(operand),
+                _ => return self.wrong(operand, "a list in braces belongs here"),
+            },
+            // One for all, or the first of them: ptxas does not ask.
+            _ if kind == Kind::SourceOrVector => return self.source(operand),
+            _ => return self.wrong(operand, "a list in braces belongs here"),
+        };
+        let fits = |count: &u8| u32::from(*count) == list.len;
+        if !counts.iter().any(fits) {
+            let counts: Vec<_> = counts.iter().map(u8::to_string).collect();
+            let message = format!(
+                "a list of {}, where {} elements belong",
+                list.len,
+                counts.join(" or ")
+            );
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        match kind {
+            Kind::Destination => {
+                let sink = |element: &&Operand<'a>| matches!(element, Operand::Sink(_));
+                if let Some(sink) = self.checker.body.list(list).iter().find(sink) {
+                    return self.wrong(sink, "no element of this result is discarded with `_`");
+                }
+                self.elements(list, span, Way::Written, false)
+            }
+            Kind::DestinationOrVector => self.elements(list, span, Way::Written, false),
+            Kind::Source | Kind::SourceOrVector | Kind::Register => {
+                self.elements(list, span, Way::Read, false)
+            }
+            kind => {
+                let mut elements = self.checker.body.list(list).iter();
+                elements.try_for_each(|element| self.kind(kind, element))
+            }
+        }
+    }
+
+    /// The registers and constants between braces: each goes with its neighbour,
+    /// and together they have a type, which has to be the wanted one.
+    pub(super) fn elements(
+        &self,
+        list: List,
+        span: Span,
+        way: Way,
+        integers_for_floats: bool,
+    ) -> Checked {
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        let mut left: Option<Type> = None;
+        let mut alike = true;
+        let mut sinks = 0;
+        for element in self.checker.body.list(list) {
+            let ty = match *element {
+                Operand::Sink(_) if way != Way::Read => {
+                    sinks += 1;
+                    continue;
+                }
+                Operand::Name(name) | Operand::Component { name, .. } => {
+                    match self.checker.symbol(name.text) {
+                        Some(Symbol::Register { ty, vector }) => {
+                            let part = matches!(element, Operand::Component { .. });
+                            if part != (vector > 1) {
+                                self.source(element)?;
+                            }
+                            ty
+                        }
+                        None => continue,
+                        Some(_) => return self.no_register(name),
+                    }
+                }
+                // Special registers are bits beside others.
+                Operand::Special(register, _) if way != Way::Written => {
+                    match special::of(register).types.last() {
+                        Some(ty) => agreement::bits_of(*ty),
+                        None => continue,
+                    }
+                }
+                // Registers beside a constant count as bits.
+                Operand::Integer(_) | Operand::Float(_) if way != Way::Written => {
+                    alike = false;
+                    continue;
+                }
+                _ if way == Way::Written => {
+                    return self.wrong(element, "a register belongs here: the result goes there");
+                }
+                _ => return self.wrong(element, "a register or a constant belongs here"),
+            };
+            if let Some(left) = left.replace(ty) {
+                if !agreement::side_by_side(left, ty) {
+                    let (left, ty) = (left.text(), ty.text());
+                    let message = format!("`.{ty}` beside `.{left}` in one vector");
+                    return Err(Diagnostic::new(
+                        Code::OperandType,
+                        self.span(element),
+                        message,
+                    ));
+                }
+                alike &= left == ty;
+            }
+        }
+        self.constants(list, left)?;
+        // A constant in front says nothing of the rest, and only halves mind.
+        let first = self.checker.body.list(list).first();
+        if matches!(first, Some(Operand::Integer(_) | Operand::Float(_))) {
+            let halves = match wanted.ty {
+                Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
+                Type::F16 => matches!(first, Some(Operand::Float(_))),
+                _ => false,
+            };
+            if left.is_some() && halves {
+                return Err(self.mistyped(span, "a vector that begins with a constant", wanted));
+            }
+            return Ok(());
+        }
+        if sinks == list.len {
+            let message = "no element of this vector says its type";
+            return Err(Diagnostic::new(Code::OperandType, span, message));
+        }
+        // Registers of different types count as bits together.
+        let fits = |ty: Type| match (alike, integers_for_floats) {
+            (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
+            (true, false) => wanted.takes(ty),
+            (false, _) => wanted.takes(agreement::bits_of(ty)),
+        };
+        match left {
+            Some(ty) if !fits(ty) => {
+                let what = format!("a vector of `.{}`", ty.text());
+                Err(self.mistyped(span, &what, wanted))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Constants in a vector: those alone have to be of the wanted type, beside
+    /// registers they must not be of another kind.
+    fn constants(&self, list: List, register: Option<Type>) -> Checked {
+        let elements = self.checker.body.list(list).iter();
+        let is_constant = |e: &&Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        let constants = elements.clone().filter(is_constant);
+        if register.is_none() {
+            return constants.copied().try_for_each(|one| self.source(&one));
+        }
+        let list = self.checker.body.list(list);
+        for (left, right) in list.iter().zip(list.iter().skip(1)) {
+            let clash = match (left, right) {
+                (Operand::Integer(_), Operand::Float(_)) => Some(left),
+                (Operand::Float(_), Operand::Integer(_)) => Some(left),
+                (Operand::Integer(_) | Operand::Float(_), beside) => {
+                    self.clashes(left, beside).then_some(left)
+                }
+                (beside, Operand::Integer(_) | Operand::Float(_)) => {
+                    self.clashes(right, beside).then_some(right)
+                }
+                _ => None,
+            };
+            if let Some(constant) = clash {
+                let message = "a constant beside what is of another type";
+                let span = self.span(constant);
+                return Err(Diagnostic::new(Code::OperandType, span, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a constant may not stand beside this element.
+    fn clashes(&self, constant: &Operand<'a>, beside: &Operand<'a>) -> bool {
+        let integer = matches!(constant, Operand::Integer(_));
+        match *beside {
+            Operand::Special(..) | Operand::Component { .. } => true,
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
+                Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty) || ty == Type::F16x2,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
