@@ -166,7 +166,10 @@ pub enum DirectiveKind<'a> {
         stamped: bool,
     },
     /// `.section .debug_str { … }`: bytes for a debugger.
-    Section,
+    Section {
+        /// Whether places in it have names.
+        labels: bool,
+    },
     /// `@@DWARF .byte 1, 2`: the same of PTX 1.x, a line each.
     Dwarf,
     /// `.pragma "nounroll", "…";`

@@ -79,7 +79,7 @@ impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
         let array = !variable.dims.is_empty();
         match variable.ty {
             Type::B128 if !array => self.need(".b128", since(8, 3, 70), span),
-            Type::F16x2 => self.need(".f16x2", since(4, 2, 53), span),
+            Type::F16x2 if variable.vector == 1 => self.need(".f16x2", since(4, 2, 53), span),
             Type::Texref | Type::Samplerref | Type::Surfref if !array => {
                 self.need("an opaque type", since(1, 5, 0), span);
             }
@@ -191,7 +191,12 @@ impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
                 self.need("the time of a .file", since(3, 2, 0), span);
             }
             DirectiveKind::File { .. } | DirectiveKind::Dwarf => {}
-            DirectiveKind::Section => self.need(".section", since(2, 0, 0), span),
+            DirectiveKind::Section { labels: true } => {
+                self.need("a label in a .section", since(7, 0, 0), span);
+            }
+            DirectiveKind::Section { labels: false } => {
+                self.need(".section", since(2, 0, 0), span);
+            }
             DirectiveKind::Pragma(strings) => {
                 self.need(".pragma", since(2, 0, 0), span);
                 for string in strings {

@@ -140,7 +140,7 @@ fn has_section(module: &Module<'_>) -> bool {
         matches!(
             item,
             Item::Directive(Directive {
-                kind: DirectiveKind::Section | DirectiveKind::Dwarf,
+                kind: DirectiveKind::Section { .. } | DirectiveKind::Dwarf,
                 ..
             })
         )
@@ -173,11 +173,16 @@ fn version_of_target(module: &Module<'_>, allowed: Allowed, source: &str, report
 pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut Report) {
     let count = function.params.len();
     for (index, param) in function.params.iter().enumerate() {
-        let place = Place::Parameter(function.kind, index + 1 == count);
+        let place = Place::Parameter {
+            kind: function.kind,
+            last: index + 1 == count,
+            declared: function.body.is_none(),
+        };
         variable::check(param, place, context, report);
     }
     for result in &function.returns {
-        variable::check(result, Place::Return, context, report);
+        let declared = function.body.is_none();
+        variable::check(result, Place::Return { declared }, context, report);
     }
     variable::several_results(&function.returns, report);
     let span = function.name.span(context.source);

@@ -228,7 +228,9 @@ pub fn check_with<'a>(
                             .help("write a `.section`"),
                     );
                 }
-                DirectiveKind::File { .. } | DirectiveKind::Section | DirectiveKind::Dwarf => {}
+                DirectiveKind::File { .. }
+                | DirectiveKind::Section { .. }
+                | DirectiveKind::Dwarf => {}
             },
         }
     }

@@ -13,9 +13,17 @@ pub enum Place {
     Module,
     /// In the body of a kernel or function.
     Body(FunctionKind),
-    /// Among the parameters of a kernel or function, and whether it is the last.
-    Parameter(FunctionKind, bool),
-    Return,
+    /// Among the parameters of a kernel or function.
+    Parameter {
+        kind: FunctionKind,
+        /// No other follows.
+        last: bool,
+        /// The function has no body here.
+        declared: bool,
+    },
+    Return {
+        declared: bool,
+    },
     /// Among the parameters of a prototype, whose names mean nothing.
     Prototype,
 }
@@ -111,6 +119,17 @@ impl Declaration<'_, '_> {
         !self.variable.dims.is_empty()
     }
 
+    /// Whether only what passes is said, not what holds it: ptxas does not look
+    /// at single values then.
+    fn nameless(&self) -> bool {
+        matches!(
+            self.place,
+            Place::Prototype
+                | Place::Parameter { declared: true, .. }
+                | Place::Return { declared: true }
+        )
+    }
+
     fn alignment(&self) -> Option<Diagnostic> {
         let pointed = self.variable.pointer.and_then(|pointer| pointer.align);
         let found = [self.variable.align, pointed].into_iter().flatten();
@@ -125,9 +144,8 @@ impl Declaration<'_, '_> {
         let Variable { ty, vector, .. } = *self.variable;
         let written = ty.text();
         let usable = usable(ty);
-        // What a prototype says of single values is not looked at.
         let single = vector == 1 && !(usable == Use::Predicate && self.array());
-        if self.place == Place::Prototype && single && usable != Use::Instruction {
+        if self.nameless() && single && usable != Use::Instruction {
             return None;
         }
         match usable {
@@ -173,10 +191,14 @@ impl Declaration<'_, '_> {
             (Place::Body(FunctionKind::Entry), Space::Param) if before(2, 0) && !before(1, 4) => {
                 "a kernel's parameters are declared in its parameter list"
             }
-            (Place::Parameter(FunctionKind::Entry, _), space) if space != Space::Param => {
-                "a kernel's parameters are in `.param`"
-            }
-            (Place::Parameter(..) | Place::Return | Place::Prototype, space)
+            (
+                Place::Parameter {
+                    kind: FunctionKind::Entry,
+                    ..
+                },
+                space,
+            ) if space != Space::Param => "a kernel's parameters are in `.param`",
+            (Place::Parameter { .. } | Place::Return { .. } | Place::Prototype, space)
                 if !matches!(space, Space::Param | Space::Reg) =>
             {
                 "parameters are in `.param` or `.reg`"
@@ -187,22 +209,36 @@ impl Declaration<'_, '_> {
     }
 
     fn type_in_space(&self, space: Space, ty: Type) -> Option<Diagnostic> {
-        if self.place == Place::Prototype {
+        if self.nameless() {
             return None;
         }
         let array = self.array();
         if usable(ty) == Use::Opaque {
             let independent = self.allowed.independent;
             let message = match (self.place, space) {
-                (Place::Module, Space::Global) | (Place::Parameter(FunctionKind::Entry, _), _)
-                    if ty == Type::Samplerref && !array && !independent =>
-                {
+                (Place::Module, Space::Global)
+                | (
+                    Place::Parameter {
+                        kind: FunctionKind::Entry,
+                        ..
+                    },
+                    _,
+                ) if ty == Type::Samplerref && !array && !independent => {
                     "samplers need `.target texmode_independent`"
                 }
                 (Place::Module, Space::Global) => return None,
-                (Place::Parameter(FunctionKind::Entry, _), _) => return None,
                 // Arrays of them are taken for bytes.
-                (Place::Parameter(..) | Place::Return, Space::Param) if array => return None,
+                (Place::Module, _) if array => return None,
+                (
+                    Place::Parameter {
+                        kind: FunctionKind::Entry,
+                        ..
+                    },
+                    _,
+                ) => return None,
+                (Place::Parameter { .. } | Place::Return { .. }, Space::Param) if array => {
+                    return None;
+                }
                 _ => "textures, samplers and surfaces are in `.global`, or a kernel's parameters",
             };
             return self.wrong(Code::StateSpace, message);
@@ -238,7 +274,7 @@ impl Declaration<'_, '_> {
         }
         let parameter = matches!(
             self.place,
-            Place::Parameter(..) | Place::Return | Place::Prototype
+            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
         );
         let large = |size: &Option<u64>| size.is_some_and(|size| size > u64::from(u32::MAX));
         if parameter && self.variable.dims.iter().any(large) {
@@ -250,12 +286,22 @@ impl Declaration<'_, '_> {
             return None;
         }
         let message = match self.place {
-            Place::Parameter(FunctionKind::Func, true) | Place::Prototype => return None,
-            Place::Parameter(FunctionKind::Func, false) => {
-                "the last parameter alone may have no size"
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                last: true,
+                ..
             }
-            Place::Parameter(FunctionKind::Entry, _) => "a kernel's parameters have a size",
-            Place::Return => "a result has a size",
+            | Place::Prototype => return None,
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                last: false,
+                ..
+            } => "the last parameter alone may have no size",
+            Place::Parameter {
+                kind: FunctionKind::Entry,
+                ..
+            } => "a kernel's parameters have a size",
+            Place::Return { .. } => "a result has a size",
             Place::Module if self.variable.linkage == Linkage::Extern => return None,
             _ => "the size of this array is missing: only `.extern` ones have none",
         };
@@ -266,7 +312,7 @@ impl Declaration<'_, '_> {
         let Attributes { managed, unified } = self.variable.attributes;
         let parameter = matches!(
             self.place,
-            Place::Parameter(..) | Place::Return | Place::Prototype
+            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
         );
         if (managed || unified.is_some()) && (parameter || self.variable.space != Space::Global) {
             return self.wrong(
@@ -279,7 +325,10 @@ impl Declaration<'_, '_> {
         }
         let function = matches!(
             self.place,
-            Place::Parameter(FunctionKind::Func, _) | Place::Return
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                ..
+            } | Place::Return { .. }
         );
         if self.variable.pointer.is_some() && function {
             return self.wrong(

@@ -85,7 +85,10 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let mut labels = HashSet::new();
     loop {
         match rest.peek().kind {
-            TokenKind::BraceClose => return Ok((rest.skip(), DirectiveKind::Section)),
+            TokenKind::BraceClose => {
+                let labels = !labels.is_empty();
+                return Ok((rest.skip(), DirectiveKind::Section { labels }));
+            }
             TokenKind::Identifier => {
                 let (after, label) = name(rest)?;
                 if !labels.insert(label.text) {

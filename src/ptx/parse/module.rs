@@ -185,7 +185,7 @@ impl<'a> ModuleReader<'_, 'a> {
                     // There is debug information, though it cannot be read.
                     if word == "section" {
                         self.module.items.push(Item::Directive(Directive {
-                            kind: DirectiveKind::Section,
+                            kind: DirectiveKind::Section { labels: false },
                             text: "",
                             span: input.peek().span,
                         }));

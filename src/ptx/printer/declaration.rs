@@ -49,7 +49,7 @@ impl Layout<'_> {
                     format_args!(".alias {}, {};", name.text, function.text),
                 );
             }
-            DirectiveKind::File { .. } | DirectiveKind::Section | DirectiveKind::Dwarf => {
+            DirectiveKind::File { .. } | DirectiveKind::Section { .. } | DirectiveKind::Dwarf => {
                 one_spaced(out, directive.text);
             }
         });
