@@ -292,3 +292,13 @@ fn no_changed_byte_panics() {
         check(&reading.module, &source);
     }
 }
+
+#[test]
+fn a_register_behind_its_range_is_told_the_range() {
+    let source = ".version 8.0\n.target sm_80\n.entry k() { .reg .b32 %r<4>; mov.b32 %r4, 1; }";
+    let found = check(&read(source).module, source);
+    assert_eq!(
+        found[0].help.as_deref(),
+        Some("`%r<4>` declares as many registers, from 0 on")
+    );
+}

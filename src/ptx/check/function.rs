@@ -159,8 +159,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             format!("`{}` is not declared", name.text),
         );
         if self.report.wants_suggestions() {
-            let near = self.scopes.names().chain(self.context.symbols.names());
-            diagnostic.help = suggestion(name.text, near);
+            diagnostic.help = match self.scopes.range_before(name.text) {
+                Some(range) => Some(format!("`{range}` declares as many registers, from 0 on")),
+                None => {
+                    let near = self.scopes.names().chain(self.context.symbols.names());
+                    suggestion(name.text, near)
+                }
+            };
         }
         self.report.add(diagnostic);
         false

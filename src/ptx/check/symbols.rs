@@ -329,6 +329,13 @@ impl<'m, 'a> Scopes<'m, 'a> {
 
     /// `%r5` of `%r<9>`: all digits at the end are the number.
     fn range(&self, name: &str) -> Option<&Range<'m, 'a>> {
+        let (family, number) = self.family(name)?;
+        let mut ranges = family.ranges.iter().rev();
+        ranges.find(|range| number < u64::from(range.count))
+    }
+
+    /// The ranges that a name such as `%r5` could be of, and its number.
+    fn family(&self, name: &str) -> Option<(&Family<'m, 'a>, u64)> {
         if !ends_in_digit(name) {
             return None;
         }
@@ -344,8 +351,13 @@ impl<'m, 'a> Scopes<'m, 'a> {
         } else {
             self.families.iter().find(|family| family.key == key)?
         };
-        let mut ranges = family.ranges.iter().rev();
-        ranges.find(|range| number < u64::from(range.count))
+        Some((family, number))
+    }
+
+    /// The declaration, as `%r<9>`, of whose registers `name` would be a later one.
+    pub fn range_before(&self, name: &str) -> Option<String> {
+        let range = self.family(name)?.0.ranges.last()?;
+        Some(format!("{}<{}>", range.name.text, range.count))
     }
 
     /// Every name that can be said here, for suggestions.
