@@ -113,8 +113,8 @@ impl Toolkit {
         if output.status.success() {
             return Ok(Verdict::Accepted);
         }
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned()
-            + &String::from_utf8_lossy(&output.stdout);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let messages = text(&output.stderr) + text(&output.stdout).as_str();
         Ok(Verdict::Rejected(first_line(&messages)))
     }
 }
