@@ -316,4 +316,14 @@ mod tests {
             assert_eq!(kind.describe(), *what);
         }
     }
+
+    /// The head of the table explains them all to who writes rows.
+    #[test]
+    fn every_kind_is_explained() {
+        let head = include_str!("mod.rs");
+        for (letters, ..) in KINDS {
+            let shown = format!("`{}`", letters.replace('|', "\\|"));
+            assert!(head.contains(&shown), "{shown}");
+        }
+    }
 }
