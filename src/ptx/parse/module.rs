@@ -231,10 +231,15 @@ impl<'a> ModuleReader<'_, 'a> {
 
     fn target<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, words) = super::declaration::names(input.skip())?;
-        self.module.target.extend(words);
-        if self.module.address_size.is_some() || !self.module.items.is_empty() {
-            self.misplaced(input.span_to(rest), "`.target` follows `.version`");
+        match self.module.address_size {
+            // Of two in the wrong order the first is where it should not be.
+            Some((_, span)) if self.module.target.is_empty() => {
+                self.misplaced(span, "`.address_size` follows `.target`");
+            }
+            None if self.module.items.is_empty() => {}
+            _ => self.misplaced(input.span_to(rest), "`.target` follows `.version`"),
         }
+        self.module.target.extend(words);
         Ok((rest, ()))
     }
 
@@ -250,7 +255,7 @@ impl<'a> ModuleReader<'_, 'a> {
             return Ok((rest, ()));
         }
         self.module.address_size = Some((bits, span));
-        if self.module.target.is_empty() || !self.module.items.is_empty() {
+        if !self.module.items.is_empty() {
             self.misplaced(span, "`.address_size` follows `.target`");
         }
         Ok((rest, ()))
