@@ -6,8 +6,11 @@ use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
 use crate::ptx::ast::{AddressBase, List, Name, Operand, Space};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::Count;
+use crate::ptx::features::since;
+use crate::ptx::isa::{Count, Kind};
 use crate::ptx::names::{Modifier, Opcode, Type};
+use crate::ptx::needs::Need;
+use crate::ptx::version::Floor;
 
 /// What the first coordinate of an array is.
 const LAYER: Wanted = Wanted {
@@ -16,6 +19,23 @@ const LAYER: Wanted = Wanted {
     wider: false,
     fixed: true,
 };
+
+/// What an offset in texels is.
+const OFFSET: Wanted = Wanted {
+    ty: Type::S32,
+    bits: 32,
+    wider: false,
+    fixed: true,
+};
+
+/// A texture or surface by its address in a register.
+const INDIRECT: Floor = since(3, 1, 20);
+
+/// The same, where samplers are apart.
+const INDIRECT_APART: Floor = since(4, 3, 20);
+
+/// A sampler where textures are their own.
+const SAMPLER: Floor = since(4, 3, 30);
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`;
@@ -33,7 +53,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.opaque(texture, opaque)?;
                 self.texture_coordinates(coordinates)
             }
-            [texture, sampler, coordinates] if samples => {
+            [texture, sampler, coordinates, offset @ ..] if samples && offset.len() < 2 => {
+                if !apart {
+                    self.needs("a sampler in unified mode", SAMPLER, operand)?;
+                }
                 self.opaque(texture, opaque)?;
                 let kind = if apart {
                     Type::Samplerref
@@ -47,7 +70,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     let message = "cubes take a sampler only in `.target texmode_independent`";
                     return self.wrong(operand, message);
                 }
-                self.texture_coordinates(coordinates)
+                self.texture_coordinates(coordinates)?;
+                offset.iter().try_for_each(|offset| self.offset(offset))
             }
             _ => Err(Diagnostic::new(
                 Code::OperandCount,
@@ -99,7 +123,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Some(Symbol::Register { ty, vector: 1 })
                 if agreement::is_address(ty) && ty.bits() == 64 =>
             {
-                Ok(())
+                let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
+                let floor = match samples && self.checker.context.allowed.independent {
+                    true => INDIRECT_APART,
+                    false => INDIRECT,
+                };
+                self.needs("the address of a texture or surface", floor, operand)
             }
             _ => self.wrong(
                 operand,
@@ -109,6 +138,31 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 ),
             ),
         }
+    }
+
+    /// What is wrong if the module says that it may not use this.
+    fn needs(&self, what: &'static str, floor: Floor, operand: &Operand<'a>) -> Checked {
+        let span = self.span(operand);
+        match self
+            .checker
+            .context
+            .allowed
+            .lacking(Need { what, floor, span })
+        {
+            Some(wrong) => Err(wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// The offset that ptxas also takes inside the brackets.
+    fn offset(&self, operand: &Operand<'a>) -> Checked {
+        let modifiers = self.checker.modifiers(self.instruction);
+        let place = Place {
+            wanted: Some(OFFSET),
+            ..*self
+        };
+        let counts = Count::Offsets.numbers(modifiers);
+        place.list(Kind::Source, &counts, operand)
     }
 
     /// As many as the geometry has; the first of an array is the layer.

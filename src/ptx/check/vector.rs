@@ -1,17 +1,28 @@
 //! Vectors: `{a, b}` and registers of several elements.
 
-use super::agreement;
+use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
 use crate::ptx::ast::{List, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Kind, special};
-use crate::ptx::names::Type;
+use crate::ptx::names::{Opcode, Type};
+
+/// Bits, as many as there are.
+const ANYTHING: Wanted = Wanted {
+    ty: Type::B8,
+    bits: 8,
+    wider: true,
+    fixed: false,
+};
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
     pub(super) fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
         let count = self.vector;
+        if let Some(checked) = self.surface_data(operand, way) {
+            return checked;
+        }
         match *operand {
             Operand::Vector(list, span) if list.len != count => {
                 let message = if count == 1 {
@@ -41,6 +52,33 @@ impl<'a> Place<'_, '_, '_, 'a> {
             ),
             _ if way == Way::Written => self.destination(operand),
             _ => self.source(operand),
+        }
+    }
+
+    /// Of vectors with more or fewer elements than surfaces ask for, ptxas asks
+    /// only that the elements go together; it takes one register for all, too.
+    fn surface_data(&self, operand: &Operand<'a>, way: Way) -> Option<Checked> {
+        let opcode = self.instruction.opcode;
+        if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
+            return None;
+        }
+        let other = |length: u32| length != self.vector && matches!(length, 2 | 4);
+        match *operand {
+            Operand::Vector(list, span) if other(list.len) => {
+                let place = Place {
+                    wanted: Some(ANYTHING),
+                    ..*self
+                };
+                Some(place.elements(list, span, way, true))
+            }
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { vector, .. }) if other(u32::from(vector)) => Some(Ok(())),
+                Some(Symbol::Register { vector: 1, .. }) if opcode == Opcode::Sust => {
+                    Some(self.source(operand))
+                }
+                _ => None,
+            },
+            _ => None,
         }
     }
 
