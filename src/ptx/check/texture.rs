@@ -34,8 +34,8 @@ const INDIRECT: Floor = since(3, 1, 20);
 /// The same, where samplers are apart.
 const INDIRECT_APART: Floor = since(4, 3, 20);
 
-/// A sampler where textures are their own.
-const SAMPLER: Floor = since(4, 3, 30);
+/// A sampler where textures are their own, or an offset.
+const SAMPLER_OR_OFFSET: Floor = since(4, 3, 30);
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`;
@@ -54,8 +54,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.texture_coordinates(coordinates)
             }
             [texture, sampler, coordinates, offset @ ..] if samples && offset.len() < 2 => {
-                if !apart {
-                    self.needs("a sampler in unified mode", SAMPLER, operand)?;
+                if !offset.is_empty() {
+                    self.needs("an offset inside the brackets", SAMPLER_OR_OFFSET, operand)?;
+                } else if !apart {
+                    self.needs("a sampler in unified mode", SAMPLER_OR_OFFSET, operand)?;
                 }
                 self.opaque(texture, opaque)?;
                 let kind = if apart {

@@ -8,19 +8,11 @@ use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Kind, special};
 use crate::ptx::names::{Opcode, Type};
 
-/// Bits, as many as there are.
-const ANYTHING: Wanted = Wanted {
-    ty: Type::B8,
-    bits: 8,
-    wider: true,
-    fixed: false,
-};
-
 impl<'a> Place<'_, '_, '_, 'a> {
     /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
     pub(super) fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
         let count = self.vector;
-        if let Some(checked) = self.surface_data(operand, way) {
+        if let Some(checked) = self.surface_data(operand) {
             return checked;
         }
         match *operand {
@@ -55,24 +47,34 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// Of vectors with more or fewer elements than surfaces ask for, ptxas asks
-    /// only that the elements go together; it takes one register for all, too.
-    fn surface_data(&self, operand: &Operand<'a>, way: Way) -> Option<Checked> {
+    /// Surfaces without `.v2` take vectors whose elements are enough together;
+    /// those with it store one register for all elements.
+    fn surface_data(&self, operand: &Operand<'a>) -> Option<Checked> {
         let opcode = self.instruction.opcode;
         if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
             return None;
         }
-        let other = |length: u32| length != self.vector && matches!(length, 2 | 4);
+        let wanted = self.wanted?;
+        let way = match opcode {
+            Opcode::Suld => Way::Written,
+            _ => Way::Read,
+        };
+        let part_of = |length: u32| Place {
+            wanted: Some(Wanted {
+                bits: wanted.bits / length,
+                wider: true,
+                ..wanted
+            }),
+            ..*self
+        };
         match *operand {
-            Operand::Vector(list, span) if other(list.len) => {
-                let place = Place {
-                    wanted: Some(ANYTHING),
-                    ..*self
-                };
-                Some(place.elements(list, span, way, true))
+            Operand::Vector(list, span) if self.vector == 1 && matches!(list.len, 2 | 4) => {
+                Some(part_of(list.len).elements(list, span, way, true))
             }
             Operand::Name(name) => match self.checker.symbol(name.text) {
-                Some(Symbol::Register { vector, .. }) if other(u32::from(vector)) => Some(Ok(())),
+                Some(Symbol::Register { ty, vector }) if self.vector == 1 && vector > 1 => {
+                    Some(part_of(u32::from(vector)).agrees(name, ty))
+                }
                 Some(Symbol::Register { vector: 1, .. }) if opcode == Opcode::Sust => {
                     Some(self.source(operand))
                 }
