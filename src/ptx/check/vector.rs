@@ -95,10 +95,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 None => return Ok(()),
                 _ if kind == Kind::SourceOrVector => return self.source(operand),
+                _ if kind == Kind::Loaded => return self.destination(operand),
                 _ => return self.wrong(operand, "a list in braces belongs here"),
             },
             // One for all, or the first of them: ptxas does not ask.
             _ if kind == Kind::SourceOrVector => return self.source(operand),
+            _ if kind == Kind::Loaded => return self.destination(operand),
             _ => return self.wrong(operand, "a list in braces belongs here"),
         };
         let fits = |count: &u8| u32::from(*count) == list.len;
@@ -119,15 +121,26 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 self.elements(list, span, Way::Written, false)
             }
-            Kind::DestinationOrVector => self.elements(list, span, Way::Written, false),
-            Kind::Source | Kind::SourceOrVector | Kind::Register => {
-                self.elements(list, span, Way::Read, false)
+            Kind::DestinationOrVector | Kind::Loaded => {
+                self.elements(list, span, Way::Written, false)
             }
+            // Integers alone count as 64 bits each, where the list has no type.
+            Kind::Register if self.integers_alone(list) => self.wrong(
+                operand,
+                "a list of integers alone, where a register belongs",
+            ),
+            Kind::Source | Kind::Register => self.elements(list, span, Way::Read, false),
+            Kind::SourceOrVector => self.elements(list, span, Way::Read, true),
             kind => {
                 let mut elements = self.checker.body.list(list).iter();
                 elements.try_for_each(|element| self.kind(kind, element))
             }
         }
+    }
+
+    fn integers_alone(&self, list: List) -> bool {
+        let mut elements = self.checker.body.list(list).iter();
+        elements.all(|element| matches!(element, Operand::Integer(_)))
     }
 
     /// The registers and constants between braces: each goes with its neighbour,
@@ -195,10 +208,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
         }
         self.constants(list, left)?;
-        // A constant in front says nothing of the rest, and only halves mind.
+        // A constant in front says nothing of the rest, and only halves mind,
+        // but for those of a matrix.
         let first = self.checker.body.list(list).first();
         if matches!(first, Some(Operand::Integer(_) | Operand::Float(_))) {
             let halves = match wanted.ty {
+                _ if !integers_for_floats => false,
                 Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
                 Type::F16 => matches!(first, Some(Operand::Float(_))),
                 _ => false,
