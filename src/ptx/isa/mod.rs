@@ -70,7 +70,8 @@
 //! | `x` | anything |
 //! | `*` | any further operands, unchecked |
 //!
-//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`; `{d}` as many as the
+//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`, with constants among
+//!   the registers, of `r` not integers alone; `{d}` as many as the
 //!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
 //!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
 //!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
