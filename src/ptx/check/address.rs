@@ -55,6 +55,12 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                 Some((name, variable)) => self.lies(name, variable),
                 None => Ok(()),
             },
+            // The first versions wrote addresses without brackets.
+            Operand::Name(name) | Operand::Offset { name, .. }
+                if self.checker.context.allowed.before(1, 2) =>
+            {
+                self.base(name).map(|_| ())
+            }
             // ptxas reduces into nothing, though no other instruction does.
             Operand::Sink(_) if self.reduces() => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),

@@ -259,7 +259,7 @@ impl Declaration<'_, '_> {
                     "a parameter is a scalar, or an array of bytes",
                 )
             }
-            Space::Tex if !matches!(ty, Type::U32 | Type::U64) => {
+            Space::Tex if array || !matches!(ty, Type::U32 | Type::U64) => {
                 self.wrong(Code::OperandType, "a `.tex` variable is `.u32` or `.u64`")
             }
             _ => None,
