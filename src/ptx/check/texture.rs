@@ -156,15 +156,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// The offset that ptxas also takes inside the brackets.
+    /// The offset that ptxas also takes inside the brackets: any vector, whatever
+    /// the geometry.
     fn offset(&self, operand: &Operand<'a>) -> Checked {
-        let modifiers = self.checker.modifiers(self.instruction);
         let place = Place {
             wanted: Some(OFFSET),
             ..*self
         };
-        let counts = Count::Offsets.numbers(modifiers);
-        place.list(Kind::Source, &counts, operand)
+        place.list(Kind::Source, &[1, 2, 4], operand)
     }
 
     /// As many as the geometry has; the first of an array is the layer.
