@@ -127,7 +127,8 @@ enum Order {
 impl Order {
     fn of(word: Modifier) -> Order {
         match word {
-            _ if word.as_type().is_some() => Order::Types,
+            // The metadata of `spcompress` are a type too, which no register has.
+            _ if word.as_type().is_some() || word == Modifier::B2 => Order::Types,
             Modifier::Const
             | Modifier::Global
             | Modifier::Local
