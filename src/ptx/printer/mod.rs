@@ -1,6 +1,6 @@
 //! Tree → text. Reading the text again gives the same tree but for the places.
 //!
-//! [`print`] knows the tree alone. [`format`] has the source at hand as well, and
+//! [`print()`] knows the tree alone. [`format()`] has the source at hand as well, and
 //! keeps what people would miss: comments, blank lines, and numbers as they were
 //! written.
 
