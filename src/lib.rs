@@ -16,6 +16,7 @@
 )]
 
 pub mod image;
+pub mod lint;
 pub mod ptx;
 
 #[cfg(feature = "cache")]

@@ -1,0 +1,3 @@
+//! Wrong, or nearly so.
+
+pub mod shift_beyond_width;
