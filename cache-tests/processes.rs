@@ -59,7 +59,7 @@ fn load(cache: &Cache, n: u64, compiled: &Path) {
             log.write_all(format!("{n}\n").as_bytes()).unwrap();
             turn.put(&Provenance::default(), &code(n));
         }
-        Lookup::Off => panic!("the cache is off"),
+        Lookup::Failed(_) | Lookup::Off => panic!("the cache is off"),
     }
 }
 

@@ -315,7 +315,7 @@ impl Loader {
                 });
             }
             Lookup::Miss(turn) => Some(turn),
-            Lookup::Off => None,
+            Lookup::Failed(_) | Lookup::Off => None,
         };
         let started = Instant::now();
         let made = jit::compile(&self.context, text, options)?;

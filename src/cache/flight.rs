@@ -1,4 +1,4 @@
-//! One compile per key among the threads of a process.
+//! One compile per key among the threads of a process, and what failed in it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,22 @@ use std::time::Instant;
 use super::blob::Blob;
 use super::key::Key;
 
-/// The keys that are being compiled in this process.
+/// Why a compile failed, as [`Turn::fail`](super::Turn::fail) was told.
+pub type CompileFailure = Arc<dyn std::error::Error + Send + Sync>;
+
+/// More keys than this are not remembered as failed: a service that is fed
+/// broken sources for ever must not grow by them.
+const MOST_FAILURES: usize = 4096;
+
+/// The keys that are being compiled in this process, and those that cannot be.
 #[derive(Debug, Default)]
-pub(super) struct Flights(Mutex<HashMap<Key, Arc<Flight>>>);
+pub(super) struct Flights(Mutex<Book>);
+
+#[derive(Debug, Default)]
+struct Book {
+    flying: HashMap<Key, Arc<Flight>>,
+    failed: HashMap<Key, CompileFailure>,
+}
 
 #[derive(Debug, Default)]
 struct Flight {
@@ -21,7 +34,7 @@ struct Flight {
 enum State {
     #[default]
     Compiling,
-    /// With the blob, or without one where the compile failed.
+    /// With the blob, or without one where the turn was given up.
     Landed(Option<Blob>),
 }
 
@@ -30,6 +43,8 @@ pub(super) enum Boarding {
     Pilot(Pilot),
     /// Another thread compiled it meanwhile.
     Landed(Blob),
+    /// It was tried in this process, and cannot be compiled.
+    Failed(CompileFailure),
     /// Another thread is still compiling it.
     TimedOut,
 }
@@ -46,12 +61,15 @@ impl Flights {
     pub(super) fn board(self: &Arc<Flights>, key: &Key, deadline: Instant) -> Boarding {
         loop {
             let flight = {
-                let mut flights = lock(&self.0);
-                match flights.get(key) {
+                let mut book = lock(&self.0);
+                if let Some(failure) = book.failed.get(key) {
+                    return Boarding::Failed(Arc::clone(failure));
+                }
+                match book.flying.get(key) {
                     Some(flight) => Arc::clone(flight),
                     None => {
                         let flight = Arc::new(Flight::default());
-                        flights.insert(*key, Arc::clone(&flight));
+                        book.flying.insert(*key, Arc::clone(&flight));
                         return Boarding::Pilot(Pilot {
                             flights: Arc::clone(self),
                             flight,
@@ -77,6 +95,15 @@ impl Flights {
             }
         }
     }
+
+    /// Answers every later lookup of `key` with `failure`.
+    pub(super) fn remember(&self, key: &Key, failure: CompileFailure) {
+        let mut book = lock(&self.0);
+        if book.failed.len() >= MOST_FAILURES {
+            book.failed.clear();
+        }
+        book.failed.insert(*key, failure);
+    }
 }
 
 impl Pilot {
@@ -88,7 +115,7 @@ impl Pilot {
 
 impl Drop for Pilot {
     fn drop(&mut self) {
-        lock(&self.flights.0).remove(&self.key);
+        lock(&self.flights.0).flying.remove(&self.key);
         let mut state = lock(&self.flight.state);
         if matches!(*state, State::Compiling) {
             *state = State::Landed(None);

@@ -3,11 +3,20 @@
 //! A folder is made 0700. One that is there already is used only if it is a
 //! real folder, belongs to this user, and nobody else can write to it; each
 //! file read must pass the same on the opened descriptor, so that a folder
-//! swapped in between is no way around it.
+//! swapped in between is no way around it. A read-only folder, as a container
+//! image brings it, may belong to root as well.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
+
+/// Whose files are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    User,
+    /// Root can do as this user anyway.
+    UserOrRoot,
+}
 
 /// Makes `path` if it is missing, and its parents.
 pub(super) fn create(path: &Path) -> io::Result<()> {
@@ -19,7 +28,7 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
 }
 
 /// Whether `path` is a folder whose contents only this user can have written.
-pub(super) fn check(path: &Path) -> io::Result<()> {
+pub(super) fn check(path: &Path, owner: Owner) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() {
         return Err(untrusted("it is a symbolic link".into()));
@@ -27,11 +36,11 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
     if !metadata.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    trust(&metadata)
+    trust(&metadata, owner)
 }
 
 /// Opens a regular file of this user's for reading, not through a link.
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+pub(super) fn open(path: &Path, owner: Owner) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -45,7 +54,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if !metadata.is_file() {
         return Err(untrusted("it is not a regular file".into()));
     }
-    trust(&metadata)?;
+    trust(&metadata, owner)?;
     Ok((file, metadata))
 }
 
@@ -63,7 +72,7 @@ pub(super) fn is_untrusted(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
 
-fn untrusted(why: String) -> io::Error {
+pub(super) fn untrusted(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -82,10 +91,11 @@ fn name_link(error: io::Error) -> io::Error {
 }
 
 #[cfg(unix)]
-fn trust(metadata: &Metadata) -> io::Result<()> {
+fn trust(metadata: &Metadata, owner: Owner) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user {
+    let of_root = owner == Owner::UserOrRoot && metadata.uid() == 0;
+    if metadata.uid() != user && !of_root {
         return Err(untrusted(format!(
             "it belongs to user {}, not to {user}",
             metadata.uid()
@@ -102,6 +112,6 @@ fn trust(metadata: &Metadata) -> io::Result<()> {
 
 /// Elsewhere the folder lies in the user's profile, which the system guards.
 #[cfg(not(unix))]
-fn trust(_: &Metadata) -> io::Result<()> {
+fn trust(_: &Metadata, _: Owner) -> io::Result<()> {
     Ok(())
 }

@@ -6,7 +6,10 @@ use sha2::{Digest as _, Sha256};
 
 /// The layout of blobs and the make-up of keys. A change of either counts it
 /// up, so that versions of this crate never read each other's blobs.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+
+/// Bytes of a key that are hash.
+const HASH: usize = 24;
 
 /// SHA-256 of a source text. Computing it is the larger part of a hit, so
 /// keep it with the text where that is loaded more than once.
@@ -32,6 +35,10 @@ impl fmt::Debug for Digest {
 }
 
 /// The name of a blob: 32 bytes, printed as 64 hexadecimal digits.
+///
+/// The first 24 are a hash of everything that can change the code. The last 8
+/// repeat in plain which driver and compiler made it, so that eviction tells
+/// what an upgrade left behind by the names of the files.
 ///
 /// ```
 /// use ptxkit::cache::{Digest, Key, KeyParts};
@@ -82,12 +89,22 @@ impl Key {
             hash.update((field.len() as u64).to_le_bytes());
             hash.update(field);
         }
-        Key(hash.finalize().into())
+        let mut key = [0; 32];
+        key[..HASH].copy_from_slice(&hash.finalize()[..HASH]);
+        key[HASH..].copy_from_slice(&Generation::of(parts).to_bytes());
+        Key(key)
     }
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Which driver and compiler its blob was made by.
+    pub(super) fn generation(&self) -> Generation {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.0[HASH..]);
+        Generation::from_bytes(bytes)
     }
 
     pub(super) fn from_bytes(bytes: [u8; 32]) -> Key {
@@ -110,6 +127,49 @@ impl Key {
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
+}
+
+/// A driver and its compiler, as the end of a key tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    /// Of the compiler's first word: NVIDIA's or the CPU device's. Neither
+    /// makes the other's blobs old.
+    pub family: u16,
+    /// As in [`KeyParts::driver_version`].
+    pub version: u32,
+    /// Of the compiler's whole name.
+    pub compiler: u16,
+}
+
+impl Generation {
+    fn of(parts: &KeyParts<'_>) -> Generation {
+        let family = parts.compiler.split(' ').next().unwrap_or_default();
+        Generation {
+            family: tag(family),
+            version: parts.driver_version,
+            compiler: tag(parts.compiler),
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        let [a, b] = self.family.to_be_bytes();
+        let [c, d, e, f] = self.version.to_be_bytes();
+        let [g, h] = self.compiler.to_be_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    pub(super) fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Generation {
+        Generation {
+            family: u16::from_be_bytes([a, b]),
+            version: u32::from_be_bytes([c, d, e, f]),
+            compiler: u16::from_be_bytes([g, h]),
+        }
+    }
+}
+
+fn tag(text: &str) -> u16 {
+    let digest = Digest::of(text.as_bytes());
+    u16::from_be_bytes([digest.0[0], digest.0[1]])
 }
 
 impl fmt::Display for Key {
@@ -177,6 +237,25 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), 7);
+    }
+
+    #[test]
+    fn a_key_tells_its_generation() {
+        let of = |parts: &KeyParts<'_>| Key::new(parts).generation();
+        let one = of(&parts());
+        assert_eq!(one.version, 13000);
+        assert_eq!(Generation::from_bytes(one.to_bytes()), one);
+        let source = Digest::of(b"another");
+        assert_eq!(of(&KeyParts { source, ..parts() }), one);
+        let [a, b, c] = ["nvidia a", "nvidia b", "ptxkit a"].map(|compiler| {
+            of(&KeyParts {
+                compiler,
+                ..parts()
+            })
+        });
+        assert_eq!(a.family, b.family);
+        assert_ne!(a.compiler, b.compiler);
+        assert_ne!(a.family, c.family);
     }
 
     #[test]

@@ -11,26 +11,27 @@ use std::time::{Duration, Instant};
 pub(super) struct FileLock {
     file: File,
     path: PathBuf,
+    /// Whether somebody else had it when it was asked for.
+    pub waited: bool,
 }
 
 impl FileLock {
     /// The lock at `path`, or `None` where `deadline` passed first.
     pub(super) fn acquire(path: &Path, deadline: Instant) -> io::Result<Option<FileLock>> {
         let mut pause = Duration::from_micros(500);
+        let mut waited = false;
         loop {
             let file = open(path)?;
-            match file.try_lock() {
-                // A holder removes the file when done. Whoever waited on the
-                // removed one starts over with the new.
-                Ok(()) if is_removed(&file)? => continue,
-                Ok(()) => {
+            match try_lock(&file)? {
+                Attempt::Locked => {
                     return Ok(Some(FileLock {
                         file,
                         path: path.to_owned(),
+                        waited,
                     }));
                 }
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error),
+                Attempt::Removed => continue,
+                Attempt::Held => waited = true,
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -43,6 +44,11 @@ impl FileLock {
         }
     }
 
+    /// The open file, for reading and writing.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Frees the lock and leaves no file behind.
     pub(super) fn remove(self) {
         // Elsewhere a removed file cannot be told from one that is there.
@@ -53,16 +59,62 @@ impl FileLock {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+/// What came of trying a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Locked,
+    /// Somebody has it.
+    Held,
+    /// It was had, but of a file that its holder removed when done: whoever
+    /// waited on that one starts over with a new one.
+    Removed,
+}
+
+/// Locks an open file without waiting, until it is closed.
+pub(super) fn try_lock(file: &File) -> io::Result<Attempt> {
+    match file.try_lock() {
+        Ok(()) if is_removed(file)? => Ok(Attempt::Removed),
+        Ok(()) => Ok(Attempt::Locked),
+        Err(TryLockError::WouldBlock) => Ok(Attempt::Held),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Removes the file at `path` if whoever locked it is gone; where locks do not
+/// work, if it is older than `abandoned`.
+pub(super) fn sweep(path: &Path, abandoned: Duration) {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.read(true).write(true);
+    not_through_a_link(&mut options);
+    let Ok(file) = options.open(path) else { return };
+    let is_left = match try_lock(&file) {
+        Ok(attempt) => attempt == Attempt::Locked,
+        Err(_) => file
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > abandoned)),
+    };
+    if is_left {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn not_through_a_link(options: &mut OpenOptions) {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::OpenOptionsExt;
-        options
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
     }
+    #[cfg(not(unix))]
+    let _ = options;
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    not_through_a_link(&mut options);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 

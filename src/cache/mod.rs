@@ -24,11 +24,16 @@
 //! let code = match cache.lookup(&key) {
 //!     Lookup::Hit(blob) => blob.to_vec(),
 //!     Lookup::Miss(turn) => turn.put(&Provenance::default(), &compile(ptx)).to_vec(),
+//!     Lookup::Failed(why) => panic!("it does not compile: {why}"),
 //!     Lookup::Off => compile(ptx),
 //! };
 //! assert_eq!(code, b"code");
 //! assert!(matches!(cache.lookup(&key), Lookup::Hit(_)));
 //! ```
+//!
+//! A blob may hold several named parts ([`Turn::put_parts`]), each of which can
+//! be read alone. Behind the writable folder there may be read-only ones
+//! ([`Policy::read_only`]), as a container image brings them.
 //!
 //! **The cache never fails a load.** A full disk, no home folder, a read-only
 //! or untrusted folder, a file system without locks: each is one warning
@@ -36,32 +41,49 @@
 
 mod blob;
 mod catalogue;
+mod counters;
 mod flight;
 mod folder;
 mod key;
+mod ledger;
 mod lock;
+mod part;
 mod policy;
+mod provenance;
+mod room;
+mod scan;
+mod seen;
 mod store;
 #[cfg(all(test, unix))]
 mod tests;
+mod transfer;
+mod turn;
+mod upkeep;
+mod uses;
 #[cfg(test)]
 mod warnings;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, warn};
 
-pub use blob::{Blob, Provenance};
-pub use catalogue::Listed;
+pub use blob::Blob;
+pub use counters::Counters;
+pub use flight::CompileFailure;
 pub use key::{Digest, Key, KeyParts, SCHEMA};
+pub use part::PartFile;
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
+pub use provenance::Provenance;
+pub use transfer::Moved;
+pub use turn::Turn;
+pub use upkeep::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
 
-use flight::{Boarding, Flights, Pilot};
+use counters::Counts;
+use flight::{Boarding, Flights};
 use lock::FileLock;
 use store::{Found, Store};
 
@@ -78,12 +100,28 @@ pub struct Cache {
 #[derive(Debug)]
 struct Shared {
     policy: Policy,
-    /// Opened by the first lookup; `None` where it cannot be used.
-    store: OnceLock<Option<Store>>,
+    /// Opened by the first lookup.
+    tiers: OnceLock<Tiers>,
     flights: Arc<Flights>,
     counts: Counts,
     /// The kinds of error that were warned of.
     warned: Mutex<HashSet<io::ErrorKind>>,
+}
+
+#[derive(Debug, Default)]
+struct Tiers {
+    /// `None` where it cannot be used.
+    writable: Option<Store>,
+    lower: Vec<Store>,
+}
+
+/// Where a blob lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// In the folder of `CUDA_CACHE_PATH`.
+    Writable,
+    /// In this folder, one of [`Policy::read_only`].
+    ReadOnly(PathBuf),
 }
 
 /// What a lookup found.
@@ -93,55 +131,10 @@ pub enum Lookup {
     Hit(Blob),
     /// Compile it, and [`put`](Turn::put) it.
     Miss(Turn),
+    /// This process tried to compile it, and was told that it cannot be.
+    Failed(CompileFailure),
     /// There is no cache to look in.
     Off,
-}
-
-/// What happened since the [`Cache`] was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Blobs found.
-    pub hits: u64,
-    /// Turns to compile that were given.
-    pub misses: u64,
-    /// Hits that another thread or process was waited for.
-    pub waits: u64,
-    /// Blobs stored.
-    pub puts: u64,
-    /// Blobs removed to make room.
-    pub evictions: u64,
-    /// Blobs that were damaged and set aside.
-    pub bad: u64,
-    /// Operations on the folder that failed.
-    pub errors: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    waits: AtomicU64,
-    puts: AtomicU64,
-    evictions: AtomicU64,
-    bad: AtomicU64,
-    errors: AtomicU64,
-}
-
-/// How full the cache is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The folder that the blobs lie in.
-    pub path: PathBuf,
-    /// How many there are.
-    pub blobs: u64,
-    /// Bytes of the blobs' files.
-    pub bytes: u64,
-    /// Kernels in all of them.
-    pub kernels: u64,
-    /// Bytes that they may take together.
-    pub max_size: u64,
 }
 
 /// What a tool asked of the cache and did not get. Loads never see it.
@@ -151,8 +144,19 @@ pub struct Stats {
 pub enum CacheError {
     #[error("there is no folder for the cache: set CUDA_CACHE_PATH")]
     NoFolder,
-    #[error("the cache in {} cannot be used: {source}", path.display())]
+    #[error("{0} is not the start of a key: give up to 64 hexadecimal digits")]
+    NotAKey(String),
+    #[error("{} cannot be used: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+}
+
+impl CacheError {
+    fn of(path: &Path, source: io::Error) -> CacheError {
+        CacheError::Folder {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }
 
 impl Cache {
@@ -161,7 +165,7 @@ impl Cache {
         Cache {
             shared: Arc::new(Shared {
                 policy,
-                store: OnceLock::new(),
+                tiers: OnceLock::new(),
                 flights: Arc::default(),
                 counts: Counts::default(),
                 warned: Mutex::default(),
@@ -188,90 +192,102 @@ impl Cache {
     /// gets the [`Turn`] to compile it, once nobody else has it; it waits for
     /// others for [`Policy::wait`] at most.
     pub fn lookup(&self, key: &Key) -> Lookup {
+        self.look(key, None)
+    }
+
+    /// The same where only one part of the blob is wanted: a blob without it
+    /// is a miss, and what that [`Turn`] puts is added to the blob.
+    pub fn lookup_part(&self, key: &Key, part: &str) -> Lookup {
+        self.look(key, Some(part))
+    }
+
+    fn look(&self, key: &Key, part: Option<&str>) -> Lookup {
         let started = Instant::now();
-        let Some(store) = self.store() else {
+        let tiers = self.tiers();
+        if tiers.writable.is_none() && tiers.lower.is_empty() {
             return Lookup::Off;
-        };
-        if let Some(blob) = self.get(store, key) {
-            count(&self.shared.counts.hits);
-            debug!(key = %key.short(), us = started.elapsed().as_micros(), "cache hit");
-            return Lookup::Hit(blob);
         }
+        let serves = |blob: &Blob| part.is_none_or(|part| blob.part(part).is_some());
+        if let Some(blob) = self.get(tiers, key).filter(serves) {
+            return self.hit(key, blob, started, Duration::ZERO);
+        }
+        let counts = &self.shared.counts;
         let deadline = started + self.shared.policy.wait();
-        let pilot = match self.shared.flights.board(key, deadline) {
-            Boarding::Pilot(pilot) => Some(pilot),
-            Boarding::Landed(blob) => return self.hit_after_wait(key, blob, started),
-            Boarding::TimedOut => None,
+        let before = Instant::now();
+        let pilot = loop {
+            match self.shared.flights.board(key, deadline) {
+                Boarding::Pilot(pilot) => break Some(pilot),
+                Boarding::Landed(blob) if serves(&blob) => {
+                    return self.hit(key, blob, started, before.elapsed());
+                }
+                Boarding::Landed(_) => {}
+                Boarding::Failed(failure) => {
+                    counts.failures.one();
+                    debug!(key = %key.short(), "failed before");
+                    return Lookup::Failed(failure);
+                }
+                Boarding::TimedOut => break None,
+            }
         };
-        let lock = self.lock(store, key, deadline);
+        let lock = tiers
+            .writable
+            .as_ref()
+            .and_then(|store| self.lock(store, key, deadline));
+        let waited = match (&pilot, &lock) {
+            (None, _) => before.elapsed(),
+            (_, Some(lock)) if lock.waited => before.elapsed(),
+            _ => Duration::ZERO,
+        };
         // Whoever had the lock before has most likely put the blob.
-        if let Some(blob) = self.get(store, key) {
+        let found = self.get(tiers, key);
+        if let Some(blob) = found.as_ref().filter(|blob| serves(blob)) {
             if let Some(lock) = lock {
                 lock.remove();
             }
             if let Some(pilot) = pilot {
-                pilot.land(&blob);
+                pilot.land(blob);
             }
-            return self.hit_after_wait(key, blob, started);
+            return self.hit(key, blob.clone(), started, waited);
         }
-        count(&self.shared.counts.misses);
+        self.waited(waited);
+        counts.misses.one();
         debug!(key = %key.short(), us = started.elapsed().as_micros(), "cache miss");
-        Lookup::Miss(Turn {
-            cache: self.clone(),
-            key: *key,
-            pilot,
-            lock,
-        })
+        // What the blob has already is kept, but only where parts are asked for.
+        let present = found.filter(|_| part.is_some());
+        Lookup::Miss(Turn::new(self, key, pilot, lock, present))
+    }
+
+    /// Whether there is a file for `key`: nothing is read, counted or waited for.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.all_tiers().any(|store| store.contains(key))
+    }
+
+    /// Opens the blob of `key` to read single parts of it, without the rest.
+    /// Nothing is counted.
+    pub fn parts(&self, key: &Key) -> Option<PartFile> {
+        self.all_tiers()
+            .find_map(|store| match store.open_parts(key) {
+                Ok(opened) => {
+                    opened.map(|(file, head, provenance)| PartFile::new(file, head, provenance))
+                }
+                // A lookup of the whole blob sets it aside.
+                Err(error) => {
+                    debug!(key = %key.short(), "its parts cannot be read: {error}");
+                    None
+                }
+            })
     }
 
     /// Takes the blob of `key` out of use: it was whole, but did not serve.
     pub fn discard(&self, key: &Key, why: &str) {
-        if let Some(store) = self.store() {
+        if let Some(store) = self.writable() {
             self.set_aside(store, key, why);
         }
     }
 
     /// Counts since this cache was made.
     pub fn counters(&self) -> Counters {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let counts = &self.shared.counts;
-        Counters {
-            hits: read(&counts.hits),
-            misses: read(&counts.misses),
-            waits: read(&counts.waits),
-            puts: read(&counts.puts),
-            evictions: read(&counts.evictions),
-            bad: read(&counts.bad),
-            errors: read(&counts.errors),
-        }
-    }
-
-    /// Every blob there is, the last used first.
-    pub fn list(&self) -> Result<Vec<Listed>, CacheError> {
-        self.tool(catalogue::list)
-    }
-
-    /// How full the cache is.
-    pub fn stats(&self) -> Result<Stats, CacheError> {
-        let listed = self.list()?;
-        Ok(Stats {
-            path: self.folder().unwrap_or_default(),
-            blobs: listed.len() as u64,
-            bytes: listed.iter().map(|blob| blob.size).sum(),
-            kernels: listed
-                .iter()
-                .map(|blob| blob.provenance.kernels.len() as u64)
-                .sum(),
-            max_size: self.shared.policy.max_size(),
-        })
-    }
-
-    /// Removes every blob; gives how many there were and their bytes.
-    pub fn clear(&self) -> Result<(u64, u64), CacheError> {
-        self.tool(|store| {
-            catalogue::remove(store);
-            store.clear()
-        })
+        self.shared.counts.snapshot()
     }
 
     /// Runs `f` on the store; a folder that is not there is an empty one.
@@ -279,53 +295,124 @@ impl Cache {
         let path = self.folder().ok_or(CacheError::NoFolder)?;
         match Store::existing(&path).and_then(|store| f(&store)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
-            result => result.map_err(|source| CacheError::Folder { path, source }),
+            result => result.map_err(|error| CacheError::of(&path, error)),
         }
     }
 
-    fn store(&self) -> Option<&Store> {
-        let open = || {
-            if !self.shared.policy.enabled() {
-                return None;
-            }
-            let path = self.folder()?;
-            match Store::open(&path) {
-                Ok(store) => Some(store),
-                Err(error) => {
-                    warn!(
-                        "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
-                        path.display()
-                    );
-                    None
-                }
-            }
-        };
-        self.shared.store.get_or_init(open).as_ref()
+    /// What came of reading `store`, for a tool.
+    fn of<T>(&self, store: &Store, result: io::Result<T>) -> Result<T, CacheError> {
+        result.map_err(|error| CacheError::of(store.root(), error))
     }
 
-    fn get(&self, store: &Store, key: &Key) -> Option<Blob> {
-        match store.get(key) {
-            Ok(Found::Blob(blob)) => return Some(blob),
-            Ok(Found::Absent) => {}
-            Ok(Found::Bad(why)) => self.set_aside(store, key, &why),
-            Err(error) => self.failed("read", &error),
+    /// Writes what a tool is about to read.
+    fn settle(&self) {
+        if let Some(store) = self
+            .shared
+            .tiers
+            .get()
+            .and_then(|tiers| tiers.writable.as_ref())
+        {
+            store.settle();
+        }
+    }
+
+    fn writable(&self) -> Option<&Store> {
+        self.tiers().writable.as_ref()
+    }
+
+    fn lower(&self) -> &[Store] {
+        &self.tiers().lower
+    }
+
+    fn all_tiers(&self) -> impl Iterator<Item = &Store> {
+        self.writable().into_iter().chain(self.lower())
+    }
+
+    fn tiers(&self) -> &Tiers {
+        self.shared.tiers.get_or_init(|| {
+            let policy = &self.shared.policy;
+            if !policy.enabled() {
+                return Tiers::default();
+            }
+            let writable = self.folder().and_then(|path| {
+                Store::open(&path)
+                    .inspect_err(|error| {
+                        warn!(
+                            "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
+                            path.display()
+                        );
+                    })
+                    .ok()
+            });
+            let lower = policy.read_only().iter().filter_map(|path| {
+                Store::read_only(&path.join(FOLDER))
+                    .inspect_err(|error| {
+                        warn!(
+                            "the read-only cache in {} is not used: {error}; PTXKIT_CACHE_READONLY names it",
+                            path.display()
+                        );
+                    })
+                    .ok()
+            });
+            Tiers {
+                writable,
+                lower: lower.collect(),
+            }
+        })
+    }
+
+    fn get(&self, tiers: &Tiers, key: &Key) -> Option<Blob> {
+        for store in tiers.writable.iter().chain(&tiers.lower) {
+            match store.get(key) {
+                Ok(Found::Blob(blob)) => {
+                    if store.is_read_only() {
+                        self.shared.counts.lower_hits.one();
+                    }
+                    return Some(blob);
+                }
+                Ok(Found::Absent) => {}
+                Ok(Found::Bad(why)) => self.set_aside(store, key, &why.to_string()),
+                Err(error) => self.failed("read", &error),
+            }
         }
         None
     }
 
     fn set_aside(&self, store: &Store, key: &Key, why: &str) {
-        count(&self.shared.counts.bad);
+        self.shared.counts.bad.one();
+        if store.is_read_only() {
+            warn!(
+                key = %key.short(),
+                "a blob of {} is passed over: {why}",
+                store.root().display()
+            );
+            return;
+        }
         warn!(key = %key.short(), "a blob of the cache is set aside: {why}");
         if let Err(error) = store.set_aside(key) {
             self.failed("set aside", &error);
         }
     }
 
-    fn hit_after_wait(&self, key: &Key, blob: Blob, started: Instant) -> Lookup {
-        count(&self.shared.counts.hits);
-        count(&self.shared.counts.waits);
-        debug!(key = %key.short(), us = started.elapsed().as_micros(), "cache hit after a wait");
+    fn hit(&self, key: &Key, blob: Blob, started: Instant, waited: Duration) -> Lookup {
+        let counts = &self.shared.counts;
+        counts.hits.one();
+        counts.bytes_read.add(blob.file().len() as u64);
+        self.waited(waited);
+        let us = started.elapsed().as_micros();
+        if waited.is_zero() {
+            debug!(key = %key.short(), us, bytes = blob.file().len(), "cache hit");
+        } else {
+            debug!(key = %key.short(), us, bytes = blob.file().len(), "cache hit after a wait");
+        }
         Lookup::Hit(blob)
+    }
+
+    fn waited(&self, time: Duration) {
+        if !time.is_zero() {
+            self.shared.counts.waits.one();
+            self.shared.counts.wait_us.add_us(time);
+        }
     }
 
     /// The lock on compiling `key` between processes, where it can be had.
@@ -349,7 +436,7 @@ impl Cache {
     /// Says once what went wrong, however often it does: a full disk fails
     /// every operation, and is one thing to tell.
     fn failed(&self, operation: &'static str, error: &io::Error) {
-        count(&self.shared.counts.errors);
+        self.shared.counts.errors.one();
         let first = self
             .shared
             .warned
@@ -364,63 +451,4 @@ impl Cache {
             debug!("the cache in {folder} goes on without: {operation}: {error}");
         }
     }
-}
-
-/// The right to compile one key. Others wait until it is put or dropped.
-#[derive(Debug)]
-pub struct Turn {
-    cache: Cache,
-    key: Key,
-    pilot: Option<Pilot>,
-    lock: Option<FileLock>,
-}
-
-impl Turn {
-    /// Stores what was compiled and gives it to those who wait. A failure to
-    /// store is warned of; the blob given back is good in any case.
-    pub fn put(mut self, provenance: &Provenance, code: &[u8]) -> Blob {
-        let started = Instant::now();
-        let blob = Blob::new(&self.key, provenance, code);
-        if let Some(store) = self.cache.store() {
-            self.store(store, &blob, started);
-        }
-        if let Some(pilot) = self.pilot.take() {
-            pilot.land(&blob);
-        }
-        blob
-    }
-
-    fn store(&self, store: &Store, blob: &Blob, started: Instant) {
-        let shared = &self.cache.shared;
-        let key = self.key.short();
-        let bytes = blob.file().len() as u64;
-        let limit = shared.policy.max_size();
-        if bytes > limit {
-            debug!(%key, bytes, limit, "not cached: larger than the cache");
-            return;
-        }
-        match store.put(&self.key, blob, limit) {
-            Ok(evicted) => {
-                count(&shared.counts.puts);
-                debug!(%key, bytes, us = started.elapsed().as_micros(), "cache put");
-                for gone in evicted {
-                    count(&shared.counts.evictions);
-                    debug!(key = %gone.short(), "cache evict");
-                }
-            }
-            Err(error) => self.cache.failed("write", &error),
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if let Some(lock) = self.lock.take() {
-            lock.remove();
-        }
-    }
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -16,6 +16,8 @@ use crate::image::JitPolicy;
 const DISABLE: &str = "CUDA_CACHE_DISABLE";
 const PATH: &str = "CUDA_CACHE_PATH";
 const MAXSIZE: &str = "CUDA_CACHE_MAXSIZE";
+/// This crate's own: NVIDIA's cache has no read-only part.
+const READONLY: &str = "PTXKIT_CACHE_READONLY";
 /// Each pair: the name that wins, and the one that counts where it is unset.
 const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
@@ -51,7 +53,7 @@ pub struct Environment {
 impl Environment {
     /// Reads the process's environment and the platform's folders.
     pub fn read() -> Environment {
-        let names = [DISABLE, PATH, MAXSIZE]
+        let names = [DISABLE, PATH, MAXSIZE, READONLY]
             .into_iter()
             .chain(FORCE_JIT)
             .chain(DISABLE_JIT);
@@ -154,6 +156,7 @@ pub struct Policy {
     enabled: bool,
     path: Option<PathBuf>,
     max_size: u64,
+    read_only: Vec<PathBuf>,
     wait: Duration,
     jit: JitPolicy,
 }
@@ -169,6 +172,13 @@ impl Policy {
                 .map(PathBuf::from)
                 .or_else(|| environment.default_folder.clone()),
             max_size: environment.max_size(),
+            read_only: environment
+                .get(READONLY)
+                .map(|paths| std::env::split_paths(paths).collect::<Vec<_>>())
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|path| !path.as_os_str().is_empty())
+                .collect(),
             wait: Duration::from_secs(60),
             jit: JitPolicy {
                 force_ptx: environment.first_flag(FORCE_JIT),
@@ -202,6 +212,13 @@ impl Policy {
         self.max_size
     }
 
+    /// Folders like that of [`path`](Policy::path) that are looked in after it,
+    /// in this order, and never written to (`PTXKIT_CACHE_READONLY`, separated
+    /// as in `PATH`). They may belong to root.
+    pub fn read_only(&self) -> &[PathBuf] {
+        &self.read_only
+    }
+
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling alone.
     pub fn wait(&self) -> Duration {
@@ -228,6 +245,15 @@ impl Policy {
     /// Sets the limit in bytes, at most [`LARGEST_MAX_SIZE`].
     pub fn with_max_size(mut self, bytes: u64) -> Policy {
         self.max_size = bytes.min(LARGEST_MAX_SIZE);
+        self
+    }
+
+    /// Sets the folders that are only read; see [`read_only`](Policy::read_only).
+    pub fn with_read_only<P: Into<PathBuf>>(
+        mut self,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Policy {
+        self.read_only = paths.into_iter().map(Into::into).collect();
         self
     }
 
@@ -286,7 +312,14 @@ mod tests {
             (MAXSIZE, "200000"),
             ("CUDA_FORCE_PTX_JIT", "1"),
             ("CUDA_DISABLE_PTX_JIT", "1"),
+            #[cfg(unix)]
+            (READONLY, "/image::/site"),
         ]);
+        #[cfg(unix)]
+        assert_eq!(
+            policy.read_only(),
+            [Path::new("/image"), Path::new("/site")]
+        );
         assert!(!policy.enabled());
         assert_eq!(policy.path(), Some(Path::new("/elsewhere")));
         assert_eq!(policy.max_size(), 200_000);

@@ -3,28 +3,41 @@
 //! A blob is written aside, synced and renamed, so that a reader sees all of
 //! it or none. The folder is not synced: a name lost with the power is a miss,
 //! nothing worse. Nothing here takes a lock on the way of a hit.
+//!
+//! | in the folder | what |
+//! |---|---|
+//! | `ab/` … | the blobs, by the first two digits of their keys |
+//! | `bad/` | blobs that were found damaged, until room is needed |
+//! | `tmp/` | blobs that are being written, locked by their writers |
+//! | `locks/` | one file a key that is being compiled |
+//! | `ledger`, `queue` | what the blobs take together, and what goes next |
+//! | `uses`, `catalogue*` | for tools: how often blobs were used, and from where they come |
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use tracing::debug;
 
-use super::blob::{Blob, FIXED, Header, Provenance};
-use super::folder;
+use super::blob::{Blob, Damage, Fixed, Head};
+use super::folder::{self, Owner};
 use super::key::Key;
-use super::lock::FileLock;
+use super::lock::{self, Attempt};
 use super::policy::LARGEST_MAX_SIZE;
+use super::provenance::Provenance;
+use super::scan;
+use super::seen::{Identity, Seen};
+use super::uses;
 
-/// A hit marks the blob as used, but a blob in steady use is not written to
-/// on each: eviction need not know the time of use better than this.
+/// A hit marks the blob as used by its modification time, but a blob in steady
+/// use is not written to on each: eviction need not know better than this. The
+/// access time would be moved by every backup, and stands still on many mounts.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
-/// A file written aside that is older than this has lost its writer.
+/// Where files cannot be locked, one written aside that is older than this has
+/// lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// Eviction goes on without its lock after this.
-const EVICTION_WAIT: Duration = Duration::from_secs(5);
 
 /// What a read of a key found.
 #[derive(Debug)]
@@ -32,30 +45,19 @@ pub(super) enum Found {
     Blob(Blob),
     Absent,
     /// Something is there that must not be used, and why.
-    Bad(String),
-}
-
-/// One file of the store, as a scan sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub path: PathBuf,
-    pub kind: EntryKind,
-    pub size: u64,
-    pub used: SystemTime,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EntryKind {
-    /// A bad blob that was set aside.
-    Bad,
-    Blob(Key),
-    /// Being written, or left by a writer that died.
-    Unfinished,
+    Bad(Damage),
 }
 
 #[derive(Debug)]
 pub(super) struct Store {
     root: PathBuf,
+    owner: Owner,
+    /// The fans that were found trustworthy: each is looked at once.
+    fans: Vec<AtomicBool>,
+    seen: Seen,
+    swept: AtomicBool,
+    /// Whether somebody held the ledger for too long when it was last wanted.
+    pub(super) stuck: AtomicBool,
 }
 
 impl Store {
@@ -67,255 +69,273 @@ impl Store {
 
     /// The store in `root`, which must be there.
     pub(super) fn existing(root: &Path) -> io::Result<Store> {
+        Store::of(root, Owner::User)
+    }
+
+    /// The store in `root`, which is never written to.
+    pub(super) fn read_only(root: &Path) -> io::Result<Store> {
+        Store::of(root, Owner::UserOrRoot)
+    }
+
+    fn of(root: &Path, owner: Owner) -> io::Result<Store> {
         // A relative one would lead elsewhere once the process changes its folder.
         let root = std::path::absolute(root)?;
-        folder::check(&root)?;
-        Ok(Store { root })
+        folder::check(&root, owner)?;
+        Ok(Store {
+            root,
+            owner,
+            fans: (0..256).map(|_| AtomicBool::new(false)).collect(),
+            seen: Seen::default(),
+            swept: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    fn path(&self, key: &Key, extension: &str) -> PathBuf {
-        let digits = key.to_string();
-        self.root
-            .join(&digits[..2])
-            .join(format!("{}.{extension}", &digits[2..]))
+    pub(super) fn is_read_only(&self) -> bool {
+        self.owner == Owner::UserOrRoot
+    }
+
+    pub(super) fn path(&self, key: &Key) -> PathBuf {
+        scan::path(&self.root, key)
     }
 
     /// The file that guards the compiling of `key`.
     pub(super) fn lock_path(&self, key: &Key) -> io::Result<PathBuf> {
-        let path = self.path(key, "lock");
-        self.fan(&path)?;
+        Ok(self.inner("locks")?.join(format!("{key}.lock")))
+    }
+
+    /// A folder of the store, made if it is missing.
+    fn inner(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.root.join(name);
+        match folder::check(&path, self.owner) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                folder::create(&path)?;
+                folder::check(&path, self.owner)?;
+            }
+            checked => checked?,
+        }
         Ok(path)
     }
 
-    /// Makes the folder that `path` lies in.
-    fn fan(&self, path: &Path) -> io::Result<()> {
-        let parent = path.parent().unwrap_or(&self.root);
-        match folder::check(parent) {
+    /// Checks the folder that blobs like `key` lie in, once.
+    fn check_fan(&self, key: &Key) -> io::Result<()> {
+        let first = key.as_bytes()[0];
+        let checked = &self.fans[usize::from(first)];
+        if !checked.load(Ordering::Relaxed) {
+            folder::check(&self.root.join(format!("{first:02x}")), self.owner)?;
+            checked.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Makes that folder if it is missing.
+    fn make_fan(&self, key: &Key) -> io::Result<()> {
+        match self.check_fan(key) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                folder::create(parent)?;
-                folder::check(parent)
+                self.inner(&format!("{:02x}", key.as_bytes()[0])).map(drop)
             }
             checked => checked,
         }
     }
 
+    /// Opens the file of `key`: `None` where there is none.
+    fn open_blob(&self, key: &Key) -> io::Result<Option<(File, fs::Metadata)>> {
+        let opened = self
+            .check_fan(key)
+            .and_then(|()| folder::open(&self.path(key), self.owner));
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound => Ok(None),
+                // A rename on another NFS client can leave a stale handle for
+                // a while: what was there is gone.
+                io::ErrorKind::StaleNetworkFileHandle => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.check_fan(key).is_ok() && self.path(key).is_file()
+    }
+
+    /// Reads the blob of `key`, checks it if this process has not seen it, and
+    /// notes the use.
     pub(super) fn get(&self, key: &Key) -> io::Result<Found> {
-        let (mut file, metadata) = match folder::open(&self.path(key, "blob")) {
-            Ok(opened) => opened,
-            Err(error) => {
-                return match error.kind() {
-                    io::ErrorKind::NotFound => Ok(Found::Absent),
-                    // A rename on another NFS client can leave a stale handle
-                    // for a while: what was there is gone.
-                    io::ErrorKind::StaleNetworkFileHandle => Ok(Found::Absent),
-                    _ if folder::is_untrusted(&error) => Ok(Found::Bad(error.to_string())),
-                    _ => Err(error),
-                };
+        self.read(key, true)
+    }
+
+    /// The same for tools: all of it is checked, and no use is noted.
+    pub(super) fn check(&self, key: &Key) -> io::Result<Found> {
+        self.read(key, false)
+    }
+
+    fn read(&self, key: &Key, is_use: bool) -> io::Result<Found> {
+        let (mut file, metadata) = match self.open_blob(key) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(Found::Absent),
+            // What an untrusted folder holds is nobody's blob: only the file itself is bad.
+            Err(error) if folder::is_untrusted(&error) && self.check_fan(key).is_ok() => {
+                return Ok(Found::Bad(Damage::Untrusted(error.to_string())));
             }
+            Err(error) => return Err(error),
         };
         // No room is made for what cannot be a blob: a broken file system may claim any length.
         if metadata.len() > LARGEST_MAX_SIZE {
-            return Ok(Found::Bad(format!(
-                "it has {} bytes, more than any cache holds",
-                metadata.len()
-            )));
+            return Ok(Found::Bad(Damage::TooLong(metadata.len())));
         }
         // One byte more than the file had when it was opened: growth is damage.
         let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
         (&mut file)
             .take(metadata.len() + 1)
             .read_to_end(&mut bytes)?;
-        match Blob::read(bytes, key) {
-            Ok(blob) => {
+        let identity = Identity::of(&metadata);
+        let known = is_use && self.seen.knows(key, identity);
+        let blob = match Blob::read(bytes, key, known) {
+            Ok(blob) => blob,
+            Err(damage) => return Ok(Found::Bad(damage)),
+        };
+        if is_use {
+            let uses = self.seen.used(key, identity);
+            if !self.is_read_only() {
+                self.write_uses(&uses);
                 mark_used(&file, metadata.modified().ok());
-                Ok(Found::Blob(blob))
             }
-            Err(damage) => Ok(Found::Bad(damage.to_string())),
         }
+        Ok(Found::Blob(blob))
+    }
+
+    /// Opens a blob to read parts of it; its head is checked.
+    pub(super) fn open_parts(&self, key: &Key) -> io::Result<Option<(File, Head, Provenance)>> {
+        let Some((mut file, metadata)) = self.open_blob(key)? else {
+            return Ok(None);
+        };
+        let (head, provenance) = read_head(&mut file, metadata.len())?;
+        if head.key != *key {
+            return Err(folder::untrusted("it holds the blob of another key".into()));
+        }
+        Ok(Some((file, head, provenance)))
     }
 
     /// Takes a bad blob out of the way, but keeps it to be looked at.
     pub(super) fn set_aside(&self, key: &Key) -> io::Result<()> {
-        let aside = self.root.join("bad");
-        folder::create(&aside)?;
-        match fs::rename(self.path(key, "blob"), aside.join(format!("{key}.blob"))) {
+        self.seen.forget(key);
+        let aside = self.inner("bad")?;
+        match fs::rename(self.path(key), aside.join(format!("{key}.blob"))) {
             // Somebody else who found it bad was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             renamed => renamed,
         }
     }
 
-    /// Writes `blob` and makes room for it under `limit`. Gives the keys that
-    /// had to go.
-    pub(super) fn put(&self, key: &Key, blob: &Blob, limit: u64) -> io::Result<Vec<Key>> {
-        let path = self.path(key, "blob");
-        self.fan(&path)?;
-        let (file, aside) = create_aside(&path)?;
-        let written = write_synced(file, blob.file()).and_then(|()| {
-            // Room is made and taken under one lock, so that two writers do
-            // not both count on the same room.
-            let lock = self.lock_eviction();
-            let evicted = self.make_room(blob.file().len() as u64, limit, key)?;
-            fs::rename(&aside, &path)?;
-            drop(lock);
-            Ok(evicted)
-        });
-        if written.is_err() {
+    /// Writes `blob` aside and hands it to `place`, which gives it its name.
+    pub(super) fn write_aside<T>(
+        &self,
+        key: &Key,
+        blob: &Blob,
+        place: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if !self.swept.swap(true, Ordering::Relaxed) {
+            self.sweep();
+        }
+        let (file, aside) = match self.create_aside() {
+            // Somebody removed the whole folder under a running program.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_anew()?;
+                self.create_aside()?
+            }
+            created => created?,
+        };
+        // `file` stays open, and locked, until the blob has its name.
+        let placed = self
+            .make_fan(key)
+            .and_then(|()| (&file).write_all(blob.file()))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| place(&aside));
+        if placed.is_err() {
             let _ = fs::remove_file(&aside);
         }
-        written
+        placed
     }
 
-    /// Where locks do not work, or one is stuck, the limit may be exceeded for
-    /// a while; that is better than no cache.
-    fn lock_eviction(&self) -> Option<FileLock> {
-        let path = self.root.join("evict.lock");
-        match FileLock::acquire(&path, Instant::now() + EVICTION_WAIT) {
-            Ok(lock) => lock,
-            Err(error) => {
-                debug!("eviction goes on without a lock: {error}");
-                None
-            }
+    fn make_anew(&self) -> io::Result<()> {
+        for fan in &self.fans {
+            fan.store(false, Ordering::Relaxed);
         }
+        folder::create(&self.root)?;
+        folder::check(&self.root, self.owner)
     }
 
-    /// Removes blobs, the longest unused first, until `need` more bytes fit.
-    fn make_room(&self, need: u64, limit: u64, replaced: &Key) -> io::Result<Vec<Key>> {
-        let now = SystemTime::now();
-        let mut entries = self.scan()?;
-        entries.retain(|entry| match entry.kind {
-            EntryKind::Unfinished => {
-                if now
-                    .duration_since(entry.used)
-                    .is_ok_and(|age| age > ABANDONED)
-                {
-                    let _ = fs::remove_file(&entry.path);
-                }
-                false
-            }
-            EntryKind::Blob(key) => key != *replaced,
-            EntryKind::Bad => true,
-        });
-        let mut total: u64 = entries.iter().map(|entry| entry.size).sum();
-        // What was set aside goes before anything that can still be used.
-        entries.sort_by_key(|entry| (entry.kind != EntryKind::Bad, entry.used));
-        let mut evicted = Vec::new();
-        for entry in entries {
-            if total.saturating_add(need) <= limit {
-                break;
-            }
-            match fs::remove_file(&entry.path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+    /// A new file of a name that nobody has: neither a process of this number
+    /// that died nor one in another container. Its lock says that its writer
+    /// lives.
+    fn create_aside(&self) -> io::Result<(File, PathBuf)> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let folder = self.inner("tmp")?;
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let aside = folder.join(format!("{}-{count}.tmp", std::process::id()));
+            match folder::create_file(&aside) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
-            }
-            total -= entry.size;
-            if let EntryKind::Blob(key) = entry.kind {
-                evicted.push(key);
-            }
-        }
-        Ok(evicted)
-    }
-
-    /// Every file of the store. What vanishes meanwhile is passed over.
-    pub(super) fn scan(&self) -> io::Result<Vec<Entry>> {
-        let mut entries = Vec::new();
-        for fan in fs::read_dir(&self.root)? {
-            let fan = fan?;
-            let name = fan.file_name();
-            let Some(name) = name.to_str() else { continue };
-            let is_fan = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
-            if !(is_fan || name == "bad") || !fan.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            let Ok(files) = fs::read_dir(fan.path()) else {
-                continue;
-            };
-            for file in files {
-                let file = file?;
-                let file_name = file.file_name();
-                let Some(file_name) = file_name.to_str() else {
-                    continue;
-                };
-                let kind = if name == "bad" {
-                    EntryKind::Bad
-                } else if let Some(rest) = file_name.strip_suffix(".blob") {
-                    match Key::parse(&format!("{name}{rest}")) {
-                        Some(key) => EntryKind::Blob(key),
-                        None => continue,
-                    }
-                } else if file_name.ends_with(".tmp") {
-                    EntryKind::Unfinished
-                } else {
-                    continue;
-                };
-                // Of a link, the link: `DirEntry::metadata` does not follow.
-                let Ok(metadata) = file.metadata() else {
-                    continue;
-                };
-                entries.push(Entry {
-                    path: file.path(),
-                    kind,
-                    size: metadata.len(),
-                    used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-                });
+                Ok(file) => match lock::try_lock(&file) {
+                    // A sweep came between: it takes the file for a dead one's.
+                    Ok(Attempt::Held | Attempt::Removed) => {}
+                    // Without locks the sweep goes by age.
+                    Ok(Attempt::Locked) | Err(_) => return Ok((file, aside)),
+                },
             }
         }
-        Ok(entries)
     }
 
-    /// The provenance of a blob, without reading or checking its payload.
-    pub(super) fn provenance(&self, key: &Key) -> io::Result<Provenance> {
-        let (mut file, metadata) = folder::open(&self.path(key, "blob"))?;
-        let mut start = [0; FIXED];
-        file.read_exact(&mut start)?;
-        let header = Header::read(&start, metadata.len()).map_err(io::Error::other)?;
-        let mut text = vec![0; header.provenance.len()];
-        file.read_exact(&mut text)?;
-        Ok(Provenance::from_text(&String::from_utf8_lossy(&text)))
-    }
-
-    /// Removes every blob and what was set aside; gives how many and how large.
-    pub(super) fn clear(&self) -> io::Result<(u64, u64)> {
-        let lock = self.lock_eviction();
-        let (mut count, mut bytes) = (0, 0);
-        for entry in self.scan()? {
-            match fs::remove_file(&entry.path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            }
-            if matches!(entry.kind, EntryKind::Blob(_)) {
-                count += 1;
-                bytes += entry.size;
+    /// Removes what dead writers and compilers left.
+    pub(super) fn sweep(&self) {
+        for folder in ["tmp", "locks"] {
+            for file in fs::read_dir(self.root.join(folder)).into_iter().flatten() {
+                let Ok(file) = file else { break };
+                lock::sweep(&file.path(), ABANDONED);
             }
         }
-        drop(lock);
-        Ok((count, bytes))
     }
-}
 
-/// A new file beside `path`, of a name that nobody has: neither a process of
-/// this number that died nor one in another container.
-fn create_aside(path: &Path) -> io::Result<(File, PathBuf)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
-        match folder::create_file(&aside) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return Ok((created?, aside)),
+    /// Writes the uses that this process still has in mind.
+    pub(super) fn settle(&self) {
+        if !self.is_read_only() {
+            self.write_uses(&self.seen.unwritten());
+        }
+    }
+
+    fn write_uses(&self, uses: &[(Key, u64)]) {
+        if let Err(error) = uses::append(&self.root, uses) {
+            debug!("uses are not counted: {error}");
         }
     }
 }
 
-fn write_synced(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+/// Reads the head of a blob file, without its parts.
+fn read_head(file: &mut File, length: u64) -> io::Result<(Head, Provenance)> {
+    // Most heads are shorter than this: one read is enough.
+    let mut start = Vec::with_capacity(4096);
+    file.take(4096).read_to_end(&mut start)?;
+    let fixed = Fixed::read(&start, length).map_err(io::Error::other)?;
+    if fixed.length > start.len() {
+        let more = (fixed.length - start.len()) as u64;
+        file.take(more).read_to_end(&mut start)?;
+    }
+    let head = fixed.head(&start).map_err(io::Error::other)?;
+    // The head lies within `start`, and the text within the head.
+    let provenance = Provenance::from_text(&String::from_utf8_lossy(&start[head.text.clone()]));
+    Ok((head, provenance))
 }
 
 /// Sets the time of use, which is the file's modification time. A clock that

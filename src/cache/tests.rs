@@ -36,6 +36,7 @@ fn load(cache: &Cache, key: &Key, code: &[u8]) -> (Vec<u8>, &'static str) {
     match cache.lookup(key) {
         Lookup::Hit(blob) => (blob.to_vec(), "hit"),
         Lookup::Miss(turn) => (turn.put(&provenance(), code).to_vec(), "miss"),
+        Lookup::Failed(failure) => (failure.to_string().into_bytes(), "failed"),
         Lookup::Off => (code.to_vec(), "off"),
     }
 }
@@ -245,17 +246,22 @@ fn what_a_dead_writer_left_is_swept() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(policy(folder.path()));
     load(&cache, &key(1), b"x");
-    let fan = blob_path(folder.path(), &key(1));
-    let (old, new) = (fan.with_extension("1-0.tmp"), fan.with_extension("2-0.tmp"));
-    for path in [&old, &new] {
-        fs::write(path, b"half").unwrap();
-    }
-    let file = fs::File::options().write(true).open(&old).unwrap();
-    file.set_modified(SystemTime::now() - Duration::from_secs(7200))
-        .unwrap();
-    load(&cache, &key(2), b"y");
-    assert!(!old.exists());
-    assert!(new.exists());
+    let root = folder.path().join(FOLDER);
+    let left = [root.join("tmp/1-0.tmp"), root.join("locks/dead.lock")];
+    let held = [root.join("tmp/2-0.tmp"), root.join("locks/held.lock")];
+    let files: Vec<fs::File> = left
+        .iter()
+        .chain(&held)
+        .map(|path| fs::File::create(path).unwrap())
+        .collect();
+    // Their writers live.
+    files[2].lock().unwrap();
+    files[3].lock().unwrap();
+    // A process looks once, when it first puts.
+    let other = Cache::new(policy(folder.path()));
+    load(&other, &key(2), b"y");
+    assert!(left.iter().all(|path| !path.exists()));
+    assert!(held.iter().all(|path| path.exists()));
 }
 
 #[test]
@@ -265,8 +271,9 @@ fn a_file_that_another_process_of_this_number_writes_is_left_alone() {
     load(&cache, &key(1), b"a");
     let blob = blob_path(folder.path(), &key(1));
     // The names that this process would take next.
+    let aside = folder.path().join(FOLDER).join("tmp");
     let theirs: Vec<PathBuf> = (0..1000)
-        .map(|count| blob.with_extension(format!("{}-{count}.tmp", std::process::id())))
+        .map(|count| aside.join(format!("{}-{count}.tmp", std::process::id())))
         .collect();
     for path in &theirs {
         fs::write(path, b"theirs").unwrap();
@@ -318,7 +325,7 @@ fn many_threads_compile_once() {
                     std::thread::sleep(Duration::from_millis(20));
                     turn.put(&provenance(), b"code");
                 }
-                Lookup::Off => panic!("the cache is on"),
+                Lookup::Failed(_) | Lookup::Off => panic!("the cache is on"),
             });
         }
     });
@@ -391,12 +398,12 @@ fn the_list_is_the_same_with_and_without_a_catalogue() {
     for n in 0..3 {
         load(&cache, &key(n), b"code");
     }
-    let first = cache.list().unwrap();
+    let first = cache.entries().unwrap();
     assert_eq!(first.len(), 3);
     assert_eq!(first[0].provenance, provenance());
     // Now from the catalogue, less what is gone.
     fs::remove_file(blob_path(folder.path(), &key(0))).unwrap();
-    let second = cache.list().unwrap();
+    let second = cache.entries().unwrap();
     assert!(second.iter().all(|blob| blob.key != key(0)));
     assert!(second.iter().all(|blob| first.contains(blob)));
     // Damaged: made anew.
@@ -407,24 +414,24 @@ fn the_list_is_the_same_with_and_without_a_catalogue() {
             fs::write(path, b"rubbish").unwrap();
         }
     }
-    assert_eq!(cache.list().unwrap(), second);
-    assert_eq!(cache.list().unwrap(), second);
+    assert_eq!(cache.entries().unwrap(), second);
+    assert_eq!(cache.entries().unwrap(), second);
     // Held by somebody else: the blobs are read.
     let lock = catalogue.with_extension("lock");
     let far = Instant::now() + Duration::from_secs(10);
     let _held = FileLock::acquire(&lock, far).unwrap().unwrap();
-    assert_eq!(cache.list().unwrap(), second);
+    assert_eq!(cache.entries().unwrap(), second);
 }
 
 #[test]
 fn clear_empties_it_and_an_absent_folder_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(policy(folder.path()));
-    assert_eq!(cache.clear().unwrap(), (0, 0));
+    assert_eq!(cache.clear().unwrap(), Removed::default());
     load(&cache, &key(1), b"a");
     load(&cache, &key(2), b"b");
     assert_eq!(cache.stats().unwrap().kernels, 4);
-    assert_eq!(cache.clear().unwrap().0, 2);
+    assert_eq!(cache.clear().unwrap().blobs, 2);
     assert_eq!(cache.stats().unwrap().blobs, 0);
     assert_eq!(load(&cache, &key(1), b"a").1, "miss");
 }

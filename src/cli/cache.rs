@@ -57,7 +57,8 @@ fn stats(cache: &Cache) -> Answer {
 }
 
 fn clear(cache: &Cache) -> Answer {
-    let (blobs, bytes) = cache.clear()?;
+    let removed = cache.clear()?;
+    let (blobs, bytes) = (removed.blobs, removed.bytes);
     Ok((
         format!("{blobs} blobs removed, {bytes} bytes\n"),
         json!({ "blobs": blobs, "bytes": bytes }),

@@ -1,0 +1,94 @@
+//! What a cache did since it was made.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What happened since the [`Cache`](super::Cache) was made: a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Blobs found.
+    pub hits: u64,
+    /// Those of the hits that a read-only folder gave.
+    pub lower_hits: u64,
+    /// Turns to compile that were given.
+    pub misses: u64,
+    /// Lookups that another thread or process was waited for.
+    pub waits: u64,
+    /// Lookups that were answered with a failure of before.
+    pub failures: u64,
+    /// Blobs stored.
+    pub puts: u64,
+    /// Blobs removed to make room.
+    pub evictions: u64,
+    /// Blobs that were damaged: set aside, or passed over in a read-only folder.
+    pub bad: u64,
+    /// Operations on the folder that failed.
+    pub errors: u64,
+    /// Bytes of the files that hits read.
+    pub bytes_read: u64,
+    /// Bytes of the files that were stored.
+    pub bytes_written: u64,
+    /// Time that lookups waited for others.
+    pub wait_time: Duration,
+    /// Time that compiling took, as the provenance of what was put has it.
+    pub compile_time: Duration,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub hits: Count,
+    pub lower_hits: Count,
+    pub misses: Count,
+    pub waits: Count,
+    pub failures: Count,
+    pub puts: Count,
+    pub evictions: Count,
+    pub bad: Count,
+    pub errors: Count,
+    pub bytes_read: Count,
+    pub bytes_written: Count,
+    pub wait_us: Count,
+    pub compile_us: Count,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn one(&self) {
+        self.add(1);
+    }
+
+    pub(super) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_us(&self, time: Duration) {
+        self.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counts {
+    pub(super) fn snapshot(&self) -> Counters {
+        Counters {
+            hits: self.hits.get(),
+            lower_hits: self.lower_hits.get(),
+            misses: self.misses.get(),
+            waits: self.waits.get(),
+            failures: self.failures.get(),
+            puts: self.puts.get(),
+            evictions: self.evictions.get(),
+            bad: self.bad.get(),
+            errors: self.errors.get(),
+            bytes_read: self.bytes_read.get(),
+            bytes_written: self.bytes_written.get(),
+            wait_time: Duration::from_micros(self.wait_us.get()),
+            compile_time: Duration::from_micros(self.compile_us.get()),
+        }
+    }
+}
