@@ -205,7 +205,7 @@ fn fits<'a>(
     let context = checker.context;
     let mut forbidden = Vec::new();
     // Of the rows with a wrong operand, that with most right ones before it.
-    let mut wrong: Option<(usize, Diagnostic, &Form)> = None;
+    let mut wrong: Option<(usize, Diagnostic, &Candidate)> = None;
     for candidate in &spelling.candidates {
         if !candidate.counts(operands.len()) {
             continue;
@@ -223,17 +223,23 @@ fn fits<'a>(
             Ok(()) if candidate.permitted => return Ok(looked_up),
             Ok(()) => forbidden.push((candidate.form, candidate.since.as_slice())),
             Err(found) if wrong.as_ref().is_none_or(|(most, ..)| right > *most) => {
-                wrong = Some((right, found, candidate.form));
+                wrong = Some((right, found, candidate));
             }
             Err(_) => {}
         }
     }
+    // What another target makes of the same registers says nothing here.
+    if let Some((.., row)) = &wrong
+        && row.permitted
+    {
+        forbidden.retain(|(other, _)| !row.form.is_twin(other));
+    }
     if !forbidden.is_empty() {
         return misfit::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
     }
-    if let Some((_, mut wrong, form)) = wrong {
+    if let Some((_, mut wrong, row)) = wrong {
         if wrong.help.is_none() && wrong.code == Code::OperandKind {
-            wrong.help = Some(misfit::nearest(context, instruction, form));
+            wrong.help = Some(misfit::nearest(context, instruction, row.form));
         }
         return Err(wrong);
     }

@@ -6,7 +6,7 @@ use super::symbols::Symbol;
 use super::{form, misfit};
 use crate::ptx::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::Kind;
+use crate::ptx::isa::{Count, Kind};
 use crate::ptx::names::Type;
 
 pub(super) type Checked = Result<(), Diagnostic>;
@@ -32,7 +32,13 @@ pub fn check<'a>(
         space: rule.space,
     };
     match rule.kind {
-        _ if rule.count.is_some() => here.list(rule.kind, &place.counts, operand),
+        _ if rule.count.is_some() => {
+            here.list(rule.kind, &place.counts, operand)?;
+            match &rule.count {
+                Some(Count::Pieces(pieces)) => here.pieces(rule.kind, pieces, operand),
+                _ => Ok(()),
+            }
+        }
         Kind::Coordinates if place.elements.is_empty() => here.texture(operand),
         Kind::Coordinates | Kind::Elements => here.each(rule.kind, &place.elements, operand),
         kind => here.kind(kind, operand),
@@ -131,6 +137,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
             },
             Kind::Predicate => self.predicate(operand),
             Kind::Source => self.source(operand),
+            Kind::RegisterOrFloat if matches!(operand, Operand::Integer(_)) => self.wrong(
+                operand,
+                "a register or a constant such as 0f3F800000 belongs here",
+            ),
+            Kind::RegisterOrFloat => self.source(operand),
             Kind::SourceOrVector => self.vector(operand, Way::Read),
             Kind::Stored => self.vector(operand, Way::Stored),
             Kind::Register => match operand {

@@ -5,7 +5,7 @@ use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
 use crate::ptx::ast::{List, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Kind, special};
+use crate::ptx::isa::{Kind, Piece, special};
 use crate::ptx::names::{Opcode, Type};
 
 impl<'a> Place<'_, '_, '_, 'a> {
@@ -95,10 +95,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 None => return Ok(()),
                 _ if kind == Kind::SourceOrVector => return self.source(operand),
+                _ if kind == Kind::RegisterOrFloat => return self.source(operand),
                 _ if kind == Kind::Loaded => return self.destination(operand),
                 _ => return self.wrong(operand, "a list in braces belongs here"),
             },
             // One for all, or the first of them: ptxas does not ask.
+            _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
             _ if kind == Kind::SourceOrVector => return self.source(operand),
             _ if kind == Kind::Loaded => return self.destination(operand),
             _ => return self.wrong(operand, "a list in braces belongs here"),
@@ -125,17 +127,47 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.elements(list, span, Way::Written, false)
             }
             // Integers alone count as 64 bits each, where the list has no type.
-            Kind::Register if self.integers_alone(list) => self.wrong(
+            Kind::Register | Kind::RegisterOrFloat if self.integers_alone(list) => self.wrong(
                 operand,
                 "a list of integers alone, where a register belongs",
             ),
             Kind::Source | Kind::Register => self.elements(list, span, Way::Read, false),
-            Kind::SourceOrVector => self.elements(list, span, Way::Read, true),
+            Kind::SourceOrVector | Kind::RegisterOrFloat => {
+                self.elements(list, span, Way::Read, true)
+            }
             kind => {
                 let mut elements = self.checker.body.list(list).iter();
                 elements.try_for_each(|element| self.kind(kind, element))
             }
         }
+    }
+
+    /// The pieces of a list that is right as a whole.
+    pub(super) fn pieces(&self, kind: Kind, pieces: &[Piece], operand: &Operand<'a>) -> Checked {
+        let Operand::Vector(List { mut start, .. }, span) = *operand else {
+            return Ok(());
+        };
+        // Where only registers may stand a piece is of bits.
+        let bits = |wanted: Wanted| match kind {
+            Kind::Register => Wanted {
+                ty: agreement::bits_of(wanted.ty),
+                ..wanted
+            },
+            _ => wanted,
+        };
+        let alone = Place {
+            wanted: self.wanted.map(bits),
+            ..*self
+        };
+        for piece in pieces {
+            let len = u32::from(piece.len);
+            let part = Operand::Vector(List { start, len }, span);
+            start += len;
+            if piece.used {
+                alone.list(kind, &[piece.len], &part)?;
+            }
+        }
+        Ok(())
     }
 
     fn integers_alone(&self, list: List) -> bool {

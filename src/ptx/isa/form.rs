@@ -239,6 +239,16 @@ fn accumulates_twice(word: Modifier, before: &[Modifier]) -> bool {
 }
 
 impl Form {
+    /// Whether the other form differs in its lists of registers alone, as where
+    /// targets make other instructions of one.
+    pub fn is_twin(&self, other: &Form) -> bool {
+        let alike = |(one, other): (&OperandRule, &OperandRule)| {
+            one == other || (one.count.is_some() && other.count.is_some())
+        };
+        self.operands.len() == other.operands.len()
+            && self.operands.iter().zip(&other.operands).all(alike)
+    }
+
     /// The opcode in full: `cp.async.bulk`.
     pub fn name(&self) -> &str {
         self.text.split_whitespace().next().unwrap_or_default()

@@ -42,6 +42,7 @@
 //! | `s` | register or constant |
 //! | `S` | the same, or a vector |
 //! | `r` | register |
+//! | `R` | register or float constant; with a count also a list, not of integers alone |
 //! | `m` | what `mov` takes: also special registers, addresses, functions, `{a, b}` packed |
 //! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
 //! | `V` | as `D`, but never `_` |
@@ -71,7 +72,9 @@
 //! | `*` | any further operands, unchecked |
 //!
 //! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`, with constants among
-//!   the registers, of `r` not integers alone; `{d}` as many as the
+//!   the registers, of `r` not integers alone; `{2+2}` a list of 4 of which ptxas
+//!   takes the halves apart and judges each alone, too, `{4+(4)}` a list of 8 of
+//!   which it drops the second half; `{d}` as many as the
 //!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
 //!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
 //!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
@@ -97,7 +100,7 @@ mod row;
 pub mod special;
 pub mod target;
 
-pub use count::Count;
+pub use count::{Count, Piece};
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};

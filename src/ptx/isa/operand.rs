@@ -17,6 +17,8 @@ pub enum Kind {
     SourceOrVector,
     /// A register.
     Register,
+    /// The same or a float constant, and with a count a list of them.
+    RegisterOrFloat,
     /// A register or constant, or a special register: what `cvt` takes.
     SourceOrSpecial,
     /// A register or constant, special register, address or function.
@@ -87,6 +89,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("s", Kind::Source, "register or constant"),
     ("S", Kind::SourceOrVector, "register, constant or vector"),
     ("r", Kind::Register, "register"),
+    ("R", Kind::RegisterOrFloat, "register or float constant"),
     (
         "g",
         Kind::SourceOrSpecial,

@@ -122,7 +122,9 @@ impl<'a> Operands<'a> {
     fn single(&mut self, rule: &OperandRule, types: &Types) -> String {
         let ty = type_of(rule.ty, types);
         match rule.kind {
-            Kind::Source | Kind::SourceOrVector if self.random.once_in(5) => {
+            Kind::Source | Kind::SourceOrVector | Kind::RegisterOrFloat
+                if self.random.once_in(5) =>
+            {
                 self.constant(ty, rule.range.as_ref())
             }
             Kind::Movable if self.random.once_in(3) => {
@@ -142,6 +144,7 @@ impl<'a> Operands<'a> {
             | Kind::Source
             | Kind::SourceOrVector
             | Kind::Register
+            | Kind::RegisterOrFloat
             | Kind::Movable => self.register(ty),
             Kind::PredicateDestination => self.predicate(),
             Kind::Predicate if self.random.once_in(4) => format!("!{}", self.predicate()),
