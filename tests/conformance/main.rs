@@ -235,8 +235,7 @@ fn every_code() {
         }
     }
     assert!(differences.is_empty(), "{differences}");
-    // Limits are this reader's own.
-    assert_eq!(missing, [Code::Limit.to_string()], "codes without a case");
+    assert!(missing.is_empty(), "codes without a case: {missing:?}");
 }
 
 /// A string as `{:?}` writes it.
