@@ -137,11 +137,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
             },
             Kind::Predicate => self.predicate(operand),
             Kind::Source => self.source(operand),
-            Kind::RegisterOrFloat if matches!(operand, Operand::Integer(_)) => self.wrong(
-                operand,
-                "a register or a constant such as 0f3F800000 belongs here",
-            ),
-            Kind::RegisterOrFloat => self.source(operand),
+            Kind::RegisterOrFloat => match operand {
+                Operand::Integer(_) => self.wrong(
+                    operand,
+                    "a register or a constant such as 0f3F800000 belongs here",
+                ),
+                // ptxas takes a predicate for a register of 32 bits.
+                Operand::Name(name) | Operand::Not(name)
+                    if self.checker.may_be_predicate(name.text) =>
+                {
+                    Ok(())
+                }
+                _ => self.source(operand),
+            },
             Kind::SourceOrVector => self.vector(operand, Way::Read),
             Kind::Stored => self.vector(operand, Way::Stored),
             Kind::Register => match operand {

@@ -5,7 +5,7 @@ use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
 use crate::ptx::ast::{List, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
-use crate::ptx::isa::{Kind, Piece, special};
+use crate::ptx::isa::{Kind, special};
 use crate::ptx::names::{Opcode, Type};
 
 impl<'a> Place<'_, '_, '_, 'a> {
@@ -95,7 +95,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 None => return Ok(()),
                 _ if kind == Kind::SourceOrVector => return self.source(operand),
-                _ if kind == Kind::RegisterOrFloat => return self.source(operand),
+                _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
                 _ if kind == Kind::Loaded => return self.destination(operand),
                 _ => return self.wrong(operand, "a list in braces belongs here"),
             },
@@ -143,7 +143,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     /// The pieces of a list that is right as a whole.
-    pub(super) fn pieces(&self, kind: Kind, pieces: &[Piece], operand: &Operand<'a>) -> Checked {
+    pub(super) fn pieces(&self, kind: Kind, pieces: &[u8], operand: &Operand<'a>) -> Checked {
         let Operand::Vector(List { mut start, .. }, span) = *operand else {
             return Ok(());
         };
@@ -160,12 +160,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
             ..*self
         };
         for piece in pieces {
-            let len = u32::from(piece.len);
-            let part = Operand::Vector(List { start, len }, span);
+            let len = u32::from(*piece);
+            alone.list(kind, &[*piece], &Operand::Vector(List { start, len }, span))?;
             start += len;
-            if piece.used {
-                alone.list(kind, &[piece.len], &part)?;
-            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ pub enum Count {
     Of(Vec<u8>),
     /// `{2+2}`: these numbers together. ptxas makes instructions of the pieces
     /// and asks of each what it asks of the list.
-    Pieces(Vec<Piece>),
+    Pieces(Vec<u8>),
     /// `{d}`, `{d-1}`: the dimensions of the tensor less this number.
     Dimensions(u8),
     /// `{n/2}`: the columns of the shape, 64 of `.m64n64k16`, by this number.
@@ -25,22 +25,13 @@ pub enum Count {
     Derivatives,
 }
 
-/// A part of a list that ptxas looks at alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// How many elements it has.
-    pub len: u8,
-    /// Whether ptxas makes an instruction of it; `{4+(4)}`: not of the second.
-    pub used: bool,
-}
-
 impl Count {
     /// The numbers that it stands for in an instruction with these modifiers.
     pub fn numbers(&self, modifiers: &Modifiers) -> Vec<u8> {
         let mut words = modifiers.as_slice().iter();
         match self {
             Count::Of(numbers) => numbers.clone(),
-            Count::Pieces(pieces) => vec![pieces.iter().map(|piece| piece.len).sum()],
+            Count::Pieces(pieces) => vec![pieces.iter().sum()],
             Count::Dimensions(fewer) => DIMENSIONS
                 .iter()
                 .position(|word| modifiers.has(*word))
@@ -72,7 +63,7 @@ impl Count {
                 format!("{} elements:", numbers.join(" or "))
             }
             Count::Pieces(pieces) => {
-                let all: u8 = pieces.iter().map(|piece| piece.len).sum();
+                let all: u8 = pieces.iter().sum();
                 format!("{all} elements:")
             }
             Count::Dimensions(0) => "as many elements as dimensions:".to_owned(),

@@ -73,8 +73,7 @@
 //!
 //! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`, with constants among
 //!   the registers, of `r` not integers alone; `{2+2}` a list of 4 of which ptxas
-//!   takes the halves apart and judges each alone, too, `{4+(4)}` a list of 8 of
-//!   which it drops the second half; `{d}` as many as the
+//!   takes the halves apart and judges each alone, too; `{d}` as many as the
 //!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
 //!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
 //!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
@@ -100,7 +99,7 @@ mod row;
 pub mod special;
 pub mod target;
 
-pub use count::{Count, Piece};
+pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};

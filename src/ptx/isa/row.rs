@@ -2,8 +2,8 @@
 
 use super::target::{Since, TargetRule};
 use super::{
-    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Piece, Presence, Range,
-    Scale, Slot, TypeBase, TypeRule, Word,
+    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
+    TypeBase, TypeRule, Word,
 };
 use crate::ptx::ast::Space;
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -321,17 +321,6 @@ fn space_of(text: &str) -> Option<Space> {
         .find(|space| space.text() == text)
 }
 
-/// `2+2`, `4+(4)`
-fn piece_of(text: &str) -> Option<Piece> {
-    let unused = text
-        .strip_prefix('(')
-        .and_then(|text| text.strip_suffix(')'));
-    Some(Piece {
-        len: unused.unwrap_or(text).parse().ok()?,
-        used: unused.is_none(),
-    })
-}
-
 /// `4`, `2|4`, `1..5`, `2+2`, `d`, `d-1`, `n/2`, `2x`
 fn count_of(text: &str) -> Option<Count> {
     if let Some(fewer) = text.strip_prefix('d') {
@@ -354,7 +343,7 @@ fn count_of(text: &str) -> Option<Count> {
         _ => {}
     }
     if text.contains('+') {
-        let pieces: Option<_> = text.split('+').map(piece_of).collect();
+        let pieces: Option<_> = text.split('+').map(|piece| piece.parse().ok()).collect();
         return Some(Count::Pieces(pieces?));
     }
     let mut numbers = Vec::new();
