@@ -1,5 +1,6 @@
 //! The way of the data, from bytes to a loaded module.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use tracing::info;
@@ -7,8 +8,7 @@ use tracing::info;
 use crate::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, Context, CudaError, DriverKind, Module};
 use crate::image::{
-    self, Compression, EntryKind, Image, ImageError, JitPolicy, NotATarget, NothingFits, Place,
-    Target,
+    self, EntryKind, Image, ImageError, JitPolicy, NotATarget, NothingFits, Place, Target,
 };
 use crate::jit::{self, JitOptions};
 use crate::ptx::Ptx;
@@ -122,10 +122,6 @@ pub enum LoadError {
     Image { name: String, source: ImageError },
     #[error("{name}: {source}")]
     NothingFits { name: String, source: NothingFits },
-    #[error(
-        "{name}: the image for {target} is compressed, which cannot be unpacked yet: give what cuobjdump -xptx all takes out of it"
-    )]
-    Compressed { name: String, target: Target },
     #[error("{name} was compiled for the CPU device and does not run on a GPU: give its PTX")]
     ForTheCpu { name: String },
     #[error(
@@ -155,8 +151,8 @@ pub enum LoadError {
 
 /// What is handed on from the choice of an image.
 enum Chosen<'a> {
-    Binary(&'a [u8]),
-    Ptx(&'a str),
+    Binary(Cow<'a, [u8]>),
+    Ptx(Cow<'a, str>),
 }
 
 /// Device code on its way to the driver.
@@ -209,7 +205,7 @@ impl Loader {
         info!(image = reason, "chosen");
         match chosen {
             Chosen::Binary(binary) => {
-                let (module, load) = self.load_binary(binary)?;
+                let (module, load) = self.load_binary(&binary)?;
                 let report = Report {
                     image: reason,
                     cache: CacheUse::Off,
@@ -223,7 +219,7 @@ impl Loader {
             Chosen::Ptx(text) => {
                 let explain = |error| self.explain(source, &image, error);
                 let mut compiled = self
-                    .cached_or_compiled(source, text, options)
+                    .cached_or_compiled(source, &text, options)
                     .map_err(explain)?;
                 let (module, load) = match self.load_binary(compiled.code.bytes()) {
                     // The cache is never the reason that a load fails.
@@ -231,7 +227,7 @@ impl Loader {
                         let why = format!("it does not load: {error}");
                         self.cache.discard(&compiled.key, &why);
                         compiled = self
-                            .cached_or_compiled(source, text, options)
+                            .cached_or_compiled(source, &text, options)
                             .map_err(explain)?;
                         self.load_binary(compiled.code.bytes())?
                     }
@@ -278,14 +274,7 @@ impl Loader {
                     source: error,
                 }
             })?;
-        match (place(source, image, selection.place), image) {
-            // The driver unpacks it, and chooses by the same rules.
-            (Err(LoadError::Compressed { .. }), Image::Fatbin(fatbin)) => Ok((
-                Chosen::Binary(fatbin.bytes),
-                format!("{}, unpacked by the driver", selection.reason),
-            )),
-            (chosen, _) => Ok((chosen?, selection.reason)),
-        }
+        Ok((place(source, image, selection.place)?, selection.reason))
     }
 
     fn cached_or_compiled(
@@ -399,7 +388,10 @@ fn choose_for_cpu<'a>(
     policy: JitPolicy,
 ) -> Result<(Chosen<'a>, String), LoadError> {
     match image {
-        Image::Cpu(bytes) => Ok((Chosen::Binary(bytes), "compiled for the CPU device".into())),
+        Image::Cpu(bytes) => Ok((
+            Chosen::Binary((*bytes).into()),
+            "compiled for the CPU device".into(),
+        )),
         Image::Ptx(_) | Image::Fatbin(_) if policy.disable_ptx => Err(LoadError::JitDisabled {
             name: source.name.to_owned(),
         }),
@@ -408,7 +400,7 @@ fn choose_for_cpu<'a>(
                 .target
                 .map_or(String::new(), |target| format!(" for {target}"));
             Ok((
-                Chosen::Ptx(ptx.source),
+                Chosen::Ptx(ptx.source.into()),
                 format!("PTX{target}: the only image"),
             ))
         }
@@ -446,9 +438,9 @@ fn place<'a>(
     place: Place,
 ) -> Result<Chosen<'a>, LoadError> {
     match image {
-        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source)),
-        Image::Cubin(cubin) => Ok(Chosen::Binary(cubin.bytes)),
-        Image::Cpu(bytes) => Ok(Chosen::Binary(bytes)),
+        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source.into())),
+        Image::Cubin(cubin) => Ok(Chosen::Binary(cubin.bytes.into())),
+        Image::Cpu(bytes) => Ok(Chosen::Binary((*bytes).into())),
         Image::Fatbin(fatbin) => {
             let unknown = |why: &str| LoadError::Image {
                 name: source.name.to_owned(),
@@ -458,17 +450,13 @@ fn place<'a>(
                 .entry
                 .and_then(|index| fatbin.entries.get(index))
                 .ok_or_else(|| unknown("its choice is out of range"))?;
-            match (entry.compression, entry.kind) {
-                (Compression::None, EntryKind::Ptx) => {
-                    let text = std::str::from_utf8(entry.payload)
-                        .map_err(|_| unknown("the PTX inside is not UTF-8"))?;
-                    Ok(Chosen::Ptx(text.trim_end_matches('\0')))
-                }
-                (Compression::None, _) => Ok(Chosen::Binary(entry.payload)),
-                _ => Err(LoadError::Compressed {
-                    name: source.name.to_owned(),
-                    target: entry.target,
-                }),
+            let failed = |error| LoadError::Image {
+                name: source.name.to_owned(),
+                source: error,
+            };
+            match entry.kind {
+                EntryKind::Ptx => entry.ptx().map(Chosen::Ptx).map_err(failed),
+                _ => entry.unpack().map(Chosen::Binary).map_err(failed),
             }
         }
     }

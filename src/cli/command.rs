@@ -5,7 +5,7 @@ use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
 use super::report::Format;
 use super::run::{self, RunArgs};
-use super::{devices, fmt, isa, trace};
+use super::{choose, devices, extract, fmt, inspect, isa, trace};
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -33,6 +33,18 @@ enum Command {
     Fmt(fmt::FmtArgs),
     /// Show the forms of an instruction: modifiers, operands, and since when there is each
     Isa(isa::IsaArgs),
+    /// List the images in a file: PTX, cubins, fatbins, and programs and archives that hold them
+    Inspect(inspect::InspectArgs),
+    /// Say which image of a file a device takes, and why not the others
+    #[command(
+        after_help = "Exit status: 0 something can be loaded of every fatbin, 1 not of every one, 2 the file could not be read."
+    )]
+    Explain(choose::ExplainArgs),
+    /// Write the images in a file to files of their own
+    #[command(
+        after_help = "Exit status: 0 done, 1 an image could not be unpacked, 2 the file could not be read."
+    )]
+    Extract(extract::ExtractArgs),
     /// List what kernels can run on here
     Devices {
         #[arg(long, value_enum, default_value_t)]
@@ -62,6 +74,9 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
+            Command::Inspect(args) => inspect::run(args).map(|()| VERIFIED),
+            Command::Explain(args) => choose::run(args),
+            Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(*command, *format).map(|()| VERIFIED),
         }

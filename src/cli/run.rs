@@ -169,7 +169,13 @@ fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
             .into_iter()
             .map(|kernel| kernel.name)
             .collect(),
-        Image::Cubin(cubin) => cubin.kernels,
+        Image::Cubin(cubin) => cubin
+            .contents()
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?
+            .kernels
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect(),
         _ => Vec::new(),
     };
     match kernels.as_slice() {

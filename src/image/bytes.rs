@@ -3,13 +3,27 @@
 use super::ImageError;
 
 /// Bytes of a file, and what they are, for the error.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a> {
     pub bytes: &'a [u8],
     pub what: &'static str,
+    /// Where they start in the file that the user gave: errors name its offsets.
+    pub base: u64,
 }
 
 impl<'a> Bytes<'a> {
+    pub fn new(bytes: &'a [u8], what: &'static str) -> Bytes<'a> {
+        Bytes {
+            bytes,
+            what,
+            base: 0,
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     pub fn slice(&self, offset: u64, length: u64) -> Result<&'a [u8], ImageError> {
         let end = offset.checked_add(length);
         end.and_then(|end| {
@@ -18,9 +32,18 @@ impl<'a> Bytes<'a> {
         })
         .ok_or(ImageError::Truncated {
             what: self.what,
-            offset,
+            offset: self.base.saturating_add(offset),
             length,
-            size: self.bytes.len() as u64,
+            end: self.base.saturating_add(self.size()),
+        })
+    }
+
+    /// A part of them that is something of its own.
+    pub fn part(&self, offset: u64, length: u64, what: &'static str) -> Result<Self, ImageError> {
+        Ok(Bytes {
+            bytes: self.slice(offset, length)?,
+            what,
+            base: self.base.saturating_add(offset),
         })
     }
 
@@ -28,6 +51,10 @@ impl<'a> Bytes<'a> {
         let mut array = [0; N];
         array.copy_from_slice(self.slice(offset, N as u64)?);
         Ok(array)
+    }
+
+    pub fn u8(&self, offset: u64) -> Result<u8, ImageError> {
+        self.array(offset).map(u8::from_le_bytes)
     }
 
     pub fn u16(&self, offset: u64) -> Result<u16, ImageError> {
@@ -42,13 +69,20 @@ impl<'a> Bytes<'a> {
         self.array(offset).map(u64::from_le_bytes)
     }
 
-    /// The text at `offset` up to its NUL.
-    pub fn text(&self, offset: u64) -> Result<String, ImageError> {
-        let rest = self.slice(
-            offset,
-            (self.bytes.len() as u64).saturating_sub(offset).max(1),
-        )?;
+    /// What stands at `offset` up to its NUL.
+    pub fn text(&self, offset: u64) -> Result<&'a [u8], ImageError> {
+        let rest = self.slice(offset, self.size().saturating_sub(offset).max(1))?;
         let end = rest.iter().position(|&b| b == 0).unwrap_or(rest.len());
-        Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
+        Ok(rest.get(..end).unwrap_or_default())
+    }
+
+    /// The error for a field at `offset` that has a value which it cannot have.
+    pub fn wrong(&self, field: &'static str, offset: u64, value: u64) -> ImageError {
+        ImageError::Field {
+            what: self.what,
+            field,
+            offset: self.base.saturating_add(offset),
+            value,
+        }
     }
 }

@@ -8,20 +8,31 @@
 //! assert_eq!(ptx.version.unwrap().to_string(), "8.0");
 //! ```
 
+mod archive;
 mod bytes;
+mod contents;
 mod cubin;
+mod elf;
+mod entry;
 mod fatbin;
+mod info;
+mod program;
 mod select;
 mod target;
 mod text;
+mod unpack;
 
-pub use cubin::Cubin;
-pub use fatbin::{Compression, EntryKind, Fatbin, FatbinEntry};
+pub use contents::{Contents, Holder, Piece, PtxFound, contents, ptx_texts};
+pub use cubin::{Cubin, CubinContents, CubinKernel, CubinParam};
+pub use entry::{Compression, Entry, EntryKind};
+pub use fatbin::Fatbin;
 pub use select::{JitPolicy, NothingFits, Place, Selection, select};
 pub use target::{NotATarget, Suffix, Target};
-pub use text::PtxText;
+pub use text::{PtxText, PtxTooNew};
+pub use unpack::Unpacker;
 
 use crate::ptx::ast::Version;
+use bytes::Bytes;
 
 /// The magic of a module that the CPU device's compiler made.
 const CPU_MAGIC: &[u8] = b"PTXKCPU";
@@ -48,13 +59,13 @@ pub enum ImageError {
     #[error("{0}")]
     Unknown(String),
     #[error(
-        "the {what} is cut short: {length} bytes are needed at offset {offset}, it has {size} in all"
+        "the {what} is cut short: {length} bytes are needed at offset {offset}, it ends at {end}"
     )]
     Truncated {
         what: &'static str,
         offset: u64,
         length: u64,
-        size: u64,
+        end: u64,
     },
     #[error("the {what}'s {field} at offset {offset} is {value}, which no {what} has")]
     Field {
@@ -63,6 +74,20 @@ pub enum ImageError {
         offset: u64,
         value: u64,
     },
+    #[error("the {kind} for {target} at offset {offset} cannot be unpacked: {why}")]
+    Damaged {
+        kind: &'static str,
+        target: Target,
+        offset: u64,
+        why: String,
+    },
+    #[error("the PTX at offset {offset} is no UTF-8 text from its byte {at} on")]
+    NotText { offset: u64, at: u64 },
+    #[error("{member}: {source}")]
+    Member {
+        member: String,
+        source: Box<ImageError>,
+    },
 }
 
 /// Tells what `bytes` are, and reads what is needed to choose among images.
@@ -70,7 +95,7 @@ pub enum ImageError {
 /// Sizes and offsets are checked against the bytes; nothing is decompressed.
 pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     if fatbin::is_fatbin(bytes) {
-        return fatbin::read(bytes).map(Image::Fatbin);
+        return fatbin::read(Bytes::new(bytes, "fatbin")).map(Image::Fatbin);
     }
     if cubin::is_cubin(bytes) {
         return cubin::read(bytes).map(Image::Cubin);
@@ -91,13 +116,13 @@ fn looks_like(bytes: &[u8]) -> String {
         return "it is empty".into();
     }
     if bytes.starts_with(b"\x7fELF") {
-        let machine = cubin::machine(bytes).map_or("an unknown machine", |machine| match machine {
+        let machine = elf::machine(bytes).map_or("an unknown machine", |machine| match machine {
             62 => "x86-64",
             183 => "AArch64",
             _ => "another machine than a GPU",
         });
         return format!(
-            "it is an ELF file for {machine}: give the PTX or the cubin inside it (cuobjdump -xptx all, -xelf all)"
+            "it is an ELF file for {machine}: take an image out of it with `ptxkit extract`"
         );
     }
     for (magic, name) in [

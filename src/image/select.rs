@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use super::fatbin::{Compression, EntryKind};
-use super::{Image, Target, cubin};
+use super::entry::EntryKind;
+use super::{Image, Target};
 
 /// What the user allows of just-in-time compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +140,7 @@ fn candidates(images: &[Image<'_>]) -> Vec<Candidate> {
                 add(None, EntryKind::Ptx, "PTX", target, false);
             }
             Image::Cubin(cubin) => {
-                add(None, EntryKind::Elf, "cubin", cubin.target, cubin.deferred);
+                add(None, EntryKind::Elf, "cubin", cubin.target, false);
             }
             Image::Fatbin(fatbin) => {
                 for (index, entry) in fatbin.entries.iter().enumerate() {
@@ -148,11 +148,12 @@ fn candidates(images: &[Image<'_>]) -> Vec<Candidate> {
                         EntryKind::Ptx => "PTX",
                         EntryKind::Elf => "cubin",
                         EntryKind::LtoIr => "LTO-IR",
-                        EntryKind::Other(_) => "an entry of unknown kind",
+                        EntryKind::Index => "an index",
+                        EntryKind::RelocatablePtx => "relocatable PTX",
+                        EntryKind::TileIr => "tile IR",
+                        EntryKind::Cpu | EntryKind::Other(_) => "an entry of unknown kind",
                     };
-                    let deferred = entry.compression == Compression::None
-                        && cubin::is_cubin(entry.payload)
-                        && cubin::read(entry.payload).is_ok_and(|cubin| cubin.deferred);
+                    let deferred = entry.deferred;
                     add(Some(index), entry.kind, name, entry.target, deferred);
                 }
             }
@@ -185,7 +186,7 @@ fn misfit(candidate: &Candidate, device: Target, policy: JitPolicy) -> Option<St
             "{name} keeps to that architecture and does not run on {device}"
         )),
         EntryKind::Elf | EntryKind::Ptx => None,
-        EntryKind::LtoIr | EntryKind::Other(_) => Some(format!("{name} cannot be loaded alone")),
+        _ => Some(format!("{name} cannot be loaded alone")),
     }
 }
 
@@ -206,7 +207,7 @@ fn worse(other: &Candidate, taken: &Candidate) -> &'static str {
     } else if other.target != taken.target {
         "another is nearer to the device"
     } else if other.deferred != taken.deferred {
-        "another of the same architecture has no flag bit 24"
+        "another for the same architecture has no flag bit 24"
     } else if taken.kind == EntryKind::Elf {
         "the first of equal binaries is taken"
     } else {
@@ -217,7 +218,7 @@ fn worse(other: &Candidate, taken: &Candidate) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Cubin, PtxText};
+    use crate::image::{Entry, Fatbin, PtxText};
 
     fn ptx(target: &str) -> Image<'static> {
         Image::Ptx(PtxText {
@@ -228,11 +229,14 @@ mod tests {
     }
 
     fn cubin(target: &str, deferred: bool) -> Image<'static> {
-        Image::Cubin(Cubin {
-            bytes: &[],
-            target: target.parse().unwrap(),
-            kernels: Vec::new(),
+        let target = target.parse().unwrap();
+        let entry = Entry {
             deferred,
+            ..Entry::whole(EntryKind::Elf, target, &[], 0)
+        };
+        Image::Fatbin(Fatbin {
+            bytes: &[],
+            entries: vec![entry],
         })
     }
 

@@ -3,8 +3,9 @@
 
 use super::{Target, newest_ptx};
 use crate::ptx::ast::Version;
-use crate::ptx::diagnostic::Report;
-use crate::ptx::read_head;
+use crate::ptx::diagnostic::{LineIndex, Report};
+use crate::ptx::version::lower;
+use crate::ptx::{self, read_head};
 
 /// PTX text and what its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,61 @@ impl PtxText<'_> {
         let newest = newest_ptx(driver_version)?;
         (self.version? > newest).then_some(newest)
     }
+
+    /// The text under the newest `.version` that a driver reads, where its own is newer and it
+    /// uses nothing that is; `None` where it can stay as it is.
+    ///
+    /// Text that is wrong under its own `.version` too stays as it is: the compiler has more to
+    /// say of it.
+    ///
+    /// ```
+    /// use ptxkit::image::{self, Image};
+    ///
+    /// let bytes = b".version 9.5\n.target sm_80\n.entry k() { ret; }";
+    /// let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };
+    /// assert!(ptx.for_driver(12040).unwrap().unwrap().starts_with(".version 8.4\n"));
+    /// assert_eq!(ptx.for_driver(13050), Ok(None));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the text uses that the driver's PTX version does not have, and its line.
+    pub fn for_driver(&self, driver_version: u32) -> Result<Option<String>, PtxTooNew> {
+        let (Some(newest), Some(found)) = (self.too_new_for(driver_version), self.version) else {
+            return Ok(None);
+        };
+        let reading = ptx::read(self.source);
+        if !reading.diagnostics.is_empty() {
+            return Ok(None);
+        }
+        match lower(&reading.module, self.source, newest) {
+            Ok(text) => Ok(Some(text.into_owned())),
+            Err(_) if !ptx::check(&reading.module, self.source).is_empty() => Ok(None),
+            Err(why) => Err(PtxTooNew {
+                found,
+                newest,
+                line: LineIndex::new(self.source).locate(why.span.start).line,
+                why: why.message,
+            }),
+        }
+    }
+}
+
+/// PTX that is too new for a driver, and not by its `.version` alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error(
+    "it has PTX version {found}, the driver reads up to {newest}, and line {line} needs more: {why}"
+)]
+pub struct PtxTooNew {
+    /// The text's version.
+    pub found: Version,
+    /// The newest that the driver reads.
+    pub newest: Version,
+    /// Where the first thing stands that needs a newer one, from 1.
+    pub line: u32,
+    /// What that is.
+    pub why: String,
 }
 
 /// Reads the head of PTX text; `None` where the text does not start like PTX,
@@ -41,6 +97,27 @@ pub(super) fn read(source: &str) -> Option<PtxText<'_>> {
         source,
         version: head.version.map(|(version, _)| version),
         target: head.target.iter().find_map(|word| word.text.parse().ok()),
+    })
+}
+
+/// The text with the `.version` that its container says, where it has none itself: NVIDIA's library
+/// that makes fatbins takes the line out. It goes where it was, or before `.target`.
+pub(super) fn with_version(source: &str, version: Version) -> Option<String> {
+    let head = read_head(source, &mut Report::default());
+    if head.version.is_some() {
+        return None;
+    }
+    let word = head.target.first()?;
+    let before = source.get(..word.span(source).start as usize)?;
+    let at = before.rfind(".target")?;
+    let (before, rest) = source.split_at_checked(at)?;
+    let Version { major, minor } = version;
+    Some(match before.strip_suffix('\n') {
+        // The empty line that was left.
+        Some(lines) if lines.is_empty() || lines.ends_with('\n') => {
+            format!("{lines}.version {major}.{minor}\n{rest}")
+        }
+        _ => format!("{before}.version {major}.{minor}\n{rest}"),
     })
 }
 
@@ -66,6 +143,26 @@ mod tests {
     }
 
     #[test]
+    fn a_version_that_was_taken_out_is_put_back() {
+        let version = Version { major: 8, minor: 8 };
+        let with = |text| with_version(text, version);
+        assert_eq!(
+            with("// nvcc\n\n.target sm_90\n").as_deref(),
+            Some("// nvcc\n.version 8.8\n.target sm_90\n")
+        );
+        assert_eq!(
+            with("\n.target sm_90").as_deref(),
+            Some(".version 8.8\n.target sm_90")
+        );
+        assert_eq!(
+            with("// a\n.target sm_90").as_deref(),
+            Some("// a\n.version 8.8\n.target sm_90")
+        );
+        assert_eq!(with(".version 8.0\n.target sm_90"), None);
+        assert_eq!(with("nothing"), None);
+    }
+
+    #[test]
     fn other_text_is_not_ptx() {
         for text in [
             "",
@@ -87,5 +184,17 @@ mod tests {
             Some(Version { major: 9, minor: 0 })
         );
         assert_eq!(text.too_new_for(13010), None);
+    }
+
+    #[test]
+    fn what_needs_the_newer_version_is_named_with_its_line() {
+        let source = ".version 9.5\n.target sm_100\n.entry k() {\n\
+                      .reg .b64 a;\nmul.f32x2 a, a, a;\nret; }";
+        let why = read(source).unwrap().for_driver(12040).unwrap_err();
+        assert_eq!((why.line, why.newest), (2, Version { major: 8, minor: 4 }));
+        assert!(why.why.contains("sm_100"), "{}", why.why);
+        let plain = source.replace("mul.f32x2", "mul.f32x3");
+        // What is no PTX of any version is left to the compiler.
+        assert_eq!(read(&plain).unwrap().for_driver(12040), Ok(None));
     }
 }

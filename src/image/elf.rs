@@ -1,0 +1,124 @@
+//! ELF files, as far as cubins and the programs that hold them need it: the
+//! header and the sections.
+
+use super::ImageError;
+use super::bytes::Bytes;
+
+const SECTION_HEADER: u64 = 64;
+/// A section that takes memory and no room in the file.
+const NOBITS: u32 = 8;
+/// Where a header's 16 bits do not suffice, the first section holds the number.
+const EXTENDED: u64 = 0xffff;
+
+/// The machine that an ELF file is for; an error where it is no ELF file.
+pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
+    Bytes::new(bytes, "ELF file").u16(18)
+}
+
+pub(super) fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+pub(super) struct Elf<'a> {
+    pub file: Bytes<'a>,
+    pub flags: u32,
+    pub osabi: u8,
+    pub sections: Vec<Section<'a>>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Section<'a> {
+    pub name: &'a [u8],
+    pub kind: u32,
+    pub offset: u64,
+    pub size: u64,
+    pub info: u32,
+}
+
+impl<'a> Elf<'a> {
+    pub fn read(file: Bytes<'a>) -> Result<Elf<'a>, ImageError> {
+        let class = file.u8(4)?;
+        if class != 2 {
+            return Err(file.wrong("ELF class", 4, class.into()));
+        }
+        let order = file.u8(5)?;
+        if order != 1 {
+            return Err(file.wrong("byte order", 5, order.into()));
+        }
+        let osabi = file.u8(7)?;
+        let flags = file.u32(48)?;
+        let table = file.u64(40)?;
+        let stride = u64::from(file.u16(58)?);
+        let mut count = u64::from(file.u16(60)?);
+        let mut names_index = u64::from(file.u16(62)?);
+        if table == 0 {
+            count = 0;
+        } else if stride < SECTION_HEADER {
+            return Err(file.wrong("section header size", 58, stride));
+        } else {
+            file.slice(table, stride)?;
+            if count == 0 {
+                count = file.u64(table + 32)?;
+            }
+            if names_index == EXTENDED {
+                names_index = u64::from(file.u32(table + 40)?);
+            }
+        }
+        // Checks every header at once: what follows cannot overflow.
+        file.slice(table, stride.saturating_mul(count))?;
+        let names = if names_index < count {
+            let header = table + names_index * stride;
+            file.part(
+                file.u64(header + 24)?,
+                file.u64(header + 32)?,
+                "table of section names",
+            )?
+        } else if count == 0 {
+            Bytes::new(&[], "table of section names")
+        } else {
+            return Err(file.wrong("section of section names", 62, names_index));
+        };
+        // Names may share their ends, but a file whose names together are many times as long as
+        // the bytes they stand in was made to keep a reader busy.
+        let mut room = names.bytes.len().saturating_mul(8);
+        let mut sections = Vec::new();
+        for index in 0..count {
+            let at = table + index * stride;
+            let name_at = u64::from(file.u32(at)?);
+            let name = names.text(name_at)?;
+            room = room
+                .checked_sub(name.len())
+                .ok_or_else(|| file.wrong("section name", at, name_at))?;
+            sections.push(Section {
+                name,
+                kind: file.u32(at + 4)?,
+                offset: file.u64(at + 24)?,
+                size: file.u64(at + 32)?,
+                info: file.u32(at + 44)?,
+            });
+        }
+        Ok(Elf {
+            file,
+            flags,
+            osabi,
+            sections,
+        })
+    }
+
+    /// What a section holds in the file.
+    pub fn data(&self, section: &Section<'a>, what: &'static str) -> Result<Bytes<'a>, ImageError> {
+        let size = if section.kind == NOBITS {
+            0
+        } else {
+            section.size
+        };
+        match size {
+            0 => Ok(Bytes::new(&[], what)),
+            _ => self.file.part(section.offset, size, what),
+        }
+    }
+
+    pub fn section(&self, name: &[u8]) -> Option<&Section<'a>> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+}
