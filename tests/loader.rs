@@ -45,7 +45,7 @@ fn what_was_compiled_is_found_by_the_next_loader() {
     assert!(second.report.compile.is_zero());
     second.module.kernel("first").unwrap();
     // Provenance is for the tools.
-    let listed = again.cache().list().unwrap();
+    let listed = again.cache().entries().unwrap();
     assert_eq!(listed[0].provenance.kernels, ["first", "second"]);
     assert_eq!(listed[0].provenance.source, "k.ptx");
 }
@@ -132,7 +132,7 @@ fn wrong_ptx_is_an_error_and_nothing_is_cached() {
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
     let error = load(&loader, &PTX.replace("ret;", "rot;")).unwrap_err();
     assert!(error.to_string().contains("line 4"), "{error}");
-    assert!(loader.cache().list().unwrap().is_empty());
+    assert!(loader.cache().entries().unwrap().is_empty());
     let error = load(&loader, "no ptx").unwrap_err();
     assert!(
         error.to_string().starts_with("k.ptx cannot be loaded"),
