@@ -20,7 +20,8 @@
 //!
 //! The checksums are XXH3-128. They tell damage, not intent: whoever may write
 //! to the folder could make any checksum right, which is why the folder is the
-//! user's alone. SHA-256 would be half of a hit's time, XXH3 a few percent.
+//! user's alone. For 4 MiB XXH3 takes half of the time that reading them does,
+//! SHA-256 ten times it (`cargo bench --bench cache_store`).
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;

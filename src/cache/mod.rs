@@ -280,7 +280,8 @@ impl Cache {
 
     /// Takes the blob of `key` out of use: it was whole, but did not serve.
     pub fn discard(&self, key: &Key, why: &str) {
-        if let Some(store) = self.writable() {
+        // The first that has it is the one that gave it.
+        if let Some(store) = self.all_tiers().find(|store| store.contains(key)) {
             self.set_aside(store, key, why);
         }
     }
@@ -380,15 +381,12 @@ impl Cache {
 
     fn set_aside(&self, store: &Store, key: &Key, why: &str) {
         self.shared.counts.bad.one();
+        let folder = store.root().display();
         if store.is_read_only() {
-            warn!(
-                key = %key.short(),
-                "a blob of {} is passed over: {why}",
-                store.root().display()
-            );
-            return;
+            warn!(key = %key.short(), "a blob in {folder} is passed over: {why}");
+        } else {
+            warn!(key = %key.short(), "a blob in {folder} is set aside: {why}");
         }
-        warn!(key = %key.short(), "a blob of the cache is set aside: {why}");
         if let Err(error) = store.set_aside(key) {
             self.failed("set aside", &error);
         }

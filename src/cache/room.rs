@@ -9,7 +9,7 @@
 //! First goes what was set aside, then what an older driver made, then what
 //! was used longest ago.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::debug;
 
 use super::blob::Blob;
+use super::folder::{self, Owner};
 use super::key::Key;
 use super::ledger::{self, Ledger};
 use super::lock::FileLock;
@@ -341,9 +342,9 @@ impl Room<'_> {
             bytes.extend_from_slice(&nanoseconds(blob.used).to_le_bytes());
             bytes.extend_from_slice(&blob.size.to_le_bytes());
         }
-        let mut file = open_queue(self.store.root())?;
-        file.set_len(0)?;
-        file.write_all(&bytes)
+        let path = self.store.root().join("queue");
+        remove(&path)?;
+        folder::create_file(&path)?.write_all(&bytes)
     }
 
     fn next_in_queue(&mut self) -> io::Result<Option<Scanned>> {
@@ -354,7 +355,11 @@ impl Room<'_> {
         let mut queue = match self.queue.take() {
             Some(queue) => queue,
             None => {
-                let mut queue = open_queue(self.store.root())?;
+                let path = self.store.root().join("queue");
+                let Ok((mut queue, _)) = folder::open(&path, Owner::User) else {
+                    self.ledger.queue = (0, 0);
+                    return Ok(None);
+                };
                 queue.seek(SeekFrom::Start(next * RECORD as u64))?;
                 queue
             }
@@ -393,18 +398,6 @@ fn in_order(blobs: &mut [Scanned], ledger: &Ledger) {
         let stale = ledger.is_stale(blob.key.generation());
         (!stale, blob.used <= now, blob.used)
     });
-}
-
-fn open_queue(root: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        options.mode(0o600).custom_flags(flags.bits() as i32);
-    }
-    options.open(root.join("queue"))
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! tallied here and go to the folder many at a time: a service writes them
 //! every few minutes, a short process once at its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,6 +21,8 @@ pub(super) struct Seen(Mutex<Book>);
 #[derive(Debug)]
 struct Book {
     blobs: HashMap<Key, Sight>,
+    /// Bad ones that cannot be set aside.
+    shunned: HashSet<Key>,
     written: Instant,
 }
 
@@ -68,6 +70,7 @@ impl Default for Seen {
     fn default() -> Seen {
         Seen(Mutex::new(Book {
             blobs: HashMap::new(),
+            shunned: HashSet::new(),
             written: Instant::now(),
         }))
     }
@@ -94,6 +97,15 @@ impl Seen {
         }
         drop(book);
         self.unwritten()
+    }
+
+    /// Passes over the blob of `key` from now on.
+    pub(super) fn shun(&self, key: &Key) {
+        self.book().shunned.insert(*key);
+    }
+
+    pub(super) fn shuns(&self, key: &Key) -> bool {
+        self.book().shunned.contains(key)
     }
 
     pub(super) fn forget(&self, key: &Key) {

@@ -166,6 +166,9 @@ impl Store {
     /// Reads the blob of `key`, checks it if this process has not seen it, and
     /// notes the use.
     pub(super) fn get(&self, key: &Key) -> io::Result<Found> {
+        if self.is_read_only() && self.seen.shuns(key) {
+            return Ok(Found::Absent);
+        }
         self.read(key, true)
     }
 
@@ -221,8 +224,13 @@ impl Store {
         Ok(Some((file, head, provenance)))
     }
 
-    /// Takes a bad blob out of the way, but keeps it to be looked at.
+    /// Takes a bad blob out of the way, but keeps it to be looked at; what is
+    /// read-only is passed over from now on.
     pub(super) fn set_aside(&self, key: &Key) -> io::Result<()> {
+        if self.is_read_only() {
+            self.seen.shun(key);
+            return Ok(());
+        }
         self.seen.forget(key);
         let aside = self.inner("bad")?;
         match fs::rename(self.path(key), aside.join(format!("{key}.blob"))) {

@@ -1,0 +1,239 @@
+//! Folders and files that others made, and clocks that go back.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use ptxkit::cache::Lookup;
+
+use crate::program::{blob_path, cache, code, key, load, policy, root, warnings_of};
+
+/// Loads twice and gives the warnings; whatever the folder is like, the loads
+/// succeed.
+fn loads(folder: &Path) -> (Vec<&'static str>, Vec<String>) {
+    let cache = cache(folder, 1 << 30);
+    warnings_of(|| {
+        let load = |n| match cache.lookup(&key(n)) {
+            Lookup::Hit(blob) => {
+                assert!(*blob == *code(n));
+                "hit"
+            }
+            Lookup::Miss(turn) => {
+                assert!(*turn.put(&Default::default(), &code(n)) == *code(n));
+                "miss"
+            }
+            Lookup::Failed(failure) => panic!("{failure}"),
+            Lookup::Off => "off",
+        };
+        vec![load(1), load(1), load(2)]
+    })
+}
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_world_writable_folder_is_not_used() {
+    for mode in [0o777, 0o720, 0o702, 0o1777] {
+        let folder = tempfile::tempdir().unwrap();
+        load(&cache(folder.path(), 1 << 30), 1, || {});
+        chmod(&root(folder.path()), mode);
+        let (found, warnings) = loads(folder.path());
+        assert_eq!(found, ["off", "off", "off"], "{mode:o}");
+        assert_eq!(warnings.len(), 1, "{mode:o}: {warnings:?}");
+        assert!(warnings[0].contains("chmod go-w"), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_planted_link_is_not_followed_wherever_it_is() {
+    // A cache of somebody's, with the blob that is asked for.
+    let planted = tempfile::tempdir().unwrap();
+    load(&cache(planted.path(), 1 << 30), 1, || {});
+    let theirs = blob_path(planted.path(), &key(1));
+
+    // In place of the cache's folder.
+    let folder = tempfile::tempdir().unwrap();
+    symlink(root(planted.path()), root(folder.path())).unwrap();
+    let (found, warnings) = loads(folder.path());
+    assert_eq!(found, ["off", "off", "off"]);
+    assert!(warnings.len() == 1 && warnings[0].contains("symbolic link"));
+
+    // In place of a folder of blobs: that one is not used, the others are.
+    let folder = tempfile::tempdir().unwrap();
+    load(&cache(folder.path(), 1 << 30), 2, || {});
+    let ours = blob_path(folder.path(), &key(1));
+    assert_ne!(ours.parent(), blob_path(folder.path(), &key(2)).parent());
+    symlink(theirs.parent().unwrap(), ours.parent().unwrap()).unwrap();
+    let (found, warnings) = loads(folder.path());
+    assert_eq!(found, ["miss", "miss", "hit"]);
+    assert!(warnings.len() == 1 && warnings[0].contains("symbolic link"));
+    assert!(theirs.exists());
+
+    // In place of a blob: it is set aside, and what it led to left alone.
+    let folder = tempfile::tempdir().unwrap();
+    let ours = blob_path(folder.path(), &key(1));
+    load(&cache(folder.path(), 1 << 30), 1, || {});
+    fs::remove_file(&ours).unwrap();
+    symlink(&theirs, &ours).unwrap();
+    let (found, warnings) = loads(folder.path());
+    assert_eq!(found, ["miss", "hit", "miss"]);
+    assert!(warnings.len() == 1 && warnings[0].contains("symbolic link"));
+    assert!(theirs.exists());
+
+    // In place of the ledger: nothing is written through it.
+    let folder = tempfile::tempdir().unwrap();
+    let precious = folder.path().join("precious");
+    fs::write(&precious, b"precious").unwrap();
+    load(&cache(folder.path(), 1 << 30), 2, || {});
+    for name in ["ledger", "queue", "uses"] {
+        let _ = fs::remove_file(root(folder.path()).join(name));
+        symlink(&precious, root(folder.path()).join(name)).unwrap();
+    }
+    let (found, _) = loads(folder.path());
+    assert_eq!((found[0], found[2]), ("miss", "hit"));
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+}
+
+#[test]
+fn a_folder_of_another_user_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    load(&cache(folder.path(), 1 << 30), 1, || {});
+    if std::os::unix::fs::chown(root(folder.path()), Some(12345), None).is_err() {
+        eprintln!("left out: only root can give a folder away");
+        return;
+    }
+    let (found, warnings) = loads(folder.path());
+    assert_eq!(found, ["off", "off", "off"]);
+    assert!(warnings.len() == 1 && warnings[0].contains("belongs to user 12345"));
+}
+
+#[test]
+fn folders_are_the_users_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(&folder.path().join("deep/er"), 1 << 30);
+    load(&cache, 1, || {});
+    cache.entries().unwrap();
+    let mut folders = vec![folder.path().join("deep")];
+    while let Some(path) = folders.pop() {
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        // sled makes its own inside, which the folders around guard.
+        if path.ends_with("catalogue") {
+            continue;
+        }
+        assert_eq!(mode, 0o700, "{}", path.display());
+        for entry in fs::read_dir(&path).unwrap().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_turns_nothing_around() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |n: u64, time: SystemTime| {
+        fs::File::options()
+            .write(true)
+            .open(blob_path(folder.path(), &key(n)))
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+    };
+    let room = cache(folder.path(), 1 << 30);
+    for n in 0..6 {
+        load(&room, n, || {});
+    }
+    // Written an hour ahead, in this order, before the clock went back; 4 and 5
+    // were used since.
+    let now = SystemTime::now();
+    for n in 0..4 {
+        at(n, now + Duration::from_secs(3600 + n));
+    }
+    let limit = room.stats().unwrap().bytes;
+    fs::remove_file(root(folder.path()).join("ledger")).unwrap();
+    // 2 is used now, so its time is put right.
+    let tight = cache(folder.path(), limit);
+    assert!(!load(&tight, 2, || {}));
+    let there = |n: u64| blob_path(folder.path(), &key(n)).exists();
+    let mut gone = Vec::new();
+    for n in 100..110 {
+        load(&tight, n, || {});
+        gone.extend((0..6).filter(|&n| !there(n)));
+        if !there(3) {
+            break;
+        }
+    }
+    let mut order = Vec::new();
+    gone.into_iter().for_each(|n| {
+        if !order.contains(&n) {
+            order.push(n);
+        }
+    });
+    // Of those from the future the oldest first, before any of now.
+    let expected = [0, 1, 3];
+    assert!(order.len() >= 3, "{order:?}");
+    assert_eq!(order[..3], expected);
+    assert!(there(2));
+}
+
+#[test]
+fn the_folder_may_vanish_under_a_running_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    load(&cache, 1, || {});
+    fs::remove_dir_all(root(folder.path())).unwrap();
+    let (miss, warnings) = warnings_of(|| load(&cache, 1, || {}));
+    assert!(miss);
+    assert!(warnings.len() <= 1, "{warnings:?}");
+    load(&cache, 2, || {});
+    assert!(!load(&cache, 2, || {}));
+}
+
+#[test]
+fn a_read_only_folder_serves_behind_the_writable_one() {
+    let (image, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    load(&cache(image.path(), 1 << 30), 1, || {});
+    let listing = || {
+        let mut all = crate::program::files(image.path());
+        all.sort();
+        all
+    };
+    let before = listing();
+    let policy = policy(folder.path(), 1 << 30).with_read_only([image.path()]);
+    let both = ptxkit::cache::Cache::new(policy.clone());
+    assert!(!load(&both, 1, || {}));
+    assert!(load(&both, 2, || {}));
+    assert!(!load(&both, 2, || {}));
+    let counters = both.counters();
+    assert_eq!((counters.hits, counters.lower_hits), (2, 1));
+    assert_eq!(both.entries().unwrap().len(), 2);
+    assert_eq!(both.stats().unwrap().read_only[0].blobs, 1);
+    drop(both);
+    assert_eq!(listing(), before);
+
+    // A bad blob in it is passed over, compiled anew, and then found above it.
+    fs::write(blob_path(image.path(), &key(1)), b"bad").unwrap();
+    let both = ptxkit::cache::Cache::new(policy.clone());
+    let (miss, warnings) = warnings_of(|| load(&both, 1, || {}));
+    assert!(miss);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(!load(&both, 1, || {}));
+    assert_eq!(fs::read(blob_path(image.path(), &key(1))).unwrap(), b"bad");
+
+    // Without a writable folder it serves alone.
+    fs::remove_dir_all(root(folder.path())).unwrap();
+    fs::write(root(folder.path()), b"in the way").unwrap();
+    fs::remove_file(blob_path(image.path(), &key(1))).unwrap();
+    load(&cache(image.path(), 1 << 30), 3, || {});
+    let alone = ptxkit::cache::Cache::new(policy);
+    let (_, warnings) = warnings_of(|| {
+        assert!(!load(&alone, 3, || {}));
+        assert!(load(&alone, 4, || {}));
+        assert!(load(&alone, 4, || {}));
+    });
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}

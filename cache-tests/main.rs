@@ -1,0 +1,24 @@
+//! The cache under many processes, kills, full disks and bad bytes.
+//!
+//! The processes are this program again: the test `role`, started by name with
+//! what it is to do in the environment.
+#![cfg(all(feature = "cache", unix))]
+
+mod cold;
+mod damage;
+mod faults;
+mod folders;
+mod kills;
+mod pressure;
+mod program;
+mod scale;
+mod ship;
+mod versions;
+
+/// The process that the other tests start.
+#[test]
+fn role() {
+    if let Ok(role) = std::env::var(program::ROLE) {
+        program::play(&role);
+    }
+}

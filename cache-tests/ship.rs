@@ -1,0 +1,247 @@
+//! A cache that goes from one place to another, and blobs of several parts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use ptxkit::cache::{Cache, CacheError, Lookup, Prune};
+
+use crate::program::{blob_path, cache, code, key, load, policy, provenance, root};
+
+fn filled(folder: &Path) -> Cache {
+    let cache = cache(folder, 1 << 30);
+    for n in 0..5 {
+        load(&cache, n, || {});
+    }
+    cache
+}
+
+#[test]
+fn an_exported_cache_serves_read_only_and_is_imported() {
+    for name in ["out", "out.tar"] {
+        let (from, to, out) = (
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+        );
+        let source = filled(from.path());
+        // One is damaged, one is not wanted.
+        fs::write(blob_path(from.path(), &key(1)), b"bad").unwrap();
+        source.entries().unwrap();
+        let out = out.path().join(name);
+        let moved = source.export(&out, |entry| entry.key != key(0)).unwrap();
+        assert_eq!((moved.blobs, moved.bytes > 0), (3, true), "{name}");
+
+        let target = cache(to.path(), 1 << 30);
+        load(&target, 2, || {});
+        let moved = target.import(&out).unwrap();
+        assert_eq!((moved.blobs, moved.skipped), (2, 1), "{name}");
+        for n in 2..5 {
+            assert!(!load(&target, n, || {}), "{name}: {n}");
+        }
+        assert!(load(&target, 0, || {}) && load(&target, 1, || {}));
+        let entry = &target.find(&key(3).to_string()).unwrap()[0];
+        assert_eq!(entry.provenance, provenance(3));
+    }
+}
+
+#[test]
+fn an_exported_folder_and_an_unpacked_archive_are_caches() {
+    let (from, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = filled(from.path());
+    let (folder, archive) = (out.path().join("a"), out.path().join("b.tar"));
+    source.export(&folder, |_| true).unwrap();
+    // Again: what is there is left alone.
+    let again = source.export(&folder, |_| true).unwrap();
+    assert_eq!((again.blobs, again.skipped), (0, 5));
+    source.export(&archive, |_| true).unwrap();
+    let unpacked = out.path().join("b");
+    let unpack = std::process::Command::new("tar")
+        .arg("-xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg({
+            fs::create_dir(&unpacked).unwrap();
+            &unpacked
+        })
+        .status();
+    let mut folders = vec![folder];
+    match unpack {
+        Ok(status) => {
+            assert!(status.success());
+            folders.push(unpacked);
+        }
+        Err(error) => eprintln!("left out: tar cannot be started: {error}"),
+    }
+    for folder in folders {
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&blob_path(&folder, &key(2))), 0o644);
+        assert_eq!(mode(&root(&folder)), 0o755);
+        let nowhere = tempfile::tempdir().unwrap();
+        let shipped = policy(nowhere.path(), 1 << 30).with_read_only([&folder]);
+        let cache = Cache::new(shipped);
+        for n in 0..5 {
+            assert!(!load(&cache, n, || {}));
+        }
+        assert_eq!(cache.counters().lower_hits, 5);
+    }
+}
+
+#[test]
+fn an_import_keeps_to_the_limit_and_refuses_rubbish() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    filled(from.path());
+    let target = cache(to.path(), 60_000);
+    target.import(from.path()).unwrap();
+    assert!(crate::program::blob_bytes(to.path()) <= 60_000);
+    let rubbish = from.path().join("rubbish.tar");
+    fs::write(&rubbish, vec![7; 5000]).unwrap();
+    assert!(matches!(
+        target.import(&rubbish),
+        Err(CacheError::Folder { .. })
+    ));
+    assert!(target.import(&from.path().join("nowhere")).is_err());
+}
+
+#[test]
+fn entries_tell_size_use_hits_and_provenance() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = filled(folder.path());
+    for _ in 0..3 {
+        load(&first, 4, || {});
+    }
+    drop(first);
+    let other = cache(folder.path(), 1 << 30);
+    load(&other, 4, || {});
+    load(&other, 3, || {});
+    let check = |cache: &Cache| {
+        let entries = cache.entries().unwrap();
+        assert_eq!(entries.len(), 5);
+        for entry in &entries {
+            let n = (0..5).find(|&n| key(n) == entry.key).unwrap();
+            assert_eq!(entry.hits, [0, 0, 0, 1, 4][n as usize], "{n}");
+            assert_eq!(entry.provenance, provenance(n));
+            assert_eq!(entry.size, fs::metadata(&entry.path).unwrap().len());
+            assert_eq!(entry.parts, [""]);
+            assert!(!entry.stale);
+        }
+        assert_eq!(cache.stats().unwrap().hits, 5);
+    };
+    check(&other);
+    check(&other);
+    assert_eq!(other.rebuild().unwrap().blobs, 5);
+    // By the start of a key.
+    let digits = key(2).to_string();
+    for length in [1, 2, 3, 20, 64] {
+        let found = other.find(&digits[..length].to_uppercase()).unwrap();
+        assert!(found.iter().any(|entry| entry.key == key(2)), "{length}");
+        assert!(found.len() == 1 || length < 3);
+    }
+    assert!(other.find("no").is_err() && other.find("").is_err());
+}
+
+#[test]
+fn prune_removes_by_size_and_by_age() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = filled(folder.path());
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(10 * 86_400);
+    for n in [1, 3] {
+        let file = fs::File::options()
+            .write(true)
+            .open(blob_path(folder.path(), &key(n)))
+            .unwrap();
+        file.set_modified(old).unwrap();
+    }
+    let nothing = cache.prune(&Prune::default()).unwrap();
+    assert_eq!(nothing.blobs, 0);
+    let older_than = Some(std::time::Duration::from_secs(9 * 86_400));
+    let aged = cache
+        .prune(&Prune {
+            older_than,
+            ..Prune::default()
+        })
+        .unwrap();
+    assert_eq!(aged.blobs, 2);
+    assert!(!cache.contains(&key(1)) && cache.contains(&key(2)));
+    let left = cache.stats().unwrap().bytes;
+    let max_size = Some(left - 1);
+    let sized = cache
+        .prune(&Prune {
+            max_size,
+            ..Prune::default()
+        })
+        .unwrap();
+    assert_eq!(sized.blobs, 1);
+    assert_eq!(cache.stats().unwrap().bytes, left - sized.bytes);
+}
+
+#[test]
+fn parts_are_compiled_one_by_one_into_one_blob() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let n = n as u64;
+        let Lookup::Miss(turn) = cache.lookup_part(&key(9), name) else {
+            panic!("{name} is not there yet")
+        };
+        turn.put_parts(&provenance(n), &[(name, &code(n))]);
+        let Lookup::Hit(blob) = cache.lookup_part(&key(9), name) else {
+            panic!("{name} is there")
+        };
+        assert_eq!(blob.parts().len(), n as usize + 1);
+        assert!(blob.part(name).unwrap() == code(n));
+    }
+    let mut parts = cache.parts(&key(9)).unwrap();
+    assert_eq!(parts.provenance().kernels.len(), 3);
+    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+        assert!(parts.read(name).unwrap().unwrap() == code(n as u64));
+    }
+    assert_eq!(cache.entries().unwrap()[0].parts, ["a", "b", "c"]);
+}
+
+#[test]
+fn threads_that_want_different_parts_lose_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    let names: Vec<String> = (0..16).map(|n| format!("part{n}")).collect();
+    std::thread::scope(|scope| {
+        for (n, name) in names.iter().enumerate() {
+            let cache = &cache;
+            scope.spawn(move || {
+                if let Lookup::Miss(turn) = cache.lookup_part(&key(9), name) {
+                    turn.put_parts(&provenance(0), &[(name, &code(n as u64))]);
+                }
+            });
+        }
+    });
+    let mut parts = cache.parts(&key(9)).unwrap();
+    for (n, name) in names.iter().enumerate() {
+        assert!(parts.read(name).unwrap().unwrap() == code(n as u64));
+    }
+}
+
+#[test]
+fn a_failure_is_remembered_by_the_process_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = cache(folder.path(), 1 << 30);
+    let Lookup::Miss(turn) = first.lookup(&key(1)) else {
+        panic!("it is empty")
+    };
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| first.lookup(&key(1)));
+        turn.fail(std::sync::Arc::new(std::io::Error::other(
+            "line 3 is wrong",
+        )));
+        let Lookup::Failed(why) = waiting.join().unwrap() else {
+            panic!("it cannot be compiled")
+        };
+        assert_eq!(why.to_string(), "line 3 is wrong");
+    });
+    assert!(matches!(first.lookup(&key(1)), Lookup::Failed(_)));
+    assert_eq!(first.counters().failures, 2);
+    assert_eq!(first.entries().unwrap().len(), 0);
+    // Another process may have a compiler that can; then it is there for all.
+    let other = cache(folder.path(), 1 << 30);
+    assert!(load(&other, 1, || {}));
+    assert!(matches!(first.lookup(&key(1)), Lookup::Hit(_)));
+}
