@@ -11,12 +11,25 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 pub use cudarc::driver::sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUhostFn,
-    CUkernel, CUlaunchConfig, CUlibrary, CUlinkState, CUmemPoolProps, CUmemoryPool, CUmodule,
-    CUoccupancyB2DSize, CUstream, CUuuid,
+    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
+    CUgraphExec, CUgraphNode, CUhostFn, CUipcEventHandle, CUkernel, CUlaunchConfig, CUlibrary,
+    CUlinkState, CUmemPoolProps, CUmemoryPool, CUmodule, CUoccupancyB2DSize, CUstream, CUuuid,
 };
 
 use super::error::{DriverError, DriverMissing, Error};
+
+/// `CUgraphExecUpdateResultInfo` with the reason as a plain integer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphUpdateResult {
+    /// `CU_GRAPH_EXEC_UPDATE_*`, 0 where the update was made.
+    pub result: c_uint,
+    /// The node that differs, or null.
+    pub error_node: CUgraphNode,
+    /// What depends on it otherwise than before, or null.
+    pub error_from_node: CUgraphNode,
+}
 
 /// `CUstreamCallback` with the status as a plain integer.
 pub type StreamCallback = Option<unsafe extern "C" fn(CUstream, c_uint, *mut c_void)>;

@@ -2,9 +2,11 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
 
-use super::context::Context;
-use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
+use super::memory::{Allocation, DeviceBuffer, DeviceMemory, DeviceSlice};
+use super::param::DeviceParam;
 use super::plain::Plain;
 
 /// One argument: where its bytes lie on the host, until the launch has copied them.
@@ -13,7 +15,9 @@ pub struct Arg<'a> {
     value: *const c_void,
     size: usize,
     align: usize,
-    context: Option<&'a Context>,
+    memory: Option<&'a Arc<Allocation>>,
+    /// Bytes of the value that belong to none of its fields.
+    padding: &'static [Range<usize>],
     lifetime: PhantomData<&'a ()>,
 }
 
@@ -24,7 +28,8 @@ impl<'a> Arg<'a> {
             value: std::ptr::from_ref(value).cast(),
             size: size_of::<T>(),
             align: align_of::<T>(),
-            context: None,
+            memory: None,
+            padding: &[],
             lifetime: PhantomData,
         }
     }
@@ -37,15 +42,29 @@ impl<'a> Arg<'a> {
             value: bytes.as_ptr().cast(),
             size: bytes.len(),
             align: align.clamp(1, 32 << 10),
-            context: None,
+            memory: None,
+            padding: &[],
             lifetime: PhantomData,
         }
     }
 
-    /// An address in memory of `context`.
-    pub(crate) fn address(address: &'a u64, context: &'a Context) -> Arg<'a> {
+    /// A structure with the layout of device code, whose padding is nothing to
+    /// read; [`device_param!`](crate::driver::device_param) makes them.
+    pub fn structure<T: DeviceParam>(value: &'a T) -> Arg<'a> {
         Arg {
-            context: Some(context),
+            value: std::ptr::from_ref(value).cast(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            memory: None,
+            padding: T::PADDING,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// An address in `memory`.
+    pub(crate) fn address(address: &'a u64, memory: &'a Arc<Allocation>) -> Arg<'a> {
+        Arg {
+            memory: Some(memory),
             ..Arg::value(address)
         }
     }
@@ -64,13 +83,28 @@ impl<'a> Arg<'a> {
         self.value.cast_mut()
     }
 
-    pub(crate) fn context(&self) -> Option<&'a Context> {
-        self.context
+    /// The memory that it points to.
+    pub(crate) fn memory(&self) -> Option<&'a Arc<Allocation>> {
+        self.memory
     }
 
-    pub(crate) fn as_bytes(&self) -> &'a [u8] {
-        // SAFETY: made from a reference to `size` initialised bytes that lives for `'a`.
-        unsafe { std::slice::from_raw_parts(self.value.cast(), self.size) }
+    pub(crate) fn has_padding(&self) -> bool {
+        !self.padding.is_empty()
+    }
+
+    /// Appends its bytes, with zeros for padding.
+    pub(crate) fn append_to(&self, block: &mut Vec<u8>) {
+        let mut at = 0;
+        for gap in self.padding.iter().cloned().chain([self.size..self.size]) {
+            // SAFETY: made from a reference to `size` bytes that lives for `'a`; those
+            // between two gaps are fields, and initialised.
+            let field = unsafe {
+                std::slice::from_raw_parts(self.value.cast::<u8>().add(at), gap.start - at)
+            };
+            block.extend_from_slice(field);
+            block.resize(block.len() + gap.len(), 0);
+            at = gap.end;
+        }
     }
 }
 

@@ -47,6 +47,17 @@ impl CudaError {
     /// `CUDA_ERROR_NOT_SUPPORTED`: this device or driver cannot do it.
     pub const NOT_SUPPORTED: CudaError = CudaError(801);
 
+    /// `CUDA_ERROR_CONTEXT_IS_DESTROYED`: the context that is current is gone.
+    pub const CONTEXT_IS_DESTROYED: CudaError = CudaError(709);
+    /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: not all blocks fit at once.
+    pub const COOPERATIVE_LAUNCH_TOO_LARGE: CudaError = CudaError(720);
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the call cannot be captured.
+    pub const STREAM_CAPTURE_UNSUPPORTED: CudaError = CudaError(900);
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNJOINED`: a stream did not come back to a capture.
+    pub const STREAM_CAPTURE_UNJOINED: CudaError = CudaError(904);
+    /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`: the graphs differ in more than parameters.
+    pub const GRAPH_EXEC_UPDATE_FAILURE: CudaError = CudaError(910);
+
     /// The name in `cuda.h`, up to CUDA 13.4; `None` for numbers newer than that.
     pub fn name(self) -> Option<&'static str> {
         NAMES
@@ -59,6 +70,16 @@ impl CudaError {
     /// and only a new context (on a GPU mostly a new process) helps.
     pub fn is_sticky(self) -> bool {
         matches!(self.0, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721)
+    }
+
+    /// Whether it tells of work that was queued earlier: any later call may
+    /// return it, and is not to blame. [Check mode](super::Context::set_check_mode)
+    /// names the launch.
+    pub fn is_asynchronous(self) -> bool {
+        matches!(
+            self.0,
+            214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 911
+        )
     }
 
     /// What the user can do about it, where there is something.
@@ -97,6 +118,14 @@ impl CudaError {
             801 => "this device or driver cannot do that",
             802 => "the system is not ready: is the fabric manager running?",
             804 => "forward compatibility is not supported on this GPU: update the driver",
+            900 | 901 => {
+                "a call that waits, or otherwise cannot be in a graph, was made during a capture"
+            }
+            904 => "let the captured stream wait for an event of each stream it was forked into",
+            905 => "in a capture only events of the capture can be waited for",
+            906 => {
+                "make the captured stream non-blocking, or leave the default stream alone meanwhile"
+            }
             912 => "the cluster is larger than the device allows",
             _ => return None,
         })

@@ -3,10 +3,12 @@
 use std::ffi::c_uint;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{Api, CUcontext};
 use super::device::{Device, DeviceLimits};
 use super::error::Error;
+use super::open::Driver;
 
 /// A context. Clones share it; the last one gives it back.
 ///
@@ -25,12 +27,14 @@ struct Inner {
     handle: CUcontext,
     limits: DeviceLimits,
     ownership: Ownership,
+    check_mode: AtomicBool,
 }
 
 #[derive(Debug)]
 enum Ownership {
     Primary,
     Created,
+    Attached,
     Borrowed,
 }
 
@@ -50,6 +54,117 @@ impl Limit {
     pub const PRINTF_FIFO_SIZE: Limit = Limit(1);
     /// Bytes of the heap of a kernel's `malloc`.
     pub const MALLOC_HEAP_SIZE: Limit = Limit(2);
+    /// How deep kernels that launch kernels may wait for them. GPUs from `sm_90`
+    /// on have no such limit.
+    pub const DEV_RUNTIME_SYNC_DEPTH: Limit = Limit(3);
+    /// Launches of kernels by kernels that may be outstanding.
+    pub const DEV_RUNTIME_PENDING_LAUNCH_COUNT: Limit = Limit(4);
+    /// Bytes that L2 fetches at a time, 0 to 128: a hint.
+    pub const MAX_L2_FETCH_GRANULARITY: Limit = Limit(5);
+    /// Bytes of L2 set aside for lines that persist.
+    pub const PERSISTING_L2_CACHE_SIZE: Limit = Limit(6);
+}
+
+/// How a thread waits for the device (`CU_CTX_SCHED_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Scheduling {
+    /// As the driver sees fit: it spins where there are more processors than
+    /// contexts, and yields elsewhere.
+    #[default]
+    Auto = 0,
+    /// It spins: the shortest wait, and a processor that is busy meanwhile.
+    Spin = 1,
+    /// It lets other threads run between looks.
+    Yield = 2,
+    /// It sleeps.
+    Block = 4,
+}
+
+/// Flags of a context (`CU_CTX_*`), for [`Context::create`] and
+/// [`Device::set_primary_flags`].
+///
+/// ```
+/// use ptxkit::driver::{ContextFlags, Scheduling};
+/// let flags = ContextFlags::from(Scheduling::Block).map_host();
+/// assert_eq!(flags.scheduling(), Some(Scheduling::Block));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContextFlags(pub u32);
+
+impl ContextFlags {
+    /// Pinned memory can be mapped; every driver since CUDA 3.2 takes it for
+    /// granted (`CU_CTX_MAP_HOST`).
+    pub const fn map_host(self) -> ContextFlags {
+        ContextFlags(self.0 | 0x08)
+    }
+
+    /// Local memory that a kernel needed once is kept for the next
+    /// (`CU_CTX_LMEM_RESIZE_TO_MAX`).
+    pub const fn keep_local_memory(self) -> ContextFlags {
+        ContextFlags(self.0 | 0x10)
+    }
+
+    /// Synchronous copies wait for their end also where they need not
+    /// (`CU_CTX_SYNC_MEMOPS`, from CUDA 12.1).
+    pub const fn synchronous_copies(self) -> ContextFlags {
+        ContextFlags(self.0 | 0x80)
+    }
+
+    /// How a thread waits; `None` where the number means nothing known.
+    pub fn scheduling(self) -> Option<Scheduling> {
+        [
+            Scheduling::Auto,
+            Scheduling::Spin,
+            Scheduling::Yield,
+            Scheduling::Block,
+        ]
+        .into_iter()
+        .find(|scheduling| *scheduling as u32 == self.0 & 7)
+    }
+}
+
+/// `CU_CTX_*` as a number.
+impl From<u32> for ContextFlags {
+    fn from(flags: u32) -> ContextFlags {
+        ContextFlags(flags)
+    }
+}
+
+impl From<Scheduling> for ContextFlags {
+    fn from(scheduling: Scheduling) -> ContextFlags {
+        ContextFlags(scheduling as u32)
+    }
+}
+
+/// What a kernel's blocks prefer of the on-chip memory (`CUfunc_cache`): a
+/// hint, which newer GPUs have little use for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum CacheConfig {
+    /// Nothing.
+    #[default]
+    PreferNone = 0,
+    /// More shared memory.
+    PreferShared = 1,
+    /// More L1.
+    PreferL1 = 2,
+    /// Equally much of both.
+    PreferEqual = 3,
+}
+
+/// Width of the banks of shared memory (`CUsharedconfig`): only GPUs of
+/// capability 3.x have a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum SharedBanks {
+    /// The device's own.
+    #[default]
+    Default = 0,
+    /// 4 bytes.
+    FourBytes = 1,
+    /// 8 bytes.
+    EightBytes = 2,
 }
 
 impl Context {
@@ -66,10 +181,10 @@ impl Context {
         Context::own(device, handle, Ownership::Primary)
     }
 
-    /// A context of its own (`cuCtxCreate_v2`). `flags` are `CU_CTX_*`: 0 auto,
-    /// 1 spin, 2 yield, 4 block while waiting. The thread's current context
-    /// stays what it was.
-    pub fn create(device: &Device, flags: u32) -> Result<Context, Error> {
+    /// A context of its own (`cuCtxCreate_v2`): `Scheduling::Block`, or several
+    /// [`ContextFlags`]. The thread's current context stays what it was.
+    pub fn create(device: &Device, flags: impl Into<ContextFlags>) -> Result<Context, Error> {
+        let ContextFlags(flags) = flags.into();
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe {
@@ -82,6 +197,39 @@ impl Context {
         // SAFETY: takes away what the creation pushed.
         unsafe { device.api().cuCtxPopCurrent_v2(&mut popped) }?;
         Ok(context)
+    }
+
+    /// The context that is current on this thread, whoever made it: CUDA's
+    /// runtime, or another library. `None` where there is none.
+    ///
+    /// # Safety
+    /// It must stay alive as long as anything made from the returned value;
+    /// [`primary`](Context::primary) sees to that by itself.
+    pub unsafe fn current(driver: Driver) -> Result<Option<Context>, Error> {
+        let api = driver.api();
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { api.cuCtxGetCurrent(&mut handle) }?;
+        if handle.is_null() {
+            return Ok(None);
+        }
+        let device = driver.current_device()?;
+        Context::own(&device, handle, Ownership::Borrowed).map(Some)
+    }
+
+    /// One more use of a context made by [`create`](Context::create), counted by
+    /// the driver (`cuCtxAttach`); it ends when the value is dropped
+    /// (`cuCtxDetach`). For libraries that count uses the old way: within Rust a
+    /// clone does the same. CUDA calls both entries deprecated.
+    pub fn attach(&self) -> Result<Context, Error> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one handle; the flags must be 0.
+        unsafe { self.bind()?.cuCtxAttach(&mut handle, 0) }?;
+        let mut attached = Context::own(self.device(), handle, Ownership::Attached)?;
+        if let Some(inner) = Arc::get_mut(&mut attached.inner) {
+            *inner.check_mode.get_mut() = self.check_mode();
+        }
+        Ok(attached)
     }
 
     /// A context that somebody else owns.
@@ -100,6 +248,7 @@ impl Context {
             handle,
             limits: DeviceLimits::default(),
             ownership,
+            check_mode: AtomicBool::new(check_mode_of_environment()),
         };
         inner.limits = device.limits()?;
         Ok(Context {
@@ -185,12 +334,104 @@ impl Context {
     }
 
     /// The flags it was made with (`cuCtxGetFlags`).
-    pub fn flags(&self) -> Result<u32, Error> {
+    pub fn flags(&self) -> Result<ContextFlags, Error> {
         let mut flags: c_uint = 0;
         // SAFETY: writes one integer.
         unsafe { self.bind()?.cuCtxGetFlags(&mut flags) }?;
-        Ok(flags)
+        Ok(ContextFlags(flags))
     }
+
+    /// The API version it was made with, as 3020 (`cuCtxGetApiVersion`).
+    pub fn api_version(&self) -> Result<u32, Error> {
+        let mut version = 0;
+        // SAFETY: the context is live; writes one integer.
+        unsafe { self.bind()?.cuCtxGetApiVersion(self.raw(), &mut version) }?;
+        Ok(version)
+    }
+
+    /// A number that no other context of the process has or had (`cuCtxGetId`,
+    /// from CUDA 12.0).
+    pub fn id(&self) -> Result<u64, Error> {
+        let mut id = 0;
+        // SAFETY: the context is live; writes one integer.
+        unsafe { self.bind()?.cuCtxGetId(self.raw(), &mut id) }?;
+        Ok(id)
+    }
+
+    /// What kernels prefer of the on-chip memory unless they say so themselves
+    /// (`cuCtxGetCacheConfig`); `None` for a number without a name.
+    pub fn cache_config(&self) -> Result<Option<CacheConfig>, Error> {
+        use CacheConfig::{PreferEqual, PreferL1, PreferNone, PreferShared};
+        let mut config = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.bind()?.cuCtxGetCacheConfig(&mut config) }?;
+        let all = [PreferNone, PreferShared, PreferL1, PreferEqual];
+        Ok(all.get(config as usize).copied())
+    }
+
+    /// Sets it (`cuCtxSetCacheConfig`).
+    pub fn set_cache_config(&self, config: CacheConfig) -> Result<(), Error> {
+        // SAFETY: a plain number.
+        unsafe { self.bind()?.cuCtxSetCacheConfig(config as u32) }
+    }
+
+    /// Width of the banks of shared memory (`cuCtxGetSharedMemConfig`,
+    /// deprecated by CUDA); `None` for a number without a name.
+    pub fn shared_banks(&self) -> Result<Option<SharedBanks>, Error> {
+        use SharedBanks::{Default, EightBytes, FourBytes};
+        let mut config = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.bind()?.cuCtxGetSharedMemConfig(&mut config) }?;
+        Ok([Default, FourBytes, EightBytes]
+            .get(config as usize)
+            .copied())
+    }
+
+    /// Sets it (`cuCtxSetSharedMemConfig`, deprecated by CUDA).
+    pub fn set_shared_banks(&self, banks: SharedBanks) -> Result<(), Error> {
+        // SAFETY: a plain number.
+        unsafe { self.bind()?.cuCtxSetSharedMemConfig(banks as u32) }
+    }
+
+    /// Lets lines of L2 that were to persist be ordinary again
+    /// (`cuCtxResetPersistingL2Cache`).
+    pub fn reset_persisting_l2(&self) -> Result<(), Error> {
+        // SAFETY: no arguments.
+        unsafe { self.bind()?.cuCtxResetPersistingL2Cache() }
+    }
+
+    /// Whether every launch and copy in a stream is waited for, so that what
+    /// fails is told by the call that queued it, as [`Error::Checked`] with the
+    /// kernel's name. For looking for a fault: it takes all overlap away. The
+    /// environment variable `PTXKIT_CHECK=1` turns it on in new contexts.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, Driver, Error, LaunchConfig, Module, Stream};
+    /// # let ptx = b".version 8.0 .target sm_80 .address_size 64
+    /// # .visible .entry bad() { trap; }";
+    /// let context = Context::create(&Driver::cpu()?.device(0)?, Default::default())?;
+    /// context.set_check_mode(true);
+    /// let bad = Module::load(&context, ptx)?.kernel("bad")?;
+    /// let error = bad.launch(LaunchConfig::default(), &Stream::new(&context)?, ()).unwrap_err();
+    /// assert!(matches!(&error, Error::Checked { what, .. } if what.starts_with("kernel `bad`")));
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn set_check_mode(&self, on: bool) {
+        self.inner.check_mode.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether check mode is on.
+    #[inline]
+    pub fn check_mode(&self) -> bool {
+        self.inner.check_mode.load(Ordering::Relaxed)
+    }
+}
+
+/// `PTXKIT_CHECK`
+fn check_mode_of_environment() -> bool {
+    std::env::var_os("PTXKIT_CHECK").is_some_and(|value| value == "1")
 }
 
 impl PartialEq for Context {
@@ -210,6 +451,8 @@ impl Drop for Inner {
             Ownership::Primary => unsafe { api.cuDevicePrimaryCtxRelease_v2(self.device.raw()) },
             // SAFETY: created by `create`; all that lives in it holds `self` and is gone.
             Ownership::Created => unsafe { api.cuCtxDestroy_v2(self.handle) },
+            // SAFETY: attached once by `attach`, detached once here.
+            Ownership::Attached => unsafe { api.cuCtxDetach(self.handle) },
             Ownership::Borrowed => Ok(()),
         };
         report_drop(result);

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::api::{Api, CUdevice, DriverKind};
 use super::attribute::Attribute;
+use super::context::ContextFlags;
 use super::error::Error;
 use super::open::Driver;
 
@@ -13,6 +14,20 @@ pub struct Device {
     driver: Driver,
     handle: CUdevice,
     ordinal: u32,
+}
+
+/// Who may use a device (`CUcomputemode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ComputeMode {
+    /// Any number of processes.
+    Default,
+    /// Nobody.
+    Prohibited,
+    /// One process at a time.
+    ExclusiveProcess,
+    /// What CUDA numbers otherwise; 1 was one thread at a time.
+    Other(i32),
 }
 
 /// What a launch is checked against.
@@ -106,6 +121,48 @@ impl Device {
                 .cuDeviceGetAttribute(&mut value, attribute.0, self.handle)
         }?;
         Ok(value)
+    }
+
+    /// Who may use the device (`CU_DEVICE_ATTRIBUTE_COMPUTE_MODE`).
+    pub fn compute_mode(&self) -> Result<ComputeMode, Error> {
+        Ok(match self.attribute(Attribute::COMPUTE_MODE)? {
+            0 => ComputeMode::Default,
+            2 => ComputeMode::Prohibited,
+            3 => ComputeMode::ExclusiveProcess,
+            other => ComputeMode::Other(other),
+        })
+    }
+
+    /// The flags that the primary context has or will have, and whether anybody
+    /// uses it (`cuDevicePrimaryCtxGetState`).
+    pub fn primary_state(&self) -> Result<(ContextFlags, bool), Error> {
+        let (mut flags, mut active) = (0, 0);
+        // SAFETY: writes two integers.
+        unsafe {
+            self.api()
+                .cuDevicePrimaryCtxGetState(self.handle, &mut flags, &mut active)
+        }?;
+        Ok((ContextFlags(flags), active != 0))
+    }
+
+    /// Sets the flags of the primary context (`cuDevicePrimaryCtxSetFlags_v2`).
+    pub fn set_primary_flags(&self, flags: impl Into<ContextFlags>) -> Result<(), Error> {
+        // SAFETY: plain numbers.
+        unsafe {
+            self.api()
+                .cuDevicePrimaryCtxSetFlags_v2(self.handle, flags.into().0)
+        }
+    }
+
+    /// Destroys what lives in the primary context, whoever uses it
+    /// (`cuDevicePrimaryCtxReset_v2`).
+    ///
+    /// # Safety
+    /// Nothing made in the primary context may be used any more, by any library
+    /// of the process.
+    pub unsafe fn reset_primary(&self) -> Result<(), Error> {
+        // SAFETY: the caller answers for the users.
+        unsafe { self.api().cuDevicePrimaryCtxReset_v2(self.handle) }
     }
 
     /// Compute capability, `(9, 0)` for an H200.

@@ -38,6 +38,8 @@ macro_rules! driver_entries {
         fn cuDeviceGetPCIBusId(pci_bus_id: *mut c_char, len: c_int, dev: CUdevice) = "cuDeviceGetPCIBusId" 4010;
         /// The device at a PCI address.
         fn cuDeviceGetByPCIBusId(dev: *mut CUdevice, pci_bus_id: *const c_char) = "cuDeviceGetByPCIBusId" 4010;
+        /// Compute capability, as `cuDeviceGetAttribute` gives it too.
+        fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, dev: CUdevice) = "cuDeviceComputeCapability" 2000;
         /// One number about two devices as peers.
         fn cuDeviceGetP2PAttribute(value: *mut c_int, attrib: c_uint, src_device: CUdevice, dst_device: CUdevice) = "cuDeviceGetP2PAttribute" 8000;
         /// Whether one device can reach another's memory.
@@ -86,6 +88,18 @@ macro_rules! driver_entries {
         fn cuCtxSetCacheConfig(config: c_uint) = "cuCtxSetCacheConfig" 3020;
         /// The API version a context was made with.
         fn cuCtxGetApiVersion(ctx: CUcontext, version: *mut c_uint) = "cuCtxGetApiVersion" 3020;
+        /// A number that no other context of the process has.
+        fn cuCtxGetId(ctx: CUcontext, ctx_id: *mut u64) = "cuCtxGetId" 12000;
+        /// Raises the current context's use count.
+        fn cuCtxAttach(pctx: *mut CUcontext, flags: c_uint) = "cuCtxAttach" 2000;
+        /// Lowers it; destroys the context at 0.
+        fn cuCtxDetach(ctx: CUcontext) = "cuCtxDetach" 2000;
+        /// Width of the banks of shared memory.
+        fn cuCtxGetSharedMemConfig(p_config: *mut c_uint) = "cuCtxGetSharedMemConfig" 4020;
+        /// Sets the width of the banks of shared memory.
+        fn cuCtxSetSharedMemConfig(config: c_uint) = "cuCtxSetSharedMemConfig" 4020;
+        /// Forgets which lines of L2 were to persist.
+        fn cuCtxResetPersistingL2Cache() = "cuCtxResetPersistingL2Cache" 11000;
         /// Lowest and highest stream priority; greater is less urgent.
         fn cuCtxGetStreamPriorityRange(least_priority: *mut c_int, greatest_priority: *mut c_int) = "cuCtxGetStreamPriorityRange" 5050;
         /// Lets the current context reach a peer's memory.
@@ -94,6 +108,8 @@ macro_rules! driver_entries {
         fn cuCtxDisablePeerAccess(peer_context: CUcontext) = "cuCtxDisablePeerAccess" 4000;
 
         // Modules
+        /// Loads a file with PTX, a cubin or a fatbin.
+        fn cuModuleLoad(module: *mut CUmodule, fname: *const c_char) = "cuModuleLoad" 2000;
         /// Loads PTX (NUL-terminated), a cubin or a fatbin.
         fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) = "cuModuleLoadData" 2000;
         /// The same with JIT options.
@@ -128,6 +144,8 @@ macro_rules! driver_entries {
         // Libraries
         /// Loads code independent of a context.
         fn cuLibraryLoadData(library: *mut CUlibrary, code: *const c_void, jit_options: *mut c_uint, jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut c_uint, library_option_values: *mut *mut c_void, num_library_options: c_uint) = "cuLibraryLoadData" 12000;
+        /// Loads a file, independent of a context.
+        fn cuLibraryLoadFromFile(library: *mut CUlibrary, file_name: *const c_char, jit_options: *mut c_uint, jit_options_values: *mut *mut c_void, num_jit_options: c_uint, library_options: *mut c_uint, library_option_values: *mut *mut c_void, num_library_options: c_uint) = "cuLibraryLoadFromFile" 12000;
         /// Unloads a library.
         fn cuLibraryUnload(library: CUlibrary) = "cuLibraryUnload" 12000;
         /// A kernel of a library.
@@ -136,6 +154,8 @@ macro_rules! driver_entries {
         fn cuLibraryGetModule(p_mod: *mut CUmodule, library: CUlibrary) = "cuLibraryGetModule" 12000;
         /// Address and size of a library's variable.
         fn cuLibraryGetGlobal(dptr: *mut CUdeviceptr, bytes: *mut usize, library: CUlibrary, name: *const c_char) = "cuLibraryGetGlobal" 12000;
+        /// Address and size of a library's managed variable.
+        fn cuLibraryGetManaged(dptr: *mut CUdeviceptr, bytes: *mut usize, library: CUlibrary, name: *const c_char) = "cuLibraryGetManaged" 12000;
         /// How many kernels a library has.
         fn cuLibraryGetKernelCount(count: *mut c_uint, lib: CUlibrary) = "cuLibraryGetKernelCount" 12040;
         /// The kernels of a library.
@@ -146,6 +166,14 @@ macro_rules! driver_entries {
         fn cuKernelGetName(name: *mut *const c_char, hfunc: CUkernel) = "cuKernelGetName" 12030;
         /// Offset and size of a library kernel's parameter.
         fn cuKernelGetParamInfo(kernel: CUkernel, param_index: usize, param_offset: *mut usize, param_size: *mut usize) = "cuKernelGetParamInfo" 12040;
+        /// One number about a library's kernel on a device.
+        fn cuKernelGetAttribute(pi: *mut c_int, attrib: c_uint, kernel: CUkernel, dev: CUdevice) = "cuKernelGetAttribute" 12000;
+        /// Sets one.
+        fn cuKernelSetAttribute(attrib: c_uint, val: c_int, kernel: CUkernel, dev: CUdevice) = "cuKernelSetAttribute" 12000;
+        /// Preference between L1 and shared memory for a library's kernel.
+        fn cuKernelSetCacheConfig(kernel: CUkernel, config: c_uint, dev: CUdevice) = "cuKernelSetCacheConfig" 12000;
+        /// The library a kernel is of.
+        fn cuKernelGetLibrary(p_lib: *mut CUlibrary, kernel: CUkernel) = "cuKernelGetLibrary" 12050;
 
         // Functions
         /// One number about a kernel: registers, shared bytes, largest block …
@@ -154,6 +182,8 @@ macro_rules! driver_entries {
         fn cuFuncSetAttribute(hfunc: CUfunction, attrib: c_uint, value: c_int) = "cuFuncSetAttribute" 9000;
         /// Preference between L1 and shared memory for a kernel.
         fn cuFuncSetCacheConfig(hfunc: CUfunction, config: c_uint) = "cuFuncSetCacheConfig" 3000;
+        /// Width of the banks of shared memory for a kernel.
+        fn cuFuncSetSharedMemConfig(hfunc: CUfunction, config: c_uint) = "cuFuncSetSharedMemConfig" 4020;
         /// The module a kernel is of.
         fn cuFuncGetModule(hmod: *mut CUmodule, hfunc: CUfunction) = "cuFuncGetModule" 11000;
         /// A kernel's name.
@@ -172,6 +202,12 @@ macro_rules! driver_entries {
         fn cuOccupancyMaxPotentialBlockSize(min_grid_size: *mut c_int, block_size: *mut c_int, func: CUfunction, block_size_to_dynamic_smem_size: CUoccupancyB2DSize, dynamic_smem_size: usize, block_size_limit: c_int) = "cuOccupancyMaxPotentialBlockSize" 6050;
         /// Dynamic shared bytes a block can have.
         fn cuOccupancyAvailableDynamicSMemPerBlock(dynamic_smem_size: *mut usize, func: CUfunction, num_blocks: c_int, block_size: c_int) = "cuOccupancyAvailableDynamicSMemPerBlock" 10020;
+        /// The same as `cuOccupancyMaxPotentialBlockSize` with flags.
+        fn cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid_size: *mut c_int, block_size: *mut c_int, func: CUfunction, block_size_to_dynamic_smem_size: CUoccupancyB2DSize, dynamic_smem_size: usize, block_size_limit: c_int, flags: c_uint) = "cuOccupancyMaxPotentialBlockSizeWithFlags" 7000;
+        /// Clusters of a kernel that the device holds.
+        fn cuOccupancyMaxActiveClusters(num_clusters: *mut c_int, func: CUfunction, config: *const CUlaunchConfig) = "cuOccupancyMaxActiveClusters" 11070;
+        /// Blocks that a cluster of a kernel can have.
+        fn cuOccupancyMaxPotentialClusterSize(cluster_size: *mut c_int, func: CUfunction, config: *const CUlaunchConfig) = "cuOccupancyMaxPotentialClusterSize" 11070;
 
         // Launching
         /// Launches a grid.
@@ -302,6 +338,24 @@ macro_rules! driver_entries {
         fn cuStreamGetPriority(h_stream: CUstream, priority: *mut c_int) = "cuStreamGetPriority" 5050;
         /// A number that no other stream of the process has.
         fn cuStreamGetId(h_stream: CUstream, stream_id: *mut u64) = "cuStreamGetId" 12000;
+        /// A stream's device.
+        fn cuStreamGetDevice(h_stream: CUstream, device: *mut CUdevice) = "cuStreamGetDevice" 12080;
+        /// Writes 4 bytes in stream order.
+        fn cuStreamWriteValue32_v2(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) = "cuStreamWriteValue32" 11070;
+        /// Writes 8 bytes in stream order.
+        fn cuStreamWriteValue64_v2(stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) = "cuStreamWriteValue64" 11070;
+        /// Work of a stream waits for 4 bytes in memory.
+        fn cuStreamWaitValue32_v2(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) = "cuStreamWaitValue32" 11070;
+        /// Work of a stream waits for 8 bytes in memory.
+        fn cuStreamWaitValue64_v2(stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) = "cuStreamWaitValue64" 11070;
+        /// Work of a stream goes into a graph from now on.
+        fn cuStreamBeginCapture_v2(h_stream: CUstream, mode: c_uint) = "cuStreamBeginCapture" 10010;
+        /// The graph of what was captured.
+        fn cuStreamEndCapture(h_stream: CUstream, ph_graph: *mut CUgraph) = "cuStreamEndCapture" 10000;
+        /// 0 if a stream does not capture, 1 if it does, 2 if its capture was spoilt.
+        fn cuStreamIsCapturing(h_stream: CUstream, capture_status: *mut c_uint) = "cuStreamIsCapturing" 10000;
+        /// What this thread may do while others capture; gives what it might before.
+        fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = "cuThreadExchangeStreamCaptureMode" 10010;
 
         // Events
         /// A new event.
@@ -316,6 +370,54 @@ macro_rules! driver_entries {
         fn cuEventQuery(h_event: CUevent) = "cuEventQuery" 2000;
         /// Milliseconds between two events.
         fn cuEventElapsedTime(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) = "cuEventElapsedTime" 2000;
+        /// Records an event in a stream, from a captured stream as a node of its own.
+        fn cuEventRecordWithFlags(h_event: CUevent, h_stream: CUstream, flags: c_uint) = "cuEventRecordWithFlags" 11010;
+        /// What another process opens an event with.
+        fn cuIpcGetEventHandle(p_handle: *mut CUipcEventHandle, event: CUevent) = "cuIpcGetEventHandle" 4010;
+        /// The event of another process.
+        fn cuIpcOpenEventHandle(ph_event: *mut CUevent, handle: CUipcEventHandle) = "cuIpcOpenEventHandle" 4010;
+
+        // Graphs
+        /// A new graph without nodes.
+        fn cuGraphCreate(ph_graph: *mut CUgraph, flags: c_uint) = "cuGraphCreate" 10000;
+        /// Destroys a graph.
+        fn cuGraphDestroy(h_graph: CUgraph) = "cuGraphDestroy" 10000;
+        /// A copy of a graph.
+        fn cuGraphClone(ph_graph_clone: *mut CUgraph, original_graph: CUgraph) = "cuGraphClone" 10000;
+        /// Adds a launch.
+        fn cuGraphAddKernelNode_v2(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *const CUDA_KERNEL_NODE_PARAMS_v2) = "cuGraphAddKernelNode" 12000;
+        /// Adds a copy.
+        fn cuGraphAddMemcpyNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, copy_params: *const CUDA_MEMCPY3D, ctx: CUcontext) = "cuGraphAddMemcpyNode" 10000;
+        /// Adds a fill.
+        fn cuGraphAddMemsetNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, memset_params: *const CUDA_MEMSET_NODE_PARAMS_v1, ctx: CUcontext) = "cuGraphAddMemsetNode" 10000;
+        /// Adds a call of a host function.
+        fn cuGraphAddHostNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *const CUDA_HOST_NODE_PARAMS_v1) = "cuGraphAddHostNode" 10000;
+        /// Adds a node that does nothing.
+        fn cuGraphAddEmptyNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize) = "cuGraphAddEmptyNode" 10000;
+        /// Adds a copy of another graph as one node.
+        fn cuGraphAddChildGraphNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, child_graph: CUgraph) = "cuGraphAddChildGraphNode" 10000;
+        /// Adds the recording of an event.
+        fn cuGraphAddEventRecordNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent) = "cuGraphAddEventRecordNode" 11010;
+        /// Adds waiting for an event.
+        fn cuGraphAddEventWaitNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent) = "cuGraphAddEventWaitNode" 11010;
+        /// The nodes of a graph, or how many there are.
+        fn cuGraphGetNodes(h_graph: CUgraph, nodes: *mut CUgraphNode, num_nodes: *mut usize) = "cuGraphGetNodes" 10000;
+        /// What a node does.
+        fn cuGraphNodeGetType(h_node: CUgraphNode, node_type: *mut c_uint) = "cuGraphNodeGetType" 10000;
+        /// Makes a graph ready to be launched.
+        fn cuGraphInstantiateWithFlags(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph, flags: u64) = "cuGraphInstantiateWithFlags" 11040;
+        /// Gives a graph that is ready the parameters of another of the same shape.
+        fn cuGraphExecUpdate_v2(h_graph_exec: CUgraphExec, h_graph: CUgraph, result_info: *mut GraphUpdateResult) = "cuGraphExecUpdate" 12000;
+        /// Gives a launch in a graph that is ready other parameters.
+        fn cuGraphExecKernelNodeSetParams_v2(h_graph_exec: CUgraphExec, h_node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v2) = "cuGraphExecKernelNodeSetParams" 12000;
+        /// Puts a graph on the device ahead of its first launch.
+        fn cuGraphUpload(h_graph_exec: CUgraphExec, h_stream: CUstream) = "cuGraphUpload" 11010;
+        /// Launches a graph.
+        fn cuGraphLaunch(h_graph_exec: CUgraphExec, h_stream: CUstream) = "cuGraphLaunch" 10000;
+        /// Destroys a graph that is ready, once its launches are done.
+        fn cuGraphExecDestroy(h_graph_exec: CUgraphExec) = "cuGraphExecDestroy" 10000;
+        /// Writes a graph as a drawing for Graphviz.
+        fn cuGraphDebugDotPrint(h_graph: CUgraph, path: *const c_char, flags: c_uint) = "cuGraphDebugDotPrint" 11030;
 
         // Profiler
         /// Starts profiling, where a tool waits for it.

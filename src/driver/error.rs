@@ -46,6 +46,12 @@ pub enum Error {
         count: u32,
     },
 
+    /// No device has the PCI address or the identity asked for.
+    #[error(
+        "no device of the {driver} has the {asked}: see `ptxkit devices`, and CUDA_VISIBLE_DEVICES"
+    )]
+    UnknownDevice { driver: DriverKind, asked: String },
+
     /// A word that is none of the ways to name a device.
     #[error("`{0}` names no device: use auto, nvidia, nvidia:N or cpu")]
     BadSelection(String),
@@ -102,6 +108,20 @@ pub enum Error {
         declaration: Option<String>,
     },
 
+    /// An argument is aligned to more than its parameter.
+    #[error(
+        "argument {index} of kernel `{kernel}` is aligned to {given} bytes, and its parameter stands at byte {offset}{}: it is another type",
+        declared(declaration)
+    )]
+    ArgumentAlignment {
+        kernel: String,
+        /// From 0.
+        index: usize,
+        offset: usize,
+        given: usize,
+        declaration: Option<String>,
+    },
+
     /// An argument lives in another context than the kernel.
     #[error("argument {index} of kernel `{kernel}` lives in another context than the kernel")]
     ArgumentContext { kernel: String, index: usize },
@@ -149,6 +169,18 @@ pub enum Error {
         limit: u32,
     },
 
+    /// The grid cannot be cut into clusters.
+    #[error(
+        "the grid of kernel `{kernel}`, {}, is no multiple of its cluster, {}",
+        shape(grid),
+        shape(cluster)
+    )]
+    Cluster {
+        kernel: String,
+        grid: [u32; 3],
+        cluster: [u32; 3],
+    },
+
     /// More shared memory than a block can have.
     #[error(
         "kernel `{kernel}` has {fixed} bytes of shared memory and asks for {dynamic} more: a block on this device can have {limit}"
@@ -168,6 +200,39 @@ pub enum Error {
         room: usize,
     },
 
+    /// In check mode: what failed, told by the call that queued it.
+    #[error("{what} failed: {source}")]
+    Checked {
+        /// Kernel with grid and block, or the kind of copy.
+        what: String,
+        source: Box<Error>,
+    },
+
+    /// A function that can be called once was to be captured in a graph, which
+    /// can be launched many times.
+    #[error(
+        "a function that is called once cannot be captured in a graph: use `Stream::call_each_launch`"
+    )]
+    CapturedOnce,
+
+    /// A node was used with a graph that it is not of.
+    #[error("the node is not of this graph")]
+    GraphNode,
+
+    /// A graph that is ready cannot take the parameters of another.
+    #[error(
+        "the graph differs in more than parameters (CUgraphExecUpdateResult {reason}{}): instantiate it instead",
+        update_reason(*reason)
+    )]
+    GraphUpdate {
+        /// `CU_GRAPH_EXEC_UPDATE_*`
+        reason: u32,
+    },
+
+    /// A path that no C string can hold.
+    #[error("the path {} has a NUL in it", .0.display())]
+    BadPath(std::path::PathBuf),
+
     /// Two objects that must share a context do not.
     #[error("{what} belong to different contexts")]
     DifferentContexts { what: &'static str },
@@ -179,8 +244,16 @@ impl Error {
         match self {
             Error::Driver(error) => Some(error.code),
             Error::Jit(error) => Some(error.code),
+            Error::Checked { source, .. } => source.code(),
             _ => None,
         }
+    }
+
+    /// Whether it tells of earlier work, and not of the call that returned it
+    /// (see [`CudaError::is_asynchronous`]). In check mode the call is the one.
+    pub fn is_asynchronous(&self) -> bool {
+        !matches!(self, Error::Checked { .. })
+            && self.code().is_some_and(CudaError::is_asynchronous)
     }
 
     /// Whether the context is lost (see [`CudaError::is_sticky`]).
@@ -304,6 +377,19 @@ pub(crate) fn cuda_version(version: i32) -> String {
 
 fn shape([x, y, z]: &[u32; 3]) -> String {
     format!("{x} x {y} x {z}")
+}
+
+fn update_reason(reason: u32) -> &'static str {
+    match reason {
+        2 => ", the topology changed",
+        3 => ", the type of a node changed",
+        4 => ", the function of a launch changed",
+        5 => ", parameters changed that cannot be",
+        6 => ", something in it is not supported",
+        7 => ", the function of a launch changed in a way that is not supported",
+        8 => ", attributes of a node changed",
+        _ => "",
+    }
 }
 
 fn listing(words: &str, names: &[String]) -> String {

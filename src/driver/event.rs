@@ -1,8 +1,11 @@
 //! Events: points in a stream to wait for and to measure between.
 
-use super::api::CUevent;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::api::{CUevent, CUipcEventHandle};
 use super::context::{Context, report_drop};
 use super::error::Error;
+use super::keep::Capture;
 use super::stream::{Stream, done};
 
 /// An event of a context.
@@ -10,6 +13,8 @@ use super::stream::{Stream, done};
 pub struct Event {
     context: Context,
     handle: CUevent,
+    /// The capture in which it was recorded last.
+    capture: Mutex<Option<Arc<Capture>>>,
 }
 
 // SAFETY: an event handle may be used from any thread; the driver locks by itself.
@@ -17,7 +22,10 @@ unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 
+/// `CU_EVENT_*`
+const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
 
 impl Event {
     /// A new event that takes the time (`cuEventCreate`).
@@ -30,14 +38,56 @@ impl Event {
         Event::create(context, DISABLE_TIMING)
     }
 
+    /// A new event that takes the time, and for which a thread waits asleep
+    /// instead of spinning (`CU_EVENT_BLOCKING_SYNC`).
+    pub fn blocking(context: &Context) -> Result<Event, Error> {
+        Event::create(context, BLOCKING_SYNC)
+    }
+
+    /// A new event for several processes: [`ipc_handle`](Event::ipc_handle) goes
+    /// to the others. It takes no time (`CU_EVENT_INTERPROCESS`). The CPU device
+    /// has none.
+    pub fn interprocess(context: &Context) -> Result<Event, Error> {
+        Event::create(context, INTERPROCESS | DISABLE_TIMING)
+    }
+
     fn create(context: &Context, flags: u32) -> Result<Event, Error> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe { context.bind()?.cuEventCreate(&mut handle, flags) }?;
-        Ok(Event {
+        Ok(Event::own(context, handle))
+    }
+
+    fn own(context: &Context, handle: CUevent) -> Event {
+        Event {
             context: context.clone(),
             handle,
-        })
+            capture: Mutex::default(),
+        }
+    }
+
+    /// The 64 bytes by which another process finds an event made by
+    /// [`interprocess`](Event::interprocess) (`cuIpcGetEventHandle`).
+    pub fn ipc_handle(&self) -> Result<[u8; 64], Error> {
+        let mut handle = CUipcEventHandle { reserved: [0; 64] };
+        // SAFETY: the event is live; writes 64 bytes.
+        unsafe {
+            self.context
+                .bind()?
+                .cuIpcGetEventHandle(&mut handle, self.handle)
+        }?;
+        Ok(handle.reserved.map(|byte| byte as u8))
+    }
+
+    /// The event of another process (`cuIpcOpenEventHandle`).
+    pub fn from_ipc_handle(context: &Context, bytes: [u8; 64]) -> Result<Event, Error> {
+        let given = CUipcEventHandle {
+            reserved: bytes.map(|byte| byte as std::ffi::c_char),
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: 64 bytes by value, which the driver checks; writes one handle.
+        unsafe { context.bind()?.cuIpcOpenEventHandle(&mut handle, given) }?;
+        Ok(Event::own(context, handle))
     }
 
     /// The context it lives in.
@@ -62,7 +112,19 @@ impl Event {
             self.context
                 .bind()?
                 .cuEventRecord(self.handle, stream.raw())
-        }
+        }?;
+        *self.capture_slot() = stream.capture();
+        Ok(())
+    }
+
+    /// The capture that a stream joins by waiting for the event.
+    pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
+        let capture = self.capture_slot().clone();
+        capture.filter(|capture| !capture.is_over())
+    }
+
+    fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the work before it is done (`cuEventSynchronize`).

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::api::CUfunction;
-use super::context::Context;
+use super::context::{CacheConfig, Context};
 use super::error::Error;
+use super::keep::{Keep, Kept};
 use super::layout::KernelLayout;
 use super::module::Module;
 use crate::ptx::signature::KernelSignature;
@@ -32,6 +33,8 @@ struct Inner {
     dynamic_shared: AtomicU32,
 }
 
+impl Keep for Inner {}
+
 // SAFETY: a function handle may be used from any thread with its context current.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
@@ -56,10 +59,24 @@ impl KernelAttribute {
     pub const PTX_VERSION: KernelAttribute = KernelAttribute(5);
     /// Architecture of its code, 90 for `sm_90`.
     pub const BINARY_VERSION: KernelAttribute = KernelAttribute(6);
+    /// 1 if its code was compiled with global loads cached in L1.
+    pub const CACHE_MODE_CA: KernelAttribute = KernelAttribute(7);
     /// Bytes of dynamic shared memory that a launch may ask for.
     pub const MAX_DYNAMIC_SHARED_SIZE_BYTES: KernelAttribute = KernelAttribute(8);
     /// Percent of the on-chip memory preferred as shared memory.
     pub const PREFERRED_SHARED_MEMORY_CARVEOUT: KernelAttribute = KernelAttribute(9);
+    /// 1 if it is launched with a cluster only.
+    pub const CLUSTER_SIZE_MUST_BE_SET: KernelAttribute = KernelAttribute(10);
+    /// Blocks of its clusters in x, if its code says.
+    pub const REQUIRED_CLUSTER_WIDTH: KernelAttribute = KernelAttribute(11);
+    /// The same in y.
+    pub const REQUIRED_CLUSTER_HEIGHT: KernelAttribute = KernelAttribute(12);
+    /// The same in z.
+    pub const REQUIRED_CLUSTER_DEPTH: KernelAttribute = KernelAttribute(13);
+    /// 1 if clusters may be larger than every device allows, 8 blocks.
+    pub const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: KernelAttribute = KernelAttribute(14);
+    /// How clusters are placed, as [`ClusterScheduling`](super::ClusterScheduling) numbers it.
+    pub const CLUSTER_SCHEDULING_POLICY_PREFERENCE: KernelAttribute = KernelAttribute(15);
 }
 
 /// Dynamic shared memory of a driver that does not tell the attribute.
@@ -142,6 +159,11 @@ impl Kernel {
         self.inner.max_threads
     }
 
+    /// For a graph that launches it.
+    pub(crate) fn kept(&self) -> Kept {
+        self.inner.clone()
+    }
+
     #[inline]
     pub(crate) fn dynamic_shared(&self) -> &AtomicU32 {
         &self.inner.dynamic_shared
@@ -150,6 +172,31 @@ impl Kernel {
     /// A number about it (`cuFuncGetAttribute`).
     pub fn attribute(&self, attribute: KernelAttribute) -> Result<u32, Error> {
         self.inner.attribute(attribute)
+    }
+
+    /// What its blocks prefer of the on-chip memory (`cuFuncSetCacheConfig`).
+    pub fn set_cache_config(&self, config: CacheConfig) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        // SAFETY: the function is live.
+        unsafe { api.cuFuncSetCacheConfig(self.raw(), config as u32) }
+    }
+
+    /// Whether its code is on the device already (`cuFuncIsLoaded`, from CUDA
+    /// 12.4): with lazy loading it comes with the first launch.
+    pub fn is_loaded(&self) -> Result<bool, Error> {
+        const LOADED: u32 = 1;
+        let mut state = 0;
+        let api = self.context().bind()?;
+        // SAFETY: the function is live; writes one integer.
+        unsafe { api.cuFuncIsLoaded(&mut state, self.raw()) }?;
+        Ok(state == LOADED)
+    }
+
+    /// Puts its code on the device now (`cuFuncLoad`, from CUDA 12.4).
+    pub fn load(&self) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        // SAFETY: the function is live.
+        unsafe { api.cuFuncLoad(self.raw()) }
     }
 
     /// Sets a number (`cuFuncSetAttribute`).
@@ -163,24 +210,6 @@ impl Kernel {
                 .store(value.max(0) as u32, Ordering::Relaxed);
         }
         Ok(())
-    }
-
-    /// Blocks of `threads` that one multiprocessor can hold at once
-    /// (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
-    pub fn max_active_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
-        let api = self.context().bind()?;
-        let mut blocks = 0;
-        let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
-        // SAFETY: writes one integer.
-        unsafe {
-            api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &mut blocks,
-                self.raw(),
-                threads,
-                shared_bytes as usize,
-            )
-        }?;
-        Ok(blocks.max(0) as u32)
     }
 
     /// Lets the kernel have all the dynamic shared memory that the device has,

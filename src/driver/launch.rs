@@ -1,11 +1,14 @@
 //! Launching a kernel: the checks, then one call through the table.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::argument::{Arg, Arguments};
 use super::error::Error;
 use super::kernel::Kernel;
+use super::memory::Allocation;
+use super::options::LaunchOptions;
 use super::params::ParamBuffer;
 use super::stream::Stream;
 
@@ -61,6 +64,102 @@ impl LaunchConfig {
     }
 }
 
+/// Blocks of a grid, or threads of a block: a number in a row, or up to three.
+/// What is not said is 1.
+///
+/// ```
+/// use ptxkit::driver::Dim;
+/// assert_eq!(Dim::from(256), Dim([256, 1, 1]));
+/// assert_eq!(Dim::from((16, 16)), Dim([16, 16, 1]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dim(pub [u32; 3]);
+
+impl From<u32> for Dim {
+    fn from(x: u32) -> Dim {
+        Dim([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Dim {
+    fn from((x, y): (u32, u32)) -> Dim {
+        Dim([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim {
+    fn from((x, y, z): (u32, u32, u32)) -> Dim {
+        Dim([x, y, z])
+    }
+}
+
+impl From<[u32; 3]> for Dim {
+    fn from(all: [u32; 3]) -> Dim {
+        Dim(all)
+    }
+}
+
+/// A grid and a block.
+impl<G: Into<Dim>, B: Into<Dim>> From<(G, B)> for LaunchConfig {
+    fn from((grid, block): (G, B)) -> LaunchConfig {
+        LaunchConfig::new(grid.into().0, block.into().0)
+    }
+}
+
+/// Launches a kernel as CUDA C++ does with `<<<grid, block, shared, stream>>>`,
+/// with any number of arguments, checked as [`Kernel::launch`] checks them.
+///
+/// In the brackets stand grid and block (each anything that is a [`Dim`]), the
+/// bytes of dynamic shared memory if there are any, and the stream; or a
+/// [`LaunchConfig`] and the stream; or that, the stream and [`LaunchOptions`].
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
+/// use ptxkit::launch;
+///
+/// # let ptx = b".version 8.0 .target sm_80 .address_size 64
+/// # .visible .entry store(.param .u64 to, .param .u32 value) {
+/// #     .reg .b32 %r; .reg .b64 %rd;
+/// #     ld.param.u64 %rd, [to]; ld.param.u32 %r, [value];
+/// #     st.global.u32 [%rd], %r; ret; }";
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let store = Module::load(&context, ptx)?.kernel("store")?;
+/// let stream = Stream::new(&context)?;
+/// let to = DeviceBuffer::<u32>::zeroed(&context, 1)?;
+///
+/// launch!(store[1, 32, &stream](&to, 7_u32))?;
+/// launch!(store[(1, 1), (8, 4), 1024, &stream](&to, 8_u32))?;
+/// launch!(store[LaunchConfig::for_elements(100, 64), &stream](&to, 9_u32))?;
+/// assert_eq!(to.to_vec()?, [9]);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[macro_export]
+macro_rules! launch {
+    ($($kernel:ident).+ [$config:expr, $stream:expr] ($($arg:expr),* $(,)?)) => {
+        $($kernel).+.launch($config, $stream, &[$($crate::driver::Argument::arg(&$arg)),*][..])
+    };
+    ($($kernel:ident).+ [$config:expr, $stream:expr; $options:expr] ($($arg:expr),* $(,)?)) => {
+        $($kernel).+.launch_with(
+            $config,
+            $options,
+            $stream,
+            &[$($crate::driver::Argument::arg(&$arg)),*][..],
+        )
+    };
+    ($($kernel:ident).+ [$grid:expr, $block:expr, $stream:expr] ($($arg:expr),* $(,)?)) => {
+        $crate::launch!($($kernel).+ [
+            $crate::driver::LaunchConfig::from(($grid, $block)), $stream
+        ] ($($arg),*))
+    };
+    ($($kernel:ident).+ [$grid:expr, $block:expr, $shared:expr, $stream:expr] ($($arg:expr),* $(,)?)) => {
+        $crate::launch!($($kernel).+ [
+            $crate::driver::LaunchConfig::from(($grid, $block)).with_shared($shared), $stream
+        ] ($($arg),*))
+    };
+}
+
 /// Launches up to this many arguments allocate nothing.
 const ARGUMENTS_ON_STACK: usize = 32;
 
@@ -69,14 +168,30 @@ const PARAM_END: *mut c_void = std::ptr::null_mut();
 const PARAM_BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
 const PARAM_BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
 
+/// Which entry launches.
+#[derive(Clone, Copy)]
+enum How<'a> {
+    Plain,
+    Cooperative,
+    With(&'a LaunchOptions<'a>),
+}
+
+/// The last two arguments of `cuLaunchKernel`: one of them is null.
+#[derive(Clone, Copy)]
+struct Parameters {
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+}
+
 impl Kernel {
     /// Launches the kernel with one pointer an argument (`cuLaunchKernel`).
     /// Returns when it is queued; its own errors show when the stream or the
-    /// context is synchronised.
+    /// context is synchronised, or with the launch itself in
+    /// [check mode](super::Context::set_check_mode).
     ///
-    /// Number and sizes of the arguments are checked where the layout is known,
-    /// grid and block against the device, the block against the kernel. Shared
-    /// memory above the default of 48 KB is opted into.
+    /// Number, sizes and alignment of the arguments are checked where the layout
+    /// is known, grid and block against the device, the block against the
+    /// kernel. Shared memory above the default of 48 KB is opted into.
     ///
     /// A kernel is code: what it does with addresses is not checked on a GPU.
     /// Memory that a device can write is never behind a Rust reference in this
@@ -87,7 +202,7 @@ impl Kernel {
         stream: &Stream,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        self.launch_pointers(config, stream, arguments, false)
+        self.launch_how(config, stream, arguments, How::Plain)
     }
 
     /// The same for kernels whose blocks wait for one another: all blocks must
@@ -98,57 +213,85 @@ impl Kernel {
         stream: &Stream,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        self.launch_pointers(config, stream, arguments, true)
+        self.launch_how(config, stream, arguments, How::Cooperative)
     }
 
-    fn launch_pointers(
+    /// The same with clusters, programmatic launch and the other
+    /// [options](LaunchOptions) (`cuLaunchKernelEx`, from CUDA 11.6).
+    pub fn launch_with(
+        &self,
+        config: LaunchConfig,
+        options: &LaunchOptions<'_>,
+        stream: &Stream,
+        arguments: impl Arguments,
+    ) -> Result<(), Error> {
+        options.check(self, config, stream)?;
+        self.launch_how(config, stream, arguments, How::With(options))
+    }
+
+    #[inline]
+    fn launch_how(
         &self,
         config: LaunchConfig,
         stream: &Stream,
         arguments: impl Arguments,
-        cooperative: bool,
+        how: How<'_>,
     ) -> Result<(), Error> {
         if !self.layout_is_certain() {
-            return self.launch_packed(config, stream, arguments, cooperative);
+            return self.launch_packed(config, stream, arguments, how);
         }
-        self.check_config(config, stream)?;
+        self.check_config(config)?;
+        self.check_stream(stream)?;
         arguments.with(|args| {
             self.check_args(args)?;
-            let mut few = [std::ptr::null_mut(); ARGUMENTS_ON_STACK];
-            let mut many;
-            let pointers = match args.len() {
-                count @ ..=ARGUMENTS_ON_STACK => &mut few[..count],
-                count => {
-                    many = vec![std::ptr::null_mut(); count];
-                    &mut many[..]
-                }
-            };
-            for (pointer, arg) in pointers.iter_mut().zip(args) {
-                *pointer = arg.pointer();
-            }
-            let api = self.context().bind()?;
-            let LaunchConfig {
-                grid: [gx, gy, gz],
-                block: [bx, by, bz],
-                shared_bytes: shared,
-            } = config;
-            let (function, stream, params) = (self.raw(), stream.raw(), pointers.as_mut_ptr());
-            // SAFETY: kernel and stream are live and of one context; there is a pointer for each
-            // parameter the driver told, to a value of its size that lives through the call,
-            // which copies it.
-            unsafe {
-                if cooperative {
-                    api.cuLaunchCooperativeKernel(
-                        function, gx, gy, gz, bx, by, bz, shared, stream, params,
-                    )
-                } else {
-                    let extra = std::ptr::null_mut();
-                    api.cuLaunchKernel(
-                        function, gx, gy, gz, bx, by, bz, shared, stream, params, extra,
-                    )
-                }
-            }
+            with_pointers(args, |pointers| {
+                let parameters = Parameters {
+                    pointers,
+                    extra: std::ptr::null_mut(),
+                };
+                // SAFETY: there is a pointer for each parameter the driver told, to a value of
+                // its size that lives through the call, which copies it.
+                unsafe { self.call(config, stream, how, parameters) }
+            })?;
+            self.keep_in(stream, args.iter().filter_map(|arg| arg.memory()));
+            self.after_launch(config, stream)
         })
+    }
+
+    /// # Safety
+    /// The parameters are the kernel's, and live through the call.
+    #[inline]
+    unsafe fn call(
+        &self,
+        config: LaunchConfig,
+        stream: &Stream,
+        how: How<'_>,
+        Parameters { pointers, extra }: Parameters,
+    ) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        let LaunchConfig {
+            grid: [gx, gy, gz],
+            block: [bx, by, bz],
+            shared_bytes: shared,
+        } = config;
+        let (function, queue) = (self.raw(), stream.raw());
+        // SAFETY: kernel and stream are live and of one context; the caller answers for the
+        // parameters; the attributes live through the call.
+        unsafe {
+            match how {
+                How::Plain => api.cuLaunchKernel(
+                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
+                ),
+                How::Cooperative => api.cuLaunchCooperativeKernel(
+                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers,
+                ),
+                How::With(options) => {
+                    let mut attributes = options.attributes();
+                    let config = attributes.config(config, queue);
+                    api.cuLaunchKernelEx(&config, function, pointers, extra)
+                }
+            }
+        }
     }
 
     /// A driver that cannot tell the parameters gets the arguments as one block
@@ -159,9 +302,9 @@ impl Kernel {
         config: LaunchConfig,
         stream: &Stream,
         arguments: impl Arguments,
-        cooperative: bool,
+        how: How<'_>,
     ) -> Result<(), Error> {
-        if cooperative {
+        if matches!(how, How::Cooperative) {
             // `cuLaunchCooperativeKernel` takes pointers only.
             return Err(self.context().api().missing("cuFuncGetParamInfo", 12_040));
         }
@@ -170,7 +313,10 @@ impl Kernel {
             for &arg in args {
                 params.push(arg);
             }
-            self.launch_buffer(config, stream, &params)
+            self.check_params(&params)?;
+            self.launch_block(config, stream, params.bytes(), how)?;
+            self.keep_in(stream, args.iter().filter_map(|arg| arg.memory()));
+            self.after_launch(config, stream)
         })
     }
 
@@ -182,30 +328,40 @@ impl Kernel {
         stream: &Stream,
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
+        self.check_params(params)?;
+        self.launch_block(config, stream, params.bytes(), How::Plain)?;
+        let memory = params.pieces().iter();
+        self.keep_in(stream, memory.filter_map(|piece| piece.memory.as_ref()));
+        self.after_launch(config, stream)
+    }
+
+    fn check_params(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
         for (index, piece) in params.pieces().iter().enumerate() {
-            if piece.context.as_ref().is_some_and(|c| c != self.context()) {
+            let memory = piece.memory.as_ref();
+            if memory.is_some_and(|memory| memory.context() != self.context()) {
                 return Err(self.foreign_argument(index));
             }
         }
-        if let Some(layout) = self.layout() {
-            let (expected, given) = (&layout.params, params.pieces());
-            self.check_count(expected.len(), given.len())?;
-            for (index, (expected, given)) in expected.iter().zip(given).enumerate() {
-                if expected.size != given.size {
-                    return Err(self.wrong_size(index, given.size));
-                }
-                if expected.offset != given.offset {
-                    return Err(Error::ArgumentOffset {
-                        kernel: self.name().to_owned(),
-                        index,
-                        expected: expected.offset,
-                        given: given.offset,
-                        declaration: expected.declaration.clone(),
-                    });
-                }
+        let Some(layout) = self.layout() else {
+            return Ok(());
+        };
+        let (expected, given) = (&layout.params, params.pieces());
+        self.check_count(expected.len(), given.len())?;
+        for (index, (expected, given)) in expected.iter().zip(given).enumerate() {
+            if expected.size != given.size {
+                return Err(self.wrong_size(index, given.size));
+            }
+            if expected.offset != given.offset {
+                return Err(Error::ArgumentOffset {
+                    kernel: self.name().to_owned(),
+                    index,
+                    expected: expected.offset,
+                    given: given.offset,
+                    declaration: expected.declaration.clone(),
+                });
             }
         }
-        self.launch_bytes(config, stream, params.bytes())
+        Ok(())
     }
 
     /// Launches the kernel with a block of parameters that the caller laid out.
@@ -215,7 +371,20 @@ impl Kernel {
         stream: &Stream,
         params: &[u8],
     ) -> Result<(), Error> {
-        self.check_config(config, stream)?;
+        self.launch_block(config, stream, params, How::Plain)?;
+        self.keep_in(stream, []);
+        self.after_launch(config, stream)
+    }
+
+    fn launch_block(
+        &self,
+        config: LaunchConfig,
+        stream: &Stream,
+        params: &[u8],
+        how: How<'_>,
+    ) -> Result<(), Error> {
+        self.check_config(config)?;
+        self.check_stream(stream)?;
         if let Some(expected) = self.layout().map(|layout| layout.bytes())
             && expected != params.len()
         {
@@ -233,38 +402,39 @@ impl Kernel {
             std::ptr::from_mut(&mut size).cast(),
             PARAM_END,
         ];
-        let extra = match params.is_empty() {
-            true => std::ptr::null_mut(),
-            false => extra.as_mut_ptr(),
+        let parameters = Parameters {
+            pointers: std::ptr::null_mut(),
+            extra: match params.is_empty() {
+                true => std::ptr::null_mut(),
+                false => extra.as_mut_ptr(),
+            },
         };
-        let api = self.context().bind()?;
-        let LaunchConfig {
-            grid: [gx, gy, gz],
-            block: [bx, by, bz],
-            shared_bytes: shared,
-        } = config;
-        let none = std::ptr::null_mut();
-        // SAFETY: kernel and stream are live and of one context; the block has the length
-        // given and lives through the call, which copies it.
-        unsafe {
-            api.cuLaunchKernel(
-                self.raw(),
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                shared,
-                stream.raw(),
-                none,
-                extra,
-            )
+        // SAFETY: the block has the length given and lives through the call, which copies it.
+        unsafe { self.call(config, stream, how, parameters) }
+    }
+
+    /// If the stream captures, its graph keeps the kernel and the memory.
+    #[inline]
+    fn keep_in<'m>(&self, stream: &Stream, memory: impl IntoIterator<Item = &'m Arc<Allocation>>) {
+        if let Some(capture) = stream.capture() {
+            capture.add(self.kept());
+            for allocation in memory {
+                capture.add(allocation.clone());
+            }
         }
     }
 
+    /// In check mode, waits for the kernel and tells what became of it.
     #[inline]
-    fn check_config(&self, config: LaunchConfig, stream: &Stream) -> Result<(), Error> {
+    fn after_launch(&self, config: LaunchConfig, stream: &Stream) -> Result<(), Error> {
+        if self.context().check_mode() {
+            return stream.wait_for_check(|| format!("kernel `{}`, {config}", self.name()));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn check_config(&self, config: LaunchConfig) -> Result<(), Error> {
         let threads = config
             .block
             .iter()
@@ -305,6 +475,11 @@ impl Kernel {
         if config.shared_bytes > self.dynamic_shared().load(Ordering::Relaxed) {
             self.opt_in_shared(config.shared_bytes)?;
         }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_stream(&self, stream: &Stream) -> Result<(), Error> {
         if stream.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "kernel and stream",
@@ -314,24 +489,38 @@ impl Kernel {
     }
 
     #[inline]
-    fn check_args(&self, args: &[Arg<'_>]) -> Result<(), Error> {
+    pub(crate) fn check_args(&self, args: &[Arg<'_>]) -> Result<(), Error> {
         if let Some(layout) = self.layout() {
             self.check_count(layout.params.len(), args.len())?;
             for (index, (expected, given)) in layout.params.iter().zip(args).enumerate() {
                 if expected.size != given.size() {
                     return Err(self.wrong_size(index, given.size()));
                 }
+                // Alignments are powers of two.
+                if expected.offset & (given.align() - 1) != 0 {
+                    return Err(self.wrong_alignment(index, given.align()));
+                }
             }
         }
         for (index, arg) in args.iter().enumerate() {
-            if arg
-                .context()
-                .is_some_and(|context| context != self.context())
-            {
+            let memory = arg.memory();
+            if memory.is_some_and(|memory| memory.context() != self.context()) {
                 return Err(self.foreign_argument(index));
             }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn wrong_alignment(&self, index: usize, given: usize) -> Error {
+        let expected = self.layout().and_then(|layout| layout.params.get(index));
+        Error::ArgumentAlignment {
+            kernel: self.name().to_owned(),
+            index,
+            offset: expected.map_or(0, |param| param.offset),
+            given,
+            declaration: expected.and_then(|param| param.declaration.clone()),
+        }
     }
 
     fn check_count(&self, expected: usize, given: usize) -> Result<(), Error> {
@@ -362,6 +551,43 @@ impl Kernel {
         Error::ArgumentContext {
             kernel: self.name().to_owned(),
             index,
+        }
+    }
+}
+
+/// Hands `call` a pointer for each argument.
+#[inline]
+pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
+    let mut few = [std::ptr::null_mut(); ARGUMENTS_ON_STACK];
+    let mut many;
+    let pointers = match args.len() {
+        count @ ..=ARGUMENTS_ON_STACK => &mut few[..count],
+        count => {
+            many = vec![std::ptr::null_mut(); count];
+            &mut many[..]
+        }
+    };
+    // Padding is nothing that anybody may read: such values are copied without it.
+    let mut padded = Vec::new();
+    for (pointer, arg) in pointers.iter_mut().zip(args) {
+        *pointer = arg.pointer();
+        if arg.has_padding() {
+            let mut value = Vec::with_capacity(arg.size());
+            arg.append_to(&mut value);
+            *pointer = value.as_mut_ptr().cast();
+            padded.push(value);
+        }
+    }
+    call(pointers.as_mut_ptr())
+}
+
+impl std::fmt::Display for LaunchConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
+        write!(f, "grid {gx} x {gy} x {gz}, block {bx} x {by} x {bz}")?;
+        match self.shared_bytes {
+            0 => Ok(()),
+            bytes => write!(f, ", {bytes} bytes of dynamic shared memory"),
         }
     }
 }

@@ -2,22 +2,38 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use super::api::CUdeviceptr;
 use super::argument::Arg;
 use super::context::{Context, report_drop};
 use super::error::Error;
+use super::keep::Keep;
 use super::pinned::PinnedBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use super::stream::Stream;
 
 /// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
-/// the work that uses them).
+/// the work that uses them), or with the last graph that uses them.
 #[derive(Debug)]
 pub struct DeviceMemory {
+    allocation: Arc<Allocation>,
+}
+
+/// What is freed once nobody uses it.
+#[derive(Debug)]
+pub(crate) struct Allocation {
     context: Context,
     address: CUdeviceptr,
     bytes: usize,
+}
+
+impl Keep for Allocation {}
+
+impl Allocation {
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
 }
 
 impl DeviceMemory {
@@ -30,44 +46,47 @@ impl DeviceMemory {
             // SAFETY: writes one address.
             unsafe { api.cuMemAlloc_v2(&mut address, bytes) }?;
         }
-        Ok(DeviceMemory {
-            context: context.clone(),
-            address,
-            bytes,
-        })
+        Ok(DeviceMemory::adopt(context, address, bytes))
     }
 
     /// Takes over an allocation of `bytes` bytes that `cuMemFree_v2` frees.
     pub(crate) fn adopt(context: &Context, address: CUdeviceptr, bytes: usize) -> DeviceMemory {
         DeviceMemory {
-            context: context.clone(),
-            address,
-            bytes,
+            allocation: Arc::new(Allocation {
+                context: context.clone(),
+                address,
+                bytes,
+            }),
         }
     }
 
     /// The context it lives in.
     pub fn context(&self) -> &Context {
-        &self.context
+        &self.allocation.context
     }
 
     /// Its address on the device.
     pub fn address(&self) -> CUdeviceptr {
-        self.address
+        self.allocation.address
     }
 
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.allocation.bytes
     }
 
     /// Its address as a kernel argument.
     pub fn arg(&self) -> Arg<'_> {
-        Arg::address(&self.address, &self.context)
+        Arg::address(&self.allocation.address, &self.allocation)
+    }
+
+    /// For a graph that uses it.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
     }
 }
 
-impl Drop for DeviceMemory {
+impl Drop for Allocation {
     fn drop(&mut self) {
         if self.address != 0 {
             // SAFETY: allocated once, freed once.
@@ -141,17 +160,17 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
-        self.memory.bytes
+        self.memory.bytes()
     }
 
     /// Its address on the device.
     pub fn address(&self) -> CUdeviceptr {
-        self.memory.address
+        self.memory.address()
     }
 
     /// The context it lives in.
     pub fn context(&self) -> &Context {
-        &self.memory.context
+        self.memory.context()
     }
 
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
@@ -232,8 +251,10 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.keep_in(stream);
         // SAFETY: the range is the buffer; freeing it waits for the stream.
-        unsafe { api.cuMemsetD8Async(self.address(), byte, self.bytes(), stream.raw()) }
+        unsafe { api.cuMemsetD8Async(self.address(), byte, self.bytes(), stream.raw()) }?;
+        self.after(stream, "fill")
     }
 
     /// Copies all of another buffer of the same length (`cuMemcpyDtoD_v2`). The
@@ -269,6 +290,10 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        if let Some(stream) = stream {
+            self.keep_in(stream);
+            source.keep_in(stream);
+        }
         let (to, from, bytes) = (self.address(), source.address(), self.bytes());
         // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
         unsafe {
@@ -276,7 +301,8 @@ impl<T: Plain> DeviceBuffer<T> {
                 Some(stream) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()),
                 None => api.cuMemcpyDtoD_v2(to, from, bytes),
             }
-        }
+        }?;
+        stream.map_or(Ok(()), |stream| self.after(stream, "copy between buffers"))
     }
 
     /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
@@ -287,6 +313,7 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.keep_in(stream);
         values.used_by(stream);
         // SAFETY: both have that many bytes; `used_by` keeps the pinned memory as it is
         // until the stream is done.
@@ -297,7 +324,8 @@ impl<T: Plain> DeviceBuffer<T> {
                 self.bytes(),
                 stream.raw(),
             )
-        }
+        }?;
+        self.after(stream, "copy to the device")
     }
 
     /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
@@ -308,6 +336,7 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.keep_in(stream);
         values.used_by(stream);
         // SAFETY: as `write_async`.
         unsafe {
@@ -317,7 +346,8 @@ impl<T: Plain> DeviceBuffer<T> {
                 self.bytes(),
                 stream.raw(),
             )
-        }
+        }?;
+        self.after(stream, "copy to the host")
     }
 
     /// Part of it, to launch a kernel with.
@@ -352,6 +382,24 @@ impl<T: Plain> DeviceBuffer<T> {
             });
         }
         self.context().bind()
+    }
+
+    /// In check mode, waits for what was queued just now.
+    fn after(&self, stream: &Stream, what: &str) -> Result<(), Error> {
+        if !self.context().check_mode() {
+            return Ok(());
+        }
+        stream.wait_for_check(|| format!("{what}, {} bytes", self.bytes()))
+    }
+
+    /// For a graph that uses it.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        self.memory.allocation()
+    }
+
+    /// If the stream captures, its graph keeps the memory.
+    pub(crate) fn keep_in(&self, stream: &Stream) {
+        stream.keep(|| self.memory.allocation.clone());
     }
 
     fn same_length(&self, what: &'static str, given: usize) -> Result<(), Error> {
@@ -404,6 +452,6 @@ impl<T: Plain> DeviceSlice<'_, T> {
 
     /// Its address as a kernel argument.
     pub fn arg(&self) -> Arg<'_> {
-        Arg::address(&self.address, self.buffer.context())
+        Arg::address(&self.address, self.buffer.memory.allocation())
     }
 }

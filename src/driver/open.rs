@@ -1,6 +1,9 @@
 //! A driver, started.
 
-use super::api::{Api, DriverKind};
+use std::ffi::CString;
+
+use super::api::{Api, CUdevice, DriverKind};
+use super::code::CudaError;
 use super::device::Device;
 use super::error::{Error, cuda_version};
 
@@ -67,7 +70,8 @@ impl Driver {
         format!("{} (CUDA {})", self.kind(), cuda_version(self.version()))
     }
 
-    /// How many devices it has (`cuDeviceGetCount`).
+    /// How many devices it has (`cuDeviceGetCount`): as many as
+    /// `CUDA_VISIBLE_DEVICES` lets be seen.
     pub fn device_count(&self) -> Result<u32, Error> {
         let mut count = 0;
         // SAFETY: writes one integer.
@@ -89,6 +93,56 @@ impl Driver {
         // SAFETY: writes one integer; the ordinal is below the count, which is an `i32`.
         unsafe { self.api.cuDeviceGet(&mut handle, ordinal as i32) }?;
         Ok(Device::new(*self, handle, ordinal))
+    }
+
+    /// The device at a PCI address, as `0000:3b:00.0` (`cuDeviceGetByPCIBusId`).
+    pub fn device_by_pci(&self, address: &str) -> Result<Device, Error> {
+        let unknown = || Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("PCI address {address}"),
+        };
+        let text = CString::new(address).map_err(|_| unknown())?;
+        let mut handle = 0;
+        // SAFETY: the text ends in NUL; writes one integer.
+        match unsafe { self.api.cuDeviceGetByPCIBusId(&mut handle, text.as_ptr()) } {
+            Ok(()) => self.device_of(handle),
+            Err(error) if error.code() == Some(CudaError::INVALID_DEVICE) => Err(unknown()),
+            Err(error) if error.code() == Some(CudaError::INVALID_VALUE) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The device with an identity, 16 bytes as [`Device::uuid`] gives them.
+    pub fn device_by_uuid(&self, uuid: [u8; 16]) -> Result<Device, Error> {
+        for device in self.devices()? {
+            if device.uuid()? == uuid {
+                return Ok(device);
+            }
+        }
+        let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        Err(Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("identity {digits}"),
+        })
+    }
+
+    /// The device of the context that is current on this thread (`cuCtxGetDevice`).
+    pub(crate) fn current_device(&self) -> Result<Device, Error> {
+        let mut handle = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.api.cuCtxGetDevice(&mut handle) }?;
+        self.device_of(handle)
+    }
+
+    fn device_of(&self, handle: CUdevice) -> Result<Device, Error> {
+        let found = self
+            .devices()?
+            .into_iter()
+            .find(|device| device.raw() == handle);
+        found.ok_or_else(|| Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("handle {handle}"),
+        })
     }
 
     /// All devices in order.

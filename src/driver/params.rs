@@ -1,9 +1,10 @@
 //! Arguments laid out as one block, for launches by parameter buffer.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::argument::Argument;
-use super::context::Context;
+use super::memory::Allocation;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
@@ -27,8 +28,8 @@ pub struct ParamBuffer<'a> {
 pub(crate) struct Piece {
     pub offset: usize,
     pub size: usize,
-    /// Where the memory lives that it points to.
-    pub context: Option<Context>,
+    /// The memory that it points to.
+    pub memory: Option<Arc<Allocation>>,
 }
 
 impl<'a> ParamBuffer<'a> {
@@ -42,11 +43,11 @@ impl<'a> ParamBuffer<'a> {
         let arg = argument.arg();
         let offset = self.bytes.len().next_multiple_of(arg.align());
         self.bytes.resize(offset, 0);
-        self.bytes.extend_from_slice(arg.as_bytes());
+        arg.append_to(&mut self.bytes);
         self.pieces.push(Piece {
             offset,
             size: arg.size(),
-            context: arg.context().cloned(),
+            memory: arg.memory().cloned(),
         });
         self
     }

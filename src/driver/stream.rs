@@ -1,14 +1,19 @@
 //! Streams: queues of work, in order.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::api::CUstream;
+use super::api::{CUcontext, CUdeviceptr, CUstream};
 use super::code::CudaError;
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::event::Event;
+use super::keep::{Capture, Keep};
+use super::memory::DeviceBuffer;
+use super::plain::Plain;
 
 /// A stream of a context. Clones share it; the last one destroys it, and what
 /// is queued still runs.
@@ -22,6 +27,11 @@ struct Inner {
     context: Context,
     /// Null is the default stream, which nobody destroys.
     handle: CUstream,
+    owned: bool,
+    /// Whether there may be a capture: asked on every launch, where a lock
+    /// would be felt.
+    captures: AtomicBool,
+    capture: Mutex<Option<Arc<Capture>>>,
 }
 
 // SAFETY: a stream handle may be used from any thread; the driver locks by itself.
@@ -48,18 +58,19 @@ impl Stream {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe { context.bind()?.cuStreamCreate(&mut handle, flags) }?;
-        Ok(Stream::own(context, handle))
+        Ok(Stream::with(context, handle, true))
     }
 
     /// A new stream whose work comes before that of streams with a greater
     /// number (`cuStreamCreateWithPriority`); the range is
-    /// [`priorities`](Stream::priorities).
+    /// [`priorities`](Stream::priorities), and a number outside of it is the
+    /// nearest one in it.
     pub fn with_priority(context: &Context, priority: i32) -> Result<Stream, Error> {
         let mut handle = std::ptr::null_mut();
         let api = context.bind()?;
         // SAFETY: writes one handle.
         unsafe { api.cuStreamCreateWithPriority(&mut handle, DEFAULT, priority) }?;
-        Ok(Stream::own(context, handle))
+        Ok(Stream::with(context, handle, true))
     }
 
     /// Least and most urgent priority (`cuCtxGetStreamPriorityRange`).
@@ -76,14 +87,33 @@ impl Stream {
 
     /// The context's default stream, the null stream.
     pub fn default_of(context: &Context) -> Stream {
-        Stream::own(context, std::ptr::null_mut())
+        Stream::with(context, std::ptr::null_mut(), false)
     }
 
-    fn own(context: &Context, handle: CUstream) -> Stream {
+    /// The calling thread's own default stream (`CU_STREAM_PER_THREAD`): each
+    /// thread that uses it has another.
+    pub fn per_thread(context: &Context) -> Stream {
+        const PER_THREAD: usize = 2;
+        Stream::with(context, std::ptr::without_provenance_mut(PER_THREAD), false)
+    }
+
+    /// A stream that somebody else owns: CUDA's runtime, or another library.
+    ///
+    /// # Safety
+    /// `handle` must be a live stream of `context`, stay alive as long as the
+    /// returned value, and not be captured by anybody else while this is used.
+    pub unsafe fn from_raw(context: &Context, handle: CUstream) -> Stream {
+        Stream::with(context, handle, false)
+    }
+
+    fn with(context: &Context, handle: CUstream, owned: bool) -> Stream {
         Stream {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 handle,
+                owned,
+                captures: AtomicBool::new(false),
+                capture: Mutex::default(),
             }),
         }
     }
@@ -100,6 +130,75 @@ impl Stream {
         self.inner.handle
     }
 
+    /// The flags that it was made with (`cuStreamGetFlags`): 0, or 1 where it
+    /// does not wait for the default stream.
+    pub fn flags(&self) -> Result<u32, Error> {
+        let mut flags = 0;
+        // SAFETY: the stream is live; writes one integer.
+        unsafe {
+            self.context()
+                .bind()?
+                .cuStreamGetFlags(self.raw(), &mut flags)
+        }?;
+        Ok(flags)
+    }
+
+    /// Its priority (`cuStreamGetPriority`); the smaller, the more urgent.
+    pub fn priority(&self) -> Result<i32, Error> {
+        let mut priority = 0;
+        // SAFETY: the stream is live; writes one integer.
+        unsafe {
+            self.context()
+                .bind()?
+                .cuStreamGetPriority(self.raw(), &mut priority)
+        }?;
+        Ok(priority)
+    }
+
+    /// A number that no other stream of the process has (`cuStreamGetId`).
+    pub fn id(&self) -> Result<u64, Error> {
+        let mut id = 0;
+        // SAFETY: the stream is live; writes one integer.
+        unsafe { self.context().bind()?.cuStreamGetId(self.raw(), &mut id) }?;
+        Ok(id)
+    }
+
+    /// Whether a capture is under way that this stream began or was drawn into.
+    pub fn is_capturing(&self) -> bool {
+        self.capture().is_some()
+    }
+
+    /// The capture that the stream takes part in.
+    pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
+        if !self.inner.captures.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut capture = self.capture_slot();
+        if capture.as_ref().is_some_and(|capture| capture.is_over()) {
+            *capture = None;
+            self.inner.captures.store(false, Ordering::Release);
+        }
+        capture.clone()
+    }
+
+    pub(crate) fn join_capture(&self, capture: &Arc<Capture>) {
+        *self.capture_slot() = Some(Arc::clone(capture));
+        self.inner.captures.store(true, Ordering::Release);
+    }
+
+    fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
+        let slot = &self.inner.capture;
+        slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a call in the stream uses, if its graph will use it again.
+    #[inline]
+    pub(crate) fn keep<K: Keep + 'static>(&self, used: impl FnOnce() -> Arc<K>) {
+        if let Some(capture) = self.capture() {
+            capture.add(used());
+        }
+    }
+
     /// Waits for all work queued so far (`cuStreamSynchronize`). Errors of
     /// kernels show here.
     pub fn synchronize(&self) -> Result<(), Error> {
@@ -113,20 +212,56 @@ impl Stream {
         done(unsafe { self.context().bind()?.cuStreamQuery(self.raw()) })
     }
 
+    /// In check mode, waits for what was queued just now and tells what became
+    /// of it; a captured call has not run.
+    #[cold]
+    pub(crate) fn wait_for_check(&self, what: impl FnOnce() -> String) -> Result<(), Error> {
+        if self.is_capturing() {
+            return Ok(());
+        }
+        self.synchronize().map_err(|source| Error::Checked {
+            what: what(),
+            source: Box::new(source),
+        })
+    }
+
+    /// The context that the driver says it is of (`cuStreamGetCtx`), as a raw
+    /// handle: for streams that came as one.
+    pub fn raw_context(&self) -> Result<CUcontext, Error> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the stream is live; writes one handle.
+        unsafe {
+            self.context()
+                .bind()?
+                .cuStreamGetCtx(self.raw(), &mut context)
+        }?;
+        Ok(context)
+    }
+
     /// Lets work queued from now on wait for an event (`cuStreamWaitEvent`).
+    ///
+    /// An event that was recorded in a capturing stream draws this one into the
+    /// capture.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         // SAFETY: stream and event are live; an event of another device is allowed.
         unsafe {
             self.context()
                 .bind()?
                 .cuStreamWaitEvent(self.raw(), event.raw(), 0)
+        }?;
+        if let Some(capture) = event.capture() {
+            self.join_capture(&capture);
         }
+        Ok(())
     }
 
     /// Calls `function` on a thread of the driver once all work queued so far
     /// is done (`cuLaunchHostFunc`). Work queued later waits for it. It must not
     /// call the driver, which would wait for itself. After an error in the
     /// stream it is not called.
+    ///
+    /// A captured stream refuses it: a graph may be launched many times, and
+    /// needs [`call_each_launch`](Stream::call_each_launch).
     pub fn call(&self, function: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         type Call = Box<dyn FnOnce() + Send>;
 
@@ -139,6 +274,9 @@ impl Stream {
             }
         }
 
+        if self.is_capturing() {
+            return Err(Error::CapturedOnce);
+        }
         let api = self.context().bind()?;
         let call: Call = Box::new(function);
         let data = Box::into_raw(Box::new(call));
@@ -149,6 +287,140 @@ impl Stream {
             drop(unsafe { Box::from_raw(data) });
         }
         result
+    }
+
+    /// The same for a function that a graph may call again: where the stream is
+    /// captured, each launch of the graph calls it, and the graph keeps it.
+    pub fn call_each_launch(
+        &self,
+        function: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let Some(capture) = self.capture() else {
+            return self.call(function);
+        };
+        let function = Arc::new(HostFunction::new(function));
+        let api = self.context().bind()?;
+        // SAFETY: the graph that is made of the capture keeps the function.
+        unsafe { api.cuLaunchHostFunc(self.raw(), Some(HostFunction::RUN), function.data()) }?;
+        capture.add(function);
+        Ok(())
+    }
+
+    /// Writes `value` to the first element of `to` once all work queued so far
+    /// is done (`cuStreamWriteValue32_v2`, from CUDA 11.7).
+    pub fn write_value(&self, to: &DeviceBuffer<u32>, value: u32) -> Result<(), Error> {
+        let address = self.value_address(to)?;
+        let api = self.context().bind()?;
+        // SAFETY: the buffer has an element, and freeing it waits for the stream.
+        unsafe { api.cuStreamWriteValue32_v2(self.raw(), address, value, 0) }
+    }
+
+    /// The same with 64 bits (`cuStreamWriteValue64_v2`).
+    pub fn write_value_64(&self, to: &DeviceBuffer<u64>, value: u64) -> Result<(), Error> {
+        let address = self.value_address(to)?;
+        let api = self.context().bind()?;
+        // SAFETY: as `write_value`.
+        unsafe { api.cuStreamWriteValue64_v2(self.raw(), address, value, 0) }
+    }
+
+    /// Lets work queued from now on wait until the first element of `at` is as
+    /// `until` says (`cuStreamWaitValue32_v2`, from CUDA 11.7).
+    pub fn wait_value(
+        &self,
+        at: &DeviceBuffer<u32>,
+        until: WaitValue,
+        value: u32,
+    ) -> Result<(), Error> {
+        let address = self.value_address(at)?;
+        let api = self.context().bind()?;
+        // SAFETY: as `write_value`.
+        unsafe { api.cuStreamWaitValue32_v2(self.raw(), address, value, until as u32) }
+    }
+
+    /// The same with 64 bits (`cuStreamWaitValue64_v2`).
+    pub fn wait_value_64(
+        &self,
+        at: &DeviceBuffer<u64>,
+        until: WaitValue,
+        value: u64,
+    ) -> Result<(), Error> {
+        let address = self.value_address(at)?;
+        let api = self.context().bind()?;
+        // SAFETY: as `write_value`.
+        unsafe { api.cuStreamWaitValue64_v2(self.raw(), address, value, until as u32) }
+    }
+
+    fn value_address<T: Plain>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
+        if buffer.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "buffer and stream",
+            });
+        }
+        if buffer.is_empty() {
+            return Err(Error::Length {
+                what: "value of a stream",
+                given: 1,
+                room: 0,
+            });
+        }
+        buffer.keep_in(self);
+        Ok(buffer.address())
+    }
+}
+
+/// When a stream goes on (`CUstreamWaitValue_flags`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum WaitValue {
+    /// Once the value there minus the one given is not negative, in wrapping
+    /// arithmetic.
+    AtLeast = 0,
+    /// Once they are equal.
+    Equal = 1,
+    /// Once they have a bit in common.
+    AnyBit = 2,
+    /// Once not all bits are in one of them.
+    NotAllBits = 3,
+}
+
+/// A function for the driver to call any number of times.
+pub(crate) struct HostFunction {
+    function: Box<dyn Fn() + Send + Sync>,
+}
+
+impl HostFunction {
+    pub fn new(function: impl Fn() + Send + Sync + 'static) -> HostFunction {
+        HostFunction {
+            function: Box::new(function),
+        }
+    }
+
+    /// What [`RUN`](HostFunction::RUN) takes; good as long as `self` stays.
+    pub fn data(self: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(self).cast_mut().cast()
+    }
+
+    pub const RUN: unsafe extern "C" fn(*mut c_void) = HostFunction::run;
+
+    unsafe extern "C" fn run(data: *mut c_void) {
+        // SAFETY: whoever handed the pointer over keeps the function until its last call.
+        let this = unsafe { &*data.cast::<HostFunction>() };
+        // A panic must not unwind into the driver.
+        if catch_unwind(AssertUnwindSafe(|| (this.function)())).is_err() {
+            tracing::error!("a function called by a stream panicked");
+        }
+    }
+}
+
+impl fmt::Debug for HostFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostFunction")
+    }
+}
+
+impl Keep for HostFunction {
+    fn outlives_launches(&self) -> bool {
+        true
     }
 }
 
@@ -163,7 +435,7 @@ pub(crate) fn done(result: Result<(), Error>) -> Result<bool, Error> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.handle.is_null() {
+        if self.owned {
             // SAFETY: created once, destroyed once.
             report_drop(
                 self.context

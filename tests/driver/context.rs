@@ -1,7 +1,7 @@
-use ptxkit::driver::{Context, DeviceBuffer, Limit, Stream};
+use ptxkit::driver::{CacheConfig, Context, ContextFlags, DeviceBuffer, Limit, Scheduling, Stream};
 
 use crate::kernels::PLACE;
-use crate::support::{context, device, kernel};
+use crate::support::{context, device, isolated, kernel};
 
 /// What is current on this thread.
 fn current() -> ptxkit::driver::api::CUcontext {
@@ -29,9 +29,12 @@ fn the_primary_context_is_one() {
 fn creating_a_context_leaves_the_current_one() {
     let before = context();
     before.bind().unwrap();
-    let created = Context::create(&device(), 4).unwrap();
+    let created = Context::create(&device(), Scheduling::Block).unwrap();
     assert_eq!(current(), before.raw());
-    assert_eq!(created.flags().unwrap() & 7, 4);
+    assert_eq!(
+        created.flags().unwrap().scheduling(),
+        Some(Scheduling::Block)
+    );
 }
 
 #[test]
@@ -100,4 +103,83 @@ fn limits_are_set_and_read() {
         .unwrap();
     assert!(context.limit(Limit::MALLOC_HEAP_SIZE).unwrap() >= heap * 2);
     assert!(context.limit(Limit(1000)).is_err());
+    for limit in [Limit::STACK_SIZE, Limit::PRINTF_FIFO_SIZE] {
+        let before = context.limit(limit).unwrap();
+        context.set_limit(limit, before * 2).unwrap();
+        assert!(context.limit(limit).unwrap() >= before * 2, "{limit:?}");
+        context.set_limit(limit, before).unwrap();
+    }
+}
+
+#[test]
+fn configurations_are_set_and_read() {
+    let context = Context::create(&device(), ContextFlags::default().keep_local_memory()).unwrap();
+    assert_eq!(context.flags().unwrap().0 & 0x10, 0x10);
+    assert_eq!(
+        context.flags().unwrap().scheduling(),
+        Some(Scheduling::Auto)
+    );
+    context.set_cache_config(CacheConfig::PreferShared).unwrap();
+    assert_eq!(
+        context.cache_config().unwrap(),
+        Some(CacheConfig::PreferShared)
+    );
+    assert!(context.shared_banks().unwrap().is_some());
+    context.reset_persisting_l2().unwrap();
+    assert!(context.api_version().unwrap() >= 3020);
+    let other = Context::create(&device(), 0).unwrap();
+    assert_ne!(context.id().unwrap(), other.id().unwrap());
+}
+
+#[test]
+fn uses_are_counted_the_old_way() {
+    let context = Context::create(&device(), 0).unwrap();
+    let Ok(attached) = context.attach() else {
+        return; // a driver that has given the old entries up
+    };
+    assert_eq!(attached, context);
+    let buffer = DeviceBuffer::from_slice(&attached, &[1_u32]).unwrap();
+    drop(attached);
+    assert_eq!(buffer.to_vec().unwrap(), [1]);
+    context.synchronize().unwrap();
+}
+
+#[test]
+fn the_current_context_is_found() {
+    isolated("context::the_current_context_is_found", &[], || {
+        let driver = device().driver();
+        // SAFETY: nothing is made of it.
+        assert!(unsafe { Context::current(driver) }.unwrap().is_none());
+        let made = context();
+        made.bind().unwrap();
+        // SAFETY: `made` lives longer.
+        let found = unsafe { Context::current(driver) }.unwrap().unwrap();
+        assert_eq!(found, made);
+        drop(found);
+        made.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn the_primary_context_has_a_state() {
+    isolated("context::the_primary_context_has_a_state", &[], || {
+        let device = device();
+        assert!(!device.primary_state().unwrap().1);
+        device.set_primary_flags(Scheduling::Block).unwrap();
+        let context = Context::primary(&device).unwrap();
+        let (flags, active) = device.primary_state().unwrap();
+        assert!(active);
+        assert_eq!(flags.scheduling(), Some(Scheduling::Block));
+        drop(context);
+        assert!(!device.primary_state().unwrap().1);
+        let context = Context::primary(&device).unwrap();
+        let buffer = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+        std::mem::forget(buffer);
+        // SAFETY: nothing made in it is used any more.
+        unsafe { device.reset_primary() }.unwrap();
+        let anew = Context::primary(&device).unwrap();
+        let buffer = DeviceBuffer::from_slice(&anew, &[2_u32]).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), [2]);
+        std::mem::forget(context);
+    });
 }

@@ -1,6 +1,6 @@
-use ptxkit::driver::{Attribute, CudaError, DriverKind, Error};
+use ptxkit::driver::{Attribute, ComputeMode, CudaError, DriverKind, Error};
 
-use crate::support::{device, is_gpu};
+use crate::support::{device, is_gpu, isolated};
 
 #[test]
 fn a_device_describes_itself() {
@@ -85,4 +85,89 @@ fn the_table_is_filled() {
         DriverKind::Nvidia => assert_eq!(missing, [""; 0]),
         _ => assert!(missing.len() < 20, "{missing:?}"),
     }
+}
+
+#[test]
+fn devices_are_found_by_address_and_identity() {
+    let device = device();
+    let driver = device.driver();
+    assert_eq!(
+        driver.device_by_pci(&device.pci_bus_id().unwrap()).unwrap(),
+        device
+    );
+    assert_eq!(
+        driver.device_by_uuid(device.uuid().unwrap()).unwrap(),
+        device
+    );
+    for wrong in [
+        driver.device_by_pci("0000:ff:1f.7"),
+        driver.device_by_pci("no\0address"),
+        driver.device_by_uuid([0; 16]),
+    ] {
+        let error = wrong.unwrap_err();
+        assert!(matches!(error, Error::UnknownDevice { .. }), "{error}");
+    }
+    assert!(matches!(
+        device.compute_mode().unwrap(),
+        ComputeMode::Default | ComputeMode::ExclusiveProcess
+    ));
+}
+
+#[test]
+fn every_named_attribute_is_told_or_refused() {
+    let device = device();
+    let told = Attribute::ALL
+        .iter()
+        .filter(|attribute| device.attribute(**attribute).is_ok())
+        .count();
+    // Older drivers lack the newest.
+    assert!(told >= 110, "{told} of {}", Attribute::ALL.len());
+}
+
+#[test]
+fn visible_devices_are_those_of_the_environment() {
+    let name = "device::visible_devices_are_those_of_the_environment";
+    isolated(name, &[("CUDA_VISIBLE_DEVICES", "0")], || {
+        assert_eq!(device().driver().device_count().unwrap(), 1);
+    });
+}
+
+#[test]
+fn several_cpu_devices() {
+    let several = [("PTXKIT_CPU_DEVICES", "2"), ("PTXKIT_DEVICE", "cpu")];
+    isolated("device::several_cpu_devices", &several, || {
+        let devices = device().driver().devices().unwrap();
+        assert_eq!(devices.len(), 2);
+        assert_ne!(devices[0].uuid().unwrap(), devices[1].uuid().unwrap());
+        assert_ne!(devices[0], devices[1]);
+    });
+}
+
+#[test]
+fn visible_cpu_devices() {
+    let visible = [
+        ("PTXKIT_CPU_DEVICES", "4"),
+        ("CUDA_VISIBLE_DEVICES", "2,0"),
+        ("PTXKIT_DEVICE", "cpu"),
+    ];
+    isolated("device::visible_cpu_devices", &visible, || {
+        let devices = device().driver().devices().unwrap();
+        let addresses: Vec<_> = devices
+            .iter()
+            .map(|device| device.pci_bus_id().unwrap())
+            .collect();
+        assert_eq!(addresses, ["0000:03:00.0", "0000:01:00.0"]);
+    });
+}
+
+#[test]
+fn the_only_cpu_device_is_always_visible() {
+    let hidden = [("CUDA_VISIBLE_DEVICES", ""), ("PTXKIT_DEVICE", "cpu")];
+    isolated(
+        "device::the_only_cpu_device_is_always_visible",
+        &hidden,
+        || {
+            assert_eq!(device().driver().device_count().unwrap(), 1);
+        },
+    );
 }

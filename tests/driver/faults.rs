@@ -1,9 +1,9 @@
 //! Kernels that go wrong: the error names what happened, the context is lost,
 //! and so each test has a process of its own.
 
-use ptxkit::driver::{CudaError, DeviceBuffer, Error, LaunchConfig};
+use ptxkit::driver::{CudaError, DeviceBuffer, Error, LaunchConfig, Module, Stream};
 
-use crate::kernels::STRAY;
+use crate::kernels::{ADD, STRAY, TRAPPED};
 use crate::support::{is_gpu, isolated, kernel};
 
 /// Launches `stray` at an address that `place` makes from a buffer's.
@@ -17,6 +17,7 @@ fn stray(place: impl FnOnce(u64) -> u64) -> Error {
         Err(error) => error,
     };
     assert!(error.is_sticky(), "{error}");
+    assert!(error.is_asynchronous(), "{error}");
     // Everything after it fails too, and nothing crashes.
     assert!(context.synchronize().is_err());
     assert!(buffer.to_vec().is_err());
@@ -60,4 +61,78 @@ fn an_access_just_past_a_buffer() {
         let error = stray(|address| address + 16);
         assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
     });
+}
+
+#[test]
+fn a_trap() {
+    isolated("faults::a_trap", &[], || {
+        let (context, stream, trapped) = kernel(TRAPPED, "trapped");
+        trapped
+            .launch(LaunchConfig::default(), &stream, (0_u32,))
+            .unwrap();
+        stream.synchronize().unwrap();
+        trapped
+            .launch(LaunchConfig::default(), &stream, (1_u32,))
+            .unwrap();
+        let error = stream.synchronize().unwrap_err();
+        let expected = [CudaError::LAUNCH_FAILED, CudaError::ILLEGAL_INSTRUCTION];
+        assert!(
+            error.code().is_some_and(|code| expected.contains(&code)),
+            "{error}"
+        );
+        assert!(error.is_sticky() && error.is_asynchronous(), "{error}");
+        // A call that is not to blame tells of it.
+        let error = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap_err();
+        assert!(error.is_asynchronous(), "{error}");
+    });
+}
+
+#[test]
+fn check_mode_names_the_launch() {
+    isolated(
+        "faults::check_mode_names_the_launch",
+        &[("PTXKIT_CHECK", "1")],
+        || {
+            let (context, stream, add) = kernel(ADD, "add");
+            assert!(context.check_mode());
+            let stray = Module::load(&context, STRAY.as_bytes())
+                .unwrap()
+                .kernel("stray")
+                .unwrap();
+            let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+            let one = LaunchConfig::default();
+            add.launch(one, &stream, (&data, 1_u32)).unwrap();
+            let config = LaunchConfig::new([2, 1, 1], [3, 1, 1]);
+            let error = stray.launch(config, &stream, (0x10_u64,)).unwrap_err();
+            let text = error.to_string();
+            for part in ["kernel `stray`", "grid 2 x 1 x 1", "block 3 x 1 x 1"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+            assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
+            assert!(error.is_sticky() && !error.is_asynchronous(), "{error}");
+        },
+    );
+}
+
+/// Without check mode the launch succeeds, and something later fails.
+#[test]
+fn an_error_that_comes_late_is_told_apart() {
+    isolated(
+        "faults::an_error_that_comes_late_is_told_apart",
+        &[],
+        || {
+            let (context, stream, stray) = kernel(STRAY, "stray");
+            assert!(!context.check_mode());
+            let early = stray
+                .launch(LaunchConfig::default(), &stream, ())
+                .unwrap_err();
+            assert!(!early.is_asynchronous() && !early.is_sticky(), "{early}");
+            stray
+                .launch(LaunchConfig::default(), &stream, (0x10_u64,))
+                .unwrap();
+            let late = stream.synchronize().unwrap_err();
+            assert!(late.is_asynchronous(), "{late}");
+            assert!(Stream::new(&context).is_err());
+        },
+    );
 }

@@ -217,3 +217,59 @@ pub const FIXED: &str = "
     ret;
 }
 ";
+
+/// `add(data, n)`: one thread adds `n` to the word there.
+pub const ADD: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 data, .param .u32 n)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [data];
+    ld.param.u32 %r1, [n];
+    ld.global.u32 %r2, [%rd1];
+    add.u32 %r3, %r2, %r1;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+";
+
+/// `structure(value, out)`: the float and the vector of a structure with 12
+/// bytes of padding between them, as five words.
+pub const STRUCTURE: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry structure(.param .align 16 .b8 value[32], .param .u64 out)
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [value];
+    ld.param.v4.u32 {%r2, %r3, %r4, %r5}, [value+16];
+    st.global.u32 [%rd1], %r1;
+    st.global.u32 [%rd1+4], %r2;
+    st.global.u32 [%rd1+8], %r3;
+    st.global.u32 [%rd1+12], %r4;
+    st.global.u32 [%rd1+16], %r5;
+    ret;
+}
+";
+
+/// `trapped(n)`: ends abnormally if `n` is not 0.
+pub const TRAPPED: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry trapped(.param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<2>;
+    ld.param.u32 %r1, [n];
+    setp.ne.u32 %p, %r1, 0;
+    @%p trap;
+    ret;
+}
+";

@@ -4,6 +4,7 @@
 mod context;
 mod device;
 mod faults;
+mod graph;
 mod jit;
 mod kernels;
 mod launch;
@@ -11,5 +12,6 @@ mod memory;
 mod missing;
 mod module;
 mod older;
+mod options;
 mod stream;
 mod support;

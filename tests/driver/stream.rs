@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
-use ptxkit::driver::{DeviceBuffer, Event, LaunchConfig, PinnedBuffer, Stream};
+use ptxkit::driver::{DeviceBuffer, Event, LaunchConfig, PinnedBuffer, Stream, WaitValue};
 
 use crate::kernels::{SLOW, slow_result};
-use crate::support::{context, kernel};
+use crate::support::{context, is_gpu, kernel};
 
 const ROUNDS: u32 = 3_000_000;
 
@@ -165,4 +165,97 @@ fn the_default_stream_and_priorities() {
         .unwrap();
     urgent.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
+}
+
+#[test]
+fn a_stream_waits_for_a_value_that_another_writes() {
+    let (context, _, slow) = kernel(SLOW, "slow");
+    let first = Stream::non_blocking(&context).unwrap();
+    let second = Stream::non_blocking(&context).unwrap();
+    let flag = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let wide = DeviceBuffer::<u64>::zeroed(&context, 1).unwrap();
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    context.synchronize().unwrap();
+
+    second.wait_value(&flag, WaitValue::AtLeast, 5).unwrap();
+    second
+        .wait_value_64(&wide, WaitValue::Equal, 1 << 40)
+        .unwrap();
+    copy.copy_from_async(&data, &second).unwrap();
+    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
+        .unwrap();
+    first.write_value(&flag, 7).unwrap();
+    assert!(!second.is_done().unwrap());
+    first.write_value_64(&wide, 1 << 40).unwrap();
+    second.synchronize().unwrap();
+    assert_eq!(copy.to_vec().unwrap(), [slow_result(ROUNDS)]);
+    assert_eq!(flag.to_vec().unwrap(), [7]);
+
+    let none = DeviceBuffer::<u32>::new(&context, 0).unwrap();
+    assert!(first.write_value(&none, 1).is_err());
+}
+
+#[test]
+fn streams_tell_what_they_are() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    assert_eq!(stream.flags().unwrap(), 1);
+    assert_eq!(Stream::new(&context).unwrap().flags().unwrap(), 0);
+    assert_ne!(
+        stream.id().unwrap(),
+        Stream::new(&context).unwrap().id().unwrap()
+    );
+    assert_eq!(stream.raw_context().unwrap(), context.raw());
+    let (least, most) = Stream::priorities(&context).unwrap();
+    let urgent = Stream::with_priority(&context, most).unwrap();
+    assert_eq!(urgent.priority().unwrap(), most);
+    assert_eq!(
+        Stream::with_priority(&context, least + 100)
+            .unwrap()
+            .priority()
+            .unwrap(),
+        least
+    );
+    assert!(!stream.is_capturing());
+}
+
+/// Handles that come from elsewhere: a runtime's stream and context.
+#[test]
+fn handles_of_others_are_used_and_left_alone() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    {
+        // SAFETY: both live longer than what is made of them here.
+        let (theirs, borrowed) = unsafe {
+            let device = context.device();
+            let theirs = ptxkit::driver::Context::from_raw(device, context.raw()).unwrap();
+            let borrowed = Stream::from_raw(&theirs, stream.raw());
+            (theirs, borrowed)
+        };
+        assert_eq!(theirs, context);
+        slow.launch(LaunchConfig::default(), &borrowed, (&data, 10_u32))
+            .unwrap();
+    }
+    stream.synchronize().unwrap();
+    let own = Stream::per_thread(&context);
+    slow.launch(LaunchConfig::default(), &own, (&data, 20_u32))
+        .unwrap();
+    own.synchronize().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
+}
+
+#[test]
+fn events_of_every_kind() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let blocking = Event::blocking(&context).unwrap();
+    blocking.record(&stream).unwrap();
+    blocking.synchronize().unwrap();
+    assert!(blocking.is_done().unwrap());
+    let shared = Event::interprocess(&context);
+    match is_gpu() {
+        true => assert_ne!(shared.unwrap().ipc_handle().unwrap(), [0; 64]),
+        false => assert!(shared.is_err()),
+    }
 }

@@ -34,6 +34,11 @@ pub(super) struct Context {
     /// The first fault of a kernel: after it the context is good for nothing.
     fault: OnceLock<(Status, String)>,
     destroyed: AtomicBool,
+    /// Captures under way in streams that keep in step with the default stream.
+    pub(super) captures: AtomicU32,
+    /// Uses by `cuCtxAttach` beside the first.
+    attached: AtomicU32,
+    shared_config: AtomicU32,
     limits: Mutex<[usize; DEFAULT_LIMITS.len()]>,
 }
 
@@ -57,6 +62,9 @@ impl Context {
             queues: Mutex::default(),
             fault: OnceLock::new(),
             destroyed: AtomicBool::new(false),
+            captures: AtomicU32::new(0),
+            attached: AtomicU32::new(0),
+            shared_config: AtomicU32::new(0),
             limits: Mutex::new(DEFAULT_LIMITS),
         });
         CONTEXTS.insert_at(handle, context.clone());
@@ -107,6 +115,16 @@ impl Context {
         match self.fault.get() {
             None => Ok(()),
             Some((status, text)) => Err(status.because(text.as_str())),
+        }
+    }
+
+    /// Fails while a stream captures that the default stream would wait for.
+    #[inline]
+    pub(super) fn refuse_default_stream(&self) -> Answer {
+        match self.captures.load(Ordering::Acquire) {
+            0 => Ok(()),
+            _ => Err(Status::STREAM_CAPTURE_IMPLICIT
+                .because("the default stream waits for a stream that captures")),
         }
     }
 
@@ -294,6 +312,58 @@ entries! {
         }
         STACK.with_borrow_mut(|stack| stack.pop_if(|top| Arc::ptr_eq(top, &context)));
         context.destroy();
+        Ok(())
+    }
+
+    fn cuCtxAttach(context: *mut CUcontext, flags: c_uint) {
+        if flags != 0 {
+            return Err(Status::INVALID_VALUE.because("the flags of cuCtxAttach must be 0"));
+        }
+        let current = current()?;
+        if current.primary {
+            return Err(Status::INVALID_CONTEXT
+                .because("uses of a primary context are counted by cuDevicePrimaryCtxRetain"));
+        }
+        context.put(current.pointer())?;
+        current.attached.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn cuCtxDetach(context: CUcontext) {
+        let context = find(context)?;
+        let one_less = context
+            .attached
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |uses| uses.checked_sub(1));
+        if one_less.is_err() {
+            STACK.with_borrow_mut(|stack| stack.pop_if(|top| Arc::ptr_eq(top, &context)));
+            context.destroy();
+        }
+        Ok(())
+    }
+
+    fn cuCtxGetId(context: CUcontext, id: *mut u64) {
+        let context = match context.is_null() {
+            true => current()?,
+            false => find(context)?,
+        };
+        id.put(context.handle as u64)
+    }
+
+    fn cuCtxGetSharedMemConfig(config: *mut c_uint) {
+        config.put(working()?.shared_config.load(Ordering::Relaxed))
+    }
+
+    /// Kept and given back: shared memory has no banks here.
+    fn cuCtxSetSharedMemConfig(config: c_uint) {
+        if config > 2 {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        working()?.shared_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn cuCtxResetPersistingL2Cache() {
+        working()?;
         Ok(())
     }
 

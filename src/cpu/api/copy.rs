@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::context::{self, Context};
 use super::entry::{Given, entries};
+use super::graph::{Kind, Work};
 use super::memory::{arena, failure};
 use super::status::{Answer, Status};
 use super::stream::{self, Stream};
@@ -82,11 +83,32 @@ pub(super) fn perform(
     when: When,
     pageable: bool,
     bytes: usize,
-    work: impl FnOnce() + Send + 'static,
+    work: impl Fn() + Send + Sync + 'static,
 ) -> Answer {
+    perform_as(Kind::Copy, (context, stream), when, pageable, bytes, work)
+}
+
+/// The same, and what it is in a graph, if the stream captures: there it is
+/// done with each launch, with what the memory holds then.
+fn perform_as(
+    kind: Kind,
+    (context, stream): (&Arc<Context>, &Arc<Stream>),
+    when: When,
+    pageable: bool,
+    bytes: usize,
+    work: impl Fn() + Send + Sync + 'static,
+) -> Answer {
+    if stream.may_capture() {
+        let work: Work = Arc::new(move |_| work());
+        if !stream.record(kind, || work.clone())? {
+            // The capture ended meanwhile.
+            stream.push(context, move |context| work(context)).wait();
+        }
+        return Ok(());
+    }
     match when {
-        When::InOrder if !pageable && bytes <= SHORT => drop(stream.soon(context, |_| work())),
-        When::InOrder if !pageable => drop(stream.push(context, |_| work())),
+        When::InOrder if !pageable && bytes <= SHORT => drop(stream.soon(context, move |_| work())),
+        When::InOrder if !pageable => drop(stream.push(context, move |_| work())),
         _ => {
             stream.run(context, || {
                 work();
@@ -124,19 +146,20 @@ fn copy(
 /// The default stream, in which calls without a stream are ordered.
 pub(super) fn default_stream() -> Answer<(Arc<Context>, Arc<Stream>)> {
     let context = context::working()?;
+    context.refuse_default_stream()?;
     let stream = context.legacy.clone();
     Ok((context, stream))
 }
 
 /// What a fill writes again and again.
-pub(super) trait Element: Copy + Send + 'static {}
+pub(super) trait Element: Copy + Send + Sync + 'static {}
 impl Element for u8 {}
 impl Element for u16 {}
 impl Element for u32 {}
 
 /// Fills `rows` rows of `count` elements that lie `pitch` bytes apart.
 fn fill<T: Element>(
-    stream: &(Arc<Context>, Arc<Stream>),
+    (context, stream): &(Arc<Context>, Arc<Stream>),
     when: When,
     address: u64,
     pitch: usize,
@@ -144,26 +167,44 @@ fn fill<T: Element>(
     count: usize,
     rows: usize,
 ) -> Answer {
+    let work = fill_work(address, pitch, value, count, rows)?;
+    let bytes = count.saturating_mul(size_of::<T>()).saturating_mul(rows);
+    if bytes == 0 {
+        return Ok(());
+    }
+    perform_as(Kind::Fill, (context, stream), when, false, bytes, work)
+}
+
+/// What a fill does, once its memory is checked.
+pub(super) fn fill_work<T: Element>(
+    address: u64,
+    pitch: usize,
+    value: T,
+    count: usize,
+    rows: usize,
+) -> Answer<impl Fn() + Send + Sync + 'static> {
     let bad = || {
         Status::INVALID_VALUE.because("a fill is misaligned, or its rows are longer than the pitch")
     };
     let row = count.checked_mul(size_of::<T>()).ok_or_else(bad)?;
-    if row == 0 || rows == 0 {
-        return Ok(());
-    }
-    let pitch = if rows == 1 { row } else { pitch };
-    if !(address as usize).is_multiple_of(size_of::<T>())
-        || !pitch.is_multiple_of(size_of::<T>())
-        || pitch < row
+    let rows = if row == 0 { 0 } else { rows };
+    let pitch = if rows <= 1 { row } else { pitch };
+    if rows > 0
+        && (!(address as usize).is_multiple_of(size_of::<T>())
+            || !pitch.is_multiple_of(size_of::<T>())
+            || pitch < row)
     {
         return Err(bad());
     }
-    let bytes = pitch
-        .checked_mul(rows - 1)
-        .and_then(|bytes| bytes.checked_add(row))
-        .ok_or_else(bad)?;
+    let bytes = match rows {
+        0 => 0,
+        _ => pitch
+            .checked_mul(rows - 1)
+            .and_then(|bytes| bytes.checked_add(row))
+            .ok_or_else(bad)?,
+    };
     let side = Side::device(address, bytes)?;
-    perform(stream, when, false, bytes, move || {
+    Ok(move || {
         for at in 0..rows {
             // SAFETY: the whole range was checked, it is aligned for `T`, and
             // device memory is nothing that Rust holds references to.

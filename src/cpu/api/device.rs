@@ -40,17 +40,47 @@ pub(super) fn workers() -> Answer<u32> {
     Ok(engine()?.workers())
 }
 
-/// Devices that the process sees: one, or as `PTXKIT_CPU_DEVICES` says, at
-/// most 8. They share the cores and the memory; several are for testing
-/// programs that expect several.
-pub(super) fn count() -> c_int {
-    static COUNT: LazyLock<c_int> = LazyLock::new(|| {
+/// The devices that the process sees, in order: one, or as many as
+/// `PTXKIT_CPU_DEVICES` says, at most 8. They share the cores and the memory;
+/// several are for testing programs that expect several, and of those
+/// `CUDA_VISIBLE_DEVICES` chooses. The one device that there is otherwise stays
+/// visible: a program that hides its GPUs means to run on the CPU.
+fn visible() -> &'static [CUdevice] {
+    static VISIBLE: LazyLock<Vec<CUdevice>> = LazyLock::new(|| {
         let asked = std::env::var("PTXKIT_CPU_DEVICES").ok();
-        asked
-            .and_then(|text| text.trim().parse().ok())
-            .map_or(1, |count: c_int| count.clamp(1, MOST_DEVICES))
+        let Some(count) = asked.and_then(|text| text.trim().parse::<c_int>().ok()) else {
+            return vec![0];
+        };
+        let count = count.clamp(1, MOST_DEVICES);
+        match std::env::var("CUDA_VISIBLE_DEVICES") {
+            Ok(list) => chosen(&list, count),
+            Err(_) => (0..count).collect(),
+        }
     });
-    *COUNT
+    &VISIBLE
+}
+
+/// Reads a list of numbers as NVIDIA's driver does: up to the first that names
+/// no device; a list that names one twice is empty.
+fn chosen(list: &str, count: c_int) -> Vec<CUdevice> {
+    let numbers = list.split(',').map(|word| word.trim().parse().ok());
+    let mut chosen = Vec::new();
+    for number in numbers.map_while(|number| number.filter(|number| (0..count).contains(number))) {
+        if chosen.contains(&number) {
+            return Vec::new();
+        }
+        chosen.push(number);
+    }
+    chosen
+}
+
+pub(super) fn count() -> c_int {
+    visible().len() as c_int // at most `MOST_DEVICES`
+}
+
+/// Which of all devices one is, whatever is visible; it has passed [`check`].
+fn place(device: CUdevice) -> CUdevice {
+    visible().get(device as usize).copied().unwrap_or(device)
 }
 
 pub(super) const MOST_DEVICES: c_int = 8;
@@ -183,7 +213,7 @@ entries! {
     fn cuDeviceGetUuid_v2(result: *mut CUuuid, device: CUdevice) {
         check(device)?;
         let result: Given<[u8; 16]> = result.cast();
-        result.put(uuid(device))
+        result.put(uuid(place(device)))
     }
 
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
@@ -193,22 +223,28 @@ entries! {
 
     fn cuDeviceGetAttribute(value: *mut c_int, number: c_uint, device: CUdevice) {
         check(device)?;
-        match attribute(number, device, workers()?) {
+        match attribute(number, place(device), workers()?) {
             Some(found) => value.put(found),
             None => Err(Status::INVALID_VALUE
                 .because(format!("no device attribute has the number {number}"))),
         }
     }
 
+    fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
+        check(device)?;
+        major.put(COMPUTE_CAPABILITY.0)?;
+        minor.put(COMPUTE_CAPABILITY.1)
+    }
+
     fn cuDeviceGetPCIBusId(text: *mut c_char, room: c_int, device: CUdevice) {
         check(device)?;
-        text.put_text(&pci_address(device), usize::try_from(room).unwrap_or(0))
+        text.put_text(&pci_address(place(device)), usize::try_from(room).unwrap_or(0))
     }
 
     fn cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char) {
         let asked = text.text()?;
         match (0..count()).find(|device| {
-            pci_address(*device)
+            pci_address(place(*device))
                 .as_bytes()
                 .eq_ignore_ascii_case(asked.to_bytes())
         }) {
@@ -281,6 +317,16 @@ mod tests {
         assert_eq!(attribute(97, 0, 2), Some(232_448)); // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         assert_eq!(attribute(0, 0, 2), None);
         assert_eq!(attribute(9999, 0, 2), None);
+    }
+
+    #[test]
+    fn lists_of_visible_devices_end_at_what_is_none() {
+        assert_eq!(chosen("2,0", 4), [2, 0]);
+        assert_eq!(chosen(" 1 , 3,4,0", 4), [1, 3]);
+        assert_eq!(chosen("", 4), []);
+        assert_eq!(chosen("-1", 4), []);
+        assert_eq!(chosen("1,1", 4), []);
+        assert_eq!(chosen("GPU-abc,1", 4), []);
     }
 
     #[test]

@@ -122,6 +122,7 @@ plain_arguments!(
     u64,
     usize,
     crate::driver::api::CUhostFn,
+    crate::driver::api::CUipcEventHandle,
     crate::driver::api::StreamCallback,
     crate::driver::api::CUoccupancyB2DSize
 );
@@ -156,6 +157,8 @@ impl<T> Copy for Given<T> {}
 // SAFETY: the caller's promise does not depend on the thread, and holds until
 // the work that the call handed in is done.
 unsafe impl<T> Send for Given<T> {}
+// SAFETY: as above; work that is captured may be done again by another thread.
+unsafe impl<T> Sync for Given<T> {}
 
 impl<T> Given<T> {
     pub(super) const fn null() -> Given<T> {

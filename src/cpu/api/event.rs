@@ -4,13 +4,15 @@ use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use super::capture::Part;
 use super::context::{self, Context};
 use super::entry::{Given, entries};
+use super::graph::{Kind, Work};
 use super::handle::{Handles, pointer};
-use super::queue::Mark;
+use super::queue::{Mark, Queue};
 use super::status::{Answer, Status};
 use super::stream;
-use crate::driver::api::{CUevent, CUstream};
+use crate::driver::api::{CUevent, CUipcEventHandle, CUstream};
 
 static EVENTS: Handles<Event> = Handles::new();
 
@@ -23,6 +25,8 @@ struct Event {
     timed: bool,
     /// Where it was recorded last.
     record: Mutex<Option<Record>>,
+    /// Where it was recorded last, if a stream captured then.
+    captured: Mutex<Option<Part>>,
 }
 
 #[derive(Clone)]
@@ -38,6 +42,22 @@ impl Event {
 
     fn last(&self) -> Option<Record> {
         self.record().clone()
+    }
+
+    fn captured(&self) -> MutexGuard<'_, Option<Part>> {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if captured.as_ref().is_some_and(|part| part.capture.is_over()) {
+            *captured = None;
+        }
+        captured
+    }
+
+    /// Fails where it stands for a place in a capture, which is never reached.
+    fn check_captured(&self) -> Answer {
+        match *self.captured() {
+            None => Ok(()),
+            Some(_) => Err(Status::CAPTURED_EVENT.into()),
+        }
     }
 
     fn context(&self) -> Answer<Arc<Context>> {
@@ -59,6 +79,69 @@ pub(super) fn pending<H>(event: Given<H>) -> Answer<Option<Mark>> {
     Ok(record
         .map(|record| record.mark)
         .filter(|mark| !mark.passed()))
+}
+
+/// The place in a capture that an event stands for.
+pub(super) fn captured<H>(event: Given<H>) -> Answer<Option<Part>> {
+    Ok(find(event)?.captured().clone())
+}
+
+pub(super) fn is_recorded<H>(event: Given<H>) -> Answer<bool> {
+    Ok(find(event)?.last().is_some())
+}
+
+/// Recording an event each time that a graph is launched.
+pub(super) fn recording<H>(event: Given<H>) -> Answer<Work> {
+    let event = find(event)?;
+    Ok(Arc::new(move |_| {
+        let reached = Arc::new(OnceLock::new());
+        let _ = reached.set(Instant::now()); // it is set nowhere else
+        *event.record() = Some(Record {
+            mark: Queue::new().mark(),
+            reached,
+        });
+    }))
+}
+
+/// Waiting for what an event stood for when the graph was launched.
+pub(super) fn waiting<H>(event: Given<H>) -> Answer<Work> {
+    let event = find(event)?;
+    Ok(Arc::new(move |_| {
+        if let Some(record) = event.last() {
+            record.mark.wait();
+        }
+    }))
+}
+
+/// Records an event in a stream. From a captured stream, `external` makes it a
+/// node of its own, which each launch of the graph records.
+pub(super) fn record<H, S>(event: Given<H>, stream: Given<S>, external: bool) -> Answer {
+    let found = find(event)?;
+    let (context, stream) = stream::find(stream)?;
+    if !Arc::ptr_eq(&found.context()?, &context) {
+        return Err(
+            Status::INVALID_HANDLE.because("the event and the stream are of different contexts")
+        );
+    }
+    if stream.may_capture() {
+        if external {
+            let work = recording(event)?;
+            if stream.record(Kind::RecordEvent, || work)? {
+                return Ok(());
+            }
+        } else if let Some(part) = stream.captured()? {
+            *found.captured() = Some(part);
+            return Ok(());
+        }
+    }
+    let reached = Arc::new(OnceLock::new());
+    let clock = reached.clone();
+    let mark = stream.soon(&context, move |_| {
+        let _ = clock.set(Instant::now()); // it is set nowhere else
+    });
+    *found.captured() = None;
+    *found.record() = Some(Record { mark, reached });
+    Ok(())
 }
 
 /// Frees the handles of a context's events.
@@ -83,6 +166,7 @@ entries! {
             context: Arc::downgrade(&context),
             timed: flags & DISABLE_TIMING == 0,
             record: Mutex::default(),
+            captured: Mutex::default(),
         };
         event.put(pointer(EVENTS.insert(Arc::new(made))))
     }
@@ -96,23 +180,28 @@ entries! {
     }
 
     fn cuEventRecord(event: CUevent, stream: CUstream) {
-        let event = find(event)?;
-        let (context, stream) = stream::find(stream)?;
-        if !Arc::ptr_eq(&event.context()?, &context) {
-            return Err(Status::INVALID_HANDLE
-                .because("the event and the stream are of different contexts"));
+        record(event, stream, false)
+    }
+
+    fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint) {
+        if flags > 1 {
+            return Err(Status::INVALID_VALUE.because("unknown flags of cuEventRecordWithFlags"));
         }
-        let reached = Arc::new(OnceLock::new());
-        let clock = reached.clone();
-        let mark = stream.soon(&context, move |_| {
-            let _ = clock.set(Instant::now()); // it is set nowhere else
-        });
-        *event.record() = Some(Record { mark, reached });
-        Ok(())
+        record(event, stream, flags == 1)
+    }
+
+    fn cuIpcGetEventHandle(_result: *mut CUipcEventHandle, event: CUevent) {
+        find(event)?;
+        Err(Status::NOT_SUPPORTED.because("the CPU device has no events between processes"))
+    }
+
+    fn cuIpcOpenEventHandle(_event: *mut CUevent, _handle: CUipcEventHandle) {
+        Err(Status::NOT_SUPPORTED.because("the CPU device has no events between processes"))
     }
 
     fn cuEventSynchronize(event: CUevent) {
         let event = find(event)?;
+        event.check_captured()?;
         if let Some(record) = event.last() {
             record.mark.wait();
         }
@@ -122,6 +211,7 @@ entries! {
     fn cuEventQuery(event: CUevent) {
         let event = find(event)?;
         event.context()?.check()?;
+        event.check_captured()?;
         match event.last() {
             Some(record) if !record.mark.passed() => Err(Status::NOT_READY.into()),
             _ => event.context()?.check(),
@@ -131,6 +221,8 @@ entries! {
     fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
         let (start, end) = (find(start)?, find(end)?);
         start.context()?.check()?;
+        start.check_captured()?;
+        end.check_captured()?;
         if !start.timed || !end.timed {
             return Err(Status::INVALID_HANDLE
                 .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));

@@ -7,20 +7,23 @@ use super::device::{
     BLOCKS_PER_MULTIPROCESSOR, COMPUTE_CAPABILITY, MAX_SHARED_ASKED, MAX_THREADS,
     THREADS_PER_MULTIPROCESSOR, workers,
 };
-use super::entry::{Given, entries};
+use super::entry::{Argument, Given, entries};
 use super::handle::pointer;
+use super::launch::Attribute;
 use super::module::{self, Function};
 use super::status::{Answer, Status};
-use crate::driver::api::{CUfunction, CUmodule, CUoccupancyB2DSize};
+use crate::driver::api::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
 
 /// `CU_FUNC_ATTRIBUTE_…`
 const MAX_DYNAMIC_SHARED: c_uint = 8;
 const SHARED_CARVEOUT: c_uint = 9;
+const NON_PORTABLE_CLUSTER: c_uint = 14;
+const CLUSTER_POLICY: c_uint = 15;
 
 /// Reported where clients divide by it: the CPU device has no such registers.
 const REGISTERS: c_int = 32;
 
-fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
+pub(super) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
     let image = function.image();
     let (major, minor) = COMPUTE_CAPABILITY;
     Some(match number {
@@ -35,6 +38,45 @@ fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
         7 | 10..=15 => 0,      // CACHE_MODE_CA, and what concerns clusters
         _ => return None,
     })
+}
+
+pub(super) fn set_attribute(function: &Function, number: c_uint, value: c_int) -> Answer {
+    match number {
+        MAX_DYNAMIC_SHARED => {
+            let most = MAX_SHARED_ASKED.saturating_sub(function.image().shared_bytes);
+            let bytes = u32::try_from(value).ok().filter(|bytes| *bytes <= most);
+            let refused = || {
+                let detail = format!(
+                    "{value} bytes of dynamic shared memory asked for, at most {most} can be had"
+                );
+                Status::INVALID_VALUE.because(detail)
+            };
+            function.set_shared_limit(bytes.ok_or_else(refused)?);
+            Ok(())
+        }
+        // Preferences that have no meaning here.
+        SHARED_CARVEOUT if (-1..=100).contains(&value) => Ok(()),
+        NON_PORTABLE_CLUSTER if (0..=1).contains(&value) => Ok(()),
+        CLUSTER_POLICY if (0..=2).contains(&value) => Ok(()),
+        _ => Err(Status::INVALID_VALUE.because(format!(
+            "function attribute {number} cannot be set to {value}"
+        ))),
+    }
+}
+
+/// The blocks of a cluster that a launch asks for.
+fn cluster(config: &CUlaunchConfig) -> Answer<u32> {
+    const CLUSTER_DIMENSION: c_uint = 4;
+    // SAFETY: a field of the caller's structure, for which its promise holds as well.
+    let attributes = unsafe { config.attrs.seen() }.cast::<Attribute>();
+    for index in 0..config.numAttrs as usize {
+        let attribute = attributes.get_at(index)?;
+        if attribute.number == CLUSTER_DIMENSION {
+            let [x, y, z] = [0, 1, 2].map(|axis| attribute.value[axis]);
+            return Ok(x.saturating_mul(y).saturating_mul(z));
+        }
+    }
+    Ok(1)
 }
 
 /// Blocks of a kernel that a multiprocessor would hold at a time.
@@ -64,6 +106,41 @@ fn active_blocks(
     count.put(blocks_that_fit(function, threads, dynamic).cast_signed())
 }
 
+/// The largest block that fits: the fewest blocks cost the least here.
+fn potential_block(
+    blocks: Given<c_int>,
+    threads: Given<c_int>,
+    function: &Function,
+    shared_of: CUoccupancyB2DSize,
+    dynamic: usize,
+    limit: c_int,
+) -> Answer {
+    let limit = u32::try_from(limit)
+        .ok()
+        .filter(|limit| *limit > 0)
+        .unwrap_or(MAX_THREADS);
+    let warp = crate::cpu::block::WARP;
+    let mut size = function.max_threads().min(limit);
+    while size > 0 {
+        let shared = match shared_of {
+            // SAFETY: the caller gave the function to be asked so.
+            Some(ask) => unsafe { ask(size.cast_signed()) },
+            None => dynamic,
+        };
+        let fit = blocks_that_fit(function, size, shared);
+        if fit > 0 {
+            blocks.put((fit * workers()?).cast_signed())?;
+            return threads.put(size.cast_signed());
+        }
+        size = if size % warp == 0 {
+            size - warp
+        } else {
+            size - size % warp
+        };
+    }
+    Err(Status::INVALID_VALUE.because("no block of the kernel fits"))
+}
+
 entries! {
     fn cuFuncGetAttribute(value: *mut c_int, number: c_uint, function: CUfunction) {
         context::working()?;
@@ -74,25 +151,7 @@ entries! {
     fn cuFuncSetAttribute(function: CUfunction, number: c_uint, value: c_int) {
         context::working()?;
         let function = module::function(function)?;
-        match number {
-            MAX_DYNAMIC_SHARED => {
-                let most = MAX_SHARED_ASKED.saturating_sub(function.image().shared_bytes);
-                let bytes = u32::try_from(value).ok().filter(|bytes| *bytes <= most);
-                let refused = || {
-                    let detail = format!(
-                        "{value} bytes of dynamic shared memory asked for, at most {most} can be had"
-                    );
-                    Status::INVALID_VALUE.because(detail)
-                };
-                function.set_shared_limit(bytes.ok_or_else(refused)?);
-                Ok(())
-            }
-            // A preference that has no meaning here.
-            SHARED_CARVEOUT if (-1..=100).contains(&value) => Ok(()),
-            _ => Err(Status::INVALID_VALUE.because(format!(
-                "function attribute {number} cannot be set to {value}"
-            ))),
-        }
+        set_attribute(&function, number, value)
     }
 
     fn cuFuncSetCacheConfig(function: CUfunction, config: c_uint) {
@@ -102,6 +161,15 @@ entries! {
             Err(Status::INVALID_VALUE.into())
         } else {
             Ok(())
+        }
+    }
+
+    fn cuFuncSetSharedMemConfig(function: CUfunction, config: c_uint) {
+        context::working()?;
+        module::function(function)?;
+        match config {
+            0..=2 => Ok(()),
+            _ => Err(Status::INVALID_VALUE.into()),
         }
     }
 
@@ -167,7 +235,6 @@ entries! {
         active_blocks(count, &*module::function(function)?, threads, dynamic)
     }
 
-    /// The largest block that fits: the fewest blocks cost the least here.
     fn cuOccupancyMaxPotentialBlockSize(
         blocks: *mut c_int,
         threads: *mut c_int,
@@ -176,31 +243,53 @@ entries! {
         dynamic: usize,
         limit: c_int,
     ) {
-        let function = module::function(function)?;
-        let limit = u32::try_from(limit)
-            .ok()
-            .filter(|limit| *limit > 0)
-            .unwrap_or(MAX_THREADS);
-        let warp = crate::cpu::block::WARP;
-        let mut size = function.max_threads().min(limit);
-        while size > 0 {
-            let shared = match shared_of {
-                // SAFETY: the caller gave the function to be asked so.
-                Some(ask) => unsafe { ask(size.cast_signed()) },
-                None => dynamic,
-            };
-            let fit = blocks_that_fit(&function, size, shared);
-            if fit > 0 {
-                blocks.put((fit * workers()?).cast_signed())?;
-                return threads.put(size.cast_signed());
-            }
-            size = if size % warp == 0 {
-                size - warp
-            } else {
-                size - size % warp
-            };
+        potential_block(blocks, threads, &*module::function(function)?, shared_of, dynamic, limit)
+    }
+
+    fn cuOccupancyMaxPotentialBlockSizeWithFlags(
+        blocks: *mut c_int,
+        threads: *mut c_int,
+        function: CUfunction,
+        shared_of: CUoccupancyB2DSize,
+        dynamic: usize,
+        limit: c_int,
+        flags: c_uint,
+    ) {
+        if flags > 1 {
+            return Err(Status::INVALID_VALUE.into());
         }
-        Err(Status::INVALID_VALUE.because("no block of the kernel fits"))
+        potential_block(blocks, threads, &*module::function(function)?, shared_of, dynamic, limit)
+    }
+
+    /// A cluster here is one block.
+    fn cuOccupancyMaxActiveClusters(
+        count: *mut c_int,
+        function: CUfunction,
+        config: *const CUlaunchConfig,
+    ) {
+        let function = module::function(function)?;
+        let config = config.get()?;
+        let threads = config
+            .blockDimX
+            .saturating_mul(config.blockDimY)
+            .saturating_mul(config.blockDimZ);
+        if threads == 0 {
+            return Err(Status::INVALID_VALUE.because("a block has at least one thread"));
+        }
+        let fit = match cluster(&config)? {
+            1 => blocks_that_fit(&function, threads, config.sharedMemBytes as usize),
+            _ => 0,
+        };
+        count.put((fit * workers()?).cast_signed())
+    }
+
+    fn cuOccupancyMaxPotentialClusterSize(
+        blocks: *mut c_int,
+        function: CUfunction,
+        _config: *const CUlaunchConfig,
+    ) {
+        module::function(function)?;
+        blocks.put(1)
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock(

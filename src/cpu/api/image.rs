@@ -52,6 +52,21 @@ fn unbounded<'a>(image: Given<c_void>) -> Answer<&'a [u8]> {
     Ok(image.cast::<c_char>().text()?.to_bytes())
 }
 
+/// Reads an image from a file.
+pub(super) fn read_file(path: Given<c_char>, options: &mut Options) -> Answer<Image> {
+    let start = Instant::now();
+    let image = file(path).and_then(|bytes| read(&bytes, options));
+    options.finish(start.elapsed())?;
+    image
+}
+
+/// The bytes of a file.
+pub(super) fn file(path: Given<c_char>) -> Answer<Vec<u8>> {
+    let path = path.path()?;
+    std::fs::read(&path)
+        .map_err(|error| Status::FILE_NOT_FOUND.because(format!("{}: {error}", path.display())))
+}
+
 /// Reads an image of known length.
 pub(super) fn read(bytes: &[u8], options: &mut Options) -> Answer<Image> {
     if bytes.starts_with(&blob::MAGIC) {

@@ -3,8 +3,12 @@
 use std::ffi::{c_uint, c_void};
 use std::sync::{Arc, LazyLock};
 
+use super::context::Context;
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_SHARED_ASKED, MAX_THREADS, engine};
 use super::entry::{Argument, Given, entries};
+use super::event;
+use super::graph::{Kind, Work};
+use super::handle;
 use super::module::{self, Function};
 use super::status::{Answer, Failure, Status};
 use super::stream;
@@ -24,22 +28,38 @@ const ACCESS_POLICY_WINDOW: c_uint = 1;
 const COOPERATIVE: c_uint = 2;
 const CLUSTER_DIMENSION: c_uint = 4;
 const CLUSTER_SCHEDULING: c_uint = 5;
+const PROGRAMMATIC_SERIALIZATION: c_uint = 6;
+const PROGRAMMATIC_EVENT: c_uint = 7;
 const PRIORITY: c_uint = 8;
 const MEMORY_SYNC_MAP: c_uint = 9;
 const MEMORY_SYNC_DOMAIN: c_uint = 10;
+const COMPLETION_EVENT: c_uint = 12;
 const SHARED_CARVEOUT: c_uint = 14;
 
 /// `CUlaunchAttribute` with its number as a plain one.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Attribute {
-    number: c_uint,
+pub(super) struct Attribute {
+    pub(super) number: c_uint,
     pad: u32,
-    value: [u32; 16],
+    pub(super) value: [u32; 16],
 }
 
 const _: () =
     assert!(size_of::<Attribute>() == size_of::<cudarc::driver::sys::CUlaunchAttribute>());
+
+impl Attribute {
+    /// The event that begins the value of some attributes.
+    fn event(&self) -> Given<cudarc::driver::sys::CUevent_st> {
+        let [low, high] = [self.value[0], self.value[1]].map(u32::to_ne_bytes);
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&low);
+        bytes[4..].copy_from_slice(&high);
+        let handle = handle::pointer(u64::from_ne_bytes(bytes) as usize);
+        // SAFETY: a handle; nothing is read through it.
+        unsafe { Argument::seen(handle) }
+    }
+}
 
 /// Refuses what no launch of the kernel can be.
 fn check(function: &Function, shape: &LaunchShape) -> Answer {
@@ -154,19 +174,39 @@ fn launch(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
         );
     }
-    check(&function, &shape)?;
-    let block = arguments(&function, params, extra)?;
-    let engine = engine()?;
-    let end = stream.push(&context, move |context| {
-        if let Err(fault) = engine.launch(&function.code, function.index, shape, &block) {
-            context.fail(failure(fault));
+    let work = prepare(&function, shape, params, extra)?;
+    if stream.may_capture() {
+        let work: Work = Arc::new(work);
+        if !stream.record(Kind::Kernel, || work.clone())? {
+            // The capture ended meanwhile.
+            stream.push(&context, move |context| work(context));
         }
-    });
+        return Ok(());
+    }
+    let end = stream.push(&context, work);
     if blocking() {
         end.wait();
         return context.settle();
     }
     Ok(())
+}
+
+/// A launch that was found good, and can be made any number of times.
+pub(super) fn prepare(
+    function: &Function,
+    shape: LaunchShape,
+    params: Given<*mut c_void>,
+    extra: Given<*mut c_void>,
+) -> Answer<impl Fn(&Arc<Context>) + Send + Sync + use<>> {
+    check(function, &shape)?;
+    let block = arguments(function, params, extra)?;
+    let engine = engine()?;
+    let (code, index) = (function.code.clone(), function.index);
+    Ok(move |context: &Arc<Context>| {
+        if let Err(fault) = engine.launch(&code, index, shape, &block) {
+            context.fail(failure(fault));
+        }
+    })
 }
 
 /// Whether `CUDA_LAUNCH_BLOCKING` asks that every launch waits for its end.
@@ -192,8 +232,18 @@ fn failure(fault: Fault) -> Failure {
 /// Whether a launch with this attribute can be had.
 fn check_attribute(attribute: &Attribute) -> Answer {
     match attribute.number {
-        IGNORE | ACCESS_POLICY_WINDOW | COOPERATIVE | CLUSTER_SCHEDULING | PRIORITY
-        | MEMORY_SYNC_MAP | MEMORY_SYNC_DOMAIN | SHARED_CARVEOUT => Ok(()),
+        // A kernel that may begin early begins when the one before it has ended.
+        IGNORE
+        | ACCESS_POLICY_WINDOW
+        | COOPERATIVE
+        | CLUSTER_SCHEDULING
+        | PROGRAMMATIC_SERIALIZATION
+        | PROGRAMMATIC_EVENT
+        | PRIORITY
+        | MEMORY_SYNC_MAP
+        | MEMORY_SYNC_DOMAIN
+        | COMPLETION_EVENT
+        | SHARED_CARVEOUT => Ok(()),
         CLUSTER_DIMENSION if attribute.value[..3] == [1, 1, 1] => Ok(()),
         CLUSTER_DIMENSION => {
             Err(Status::NOT_SUPPORTED.because("the CPU device has no clusters of several blocks"))
@@ -244,7 +294,15 @@ entries! {
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             shared_bytes: config.sharedMemBytes,
         };
-        launch(function, shape, stream, params, extra)
+        launch(function, shape, stream, params, extra)?;
+        // Events that may come before the kernel's end come with it.
+        for index in 0..config.numAttrs as usize {
+            let attribute = attributes.get_at(index)?;
+            if matches!(attribute.number, PROGRAMMATIC_EVENT | COMPLETION_EVENT) {
+                event::record(attribute.event(), stream, false)?;
+            }
+        }
+        Ok(())
     }
 
     /// Every launch here can wait for other blocks: those that spin make room.

@@ -2,10 +2,11 @@
 //! for it.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::context::{self, Context};
+use super::device;
 use super::entry::{Given, entries};
 use super::handle::{self, Handles, pointer};
 use super::image;
@@ -13,12 +14,13 @@ use super::module::{self, Module};
 use super::options::Options;
 use super::status::{Answer, Status};
 use crate::cpu::blob::{Image, ParamLayout};
-use crate::driver::api::{CUdeviceptr, CUfunction, CUkernel, CUlibrary, CUmodule};
+use crate::driver::api::{CUdevice, CUdeviceptr, CUfunction, CUkernel, CUlibrary, CUmodule};
 
 static LIBRARIES: Handles<Library> = Handles::new();
 static KERNELS: Handles<Kernel> = Handles::new();
 
 struct Library {
+    handle: usize,
     image: Image,
     /// Handles of the kernels, in the order of the PTX.
     kernels: Vec<usize>,
@@ -87,6 +89,30 @@ pub(super) fn function<H>(handle: Given<H>) -> Answer<Option<usize>> {
     Ok(module.functions.get(kernel.index).copied())
 }
 
+/// A library of an image, and its handle.
+fn make(image: Image) -> Answer<CUlibrary> {
+    let names = module::c_names(&image)?;
+    let number = handle::reserve();
+    let made = Arc::new_cyclic(|library| {
+        let kernel = |(index, name)| {
+            let library = Weak::clone(library);
+            KERNELS.insert(Arc::new(Kernel {
+                library,
+                index,
+                name,
+            }))
+        };
+        Library {
+            handle: number,
+            image,
+            kernels: names.into_iter().enumerate().map(kernel).collect(),
+            modules: Mutex::default(),
+        }
+    });
+    LIBRARIES.insert_at(number, made);
+    Ok(pointer(number))
+}
+
 entries! {
     fn cuLibraryLoadData(
         library: *mut CUlibrary,
@@ -102,25 +128,24 @@ entries! {
             return Err(Status::INVALID_VALUE.because("no code, or nowhere to put the library"));
         }
         let image = image::load(code, &mut Options::read(count, numbers, values)?)?;
-        let names = module::c_names(&image)?;
-        let number = handle::reserve();
-        let made = Arc::new_cyclic(|library| {
-            let kernel = |(index, name)| {
-                let library = Weak::clone(library);
-                KERNELS.insert(Arc::new(Kernel {
-                    library,
-                    index,
-                    name,
-                }))
-            };
-            Library {
-                image,
-                kernels: names.into_iter().enumerate().map(kernel).collect(),
-                modules: Mutex::default(),
-            }
-        });
-        LIBRARIES.insert_at(number, made);
-        library.put(pointer(number))
+        library.put(make(image)?)
+    }
+
+    fn cuLibraryLoadFromFile(
+        library: *mut CUlibrary,
+        path: *const c_char,
+        numbers: *mut c_uint,
+        values: *mut *mut c_void,
+        count: c_uint,
+        _library_numbers: *mut c_uint,
+        _library_values: *mut *mut c_void,
+        _library_count: c_uint,
+    ) {
+        if library.is_null() {
+            return Err(Status::INVALID_VALUE.because("nowhere to put the library"));
+        }
+        let image = image::read_file(path, &mut Options::read(count, numbers, values)?)?;
+        library.put(make(image)?)
     }
 
     fn cuLibraryUnload(library: CUlibrary) {
@@ -165,6 +190,18 @@ entries! {
         module::variable(&module, address, bytes, name)
     }
 
+    /// No variable is managed.
+    fn cuLibraryGetManaged(
+        _address: *mut CUdeviceptr,
+        _bytes: *mut usize,
+        library: CUlibrary,
+        name: *const c_char,
+    ) {
+        find(library)?;
+        let name = name.text()?.to_string_lossy();
+        Err(Status::NOT_FOUND.because(format!("the library has no managed variable {name}")))
+    }
+
     fn cuLibraryGetKernelCount(count: *mut c_uint, library: CUlibrary) {
         count.put(find(library)?.kernels.len() as c_uint)
     }
@@ -188,6 +225,39 @@ entries! {
     /// The name is good until the library is unloaded.
     fn cuKernelGetName(name: *mut *const c_char, handle: CUkernel) {
         name.put(kernel(handle)?.name.as_ptr())
+    }
+
+    fn cuKernelGetLibrary(result: *mut CUlibrary, handle: CUkernel) {
+        let library = kernel(handle)?.library()?;
+        result.put(pointer(library.handle))
+    }
+
+    fn cuKernelGetAttribute(
+        value: *mut c_int,
+        number: c_uint,
+        handle: CUkernel,
+        device: CUdevice,
+    ) {
+        device::check(device)?;
+        kernel(handle)?;
+        let function = module::function(handle)?;
+        value.put(super::function::attribute(number, &function).ok_or(Status::INVALID_VALUE)?)
+    }
+
+    fn cuKernelSetAttribute(number: c_uint, value: c_int, handle: CUkernel, device: CUdevice) {
+        device::check(device)?;
+        kernel(handle)?;
+        super::function::set_attribute(&*module::function(handle)?, number, value)
+    }
+
+    /// A preference that has no meaning here.
+    fn cuKernelSetCacheConfig(handle: CUkernel, config: c_uint, device: CUdevice) {
+        device::check(device)?;
+        kernel(handle)?;
+        match config {
+            0..=3 => Ok(()),
+            _ => Err(Status::INVALID_VALUE.into()),
+        }
     }
 
     fn cuKernelGetParamInfo(handle: CUkernel, index: usize, offset: *mut usize, size: *mut usize) {

@@ -183,7 +183,8 @@ entries! {
     }
 
     fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
-        let (context, _) = stream::find(stream)?;
+        let (context, stream) = stream::find(stream)?;
+        stream.refuse_captured()?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
@@ -192,6 +193,7 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
+        stream.refuse_captured()?;
         disown(address, OF_DEVICE)?;
         let arena = arena()?;
         stream.soon(&context, move |_| {

@@ -7,12 +7,14 @@
 
 #![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
 
+mod capture;
 mod context;
 mod copy;
 mod device;
 mod entry;
 mod event;
 mod function;
+mod graph;
 mod handle;
 mod image;
 mod init;
@@ -27,6 +29,7 @@ mod queue;
 mod region;
 mod status;
 mod stream;
+mod value;
 
 use std::sync::LazyLock;
 
@@ -66,5 +69,8 @@ fn fill() -> Api {
     link::serve(&mut api);
     library::serve(&mut api);
     launch::serve(&mut api);
+    capture::serve(&mut api);
+    graph::serve(&mut api);
+    value::serve(&mut api);
     api
 }

@@ -193,6 +193,15 @@ entries! {
         load(module, image, Options::default())
     }
 
+    fn cuModuleLoad(module: *mut CUmodule, path: *const c_char) {
+        let context = context::working()?;
+        if module.is_null() {
+            return Err(Status::INVALID_VALUE.because("nowhere to put the module"));
+        }
+        let image = image::read_file(path, &mut Options::default())?;
+        module.put(pointer(install(&context, image)?))
+    }
+
     fn cuModuleLoadDataEx(
         module: *mut CUmodule,
         image: *const c_void,

@@ -183,23 +183,58 @@ fn copy(
     }
     let (from, to) = (from.layout(extent)?, to.layout(extent)?);
     let bytes = width.saturating_mul(height).saturating_mul(depth);
-    perform(
-        stream,
-        when,
-        from.side.pageable || to.side.pageable,
-        bytes,
-        move || {
-            for z in 0..depth {
-                for y in 0..height {
-                    let source = from.side.pointer(z * from.plane + y * from.pitch);
-                    let target = to.side.pointer(z * to.plane + y * to.pitch);
-                    // SAFETY: `layout` checked the range that holds all rows, or the
-                    // caller answers for it; rows may overlap.
-                    unsafe { std::ptr::copy(source, target, width) };
-                }
+    let pageable = from.side.pageable || to.side.pageable;
+    perform(stream, when, pageable, bytes, rows(from, to, extent))
+}
+
+/// What a copy does, row by row.
+fn rows(
+    from: Layout,
+    to: Layout,
+    [width, height, depth]: Extent,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        for z in 0..depth {
+            for y in 0..height {
+                let source = from.side.pointer(z * from.plane + y * from.pitch);
+                let target = to.side.pointer(z * to.plane + y * to.pitch);
+                // SAFETY: `layout` checked the range that holds all rows, or the
+                // caller answers for it; rows may overlap.
+                unsafe { std::ptr::copy(source, target, width) };
             }
-        },
-    )
+        }
+    }
+}
+
+/// The copy of a box for a graph to make.
+pub(super) fn cuboid_work(
+    described: Given<CUDA_MEMCPY3D>,
+) -> Answer<impl Fn() + Send + Sync + 'static> {
+    let (from, to, extent) = cuboid_ends(described)?;
+    if extent.contains(&0) {
+        return Err(Status::INVALID_VALUE.because("a copy in a graph has at least one byte"));
+    }
+    let (from, to) = (from.layout(extent)?, to.layout(extent)?);
+    Ok(rows(from, to, extent))
+}
+
+fn cuboid_ends(described: Given<CUDA_MEMCPY3D>) -> Answer<(End, End, Extent)> {
+    let Cuboid {
+        from,
+        to,
+        width,
+        height,
+        depth,
+    } = described.cast::<Cuboid>().get()?;
+    let (source, target) = (
+        from.host.expose_provenance() as u64,
+        to.host.expose_provenance() as u64,
+    );
+    Ok((
+        (from, source).into(),
+        (to, target).into(),
+        [width, height, depth],
+    ))
 }
 
 fn rectangle(
@@ -231,24 +266,8 @@ fn cuboid(
     when: When,
     described: Given<CUDA_MEMCPY3D>,
 ) -> Answer {
-    let Cuboid {
-        from,
-        to,
-        width,
-        height,
-        depth,
-    } = described.cast::<Cuboid>().get()?;
-    let (source, target) = (
-        from.host.expose_provenance() as u64,
-        to.host.expose_provenance() as u64,
-    );
-    copy(
-        stream,
-        when,
-        (from, source).into(),
-        (to, target).into(),
-        [width, height, depth],
-    )
+    let (from, to, extent) = cuboid_ends(described)?;
+    copy(stream, when, from, to, extent)
 }
 
 entries! {

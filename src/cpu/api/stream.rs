@@ -3,14 +3,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::capture::Part;
 use super::context::{self, Context};
 use super::entry::{Given, entries, in_host_function};
+use super::graph;
 use super::handle::{Handles, pointer};
 use super::queue::{Mark, Queue};
 use super::status::{Answer, Status};
-use crate::driver::api::{CUcontext, CUevent, CUhostFn, CUstream, StreamCallback};
+use crate::driver::api::{CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback};
 
 static STREAMS: Handles<Stream> = Handles::new();
 
@@ -47,6 +50,9 @@ pub(super) struct Stream {
     kind: Kind,
     priority: c_int,
     id: u64,
+    /// Whether there may be a part in a capture, which every call asks.
+    captures: AtomicBool,
+    part: Mutex<Option<Part>>,
 }
 
 impl Drop for Stream {
@@ -64,7 +70,44 @@ impl Stream {
             kind,
             priority,
             id,
+            captures: AtomicBool::new(false),
+            part: Mutex::default(),
         })
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        self.kind == Kind::Legacy
+    }
+
+    pub(super) fn is_blocking(&self) -> bool {
+        self.kind == Kind::Blocking
+    }
+
+    /// The stream's part in a capture that is not over.
+    pub(super) fn part(&self) -> MutexGuard<'_, Option<Part>> {
+        let mut part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
+        if part.as_ref().is_some_and(|part| part.capture.is_over()) {
+            *part = None;
+        }
+        if part.is_none() {
+            self.captures.store(false, Ordering::Release);
+        }
+        part
+    }
+
+    /// Whether work may have to become a node: cheaper to ask than [`part`](Stream::part).
+    #[inline]
+    pub(super) fn may_capture(&self) -> bool {
+        self.captures.load(Ordering::Acquire)
+    }
+
+    /// After a part in a capture was put in its place.
+    pub(super) fn set_captures(&self) {
+        self.captures.store(true, Ordering::Release);
     }
 
     fn create(context: &Arc<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
@@ -164,6 +207,7 @@ pub(super) fn find_any<H>(stream: Given<H>) -> Answer<(Arc<Context>, Arc<Stream>
     match stream.addr() {
         0 | LEGACY => {
             let context = context::current()?;
+            context.refuse_default_stream()?;
             let stream = context.legacy.clone();
             Ok((context, stream))
         }
@@ -230,12 +274,14 @@ entries! {
 
     fn cuStreamSynchronize(stream: CUstream) {
         let (context, stream) = find_any(stream)?;
+        stream.refuse_captured()?;
         stream.unfinished(&context).iter().for_each(Mark::wait);
         context.settle()
     }
 
     fn cuStreamQuery(stream: CUstream) {
         let (context, stream) = find(stream)?;
+        stream.refuse_captured()?;
         if stream.unfinished(&context).is_empty() {
             context.check()
         } else {
@@ -247,6 +293,12 @@ entries! {
         let (context, stream) = find(stream)?;
         if flags > 1 {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuStreamWaitEvent"));
+        }
+        if let Some(part) = super::event::captured(event)? {
+            return stream.join(&part);
+        }
+        if super::event::is_recorded(event)? {
+            stream.refuse_uncaptured_event()?;
         }
         if let Some(mark) = super::event::pending(event)? {
             stream.push_after(&context, Some(mark), |_| ());
@@ -266,6 +318,7 @@ entries! {
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of cuStreamAddCallback must be 0"));
         }
+        stream.refuse_captured()?;
         // It is called in any case, to hear of the fault.
         stream.push_after(&context, None, move |context| {
             let code = context
@@ -282,12 +335,16 @@ entries! {
     fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, data: *mut c_void) {
         let (context, stream) = find(stream)?;
         let function = function.ok_or(Status::INVALID_VALUE)?;
-        stream.push(&context, move |_| {
+        let work = move |_: &Arc<Context>| {
             in_host_function(|| {
                 // SAFETY: the caller gave the function and its argument to be called so.
                 unsafe { function(data.as_ptr()) }
             });
-        });
+        };
+        if stream.record(graph::Kind::Host, || Arc::new(work))? {
+            return Ok(());
+        }
+        stream.push(&context, work);
         Ok(())
     }
 
@@ -306,6 +363,10 @@ entries! {
 
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
         priority.put(find(stream)?.1.priority)
+    }
+
+    fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {
+        device.put(find(stream)?.0.device())
     }
 
     fn cuStreamGetId(stream: CUstream, id: *mut u64) {

@@ -1,0 +1,54 @@
+//! What a graph uses stays alive as long as the graph.
+//!
+//! A captured launch or copy runs again whenever its graph is launched, long
+//! after the call that captured it returned. So while a stream captures, each
+//! call notes the memory, kernels and functions that it names, and the graph
+//! keeps them.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::stream::Stream;
+
+/// Something that a graph may use.
+pub(crate) trait Keep: Debug + Send + Sync {
+    /// Called before a graph that uses it is launched into `stream`; the guard
+    /// is held until the launch is queued.
+    fn launching(&self, _stream: &Stream) -> Option<MutexGuard<'_, Vec<Stream>>> {
+        None
+    }
+
+    /// Whether a launched graph must be done before this is let go: what is no
+    /// object of the driver's, whose destruction would wait by itself.
+    fn outlives_launches(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) type Kept = Arc<dyn Keep>;
+
+/// What a capture has used so far; shared by all streams that take part in it.
+#[derive(Debug, Default)]
+pub(crate) struct Capture {
+    kept: Mutex<Vec<Kept>>,
+    ended: AtomicBool,
+}
+
+impl Capture {
+    pub fn add(&self, used: Kept) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(used);
+    }
+
+    /// Nothing more is captured: what was used is handed over.
+    pub fn end(&self) -> Vec<Kept> {
+        self.ended.store(true, Ordering::Release);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut kept)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}

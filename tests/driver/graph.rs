@@ -1,0 +1,324 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ptxkit::driver::{
+    CaptureMode, Context, CudaError, DeviceBuffer, Error, Event, Graph, Kernel, LaunchConfig,
+    Module, NodeKind, PinnedBuffer, Stream,
+};
+
+use crate::kernels::{ADD, PLACE};
+use crate::support::{context, device};
+
+/// A context, a stream that can be captured, and `add(data, n)`.
+fn adder() -> (Context, Stream, Kernel) {
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let module = Module::load(&context, ADD.as_bytes()).unwrap();
+    let add = module.kernel("add").unwrap();
+    (context, stream, add)
+}
+
+const ONE: LaunchConfig = LaunchConfig::new([1; 3], [1; 3]);
+
+#[test]
+fn a_capture_runs_when_it_is_launched_and_as_often() {
+    let (context, stream, add) = adder();
+    let n = DeviceBuffer::from_slice(&context, &[5_u32]).unwrap();
+    let mut copy = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        assert!(stream.is_capturing());
+        add.launch(ONE, stream, (&n, 2_u32))?;
+        add.launch(ONE, stream, (&n, 10_u32))?;
+        copy.copy_from_async(&n, stream)
+    })
+    .unwrap();
+    assert!(!stream.is_capturing());
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [5], "the capture ran");
+    let kinds: Vec<_> = graph
+        .nodes()
+        .unwrap()
+        .into_iter()
+        .map(|node| graph.kind(node).unwrap())
+        .collect();
+    assert_eq!(kinds, [NodeKind::Kernel, NodeKind::Kernel, NodeKind::Copy]);
+
+    let ready = graph.instantiate().unwrap();
+    drop(graph);
+    for _ in 0..3 {
+        ready.launch(&stream).unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [5 + 3 * 12]);
+    assert_eq!(copy.to_vec().unwrap(), [5 + 3 * 12]);
+}
+
+#[test]
+fn a_graph_keeps_what_it_uses() {
+    let (context, stream, add) = adder();
+    let out = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let mut pinned = PinnedBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let ready = {
+        let temporary = DeviceBuffer::from_slice(&context, &[7_u32]).unwrap();
+        let counted = Arc::clone(&calls);
+        let mut out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+        Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+            add.launch(ONE, stream, (&temporary, 1_u32))?;
+            out.copy_from_async(&temporary, stream)?;
+            temporary.read_async(&mut pinned, stream)?;
+            stream.call_each_launch(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            })
+        })
+        .unwrap()
+        .instantiate()
+        .unwrap()
+        // Both buffers and the closure's owner go here.
+    };
+    drop((add, out));
+    // What is allocated now must not lie where the graph's memory is.
+    let others: Vec<_> = (0..8)
+        .map(|_| DeviceBuffer::from_slice(&context, &[0_u32]).unwrap())
+        .collect();
+    ready.launch(&stream).unwrap();
+    ready.launch(&stream).unwrap();
+    // Reading waits for the graph's copy, whatever stream it is in.
+    assert_eq!(pinned.to_vec().unwrap(), [9]);
+    stream.synchronize().unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    for other in &others {
+        assert_eq!(other.to_vec().unwrap(), [0]);
+    }
+    drop(pinned);
+    ready.launch(&stream).unwrap();
+    drop(ready);
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn streams_are_drawn_into_a_capture_by_events() {
+    let (context, stream, add) = adder();
+    let other = Stream::non_blocking(&context).unwrap();
+    let (a, b) = ([0_u32], [100_u32]);
+    let a = DeviceBuffer::from_slice(&context, &a).unwrap();
+    let b = DeviceBuffer::from_slice(&context, &b).unwrap();
+    let [fork, join] = std::array::from_fn(|_| Event::without_timing(&context).unwrap());
+    let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        fork.record(stream)?;
+        other.wait_for(&fork)?;
+        assert!(other.is_capturing());
+        add.launch(ONE, &other, (&b, 1_u32))?;
+        add.launch(ONE, stream, (&a, 1_u32))?;
+        join.record(&other)?;
+        stream.wait_for(&join)?;
+        add.launch(ONE, stream, (&b, 1_u32))
+    })
+    .unwrap();
+    assert!(!other.is_capturing());
+    assert_eq!(graph.nodes().unwrap().len(), 3);
+    let ready = graph.instantiate().unwrap();
+    ready.launch(&other).unwrap();
+    other.synchronize().unwrap();
+    assert_eq!(
+        (a.to_vec().unwrap(), b.to_vec().unwrap()),
+        (vec![1], vec![102])
+    );
+
+    // A stream that does not come back spoils the capture.
+    let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        fork.record(stream)?;
+        other.wait_for(&fork)?;
+        add.launch(ONE, &other, (&b, 1_u32))
+    })
+    .unwrap_err();
+    assert_eq!(
+        error.code(),
+        Some(CudaError::STREAM_CAPTURE_UNJOINED),
+        "{error}"
+    );
+    // And both are as before.
+    add.launch(ONE, &other, (&b, 1_u32)).unwrap();
+    other.synchronize().unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(b.to_vec().unwrap(), [103]);
+}
+
+#[test]
+fn what_cannot_be_captured_is_told() {
+    let (context, stream, add) = adder();
+    let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        add.launch(ONE, stream, (&n, 1_u32))?;
+        stream.synchronize()
+    })
+    .unwrap_err();
+    assert_eq!(
+        error.code(),
+        Some(CudaError::STREAM_CAPTURE_UNSUPPORTED),
+        "{error}"
+    );
+    let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        stream.call(|| ())
+    })
+    .unwrap_err();
+    assert!(matches!(error, Error::CapturedOnce), "{error}");
+    let default = Stream::default_of(&context);
+    assert!(Graph::capture(&default, CaptureMode::Relaxed, |_| Ok(())).is_err());
+    // Nothing ran, and the stream works.
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [0]);
+}
+
+#[test]
+fn nodes_by_hand() {
+    let (context, stream, add) = adder();
+    let data = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let copy = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let from = PinnedBuffer::from_slice(&context, &[40_u32]).unwrap();
+    let mut to = PinnedBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+
+    let mut graph = Graph::new(&context).unwrap();
+    let write = graph.add_write(&[], &data, &from).unwrap();
+    let first = graph
+        .add_kernel(&[write], &add, ONE, (&data, 2_u32))
+        .unwrap();
+    let fill = graph.add_fill(&[], &copy, 9).unwrap();
+    let both = graph.add_empty(&[first, fill]).unwrap();
+    let copied = graph.add_copy(&[both], &copy, &data).unwrap();
+    let read = graph.add_read(&[copied], &mut to, &copy).unwrap();
+    let called = graph
+        .add_host_function(&[read], move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .unwrap();
+    let recorded = Arc::new(Event::new(&context).unwrap());
+    graph.add_event_record(&[called], &recorded).unwrap();
+    assert_eq!(graph.nodes().unwrap().len(), 8);
+    assert_eq!(graph.kind(fill).unwrap(), NodeKind::Fill);
+    assert_eq!(graph.kind(called).unwrap(), NodeKind::HostFunction);
+
+    // Wrong arguments are told as by a launch.
+    let error = graph.add_kernel(&[], &add, ONE, (&data,)).unwrap_err();
+    assert!(matches!(error, Error::ArgumentCount { .. }), "{error}");
+    // A node of one graph is none of another's.
+    let mut other = Graph::new(&context).unwrap();
+    assert!(matches!(other.add_empty(&[write]), Err(Error::GraphNode)));
+    assert!(matches!(other.kind(write), Err(Error::GraphNode)));
+    other.add_graph(&[], &graph).unwrap();
+
+    let mut ready = graph.instantiate().unwrap();
+    ready.upload(&stream).unwrap();
+    ready.launch(&stream).unwrap();
+    assert_eq!(to.to_vec().unwrap(), [42]);
+    stream.synchronize().unwrap();
+    assert!(recorded.is_done().unwrap());
+    ready.set_kernel(first, &add, ONE, (&data, 5_u32)).unwrap();
+    ready.launch(&stream).unwrap();
+    assert_eq!(to.to_vec().unwrap(), [45]);
+
+    // The graph within the other graph has what `graph` had, not what `ready` got.
+    other.instantiate().unwrap().launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(to.to_vec().unwrap(), [42]);
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+
+    let folder = tempfile::tempdir().unwrap();
+    let drawing = folder.path().join("graph.dot");
+    graph.draw(&drawing).unwrap();
+    assert!(
+        std::fs::read_to_string(&drawing)
+            .unwrap()
+            .contains("digraph")
+    );
+}
+
+#[test]
+fn parameters_are_updated_and_shapes_are_not() {
+    let (context, stream, add) = adder();
+    let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let of = |values: &[u32]| {
+        Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+            values
+                .iter()
+                .try_for_each(|value| add.launch(ONE, stream, (&n, *value)))
+        })
+        .unwrap()
+    };
+    let mut ready = of(&[1, 2]).instantiate().unwrap();
+    ready.launch(&stream).unwrap();
+    ready.update(&of(&[10, 20])).unwrap();
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [33]);
+    let error = ready.update(&of(&[1, 2, 3])).unwrap_err();
+    assert!(
+        matches!(error, Error::GraphUpdate { reason } if reason != 0),
+        "{error}"
+    );
+    // It is what it was.
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [63]);
+}
+
+#[test]
+fn a_graph_and_its_parts_are_of_one_context() {
+    let (_, _, add) = adder();
+    let other = Context::create(&device(), 0).unwrap();
+    let mut graph = Graph::new(&other).unwrap();
+    let error = graph
+        .add_kernel(&[], &add, ONE, (0_u64, 1_u32))
+        .unwrap_err();
+    assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
+    let ready = graph.instantiate().unwrap();
+    let error = ready.launch(&Stream::new(&context()).unwrap()).unwrap_err();
+    assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
+}
+
+#[test]
+fn a_launch_of_a_graph_is_captured_too() {
+    let (context, stream, add) = adder();
+    let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let inner = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        add.launch(ONE, stream, (&n, 1_u32))
+    })
+    .unwrap()
+    .instantiate()
+    .unwrap();
+    let outer = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        inner.launch(stream)?;
+        inner.launch(stream)
+    })
+    .unwrap()
+    .instantiate()
+    .unwrap();
+    drop(inner);
+    outer.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [2]);
+}
+
+#[test]
+fn grids_of_captured_launches_are_whole() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let place = Module::load(&context, PLACE.as_bytes())
+        .unwrap()
+        .kernel("place")
+        .unwrap();
+    let mut out = DeviceBuffer::from_slice(&context, &[9_u32; 64]).unwrap();
+    context.synchronize().unwrap();
+    let ready = Graph::capture(&stream, CaptureMode::Relaxed, |stream| {
+        out.fill_bytes_async(0, stream)?;
+        place.launch(LaunchConfig::new([4, 1, 1], [16, 1, 1]), stream, (&out,))
+    })
+    .unwrap()
+    .instantiate()
+    .unwrap();
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), (0..64).collect::<Vec<_>>());
+}
