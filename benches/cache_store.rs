@@ -161,7 +161,9 @@ fn puts(folder: &Path, blobs: u64, bytes: u64) {
 /// its SHA-256.
 fn checksum() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let code: Vec<u8> = (0..4 << 20).map(|n: u32| (n * n >> 7) as u8).collect();
+    let code: Vec<u8> = (0..4 << 20)
+        .map(|n: u32| (n.wrapping_mul(n) >> 7) as u8)
+        .collect();
     put(&cache(folder.path(), 4 << 30), &key(1), &code);
     let path = path(folder.path(), &key(1));
     paired(

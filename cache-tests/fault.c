@@ -2,7 +2,8 @@
  *
  * Preloaded, it counts the calls that name a path with `ptxkit-v1` in it or use
  * a descriptor that was opened by such a path. The one whose number is in
- * FAULT_CALL fails with FAULT_ERRNO, and with FAULT_FOR_EVER all after it.
+ * FAULT_CALL fails with FAULT_ERRNO, and with FAULT_FOR_EVER all after it. With
+ * FAULT_ONLY, only calls of that name are counted.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +23,8 @@ static atomic_char ours[4096];
 
 static int fails(const char *name) {
     const char *call = getenv("FAULT_CALL"), *number = getenv("FAULT_ERRNO");
+    const char *only = getenv("FAULT_ONLY");
+    if (only && strcmp(only, name)) return 0;
     int n = atomic_fetch_add(&calls, 1) + 1;
     if (!call || !number) return 0;
     int at = atoi(call);
@@ -33,9 +36,6 @@ static int fails(const char *name) {
 
 static int is_ours(const char *path) { return path && strstr(path, "ptxkit-v1"); }
 static int has(int fd) { return fd >= 0 && fd < 4096 && ours[fd]; }
-
-/* How many calls there were so far. */
-int fault_calls(void) { return calls; }
 
 #define REAL(name) \
     static __typeof__(name) *real; \

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::program::{blob_path, cache, key, load, start, warnings_of};
+use crate::program::{blob_bytes, blob_path, cache, key, load, start, warnings_of};
 
 /// The numbers of Linux, which are the same on x86-64 and aarch64.
 const ERRORS: [(&str, i32); 6] = [
@@ -42,6 +42,23 @@ pub fn load_and_report(folder: &Path, n: u64) {
     }
 }
 
+/// The same on a folder that is too small for what is put.
+pub fn put_and_report(folder: &Path, keys: u64, limit: u64) {
+    let cache = cache(folder, limit);
+    let (_, warnings) = warnings_of(|| {
+        for n in 0..keys {
+            assert!(load(&cache, n, || {}));
+            assert!(!load(&cache, n, || {}), "{n} is not cached");
+            assert!(blob_bytes(folder) <= limit);
+        }
+    });
+    assert!(cache.counters().evictions > 0);
+    println!("outcome put");
+    for warning in warnings {
+        println!("warning {warning}");
+    }
+}
+
 struct Report {
     outcome: String,
     warnings: Vec<String>,
@@ -52,8 +69,6 @@ struct Report {
 fn run(library: &Path, folder: &Path, n: u64, call: u32, error: i32, for_ever: bool) -> Report {
     let mut command = start("fault", folder, &[n]);
     command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .env("LD_PRELOAD", library)
         .env("FAULT_CALL", call.to_string())
         .env("FAULT_ERRNO", error.to_string())
@@ -61,12 +76,20 @@ fn run(library: &Path, folder: &Path, n: u64, call: u32, error: i32, for_ever: b
     if for_ever {
         command.env("FAULT_FOR_EVER", "1");
     }
-    let output = command.output().unwrap();
+    report(&mut command)
+}
+
+fn report(command: &mut Command) -> Report {
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout).into_owned(),
         String::from_utf8_lossy(&output.stderr).into_owned(),
     );
-    assert!(output.status.success(), "call {call}: {out}{err}");
+    assert!(output.status.success(), "{command:?}: {out}{err}");
     let lines = |text: &str, word: &str| -> Vec<String> {
         text.lines()
             .filter_map(|line| line.split_once(word))
@@ -180,4 +203,24 @@ fn each_call_of_a_hit_fails_in_turn() {
             assert!(!load(&cache(folder.path(), 1 << 30), 1, || {}), "{what}");
         }
     }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn a_file_system_without_locks_is_slower_and_no_worse() {
+    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(library) = library(tools.path()) else {
+        return;
+    };
+    let mut command = start("put-all", folder.path(), &[40, 300_000]);
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAULT_ONLY", "flock")
+        .env("FAULT_CALL", "1")
+        .env("FAULT_ERRNO", "37")
+        .env("FAULT_FOR_EVER", "1");
+    let report = report(&mut command);
+    assert_eq!(report.outcome, "put");
+    assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
+    assert!(report.warnings[0].contains("lock"), "{:?}", report.warnings);
 }

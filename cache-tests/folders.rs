@@ -181,6 +181,19 @@ fn a_clock_that_was_set_back_turns_nothing_around() {
 }
 
 #[test]
+fn tools_make_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    assert_eq!(cache.stats().unwrap().blobs, 0);
+    assert_eq!(cache.entries().unwrap(), []);
+    assert_eq!(cache.find("ab").unwrap(), []);
+    assert_eq!(cache.verify(|_| {}).unwrap().good, 0);
+    cache.clear().unwrap();
+    cache.rebuild().unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn the_folder_may_vanish_under_a_running_program() {
     let folder = tempfile::tempdir().unwrap();
     let cache = cache(folder.path(), 1 << 30);

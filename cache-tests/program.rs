@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ptxkit::cache::{Cache, Digest, Environment, Key, KeyParts, Lookup, Policy, Provenance, Prune};
@@ -127,6 +128,7 @@ pub fn play(role: &str) {
         }
         ("put", &[keys, limit, seed]) => put_for_ever(folder, keys, limit, seed),
         ("rebuild", &[limit]) => rebuild_for_ever(folder, limit),
+        ("put-all", &[keys, limit]) => crate::faults::put_and_report(folder, keys, limit),
         ("fault", &[n]) => crate::faults::load_and_report(folder, n),
         _ => panic!("{role}"),
     }
@@ -250,14 +252,11 @@ pub fn warnings_of<T>(f: impl FnOnce() -> T) -> (T, Vec<String>) {
 }
 
 /// The same for the events that `wanted` takes, by level and message.
-pub fn events_of<T>(
-    f: impl FnOnce() -> T,
-    wanted: impl Fn(Level, &str) -> bool + Send + Sync + 'static,
-) -> (T, Vec<String>) {
-    let texts = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+pub fn events_of<T>(f: impl FnOnce() -> T, wanted: fn(Level, &str) -> bool) -> (T, Vec<String>) {
+    let texts = Arc::<Mutex<Vec<String>>>::default();
     let events = Events {
-        texts: std::sync::Arc::clone(&texts),
-        wanted: Box::new(wanted),
+        texts: Arc::clone(&texts),
+        wanted,
     };
     let value = tracing::subscriber::with_default(events, f);
     let texts = std::mem::take(&mut *texts.lock().unwrap());
@@ -265,8 +264,8 @@ pub fn events_of<T>(
 }
 
 struct Events {
-    texts: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
-    wanted: Box<dyn Fn(Level, &str) -> bool + Send + Sync>,
+    texts: Arc<Mutex<Vec<String>>>,
+    wanted: fn(Level, &str) -> bool,
 }
 
 static SPANS: AtomicU64 = AtomicU64::new(1);

@@ -45,7 +45,7 @@ fn a_hundred_thousand_blobs_are_counted_once() {
         .unwrap();
     let total = filled(folder.path());
     let first = cache(folder.path(), total);
-    let is_count = |_: tracing::Level, text: &str| text.contains("cache counted");
+    let is_count = |_, text: &str| text.contains("cache counted");
 
     let (_, counts) = events_of(|| assert!(!load(&first, 0, || {})), is_count);
     assert_eq!(counts, [] as [&str; 0], "a hit counts nothing");

@@ -96,8 +96,8 @@ fn what_an_older_driver_made_goes_first() {
     let (old, new): (Vec<Key>, Vec<Key>) = (0..10)
         .map(|n| (key_of_driver(n, 12080), key_of_driver(n, 13000)))
         .unzip();
-    for n in 0..10 {
-        put(&room, &new[n], n as u64);
+    for (n, key) in new.iter().enumerate() {
+        put(&room, key, n as u64);
     }
     let size = |keys: &[Key]| -> u64 {
         let paths = keys.iter().map(|key| blob_path(folder.path(), key));
@@ -106,9 +106,9 @@ fn what_an_older_driver_made_goes_first() {
             .sum()
     };
     // Put last, and used just now: but of a driver that was replaced.
-    for n in 0..10 {
-        put(&room, &old[n], n as u64);
-        assert!(matches!(room.lookup(&old[n]), Lookup::Hit(_)));
+    for (n, key) in old.iter().enumerate() {
+        put(&room, key, n as u64);
+        assert!(matches!(room.lookup(key), Lookup::Hit(_)));
     }
     assert_eq!(room.stats().unwrap().stale, 10);
     let tight = cache(folder.path(), size(&old) + size(&new));

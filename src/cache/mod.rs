@@ -100,19 +100,13 @@ pub struct Cache {
 #[derive(Debug)]
 struct Shared {
     policy: Policy,
-    /// Opened by the first lookup.
-    tiers: OnceLock<Tiers>,
+    /// Opened by the first lookup; `None` where it cannot be used.
+    writable: OnceLock<Option<Store>>,
+    lower: OnceLock<Vec<Store>>,
     flights: Arc<Flights>,
     counts: Counts,
     /// The kinds of error that were warned of.
     warned: Mutex<HashSet<io::ErrorKind>>,
-}
-
-#[derive(Debug, Default)]
-struct Tiers {
-    /// `None` where it cannot be used.
-    writable: Option<Store>,
-    lower: Vec<Store>,
 }
 
 /// Where a blob lies.
@@ -165,7 +159,8 @@ impl Cache {
         Cache {
             shared: Arc::new(Shared {
                 policy,
-                tiers: OnceLock::new(),
+                writable: OnceLock::new(),
+                lower: OnceLock::new(),
                 flights: Arc::default(),
                 counts: Counts::default(),
                 warned: Mutex::default(),
@@ -203,12 +198,11 @@ impl Cache {
 
     fn look(&self, key: &Key, part: Option<&str>) -> Lookup {
         let started = Instant::now();
-        let tiers = self.tiers();
-        if tiers.writable.is_none() && tiers.lower.is_empty() {
+        if self.all_tiers().next().is_none() {
             return Lookup::Off;
         }
         let serves = |blob: &Blob| part.is_none_or(|part| blob.part(part).is_some());
-        if let Some(blob) = self.get(tiers, key).filter(serves) {
+        if let Some(blob) = self.get(key).filter(serves) {
             return self.hit(key, blob, started, Duration::ZERO);
         }
         let counts = &self.shared.counts;
@@ -229,9 +223,8 @@ impl Cache {
                 Boarding::TimedOut => break None,
             }
         };
-        let lock = tiers
-            .writable
-            .as_ref()
+        let lock = self
+            .writable()
             .and_then(|store| self.lock(store, key, deadline));
         let waited = match (&pilot, &lock) {
             (None, _) => before.elapsed(),
@@ -239,7 +232,7 @@ impl Cache {
             _ => Duration::ZERO,
         };
         // Whoever had the lock before has most likely put the blob.
-        let found = self.get(tiers, key);
+        let found = self.get(key);
         if let Some(blob) = found.as_ref().filter(|blob| serves(blob)) {
             if let Some(lock) = lock {
                 lock.remove();
@@ -307,63 +300,55 @@ impl Cache {
 
     /// Writes what a tool is about to read.
     fn settle(&self) {
-        if let Some(store) = self
-            .shared
-            .tiers
-            .get()
-            .and_then(|tiers| tiers.writable.as_ref())
-        {
+        if let Some(Some(store)) = self.shared.writable.get() {
             store.settle();
         }
     }
 
     fn writable(&self) -> Option<&Store> {
-        self.tiers().writable.as_ref()
+        let open = || {
+            if !self.shared.policy.enabled() {
+                return None;
+            }
+            let path = self.folder()?;
+            match Store::open(&path) {
+                Ok(store) => Some(store),
+                Err(error) => {
+                    warn!(
+                        "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
+                        path.display()
+                    );
+                    None
+                }
+            }
+        };
+        self.shared.writable.get_or_init(open).as_ref()
     }
 
     fn lower(&self) -> &[Store] {
-        &self.tiers().lower
+        self.shared.lower.get_or_init(|| {
+            let policy = &self.shared.policy;
+            let paths = policy.read_only().iter().filter(|_| policy.enabled());
+            paths.filter_map(|path| match Store::read_only(&path.join(FOLDER)) {
+                Ok(store) => Some(store),
+                Err(error) => {
+                    warn!(
+                        "the read-only cache in {} is not used: {error}; PTXKIT_CACHE_READONLY names it",
+                        path.display()
+                    );
+                    None
+                }
+            })
+            .collect()
+        })
     }
 
     fn all_tiers(&self) -> impl Iterator<Item = &Store> {
         self.writable().into_iter().chain(self.lower())
     }
 
-    fn tiers(&self) -> &Tiers {
-        self.shared.tiers.get_or_init(|| {
-            let policy = &self.shared.policy;
-            if !policy.enabled() {
-                return Tiers::default();
-            }
-            let writable = self.folder().and_then(|path| {
-                Store::open(&path)
-                    .inspect_err(|error| {
-                        warn!(
-                            "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
-                            path.display()
-                        );
-                    })
-                    .ok()
-            });
-            let lower = policy.read_only().iter().filter_map(|path| {
-                Store::read_only(&path.join(FOLDER))
-                    .inspect_err(|error| {
-                        warn!(
-                            "the read-only cache in {} is not used: {error}; PTXKIT_CACHE_READONLY names it",
-                            path.display()
-                        );
-                    })
-                    .ok()
-            });
-            Tiers {
-                writable,
-                lower: lower.collect(),
-            }
-        })
-    }
-
-    fn get(&self, tiers: &Tiers, key: &Key) -> Option<Blob> {
-        for store in tiers.writable.iter().chain(&tiers.lower) {
+    fn get(&self, key: &Key) -> Option<Blob> {
+        for store in self.all_tiers() {
             match store.get(key) {
                 Ok(Found::Blob(blob)) => {
                     if store.is_read_only() {

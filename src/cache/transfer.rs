@@ -64,10 +64,8 @@ impl Cache {
     /// Takes the blobs of what [`export`](Cache::export) wrote into the cache,
     /// each after a check of all of it.
     pub fn import(&self, from: &Path) -> Result<Moved, CacheError> {
-        let store = match self.writable() {
-            Some(store) => store,
-            None => return Err(CacheError::NoFolder),
-        };
+        let path = self.folder().ok_or(CacheError::NoFolder)?;
+        let store = &Store::open(&path).map_err(|error| CacheError::of(&path, error))?;
         let mut moved = Moved::default();
         let mut error_of_store = None;
         let add = |file: Vec<u8>| match take(store, file, self.policy().max_size()) {
