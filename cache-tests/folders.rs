@@ -206,6 +206,24 @@ fn the_folder_may_vanish_under_a_running_program() {
     assert!(!load(&cache, 2, || {}));
 }
 
+/// As a process that was stopped in the middle of a put.
+#[test]
+fn a_ledger_that_somebody_holds_is_waited_for_and_then_done_without() {
+    let folder = tempfile::tempdir().unwrap();
+    load(&cache(folder.path(), 1 << 30), 1, || {});
+    let ledger = fs::File::open(root(folder.path()).join("ledger")).unwrap();
+    ledger.lock().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    let (misses, warnings) = warnings_of(|| [1, 2, 2, 3].map(|n| load(&cache, n, || {})));
+    // Hits need no ledger; puts do, and go on without being kept.
+    assert_eq!(misses, [false, true, true, true]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("holds the ledger"), "{warnings:?}");
+    ledger.unlock().unwrap();
+    assert!(load(&cache, 2, || {}));
+    assert!(!load(&cache, 2, || {}));
+}
+
 #[test]
 fn a_read_only_folder_serves_behind_the_writable_one() {
     let (image, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -196,7 +196,6 @@ fn do_anything(folder: &Path, keys: u64, operations: u64, limit: u64, seed: u64)
             _ => drop(load(&cache, n, || {})),
         }
     }
-    assert_eq!(cache.counters().errors, 0);
 }
 
 /// Puts until it is killed, saying which blobs are there for good.

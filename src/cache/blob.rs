@@ -430,4 +430,35 @@ mod tests {
             }
         }
     }
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        for round in 0..20_000 {
+            let mut file = bytes();
+            for _ in 0..1 + random() % 4 {
+                let at = random() % file.len();
+                file[at] = [0, 1, 0x7f, 0xff, random() as u8][random() % 5];
+            }
+            file.truncate(file.len() - random() % file.len() * (round % 2));
+            // A right checksum lets the rest of the head be read.
+            if let Some(length) = file.get(12..16).map(|bytes| field(bytes, 0))
+                && let length = u32::from_le_bytes(length) as usize
+                && (FIXED..=file.len()).contains(&length)
+            {
+                let sum = head_sum(&file[..length]).to_le_bytes();
+                file[SUM].copy_from_slice(&sum);
+            }
+            if let Ok(blob) = Blob::read(file, &key(7), round % 3 == 0) {
+                let bytes: usize = blob.parts().map(|(_, bytes)| bytes.len()).sum();
+                assert!(bytes <= blob.file().len());
+                blob.provenance();
+            }
+        }
+    }
 }

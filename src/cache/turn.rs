@@ -1,5 +1,6 @@
 //! The right to compile one key.
 
+use std::io;
 use std::time::Instant;
 
 use tracing::debug;
@@ -113,7 +114,11 @@ impl Turn {
                     debug!(key = %gone.short(), "cache evict");
                 }
             }
-            Ok(Placed::Busy) => debug!(%key, "not cached: other processes are busy with the cache"),
+            Ok(Placed::Busy) => {
+                let why = "another process holds the ledger for too long";
+                let error = io::Error::new(io::ErrorKind::TimedOut, why);
+                self.cache.failed("write", &error);
+            }
             Ok(Placed::NoRoom) => debug!(%key, bytes, limit, "not cached: no room"),
             Err(error) => self.cache.failed("write", &error),
         }
