@@ -7,6 +7,7 @@
 //! The rule of this module: a `W` finding on code that is right costs more
 //! trust than a missed one. A rule speaks where it can show the mistake.
 
+mod d;
 mod finding;
 mod subject;
 mod w;
@@ -155,7 +156,20 @@ pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<F
 }
 
 /// Every rule, in the order of the codes.
-pub static RULES: &[&Rule] = &[&w::shift_beyond_width::RULE];
+pub static RULES: &[&Rule] = &[
+    &w::shift_beyond_width::RULE,
+    &d::unsynchronized_warp::RULE,
+    &d::texture_reference::RULE,
+    &d::before_abi::RULE,
+    &d::maxnctapersm::RULE,
+    &d::dwarf_of_ptx_1::RULE,
+    &d::narrow_special::RULE,
+    &d::small_addresses::RULE,
+    &d::one_chip::RULE,
+    &d::newer_version::RULE,
+    &d::non_ascii::RULE,
+    &d::clashing_name::RULE,
+];
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,11 @@ fn found(example: &str) -> Vec<String> {
     let mut all: Vec<Finding> = errors.map(Finding::from).collect();
     let mut options = Options::default();
     options.rules = RULES.to_vec();
+    // The other examples say a recent version, whatever they need.
+    let own = |rule: &Rule| example == rule.bad || example == rule.good;
+    options
+        .rules
+        .retain(|rule| rule.name != "newer-version-than-needed" || own(rule));
     all.extend(run(&reading.module, &source, &options));
     all.into_iter()
         .map(|finding| format!("{} {}", finding.code, finding.message))
