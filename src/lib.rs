@@ -33,7 +33,7 @@ pub mod jit;
 pub mod loader;
 
 // Public for the two programs and their tests; no part of the API.
-#[cfg(feature = "cli")]
+#[cfg(feature = "check")]
 #[doc(hidden)]
 pub mod cli;
 

@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ptxkit::cli::check::{self, CheckArgs};
+use ptxkit::cli::check::args::Cli;
 
 fn main() -> ExitCode {
-    ExitCode::from(check::run(&CheckArgs::parse()))
+    match Cli::parse().run() {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => failure.report(),
+    }
 }

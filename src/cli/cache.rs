@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::failure::Failure;
-use super::report::{Format, Lines, json_line, say};
+use super::output::{Format, Lines, json_line, say};
 use crate::cache::{Cache, CacheError};
 
 #[derive(Clone, Copy, Debug, clap::Subcommand)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::mapped::FileBytes;
-use super::report::{Format, json_line, say};
+use super::output::{Format, json_line, say};
 use crate::cache::{Environment, Policy};
 use crate::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
 

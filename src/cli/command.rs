@@ -3,7 +3,7 @@
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
-use super::report::Format;
+use super::output::Format;
 use super::run::{self, RunArgs};
 use super::{choose, devices, extract, fmt, inspect, isa, trace};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::report::{Format, Lines, json_line, say};
+use super::output::{Format, Lines, json_line, say};
 use crate::driver::{Device, Driver, Error};
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::mapped::FileBytes;
-use super::report::say;
+use super::output::say;
 use crate::image::{self, Entry, EntryKind, Image, ImageError, Target, Unpacker};
 
 /// What `ptxkit extract` takes.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, MISMATCHES, VERIFIED};
-use super::report::say;
+use super::output::say;
 use crate::ptx::{self, Diagnostics};
 
 /// What `ptxkit fmt` takes.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::mapped::FileBytes;
-use super::report::{Format, json_line, say};
+use super::output::{Format, json_line, say};
 use crate::image::{self, Compression, Entry, EntryKind, Image, ImageError, Unpacker};
 use crate::ptx;
 use crate::ptx::signature::signatures;

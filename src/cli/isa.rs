@@ -1,7 +1,7 @@
 //! `ptxkit isa`: the instruction table, for people.
 
 use super::failure::Failure;
-use super::report::say;
+use super::output::say;
 use crate::ptx::diagnostic::nearest;
 use crate::ptx::isa;
 use crate::ptx::names::{Modifier, Opcode};

@@ -1,11 +1,11 @@
 //! What a run says when it is done, for people and for programs.
 
-use std::io::Write;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::expect::Verdict;
+use super::output::{Lines, json_line};
 
 /// The facts of one run. The JSON form has exactly these keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,13 +30,6 @@ pub enum CacheUse {
     Hit,
     Miss,
     Off,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    #[default]
-    Text,
-    Json,
 }
 
 impl RunReport {
@@ -103,18 +96,6 @@ fn milliseconds(ms: f64) -> String {
     format!("{ms:>10.3} ms")
 }
 
-/// One line of JSON.
-pub fn json_line(value: &impl Serialize) -> String {
-    // Strings, numbers and booleans: there is nothing that JSON cannot hold.
-    serde_json::to_string(value).unwrap_or_default() + "\n"
-}
-
-/// Writes to standard output. Whoever reads it may have had enough: that is
-/// no error, and no reason to panic as `print!` does.
-pub fn say(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
-}
-
 /// In milliseconds.
 pub fn in_ms(duration: Duration) -> f64 {
     to_the_nanosecond(duration.as_secs_f64() * 1000.0)
@@ -123,16 +104,4 @@ pub fn in_ms(duration: Duration) -> f64 {
 /// Milliseconds without the digits that no clock has measured.
 pub fn to_the_nanosecond(ms: f64) -> f64 {
     (ms * 1e6).round() / 1e6
-}
-
-/// Names in one column, values in the next.
-#[derive(Default)]
-pub struct Lines(pub String);
-
-impl Lines {
-    pub fn add(&mut self, name: &str, value: impl AsRef<str>) {
-        let line = format!("{name:<9}{}", value.as_ref());
-        self.0.push_str(line.trim_end());
-        self.0.push('\n');
-    }
 }

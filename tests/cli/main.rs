@@ -3,7 +3,6 @@
 
 mod bad_input;
 mod cache;
-mod check;
 mod fmt;
 mod isa;
 mod run;

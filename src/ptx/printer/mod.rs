@@ -4,7 +4,7 @@
 //! keeps what people would miss: comments, blank lines, and numbers as they were
 //! written.
 
-mod comments;
+pub(crate) mod comments;
 mod declaration;
 mod layout;
 mod operand;

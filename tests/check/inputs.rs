@@ -1,0 +1,135 @@
+//! What is given, and what is said of what cannot be looked at.
+
+use super::*;
+
+#[test]
+fn good_files_say_nothing() {
+    let folder = folder(&[("a.ptx", GOOD), ("b.ptx", GOOD)]);
+    for args in [&["a.ptx", "b.ptx"][..], &["."], &[]] {
+        let ran = ptxcheck(folder.path(), args);
+        assert_eq!(
+            (ran.status, ran.out.as_str(), ran.err.as_str()),
+            (Some(0), "", "")
+        );
+    }
+}
+
+#[test]
+fn folders_are_looked_through_in_order() {
+    let folder = folder(&[
+        ("b/2.ptx", BAD),
+        ("b/1.PTX", BAD),
+        ("a.ptx", BAD),
+        ("notes.txt", "no PTX"),
+        (".hidden/x.ptx", BAD),
+    ]);
+    let ran = ptxcheck(folder.path(), &[".", "a.ptx", "--format", "concise"]);
+    let files: Vec<&str> = ran
+        .out
+        .lines()
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
+    assert_eq!(files, ["a.ptx", "b/1.PTX", "b/2.ptx"]);
+    assert_eq!(ran.status, Some(1));
+    // Whatever the threads do.
+    for jobs in ["1", "2", "7"] {
+        let again = ptxcheck(folder.path(), &["-j", jobs, "--format", "concise"]);
+        assert_eq!(again.out, ran.out);
+    }
+}
+
+#[test]
+fn standard_input_has_a_name() {
+    let ran = ptxcheck_on(BAD, &["-", "--format", "concise"]);
+    assert!(
+        ran.out.starts_with("<stdin>:7:2: error[E0101]"),
+        "{}",
+        ran.out
+    );
+    let ran = ptxcheck_on(
+        BAD,
+        &["-", "--format=concise", "--stdin-filename", "x/k.ptx"],
+    );
+    assert!(ran.out.starts_with("x/k.ptx:7:2: "), "{}", ran.out);
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
+    let folder = folder(&[
+        ("empty.ptx", ""),
+        ("code.ptx", "__global__ void k() {}"),
+        ("text.ptx", "int main() {}"),
+        ("binary", "\u{1}\u{2}\u{3}"),
+        ("nothing/notes.txt", "no PTX"),
+        ("good.ptx", GOOD),
+    ]);
+    for (args, words) in [
+        (
+            &["none.ptx"][..],
+            &["none.ptx: No such file", "help: give PTX files"][..],
+        ),
+        (&["empty.ptx"], &["empty.ptx", "empty"]),
+        (&["code.ptx"], &["code.ptx", "nvcc -ptx"]),
+        (&["text.ptx"], &["text.ptx", "not PTX"]),
+        (&["binary"], &["binary"]),
+        (
+            &["nothing"],
+            &["nothing: no file in this folder holds PTX", "help: "],
+        ),
+        (
+            &["good.ptx", "--select", "W9999"],
+            &["W9999", "ptxcheck rules"],
+        ),
+        (
+            &["good.ptx", "--ignore", "shift-beyond-widht"],
+            &["did you mean `shift-beyond-width`?"],
+        ),
+        (
+            &["good.ptx", "--target", "sm_91"],
+            &["sm_91", "no toolkit knows"],
+        ),
+        (
+            &["good.ptx", "--ptx-version", "6.6"],
+            &["6.6", "no such version"],
+        ),
+        (&["good.ptx", "--format", "xml"], &["sarif"]),
+        (&["good.ptx", "--jobs", "0"], &["--jobs"]),
+        (&["good.ptx", "--exclude", "a["], &["--exclude a["]),
+        (&["good.ptx", "--config", "none.toml"], &["none.toml"]),
+    ] {
+        let ran = ptxcheck(folder.path(), args);
+        assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
+        for word in words {
+            assert!(
+                ran.err.contains(word),
+                "{args:?}: `{word}` is not in:\n{}",
+                ran.err
+            );
+        }
+    }
+}
+
+#[test]
+fn one_file_that_cannot_be_read_does_not_hide_the_others() {
+    let folder = folder(&[("bad.ptx", BAD)]);
+    let ran = ptxcheck(
+        folder.path(),
+        &["none.ptx", "bad.ptx", "--format", "concise"],
+    );
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.out.starts_with("bad.ptx:7:2: "), "{}", ran.out);
+}
+
+#[test]
+fn a_text_without_a_head_is_judged() {
+    let ran = ptxcheck_on(
+        ".visible .entry k() { ret; }",
+        &["-", "--format", "concise"],
+    );
+    assert_eq!(ran.status, Some(1), "{}", ran.err);
+    assert!(
+        ran.out.contains("E0010") && ran.out.contains("E0011"),
+        "{}",
+        ran.out
+    );
+}
