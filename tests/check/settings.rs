@@ -87,7 +87,7 @@ fn mistakes_in_it_have_their_place() {
             &["ptxcheck.toml:1:10", "no toolkit knows"],
         ),
         ("max-warnings = \"many\"\n", &["ptxcheck.toml:1:16"]),
-        ("exclude = [\"a[\"]\n", &["ptxcheck.toml:1:12"]),
+        ("exclude = [\"a[\"]\n", &["ptxcheck.toml:1:11"]),
         ("ignore = [\n", &["ptxcheck.toml:"]),
     ] {
         let folder = folder(&[("ptxcheck.toml", settings), ("k.ptx", GOOD)]);

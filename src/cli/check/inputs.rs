@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::config::{Configs, Settings};
 use crate::cli::failure::Failure;
-use crate::image::{self, Image};
+use crate::image::{self, PtxFound};
 use crate::ptx::Ptx;
 
 /// A file to look into.
@@ -182,36 +182,51 @@ pub struct Text {
     pub whole: bool,
 }
 
-/// The PTX of a file; none if it was found in a folder and has none.
+/// The PTX of a file, and what of it is damaged; none if it was found in a
+/// folder and has none.
 ///
 /// # Errors
 /// It cannot be read, or holds no PTX and was named.
-pub fn texts(input: &Input) -> Result<Vec<Text>, Failure> {
+pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
     let name = input.place.name();
     let bytes = input.place.read()?;
-    match image::open(&bytes) {
-        Ok(Image::Ptx(text)) => {
-            let source = text.source.to_owned();
-            Ok(vec![Text {
-                name,
-                source,
-                whole: true,
-            }])
-        }
-        _ if input.found => Ok(Vec::new()),
-        Ok(_) => Err(Failure::new(format!("{name} is a binary without PTX"))
-            .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX")),
+    let found = match image::ptx_texts(&bytes) {
+        Ok(found) => found,
+        Err(_) if input.found => return Ok(Default::default()),
         // Without `.version` and `.target` it may be PTX all the same.
-        Err(error) => match Ptx::from_bytes(bytes.as_slice(), name.as_str()) {
-            Ok(ptx) => {
-                let source = ptx.text().to_owned();
-                Ok(vec![Text {
+        Err(error) => {
+            let Ok(ptx) = Ptx::from_bytes(bytes.as_slice(), name.as_str()) else {
+                return Err(Failure::new(format!("{name}: {error}")));
+            };
+            let source = ptx.text().to_owned();
+            let whole = true;
+            return Ok((
+                vec![Text {
                     name,
                     source,
-                    whole: true,
-                }])
-            }
-            Err(_) => Err(Failure::new(format!("{name}: {error}"))),
-        },
+                    whole,
+                }],
+                Vec::new(),
+            ));
+        }
+    };
+    let (mut texts, mut damaged) = (Vec::new(), Vec::new());
+    for text in found {
+        match text {
+            Ok(PtxFound { origin, text }) => texts.push(Text {
+                whole: origin.is_empty(),
+                name: match origin.as_str() {
+                    "" => name.clone(),
+                    part => format!("{name} ({part})"),
+                },
+                source: text.into_owned(),
+            }),
+            Err(error) => damaged.push(Failure::new(format!("{name}: {error}"))),
+        }
     }
+    if texts.is_empty() && damaged.is_empty() && !input.found {
+        return Err(Failure::new(format!("{name} holds no PTX"))
+            .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX"));
+    }
+    Ok((texts, damaged))
 }

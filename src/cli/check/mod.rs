@@ -106,8 +106,9 @@ struct Outcome {
 fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
     let mut outcome = Outcome::default();
     match inputs::texts(input) {
-        Ok(texts) => {
+        Ok((texts, damaged)) => {
             outcome.texts = texts.len();
+            outcome.failures = damaged;
             for text in texts {
                 judge(text, input, args, colour, &mut outcome);
             }
@@ -119,6 +120,7 @@ fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
 
 fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mut Outcome) {
     let path = input.place.path();
+    let path_name = input.place.name();
     let judge = |source: &str| judge::judge(source, path, &input.settings);
     let mut found = judge(&text.source);
     let mut source = text.source;
@@ -141,10 +143,15 @@ fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mu
         }
         (source, found) = (mended, left);
     }
+    if !text.whole {
+        // A part of a binary cannot be mended.
+        found.iter_mut().for_each(|finding| finding.fix = None);
+    }
     outcome.counts.add(&found);
     if !found.is_empty() && !args.statistics {
         let lines = LineIndex::new(&source);
         let findings = Findings {
+            file: path_name.as_str(),
             name: &text.name,
             lines: &lines,
             found: &found,
@@ -186,18 +193,26 @@ impl<'o> Output<'o> {
 
     /// Whether findings are printed one by one.
     fn lists(&self) -> bool {
-        !self.args.statistics && !self.args.diff
+        !self.args.statistics && !self.args.diff && !self.mends_standard_input()
+    }
+
+    /// Standard output is for the text then.
+    fn mends_standard_input(&self) -> bool {
+        self.args.fix && self.args.paths.iter().any(|path| path.as_os_str() == "-")
     }
 
     fn add(&mut self, input: &Input, outcome: Outcome, progress: &Progress) {
-        let between = if self.lists() {
-            self.args.format.between()
-        } else {
-            ""
+        let between = match self.args.diff {
+            true => "",
+            false => self.args.format.between(),
         };
         for written in outcome.written.iter().filter(|written| !written.is_empty()) {
             let before = if self.begun { between } else { "" };
-            progress.aside(|| say(&format!("{before}{written}")));
+            let text = format!("{before}{written}");
+            match self.mends_standard_input() {
+                true => progress.aside(|| eprint!("{text}")),
+                false => progress.aside(|| say(&text)),
+            }
             self.begun = true;
         }
         for failure in &outcome.failures {
@@ -233,8 +248,7 @@ impl<'o> Output<'o> {
         } else if args.statistics {
             say(&counts.table(args.format));
         }
-        let standard_input = args.paths.iter().any(|path| path.as_os_str() == "-");
-        if args.format == Format::Full && !args.statistics && !(args.fix && standard_input) {
+        if args.format == Format::Full && !args.statistics && !self.mends_standard_input() {
             eprint!("{}", counts.sum(*fixes, args.diff, args.fix));
         }
         let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
@@ -262,11 +276,16 @@ fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
     };
     let settings = Configs::new(&args)?.of_folder(path)?;
     let place = Place::new(path, std::path::Path::new("<stdin>"));
-    inputs::texts(&Input {
+    let input = Input {
         place,
         found: false,
         settings,
-    })
+    };
+    let (texts, damaged) = inputs::texts(&input)?;
+    match damaged.into_iter().next() {
+        Some(failure) if texts.is_empty() => Err(failure),
+        _ => Ok(texts),
+    }
 }
 
 /// What to say of a kernel that a file does not have.

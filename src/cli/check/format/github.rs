@@ -10,9 +10,7 @@ pub fn write(findings: Findings<'_>) -> String {
         let Finding {
             code,
             severity,
-            message,
             span,
-            help,
             ..
         } = finding;
         let (start, end) = (findings.start(finding), findings.end(*span));
@@ -20,10 +18,7 @@ pub fn write(findings: Findings<'_>) -> String {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        let mut text = message.clone();
-        if let Some(help) = help {
-            text = format!("{text}\n{help}");
-        }
+        let text = findings.text(finding);
         // GitHub knows columns within one line alone.
         let columns = match start.line == end.line {
             true => format!(",col={},endColumn={}", start.column, end.column),
@@ -31,7 +26,7 @@ pub fn write(findings: Findings<'_>) -> String {
         };
         format!(
             "::{word} file={},line={},endLine={}{columns},title={code}::{}\n",
-            property(findings.name),
+            property(findings.file),
             start.line,
             end.line,
             data(&text),

@@ -32,13 +32,27 @@ pub enum Format {
 /// The findings of one text, to be written.
 #[derive(Clone, Copy)]
 pub struct Findings<'f> {
-    /// What the text is called.
+    /// The file.
+    pub file: &'f str,
+    /// The file, and which part of it the text is.
     pub name: &'f str,
     pub lines: &'f LineIndex<'f>,
     pub found: &'f [Finding],
 }
 
 impl Findings<'_> {
+    /// Message and help, and the part of the file where that is not all of it.
+    fn text(&self, finding: &Finding) -> String {
+        let mut text = finding.message.clone();
+        if let Some(help) = &finding.help {
+            text = format!("{text}\n{help}");
+        }
+        if self.name != self.file {
+            text = format!("{text}\nin {}", self.name);
+        }
+        text
+    }
+
     fn start(&self, finding: &Finding) -> Location {
         self.lines.locate(finding.span.start)
     }

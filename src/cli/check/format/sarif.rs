@@ -53,11 +53,8 @@ pub fn write(findings: Findings<'_>) -> String {
 
 fn result(finding: &Finding, findings: Findings<'_>) -> Value {
     let index = codes().position(|code| code == finding.code);
-    let text = match &finding.help {
-        Some(help) => format!("{}\n{help}", finding.message),
-        None => finding.message.clone(),
-    };
-    let artifact = json!({ "uri": uri(findings.name) });
+    let text = findings.text(finding);
+    let artifact = json!({ "uri": uri(findings.file) });
     let mut result = json!({
         "ruleId": finding.code.to_string(),
         "ruleIndex": index,
