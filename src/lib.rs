@@ -27,6 +27,9 @@ pub mod cpu;
 #[cfg(feature = "driver")]
 #[allow(unsafe_code)]
 pub mod driver;
+#[cfg(feature = "cudarc-interop")]
+#[allow(unsafe_code)]
+pub mod interop;
 #[cfg(feature = "driver")]
 pub mod jit;
 #[cfg(all(feature = "driver", feature = "cache"))]

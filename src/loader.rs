@@ -246,6 +246,26 @@ impl Loader {
         }
     }
 
+    /// The device code of an image, from the cache or compiled, for another
+    /// library to load.
+    pub fn code(&self, source: &Source<'_>, options: &JitOptions) -> Result<Vec<u8>, LoadError> {
+        let image = image::open(source.bytes).map_err(|error| LoadError::Image {
+            name: source.name.to_owned(),
+            source: error,
+        })?;
+        let (chosen, reason) = self.choose(source, &image)?;
+        info!(image = reason, "chosen");
+        match chosen {
+            Chosen::Binary(binary) => Ok(binary.into_owned()),
+            Chosen::Ptx(text) => {
+                let compiled = self
+                    .cached_or_compiled(source, &text, options)
+                    .map_err(|error| self.explain(source, &image, error))?;
+                Ok(compiled.code.bytes().to_vec())
+            }
+        }
+    }
+
     fn choose<'a>(
         &self,
         source: &Source<'a>,

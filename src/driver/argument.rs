@@ -95,16 +95,19 @@ impl<'a> Arg<'a> {
     /// Appends its bytes, with zeros for padding.
     pub(crate) fn append_to(&self, block: &mut Vec<u8>) {
         let mut at = 0;
-        for gap in self.padding.iter().cloned().chain([self.size..self.size]) {
-            // SAFETY: made from a reference to `size` bytes that lives for `'a`; those
-            // between two gaps are fields, and initialised.
-            let field = unsafe {
-                std::slice::from_raw_parts(self.value.cast::<u8>().add(at), gap.start - at)
-            };
-            block.extend_from_slice(field);
+        for gap in self.padding {
+            block.extend_from_slice(self.field(at, gap.start));
             block.resize(block.len() + gap.len(), 0);
             at = gap.end;
         }
+        block.extend_from_slice(self.field(at, self.size));
+    }
+
+    /// Bytes between two gaps.
+    fn field(&self, start: usize, end: usize) -> &'a [u8] {
+        // SAFETY: made from a reference to `size` bytes that lives for `'a`; those outside
+        // of gaps are fields, and initialised.
+        unsafe { std::slice::from_raw_parts(self.value.cast::<u8>().add(start), end - start) }
     }
 }
 

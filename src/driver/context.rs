@@ -30,12 +30,28 @@ struct Inner {
     check_mode: AtomicBool,
 }
 
-#[derive(Debug)]
 enum Ownership {
     Primary,
     Created,
     Attached,
     Borrowed,
+    /// Another library's, which keeps it alive through this.
+    Shared(#[allow(dead_code, reason = "held, not read")] Owner),
+}
+
+/// What another library keeps a handle alive with.
+pub(crate) type Owner = Arc<dyn std::any::Any + Send + Sync>;
+
+impl std::fmt::Debug for Ownership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Ownership::Primary => "Primary",
+            Ownership::Created => "Created",
+            Ownership::Attached => "Attached",
+            Ownership::Borrowed => "Borrowed",
+            Ownership::Shared(_) => "Shared",
+        })
+    }
 }
 
 // SAFETY: a context handle is a process-wide name; the driver API locks by itself.
@@ -239,6 +255,25 @@ impl Context {
     /// anything made from the returned value.
     pub unsafe fn from_raw(device: &Device, handle: CUcontext) -> Result<Context, Error> {
         Context::own(device, handle, Ownership::Borrowed)
+    }
+
+    /// A context that another library keeps alive as long as `owner` lives.
+    ///
+    /// # Safety
+    /// `handle` must be a live context of `device`, and stay alive as long as
+    /// `owner`.
+    pub unsafe fn from_shared(
+        device: &Device,
+        handle: CUcontext,
+        owner: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Result<Context, Error> {
+        Context::own(device, handle, Ownership::Shared(owner))
+    }
+
+    /// Whether it is its device's primary context, retained by
+    /// [`primary`](Context::primary).
+    pub fn is_primary(&self) -> bool {
+        matches!(self.inner.ownership, Ownership::Primary)
     }
 
     fn own(device: &Device, handle: CUcontext, ownership: Ownership) -> Result<Context, Error> {
@@ -453,7 +488,7 @@ impl Drop for Inner {
             Ownership::Created => unsafe { api.cuCtxDestroy_v2(self.handle) },
             // SAFETY: attached once by `attach`, detached once here.
             Ownership::Attached => unsafe { api.cuCtxDetach(self.handle) },
-            Ownership::Borrowed => Ok(()),
+            Ownership::Borrowed | Ownership::Shared(_) => Ok(()),
         };
         report_drop(result);
     }

@@ -61,6 +61,13 @@ pub enum Error {
     #[error("the image cannot be loaded: {0}")]
     BadImage(String),
 
+    /// A file could not be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    File {
+        path: std::path::PathBuf,
+        source: std::sync::Arc<std::io::Error>,
+    },
+
     /// A module has no kernel of that name.
     #[error(
         "there is no kernel `{name}` in the module{}",

@@ -1,15 +1,17 @@
 //! Loaded code.
 
 use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::api::{Api, CUdeviceptr, CUmodule};
 use super::code::CudaError;
-use super::context::{Context, report_drop};
+use super::context::{Context, Owner, report_drop};
 use super::error::{Error, JitError};
 use super::extent::{self, Checked};
 use super::kernel::Kernel;
 use super::layout::kernels_of;
+use super::library::LibraryHandle;
 use super::log::{JitOptionList, read_log};
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use crate::ptx::signature::KernelSignature;
@@ -38,6 +40,26 @@ struct Inner {
     handle: CUmodule,
     /// What the PTX says of its kernels, where the PTX is known.
     kernels: Vec<KernelSignature>,
+    owner: Owned,
+}
+
+/// Who unloads a module.
+enum Owned {
+    Here,
+    /// Another library, which keeps it loaded through this.
+    By(#[allow(dead_code, reason = "held, not read")] Owner),
+    /// A library of the driver's, whose module it is.
+    Library(#[allow(dead_code, reason = "held, not read")] Arc<LibraryHandle>),
+}
+
+impl std::fmt::Debug for Owned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Owned::Here => "Here",
+            Owned::By(_) => "By",
+            Owned::Library(_) => "Library",
+        })
+    }
 }
 
 // SAFETY: a module handle may be used from any thread with its context current.
@@ -71,6 +93,7 @@ impl Module {
             context: context.clone(),
             handle: std::ptr::null_mut(),
             kernels,
+            owner: Owned::Here,
         };
         let api = context.bind()?;
         match extent::check(image)? {
@@ -87,6 +110,67 @@ impl Module {
         }
         Ok(Module {
             inner: Arc::new(inner),
+        })
+    }
+
+    /// Loads a file with PTX, a cubin, a fatbin, or a binary of the CPU device,
+    /// as [`load`](Module::load) does its bytes.
+    ///
+    /// `cuModuleLoad` is not called: it reads the file itself, where nothing
+    /// checks that the headers stay within it, and keeps no log.
+    pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Module, Error> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| Error::File {
+            path: path.to_owned(),
+            source: Arc::new(error),
+        })?;
+        Module::load(context, &bytes)
+    }
+
+    /// A module that another library loaded and keeps loaded as long as `owner`
+    /// lives.
+    ///
+    /// # Safety
+    /// `handle` must be a module loaded in `context`, and stay loaded as long as
+    /// `owner` lives.
+    pub unsafe fn from_shared(
+        context: &Context,
+        handle: CUmodule,
+        owner: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Module {
+        Module::with(context, handle, Owned::By(owner))
+    }
+
+    /// The module that a library is in a context.
+    pub(crate) fn of_library(
+        context: &Context,
+        handle: CUmodule,
+        library: Arc<LibraryHandle>,
+    ) -> Module {
+        Module::with(context, handle, Owned::Library(library))
+    }
+
+    fn with(context: &Context, handle: CUmodule, owner: Owned) -> Module {
+        Module {
+            inner: Arc::new(Inner {
+                context: context.clone(),
+                handle,
+                kernels: Vec::new(),
+                owner,
+            }),
+        }
+    }
+
+    /// Whether kernels are loaded with their module or when they are first
+    /// asked for, as `CUDA_MODULE_LOADING` says (`cuModuleGetLoadingMode`, from
+    /// CUDA 11.7).
+    pub fn loading(context: &Context) -> Result<Loading, Error> {
+        let mut mode = 0;
+        // SAFETY: writes one integer.
+        unsafe { context.bind()?.cuModuleGetLoadingMode(&mut mode) }?;
+        Ok(match mode {
+            1 => Loading::Eager,
+            _ => Loading::Lazy,
         })
     }
 
@@ -233,7 +317,7 @@ pub(super) fn jit_error(error: Error, options: &JitOptionList) -> Error {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.handle.is_null() {
+        if self.handle.is_null() || !matches!(self.owner, Owned::Here) {
             return;
         }
         // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
@@ -243,6 +327,15 @@ impl Drop for Inner {
                 .and_then(|api| unsafe { api.cuModuleUnload(self.handle) }),
         );
     }
+}
+
+/// When a module's kernels are loaded (`CUmoduleLoadingMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loading {
+    /// With the module.
+    Eager,
+    /// When they are first asked for.
+    Lazy,
 }
 
 /// A `.global` or `.const` variable of a module.
@@ -262,6 +355,34 @@ impl Global {
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Sets it to one value, which has its size (`cuMemcpyHtoD_v2`).
+    pub fn set<T: Plain>(&self, value: T) -> Result<(), Error> {
+        self.check_whole::<T>()?;
+        self.write(&[value])
+    }
+
+    /// Its value, of a type that has its size (`cuMemcpyDtoH_v2`).
+    pub fn get<T: Plain>(&self) -> Result<T, Error> {
+        self.check_whole::<T>()?;
+        let values = self.read(1)?;
+        values.into_iter().next().ok_or(Error::Length {
+            what: "value of a variable",
+            given: size_of::<T>(),
+            room: self.bytes,
+        })
+    }
+
+    fn check_whole<T>(&self) -> Result<(), Error> {
+        if size_of::<T>() != self.bytes {
+            return Err(Error::Length {
+                what: "value of a variable",
+                given: size_of::<T>(),
+                room: self.bytes,
+            });
+        }
+        Ok(())
     }
 
     /// Writes its first values (`cuMemcpyHtoD_v2`).

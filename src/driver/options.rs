@@ -133,7 +133,8 @@ impl<'a> LaunchOptions<'a> {
         stream: &Stream,
     ) -> Result<(), Error> {
         if let Some(cluster) = self.cluster {
-            let fits = |axis: usize| cluster[axis] > 0 && config.grid[axis] % cluster[axis] == 0;
+            let fits =
+                |axis: usize| cluster[axis] > 0 && config.grid[axis].is_multiple_of(cluster[axis]);
             if !(0..3).all(fits) {
                 return Err(Error::Cluster {
                     kernel: kernel.name().to_owned(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::api::{CUcontext, CUdeviceptr, CUstream};
 use super::code::CudaError;
-use super::context::{Context, report_drop};
+use super::context::{Context, Owner, report_drop};
 use super::error::Error;
 use super::event::Event;
 use super::keep::{Capture, Keep};
@@ -27,11 +27,29 @@ struct Inner {
     context: Context,
     /// Null is the default stream, which nobody destroys.
     handle: CUstream,
-    owned: bool,
+    ownership: Ownership,
     /// Whether there may be a capture: asked on every launch, where a lock
     /// would be felt.
     captures: AtomicBool,
     capture: Mutex<Option<Arc<Capture>>>,
+}
+
+enum Ownership {
+    Own,
+    /// The default stream, or one that the caller answers for.
+    Borrowed,
+    /// Another library's, which keeps it alive through this.
+    Shared(#[allow(dead_code, reason = "held, not read")] Owner),
+}
+
+impl fmt::Debug for Ownership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ownership::Own => "Own",
+            Ownership::Borrowed => "Borrowed",
+            Ownership::Shared(_) => "Shared",
+        })
+    }
 }
 
 // SAFETY: a stream handle may be used from any thread; the driver locks by itself.
@@ -58,7 +76,7 @@ impl Stream {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe { context.bind()?.cuStreamCreate(&mut handle, flags) }?;
-        Ok(Stream::with(context, handle, true))
+        Ok(Stream::with(context, handle, Ownership::Own))
     }
 
     /// A new stream whose work comes before that of streams with a greater
@@ -70,7 +88,7 @@ impl Stream {
         let api = context.bind()?;
         // SAFETY: writes one handle.
         unsafe { api.cuStreamCreateWithPriority(&mut handle, DEFAULT, priority) }?;
-        Ok(Stream::with(context, handle, true))
+        Ok(Stream::with(context, handle, Ownership::Own))
     }
 
     /// Least and most urgent priority (`cuCtxGetStreamPriorityRange`).
@@ -87,14 +105,18 @@ impl Stream {
 
     /// The context's default stream, the null stream.
     pub fn default_of(context: &Context) -> Stream {
-        Stream::with(context, std::ptr::null_mut(), false)
+        Stream::with(context, std::ptr::null_mut(), Ownership::Borrowed)
     }
 
     /// The calling thread's own default stream (`CU_STREAM_PER_THREAD`): each
     /// thread that uses it has another.
     pub fn per_thread(context: &Context) -> Stream {
         const PER_THREAD: usize = 2;
-        Stream::with(context, std::ptr::without_provenance_mut(PER_THREAD), false)
+        Stream::with(
+            context,
+            std::ptr::without_provenance_mut(PER_THREAD),
+            Ownership::Borrowed,
+        )
     }
 
     /// A stream that somebody else owns: CUDA's runtime, or another library.
@@ -103,15 +125,28 @@ impl Stream {
     /// `handle` must be a live stream of `context`, stay alive as long as the
     /// returned value, and not be captured by anybody else while this is used.
     pub unsafe fn from_raw(context: &Context, handle: CUstream) -> Stream {
-        Stream::with(context, handle, false)
+        Stream::with(context, handle, Ownership::Borrowed)
     }
 
-    fn with(context: &Context, handle: CUstream, owned: bool) -> Stream {
+    /// A stream that another library keeps alive as long as `owner` lives.
+    ///
+    /// # Safety
+    /// `handle` must be a live stream of `context`, stay alive as long as
+    /// `owner`, and not be captured by anybody else while this is used.
+    pub unsafe fn from_shared(
+        context: &Context,
+        handle: CUstream,
+        owner: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Stream {
+        Stream::with(context, handle, Ownership::Shared(owner))
+    }
+
+    fn with(context: &Context, handle: CUstream, ownership: Ownership) -> Stream {
         Stream {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 handle,
-                owned,
+                ownership,
                 captures: AtomicBool::new(false),
                 capture: Mutex::default(),
             }),
@@ -435,7 +470,7 @@ pub(crate) fn done(result: Result<(), Error>) -> Result<bool, Error> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.owned {
+        if matches!(self.ownership, Ownership::Own) {
             // SAFETY: created once, destroyed once.
             report_drop(
                 self.context

@@ -3,6 +3,8 @@
 
 mod context;
 mod device;
+mod documentation;
+mod examples;
 mod faults;
 mod graph;
 mod jit;

@@ -1,7 +1,9 @@
-use ptxkit::driver::{DeviceBuffer, Error, KernelAttribute, LaunchConfig, Module, Stream};
+use ptxkit::driver::{
+    Context, DeviceBuffer, Error, KernelAttribute, LaunchConfig, Library, Loading, Module, Stream,
+};
 
 use crate::kernels::{REVERSE, SCALE, VECADD};
-use crate::support::{context, kernel};
+use crate::support::{context, device, is_gpu, kernel};
 
 #[test]
 fn an_unknown_kernel_is_told_with_those_there_are() {
@@ -157,4 +159,100 @@ fn a_module_is_used_from_several_threads() {
             });
         }
     });
+}
+
+#[test]
+fn a_file_is_loaded() {
+    let context = context();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vecadd.ptx");
+    let error = Module::load_file(&context, &path).unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error}");
+    assert!(error.to_string().contains("vecadd.ptx"), "{error}");
+    std::fs::write(&path, VECADD).unwrap();
+    let module = Module::load_file(&context, &path).unwrap();
+    assert_eq!(module.kernel_names(), ["vecadd"]);
+    if !is_gpu() {
+        assert_eq!(Module::loading(&context).unwrap(), Loading::Eager);
+    }
+}
+
+#[test]
+fn a_variable_has_the_type_of_its_size() {
+    let module = Module::load(&context(), SCALE.as_bytes()).unwrap();
+    let step = module.global("step").unwrap();
+    assert_eq!(step.get::<f32>().unwrap(), 10.0);
+    step.set(2.5_f32).unwrap();
+    assert_eq!(step.get::<f32>().unwrap(), 2.5);
+    for error in [step.set(1_u64).unwrap_err(), step.get::<u8>().unwrap_err()] {
+        assert!(matches!(error, Error::Length { room: 4, .. }), "{error}");
+    }
+    let factors = module.global("factors").unwrap();
+    assert_eq!(factors.get::<[f32; 4]>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_library_serves_every_context() {
+    let contexts = [context(), Context::create(&device(), 0).unwrap()];
+    let library = Library::load(&contexts[0], VECADD.as_bytes()).unwrap();
+    assert_eq!(library.kernel_names().unwrap(), ["vecadd"]);
+    let kernels = contexts
+        .each_ref()
+        .map(|context| library.kernel(context, "vecadd").unwrap());
+    let threads = library.attribute("vecadd", KernelAttribute::MAX_THREADS_PER_BLOCK, &device());
+    assert_eq!(threads.unwrap(), kernels[0].max_threads());
+    let error = library
+        .attribute("vecsub", KernelAttribute::NUM_REGS, &device())
+        .unwrap_err();
+    assert!(matches!(error, Error::UnknownKernel { .. }), "{error}");
+    assert!(library.kernel(&contexts[0], "vecsub").is_err());
+    // The kernels keep the library.
+    drop(library);
+    for (context, vecadd) in contexts.iter().zip(&kernels) {
+        let stream = Stream::new(context).unwrap();
+        let a = DeviceBuffer::from_slice(context, &[1.0_f32, 2.0]).unwrap();
+        let sum = DeviceBuffer::<f32>::zeroed(context, 2).unwrap();
+        let config = LaunchConfig::for_elements(2, 32);
+        vecadd
+            .launch(config, &stream, (&a, &a, &sum, 2_u32))
+            .unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(sum.to_vec().unwrap(), [2.0, 4.0]);
+    }
+    let error = Library::load(&contexts[0], b".version 8.0\n.target sm_80\nwrong").unwrap_err();
+    assert!(matches!(error, Error::Jit(_)), "{error}");
+    assert!(Library::load(&contexts[0], b"\x7fELF").is_err());
+}
+
+/// Somebody destroys the context under a module: errors, and nothing worse.
+#[test]
+fn a_context_destroyed_under_a_module() {
+    let owner = Context::create(&device(), 0).unwrap();
+    let raw = owner.raw();
+    std::mem::forget(owner);
+    // SAFETY: everything made of it below is used for errors only, once it is destroyed.
+    let context = unsafe { Context::from_raw(&device(), raw) }.unwrap();
+    if is_gpu() {
+        return; // NVIDIA's driver does not promise to survive stale handles
+    }
+    let module = Module::load(&context, VECADD.as_bytes()).unwrap();
+    let vecadd = module.kernel("vecadd").unwrap();
+    let stream = Stream::new(&context).unwrap();
+    // SAFETY: a live context; destroyed once.
+    unsafe { context.api().cuCtxDestroy_v2(raw) }.unwrap();
+    let error = vecadd
+        .launch(
+            LaunchConfig::default(),
+            &stream,
+            (0_u64, 0_u64, 0_u64, 0_u32),
+        )
+        .unwrap_err();
+    assert_eq!(
+        error.code(),
+        Some(ptxkit::driver::CudaError::INVALID_CONTEXT),
+        "{error}"
+    );
+    assert!(module.kernel("vecadd").is_err());
+    assert!(module.global("x").is_err());
+    // Dropping all of it reports to the trace alone.
 }

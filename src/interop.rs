@@ -1,0 +1,135 @@
+//! Beside cudarc: its contexts, streams and kernels here, and modules for it
+//! that come through the compute cache.
+//!
+//! A cudarc application adopts cached loading in one line, in place of
+//! `context.load_module(Ptx::from_file("kernels.ptx"))?`:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let context = cudarc::driver::CudaContext::new(0)?;
+//! let module = ptxkit::interop::load(&context, "kernels.ptx", &std::fs::read("kernels.ptx")?)?;
+//! let kernel = module.load_function("vecadd")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Both libraries call the one driver that is loaded in the process. The other
+//! way round, what ptxkit has is lent to cudarc by [`to_context`] and
+//! [`to_stream`].
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError};
+use cudarc::nvrtc::Ptx;
+
+use crate::cache::Cache;
+use crate::driver::{Context, Driver, Error, Kernel, Module, Stream};
+use crate::jit::JitOptions;
+use crate::loader::{LoadError, Loader, Source};
+
+/// Why something could not be handed to cudarc.
+#[allow(missing_docs, reason = "the messages say it all")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InteropError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Driver(#[from] Error),
+    #[error("cudarc failed: {0:?}")]
+    Cudarc(DriverError),
+    #[error("cudarc shares primary contexts only: make this one with `Context::primary`")]
+    NotPrimary,
+}
+
+/// cudarc's context as ptxkit's; it is kept as long as anything made in it.
+pub fn context(context: &Arc<CudaContext>) -> Result<Context, Error> {
+    let devices = Driver::nvidia()?.devices()?;
+    let device = devices
+        .into_iter()
+        .find(|device| device.raw() == context.cu_device())
+        .ok_or(Error::NoSuchDevice {
+            driver: crate::driver::DriverKind::Nvidia,
+            asked: context.ordinal() as u32,
+            count: 0,
+        })?;
+    // SAFETY: the context lives as long as its `Arc`, which is handed over.
+    unsafe { Context::from_shared(&device, context.cu_ctx(), context.clone()) }
+}
+
+/// cudarc's stream as ptxkit's; it is kept as long as the value returned. It
+/// must not be captured by cudarc while it is used here.
+pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream, Error> {
+    let context = context(stream.context())?;
+    // SAFETY: the stream lives as long as its `Arc`, which is handed over.
+    Ok(unsafe { Stream::from_shared(&context, stream.cu_stream(), stream.clone()) })
+}
+
+/// cudarc's kernel as ptxkit's, whose arguments are checked; its module is
+/// kept as long as the value returned. The other kernels of the module are at
+/// [`Kernel::module`].
+pub fn kernel(context: &Context, function: &CudaFunction) -> Result<Kernel, Error> {
+    let api = context.bind()?;
+    let (mut module, mut name) = (std::ptr::null_mut(), std::ptr::null());
+    // SAFETY: the function is live; writes a handle and a pointer.
+    let name = unsafe {
+        api.cuFuncGetModule(&mut module, function.cu_function())?;
+        api.cuFuncGetName(&mut name, function.cu_function())?;
+        CStr::from_ptr(name)
+    };
+    let name = name.to_string_lossy().into_owned();
+    // SAFETY: the function keeps its module loaded, and is handed over.
+    let module = unsafe { Module::from_shared(context, module, Arc::new(function.clone())) };
+    module.kernel(&name)
+}
+
+/// Loads PTX, a cubin or a fatbin for cudarc, through the compute cache that
+/// the environment names: compiled once for this device and driver, and taken
+/// from the cache by every later process. `name` stands for the image in
+/// messages.
+pub fn load(
+    context: &Arc<CudaContext>,
+    name: &str,
+    image: &[u8],
+) -> Result<Arc<CudaModule>, InteropError> {
+    let loader = Loader::new(self::context(context)?, Cache::from_environment());
+    load_with(
+        context,
+        &loader,
+        &Source::new(name, image),
+        &JitOptions::default(),
+    )
+}
+
+/// The same through a loader of the caller's, made in cudarc's [`context`()].
+pub fn load_with(
+    context: &Arc<CudaContext>,
+    loader: &Loader,
+    source: &Source<'_>,
+    options: &JitOptions,
+) -> Result<Arc<CudaModule>, InteropError> {
+    let code = loader.code(source, options)?;
+    let module = context.load_module(Ptx::from_binary(code));
+    module.map_err(InteropError::Cudarc)
+}
+
+/// ptxkit's context as cudarc's: both use the primary context, each counted by
+/// the driver.
+pub fn to_context(context: &Context) -> Result<Arc<CudaContext>, InteropError> {
+    if !context.is_primary() {
+        return Err(InteropError::NotPrimary);
+    }
+    let ordinal = context.device().ordinal() as usize;
+    CudaContext::new(ordinal).map_err(InteropError::Cudarc)
+}
+
+/// ptxkit's stream as cudarc's, which does not destroy it.
+///
+/// # Safety
+/// `stream` must live as long as the value returned and its clones, and be of
+/// `context`.
+pub unsafe fn to_stream(context: &Arc<CudaContext>, stream: &Stream) -> Arc<CudaStream> {
+    // SAFETY: the caller answers for the stream's life.
+    unsafe { context.wrap_borrowed_stream(stream.raw()) }
+}

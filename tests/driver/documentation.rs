@@ -1,0 +1,217 @@
+//! `docs/driver-api.md` lists every entry of the table with its Rust names, and
+//! is made here from the sources: `PTXKIT_WRITE_DOCS=1 cargo test --test driver`
+//! writes it anew.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use ptxkit::driver::api::Api;
+
+use crate::support::device;
+
+/// Rust names by entry: of functions whose documentation names it, of those
+/// that call it, and of the types that call it by themselves.
+#[derive(Default)]
+struct Names {
+    told: BTreeMap<String, Vec<String>>,
+    called: BTreeMap<String, Vec<String>>,
+    within: BTreeMap<String, Vec<String>>,
+}
+
+/// The entries that a line names.
+fn entries(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("cu").filter_map(move |(at, _)| {
+        let begins = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let name = line[at..]
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .next()?;
+        let is_entry = name.len() > 4 && name.as_bytes()[2].is_ascii_uppercase();
+        (begins && is_entry).then_some(name)
+    })
+}
+
+/// Reads one source file: types, their public functions, and what those name.
+fn read(source: &str, names: &mut Names) {
+    let (mut of, mut told, mut function) = (String::new(), Vec::new(), None);
+    let main = source
+        .lines()
+        .find_map(|line| line.strip_prefix("pub struct "));
+    let main = main.and_then(|rest| rest.split(|c: char| !c.is_alphanumeric()).next());
+    let mut drops = false;
+    for line in source.lines() {
+        let text = line.trim_start();
+        if let Some(doc) = text.strip_prefix("///") {
+            told.extend(entries(doc).map(str::to_owned));
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("impl") {
+            let rest = rest.trim_start_matches(|c| c != ' ').trim_start();
+            let rest = rest.rsplit(" for ").next().unwrap_or(rest);
+            let end = rest
+                .find(|c: char| !c.is_alphanumeric())
+                .unwrap_or(rest.len());
+            of = rest[..end].to_owned();
+            drops = line.contains("Drop for");
+            function = None;
+        } else if let Some(after) = ["pub fn ", "pub unsafe fn ", "pub const fn "]
+            .iter()
+            .find_map(|start| text.strip_prefix(start))
+        {
+            let end = after
+                .find(|c: char| !c.is_alphanumeric() && c != '_')
+                .unwrap_or(0);
+            let name = match line.starts_with(' ') {
+                true => format!("{of}::{}", &after[..end]),
+                false => after[..end].to_owned(),
+            };
+            for entry in told.drain(..) {
+                names.told.entry(entry).or_default().push(name.clone());
+            }
+            function = Some(name);
+        } else if text.starts_with("fn ") || text.starts_with("pub(crate) fn ") {
+            function = None;
+        } else if let (None, Some(main)) = (&function, main)
+            && !text.starts_with("//")
+        {
+            let how = if drops { "dropping" } else { "within" };
+            for entry in entries(text) {
+                let all = names.within.entry(entry.to_owned()).or_default();
+                all.push(format!("{how} {main}"));
+            }
+        } else if let Some(function) = &function
+            && !text.starts_with("//")
+        {
+            for entry in entries(text) {
+                let all = names.called.entry(entry.to_owned()).or_default();
+                if all.last() != Some(function) {
+                    all.push(function.clone());
+                }
+            }
+        }
+        if !text.starts_with('#') {
+            told.clear();
+        }
+    }
+}
+
+fn rust_names(names: &Names, entry: &str) -> String {
+    let base = entry.trim_end_matches("_v2");
+    let found = [&names.told, &names.called, &names.within]
+        .into_iter()
+        .find_map(|map| map.get(entry).or_else(|| map.get(base)));
+    let Some(found) = found else {
+        return "`Api` alone".to_owned();
+    };
+    let quoted = |name: &String| match name.split_once(' ') {
+        Some((how, name)) => format!("{how} `{name}`"),
+        None => format!("`{name}`"),
+    };
+    let mut found: Vec<_> = found.iter().map(quoted).collect();
+    found.sort();
+    found.dedup();
+    found.join(", ")
+}
+
+fn document(sources: &Path, api: &Api) -> String {
+    let mut names = Names::default();
+    let mut files: Vec<_> = std::fs::read_dir(sources)
+        .unwrap()
+        .chain(std::fs::read_dir(sources.join("../jit")).unwrap())
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .filter(|path| {
+            !["entries.rs", "api.rs"]
+                .iter()
+                .any(|name| path.ends_with(name))
+        })
+        .collect();
+    files.sort();
+    for file in files {
+        read(&std::fs::read_to_string(file).unwrap(), &mut names);
+    }
+
+    let mut text = String::from(HEAD);
+    let rows = std::fs::read_to_string(sources.join("entries.rs")).unwrap();
+    let since: BTreeMap<&str, i32> = api
+        .entries()
+        .map(|(name, _, since)| (name, since))
+        .collect();
+    for line in rows.lines().map(str::trim) {
+        if let Some(title) = line.strip_prefix("// ") {
+            write!(
+                text,
+                "\n## {title}\n\n| entry | since | in Rust |\n|---|---|---|\n"
+            )
+            .unwrap();
+        } else if let Some(rest) = line.strip_prefix("fn ") {
+            let name = rest.split('(').next().unwrap();
+            let since = since[name];
+            let since = match since {
+                0 => "–".to_owned(),
+                since => format!("{}.{}", since / 1000, since % 1000 / 10),
+            };
+            writeln!(
+                text,
+                "| `{name}` | {since} | {} |",
+                rust_names(&names, name)
+            )
+            .unwrap();
+        }
+    }
+    text.push_str(TAIL);
+    text
+}
+
+const HEAD: &str = "# The driver API in Rust
+
+Every entry of `libcuda` that ptxkit calls, the CUDA version that brought it in
+this form, and the names in `ptxkit::driver` and `ptxkit::jit` that are made of it. Each
+entry is also a method of `Api` (`Context::api`, `Driver::api`), which takes raw
+handles: every safe type gives its own by `raw`. An entry that the driver lacks
+is an error that names both.
+
+This file is made from the sources, and a test compares them.
+";
+
+const TAIL: &str = "
+## What the guide names and newer entries do
+
+| entry of older drivers | instead |
+|---|---|
+| `cuParamSetSize`, `cuParamSeti`, `cuParamSetf`, `cuParamSetv`, `cuLaunch`, `cuLaunchGrid`, `cuLaunchGridAsync` | `Kernel::launch`, `Kernel::launch_buffer` |
+| `cuFuncSetBlockShape`, `cuFuncSetSharedSize` | `LaunchConfig` |
+| `cuCtxAttach`, `cuCtxDetach` | `Context::clone`; `Context::attach` where the driver is to count |
+| `cuDeviceGetProperties` | `Device::attribute` |
+| `cuModuleLoad` | `Module::load_file`, which checks the file first |
+";
+
+#[test]
+fn every_entry_is_in_the_documentation() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = root.join("src/driver");
+    if !sources.exists() {
+        return; // a packed test, away from the sources
+    }
+    let made = document(&sources, device().driver().api());
+    assert!(
+        made.contains("| `cuCtxCreate_v2` | 3.2 | `Context::create` |"),
+        "{made}"
+    );
+    let file = root.join("docs/driver-api.md");
+    if std::env::var_os("PTXKIT_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &made).unwrap();
+    }
+    let there = std::fs::read_to_string(&file).unwrap_or_default();
+    for (line, (made, there)) in (1..).zip(made.lines().zip(there.lines())) {
+        assert_eq!(
+            made, there,
+            "docs/driver-api.md:{line}: set PTXKIT_WRITE_DOCS=1 and run again"
+        );
+    }
+    assert_eq!(
+        made.lines().count(),
+        there.lines().count(),
+        "set PTXKIT_WRITE_DOCS=1"
+    );
+}
