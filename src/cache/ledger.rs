@@ -249,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn a_count_is_believed_for_a_day_and_not_from_the_future() {
+        let mut ledger = Ledger::default();
+        assert!(!ledger.is_current());
+        ledger.recounted(1, 1);
+        assert!(ledger.is_current());
+        ledger.counted -= COUNT_EVERY;
+        assert!(!ledger.is_current());
+        ledger.counted = now() + 1000;
+        assert!(!ledger.is_current());
+    }
+
+    #[test]
     fn an_older_driver_is_stale_and_another_family_is_not() {
         let mut ledger = Ledger::default();
         let (old, new) = (generation(12080, 1), generation(13000, 2));

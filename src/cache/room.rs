@@ -118,6 +118,17 @@ impl Store {
         }
     }
 
+    /// Takes bytes off the sum that are no longer there.
+    pub(super) fn forget_bytes(&self, bytes: u64) -> io::Result<()> {
+        // Where the ledger cannot be had, it holds too much until the next count.
+        if let Entered::Room(mut room) = self.enter(WAIT / 100) {
+            room.check_count()?;
+            room.ledger.total = room.ledger.total.saturating_sub(bytes);
+            room.close()?;
+        }
+        Ok(())
+    }
+
     /// Without locks the folder is counted each time, and two writers may each
     /// take the room that the other counted on.
     fn place_without_lock(
@@ -419,4 +430,105 @@ fn time(nanoseconds: u128) -> SystemTime {
     SystemTime::UNIX_EPOCH
         .checked_add(Duration::new(seconds, rest))
         .unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::cache::provenance::Provenance;
+
+    const FAR: Duration = Duration::from_secs(60);
+
+    fn key(n: u8) -> Key {
+        Key::from_bytes([n; 32])
+    }
+
+    /// A store with three blobs, and the bytes of each.
+    fn store(folder: &Path) -> (Store, u64) {
+        let store = Store::open(&folder.join("store")).unwrap();
+        let mut size = 0;
+        for n in 1..=3 {
+            let blob = Blob::new(&key(n), &Provenance::default(), &[("", &[n; 1000])]);
+            size = blob.file().len() as u64;
+            let placed = store.put(&key(n), &blob, u64::MAX, Origin::Compiled);
+            assert_eq!(placed.unwrap(), Placed::Stored(Vec::new()));
+        }
+        (store, size)
+    }
+
+    fn room(store: &Store) -> Room<'_> {
+        match store.enter(FAR) {
+            Entered::Room(mut room) => {
+                room.check_count().unwrap();
+                room
+            }
+            _ => panic!("nobody else has it"),
+        }
+    }
+
+    /// Leaves the ledger as a process does that is killed in the middle.
+    fn killed(store: &Store, pending: (Key, u64), total: u64) {
+        let mut room = room(store);
+        room.ledger.pending = Some(pending);
+        room.ledger.total = total;
+        room.close().unwrap();
+    }
+
+    #[test]
+    fn the_sum_is_right_after_a_kill_at_any_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, size) = store(folder.path());
+        assert_eq!(room(&store).ledger.total, 3 * size);
+        // About to put a fourth one, which never got its name.
+        killed(&store, (key(4), 0), 3 * size);
+        assert_eq!(room(&store).ledger.total, 3 * size);
+        // The third one has its name, but is not in the sum.
+        killed(&store, (key(3), 0), 2 * size);
+        assert_eq!(room(&store).ledger.total, 3 * size);
+        // It replaced one of half its size.
+        killed(&store, (key(3), size / 2), 2 * size + size / 2);
+        assert_eq!(room(&store).ledger.total, 3 * size);
+        // About to remove one that is there still, and one that is not.
+        killed(&store, (key(2), size), 3 * size);
+        assert_eq!(room(&store).ledger.total, 3 * size);
+        fs::remove_file(store.path(&key(2))).unwrap();
+        killed(&store, (key(2), size), 3 * size);
+        assert_eq!(room(&store).ledger.total, 2 * size);
+    }
+
+    #[test]
+    fn what_is_set_aside_again_and_again_is_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, size) = store(folder.path());
+        let blob = Blob::new(&key(1), &Provenance::default(), &[("", &[1; 1000])]);
+        for _ in 0..5 {
+            store.set_aside(&key(1)).unwrap();
+            store
+                .put(&key(1), &blob, u64::MAX, Origin::Compiled)
+                .unwrap();
+        }
+        assert_eq!(room(&store).ledger.total, 4 * size);
+        assert_eq!(scan::scan(store.root()).unwrap().total(), 4 * size);
+    }
+
+    #[test]
+    fn a_queue_that_is_used_up_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, size) = store(folder.path());
+        let mut room = room(&store);
+        room.count().unwrap();
+        assert_eq!(room.ledger.queue, (0, 3));
+        // Used since it was queued: passed over, and found by the next count.
+        for n in 1..=3 {
+            let file = File::options().write(true).open(store.path(&key(n)));
+            let earlier = SystemTime::now() - Duration::from_secs(1000 - u64::from(n));
+            file.unwrap().set_modified(earlier).unwrap();
+        }
+        let evicted = room.make_room(0, 2 * size, None).unwrap();
+        assert_eq!(evicted, Some(vec![key(1)]));
+        assert_eq!(room.make_room(0, 2 * size, None).unwrap(), Some(Vec::new()));
+        // More than there is room for at all.
+        assert_eq!(room.make_room(1, 0, None).unwrap(), None);
+        assert_eq!(room.ledger.total, 0);
+    }
 }

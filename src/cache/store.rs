@@ -232,11 +232,15 @@ impl Store {
             return Ok(());
         }
         self.seen.forget(key);
-        let aside = self.inner("bad")?;
-        match fs::rename(self.path(key), aside.join(format!("{key}.blob"))) {
+        let aside = self.inner("bad")?.join(format!("{key}.blob"));
+        let replaced = fs::symlink_metadata(&aside).map_or(0, |metadata| metadata.len());
+        match fs::rename(self.path(key), aside) {
             // Somebody else who found it bad was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            renamed => renamed,
+            Err(error) => Err(error),
+            Ok(()) if replaced == 0 => Ok(()),
+            // One that was set aside before is gone now.
+            Ok(()) => self.forget_bytes(replaced),
         }
     }
 
