@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ptxkit::cache::{Cache, Key, Lookup};
+use ptxkit::cache::{Cache, Key, Lookup, Prune};
 
 use crate::program::{
     blob_bytes, blob_path, cache, code, key, key_of_driver, load, provenance, root, warnings_of,
@@ -117,5 +117,10 @@ fn what_an_older_driver_made_goes_first() {
         put(&tight, &key_of_driver(n, 13000), n);
     }
     assert!(there(&old) < 10);
+    assert_eq!(there(&new), 10);
+    // A tool need not wait for that.
+    let left = there(&old) as u64;
+    let removed = tight.prune(&Prune::default()).unwrap();
+    assert_eq!((removed.blobs, there(&old)), (left, 0));
     assert_eq!(there(&new), 10);
 }
