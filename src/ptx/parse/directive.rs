@@ -10,6 +10,7 @@ use nom::multi::separated_list1;
 use super::declaration::{linkage, starts_declaration};
 use super::expression::literal_number;
 use super::input::{Parsed, Problem, Tokens, name, text, token};
+use super::usual::usual_data;
 use crate::ptx::ast::{Directive, DirectiveKind, FunctionDirective, FunctionKind, Name};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::features::{self, Arguments};
@@ -84,6 +85,11 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let (mut rest, _) = token(TokenKind::BraceOpen)(rest)?;
     let mut labels = HashSet::new();
     loop {
+        let start = rest.peek().span.start;
+        let end = usual_data(rest.source, start as usize) as u32;
+        if end > start {
+            rest = rest.skip_to(end);
+        }
         match rest.peek().kind {
             TokenKind::BraceClose => {
                 let labels = !labels.is_empty();

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::bytes::{first_bytes, through_blank, word_at};
 use crate::ptx::ast::{Mnemonic, MnemonicId, Modifiers};
 use crate::ptx::names::{Modifier, Opcode};
 
@@ -12,9 +13,29 @@ use crate::ptx::names::{Modifier, Opcode};
 #[derive(Debug, Default)]
 pub struct Mnemonics<'a> {
     list: Vec<Mnemonic<'a>>,
-    /// An open-addressed table of places in `list`, counted from 1; its length
-    /// is a power of two, or 0.
-    slots: Vec<u32>,
+    /// An open-addressed table; its length is a power of two, or 0.
+    slots: Vec<Slot>,
+}
+
+/// What finds a mnemonic without a look at its text, unless it is long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The first 16 bytes of the text, the rest zero.
+    start: [u64; 2],
+    /// 0 if the slot is empty.
+    length: u32,
+    id: MnemonicId,
+    /// Not of [`Usual`] if it is unknown in part, or takes operands of its own kind.
+    usual: Option<Opcode>,
+}
+
+/// A mnemonic that was found in the text.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    pub id: MnemonicId,
+    pub opcode: Opcode,
+    /// Where it ends; a blank stands there.
+    pub end: usize,
 }
 
 /// No instruction has this many modifiers.
@@ -62,14 +83,75 @@ impl<'a> Mnemonics<'a> {
 
     /// The mnemonic of this text, if it has been read before.
     pub fn known(&self, text: &str) -> Option<MnemonicId> {
-        let mask = self.slots.len().checked_sub(1)?;
-        let mut slot = hash(text.as_bytes());
+        let (hash, start) = hash(text.as_bytes());
+        let same = |slot: &Slot| {
+            self.list
+                .get(slot.id.index())
+                .is_some_and(|m| m.text == text)
+        };
+        self.find(hash, start, text.len(), same).map(|slot| slot.id)
+    }
+
+    /// The mnemonic from this byte to the next blank, if it has been read before
+    /// and is known in whole.
+    #[inline]
+    pub fn usual(&self, bytes: &[u8], at: usize) -> Option<Usual> {
+        let mut hash = SEED;
+        let mut start = [0; 2];
+        let mut end = at;
+        let mut words = 0;
         loop {
-            let id = MnemonicId(self.slots[slot & mask].checked_sub(1)?);
-            if self.list.get(id.index()).is_some_and(|m| m.text == text) {
-                return Some(id);
+            let word = word_at(bytes, end)?;
+            let length = through_blank(word);
+            let kept = first_bytes(word, length);
+            if length > 0 {
+                hash = mix(hash, kept);
             }
-            slot += 1;
+            if let Some(start) = start.get_mut(words) {
+                *start = kept;
+            }
+            words += 1;
+            end += length;
+            if length < 8 {
+                break;
+            }
+            // A text without blanks is not looked through for each statement.
+            if words == LONGEST {
+                return None;
+            }
+        }
+        let text = bytes.get(at..end)?;
+        let same = |slot: &Slot| {
+            let known = self.list.get(slot.id.index());
+            text.len() <= 16 || known.is_some_and(|m| m.text.as_bytes() == text)
+        };
+        let slot = self.find(hash, start, end - at, same)?;
+        Some(Usual {
+            id: slot.id,
+            opcode: slot.usual?,
+            end,
+        })
+    }
+
+    #[inline]
+    fn find(
+        &self,
+        hash: u64,
+        start: [u64; 2],
+        length: usize,
+        same: impl Fn(&Slot) -> bool,
+    ) -> Option<&Slot> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut at = hash as usize;
+        loop {
+            let slot = &self.slots[at & mask];
+            if slot.length == 0 {
+                return None;
+            }
+            if slot.start == start && slot.length as usize == length && same(slot) {
+                return Some(slot);
+            }
+            at += 1;
         }
     }
 
@@ -78,7 +160,8 @@ impl<'a> Mnemonics<'a> {
         self.list.push(mnemonic);
         // At most half full, so that a search always meets an empty slot.
         if self.list.len() * 2 > self.slots.len() {
-            self.slots = vec![0; (self.list.len() * 4).next_power_of_two()];
+            let length = (self.list.len() * 4).next_power_of_two();
+            self.slots = vec![Slot::default(); length];
             for id in 0..self.list.len() {
                 self.place(id);
             }
@@ -89,34 +172,50 @@ impl<'a> Mnemonics<'a> {
     }
 
     fn place(&mut self, id: usize) {
+        let mnemonic = &self.list[id];
+        let (hash, start) = hash(mnemonic.text.as_bytes());
+        let usual = !matches!(mnemonic.opcode, Opcode::Unknown | Opcode::Call)
+            && !mnemonic.modifiers.has(Modifier::UNKNOWN);
+        let slot = Slot {
+            start,
+            length: mnemonic.text.len() as u32,
+            id: MnemonicId(id as u32),
+            usual: usual.then_some(mnemonic.opcode),
+        };
         let mask = self.slots.len() - 1;
-        let mut slot = hash(self.list[id].text.as_bytes());
-        while self.slots[slot & mask] != 0 {
-            slot += 1;
+        let mut at = hash as usize;
+        while self.slots[at & mask].length != 0 {
+            at += 1;
         }
-        self.slots[slot & mask] = id as u32 + 1;
+        self.slots[at & mask] = slot;
     }
 }
 
-/// Eight bytes at a time, the last eight as they are; the multiplier is that of
-/// splitmix64.
-fn hash(text: &[u8]) -> usize {
-    let mix = |hash: u64, word: u64| {
-        let mixed = (hash ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed ^ (mixed >> 29)
-    };
-    let (words, rest) = text.as_chunks::<8>();
-    let mut hash = text.len() as u64;
-    for word in words {
-        hash = mix(hash, u64::from_le_bytes(*word));
+/// So many times eight bytes, and more than any mnemonic has.
+const LONGEST: usize = 32;
+
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The multiplier is that of splitmix64.
+fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ (mixed >> 29)
+}
+
+/// The hash of a text, eight bytes at a time, and its first sixteen.
+fn hash(text: &[u8]) -> (u64, [u64; 2]) {
+    let mut hash = SEED;
+    let mut start = [0; 2];
+    for (index, chunk) in text.chunks(8).enumerate() {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        let word = u64::from_le_bytes(bytes);
+        hash = mix(hash, word);
+        if let Some(start) = start.get_mut(index) {
+            *start = word;
+        }
     }
-    let last = match text.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last),
-        None => rest
-            .iter()
-            .fold(0, |last, byte| last << 8 | u64::from(*byte)),
-    };
-    mix(hash, last) as usize
+    (hash, start)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! report a mistake, skip to the end of the statement and go on, so that one
 //! mistake costs one statement.
 
+mod bytes;
 mod declaration;
 mod directive;
 mod expression;
@@ -14,6 +15,7 @@ mod mnemonic;
 mod module;
 mod operand;
 mod statement;
+mod usual;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};

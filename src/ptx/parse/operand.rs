@@ -29,7 +29,7 @@ pub struct Pool<'a> {
     /// Finished lists, each in one piece.
     pub operands: Vec<Operand<'a>>,
     /// Lists under way; kept for its memory.
-    open: Vec<Operand<'a>>,
+    pub(super) open: Vec<Operand<'a>>,
 }
 
 impl<'a> Pool<'a> {
@@ -240,7 +240,7 @@ fn deeper(open: Span, depth: u32) -> Outcome<u32> {
 }
 
 /// A name alone: `_`, a special register or something declared.
-fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
+pub(super) fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
     if name.text == "_" {
         return Operand::Sink(span);
     }

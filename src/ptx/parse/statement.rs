@@ -100,7 +100,13 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     );
                     break;
                 }
-                _ => self.statement_or_skip(&mut rest),
+                _ => {
+                    let start = next.span.start as usize;
+                    match self.usual_statements(rest.source, start) {
+                        end if end > start => rest.advance_to(end as u32),
+                        _ => self.statement_or_skip(&mut rest),
+                    }
+                }
             }
         }
         let body = Body {

@@ -1,0 +1,117 @@
+//! Eight bytes of the text at a time, as a number whose lowest byte is the first.
+//!
+//! Where a token ends is found without a branch a byte: tokens are short, and a
+//! processor that guesses wrong where one ends loses more than all the rest costs.
+
+const EACH: u64 = 0x0101_0101_0101_0101;
+/// The highest bit of each byte.
+const TOP: u64 = 0x80 * EACH;
+
+/// The eight bytes from `at` on; `None` if the text ends before.
+#[inline]
+pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*chunk))
+}
+
+/// The top bit of each byte from `first` to `last`; of bytes below 128 only.
+#[inline]
+const fn within(word: u64, first: u8, last: u8) -> u64 {
+    let low = word & !TOP;
+    let from = low + (0x80 - first as u64) * EACH;
+    let beyond = low + (0x7F - last as u64) * EACH;
+    from & !beyond & !word & TOP
+}
+
+/// How many bytes there are before the first without its bit.
+#[inline]
+const fn run(bits: u64) -> usize {
+    ((bits ^ TOP).trailing_zeros() / 8) as usize
+}
+
+/// How many of the bytes, from the first on, are letters or digits.
+#[inline]
+pub const fn through_alphanumeric(word: u64) -> usize {
+    let letters = within(word | 0x20 * EACH, b'a', b'z');
+    run(letters | within(word, b'0', b'9'))
+}
+
+/// How many of the bytes, from the first on, are digits.
+#[inline]
+pub const fn through_digits(word: u64) -> usize {
+    run(within(word, b'0', b'9'))
+}
+
+/// How many of the bytes, from the first on, are printed and no blank.
+#[inline]
+pub const fn through_blank(word: u64) -> usize {
+    run(within(word, b'!', b'~'))
+}
+
+/// The first `count` bytes, the rest zero.
+#[inline]
+pub const fn first_bytes(word: u64, count: usize) -> u64 {
+    if count >= 8 {
+        word
+    } else {
+        word & !(u64::MAX << (8 * count))
+    }
+}
+
+/// The number that the first `count` bytes are, which are digits.
+#[inline]
+pub const fn decimal(word: u64, count: usize) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    // Behind zeros of the same length, two, four and eight digits at a time.
+    let digits = (word << (64 - 8 * count)) & (0x0F * EACH);
+    let pairs = digits.wrapping_mul((10 << 8) + 1) >> 8 & 0x00FF_00FF_00FF_00FF;
+    let fours = pairs.wrapping_mul((100 << 16) + 1) >> 16 & 0x0000_FFFF_0000_FFFF;
+    fours.wrapping_mul((10_000 << 32) + 1) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(text: &str) -> u64 {
+        word_at(format!("{text}\0\0\0\0\0\0\0\0").as_bytes(), 0).unwrap()
+    }
+
+    #[test]
+    fn runs_end_where_the_bytes_do() {
+        for byte in 0..=255_u8 {
+            for place in 0..8 {
+                let mut bytes = *b"aZ09mN5x";
+                bytes[place] = byte;
+                let word = u64::from_le_bytes(bytes);
+                let end = if byte.is_ascii_alphanumeric() {
+                    8
+                } else {
+                    place
+                };
+                assert_eq!(through_alphanumeric(word), end, "{byte} at {place}");
+                let end = if byte.is_ascii_graphic() { 8 } else { place };
+                assert_eq!(through_blank(word), end, "{byte} at {place}");
+                let mut bytes = *b"01234567";
+                bytes[place] = byte;
+                let end = if byte.is_ascii_digit() { 8 } else { place };
+                assert_eq!(through_digits(u64::from_le_bytes(bytes)), end);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_at_once() {
+        for number in [
+            "", "0", "7", "10", "987", "4095", "65536", "1234567", "99999999",
+        ] {
+            let value = number.parse().unwrap_or(0);
+            assert_eq!(decimal(word(number), number.len()), value, "{number}");
+            let word = word(&format!("{number};x"));
+            assert_eq!(decimal(word, number.len()), value, "{number};x");
+        }
+        assert_eq!(first_bytes(word("abc"), 2), word("ab"));
+    }
+}
