@@ -26,44 +26,51 @@ pub struct Need {
     pub span: Span,
 }
 
-/// Tells of each need of a module, in the order of the text.
-pub fn needs<'a>(module: &Module<'a>, source: &str, each: impl FnMut(Need)) {
-    let mut finder = Finder {
-        source,
-        functions: HashSet::new(),
-        each,
-    };
-    if let Some((_, span)) = module.address_size {
-        finder.need(".address_size", since(2, 3, 0), span);
-    }
-    for option in &module.target {
-        match option.text {
-            "texmode_independent" => {
-                finder.need("texmode_independent", since(1, 5, 0), option.span(source))
-            }
-            "debug" => finder.need("debug", since(3, 0, 0), option.span(source)),
-            _ => {}
-        }
-    }
-    for item in &module.items {
-        match item {
-            Item::Variable(variable) => finder.variable(variable),
-            Item::Function(function) => finder.function(function),
-            Item::Directive(directive) => finder.directive(directive),
-        }
-    }
-}
-
-struct Finder<'s, 'a, F> {
+/// Finds the needs of a module, part by part in the order of the text.
+pub struct Needs<'s, 'a> {
     source: &'s str,
     /// Addresses of functions need more than those of variables.
     functions: HashSet<&'a str>,
-    each: F,
+    found: Vec<Need>,
 }
 
-impl<'a, F: FnMut(Need)> Finder<'_, 'a, F> {
+impl<'s, 'a> Needs<'s, 'a> {
+    pub fn new(source: &'s str) -> Self {
+        Needs {
+            source,
+            functions: HashSet::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Those of what stands before the items.
+    pub fn head(&mut self, module: &Module<'a>) -> impl Iterator<Item = Need> {
+        if let Some((_, span)) = module.address_size {
+            self.need(".address_size", since(2, 3, 0), span);
+        }
+        for option in &module.target {
+            let span = option.span(self.source);
+            match option.text {
+                "texmode_independent" => self.need("texmode_independent", since(1, 5, 0), span),
+                "debug" => self.need("debug", since(3, 0, 0), span),
+                _ => {}
+            }
+        }
+        self.found.drain(..)
+    }
+
+    /// Those of an item, which follows the ones before.
+    pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Need> {
+        match item {
+            Item::Variable(variable) => self.variable(variable),
+            Item::Function(function) => self.function(function),
+            Item::Directive(directive) => self.directive(directive),
+        }
+        self.found.drain(..)
+    }
+
     fn need(&mut self, what: &'static str, floor: Floor, span: Span) {
-        (self.each)(Need { what, floor, span });
+        self.found.push(Need { what, floor, span });
     }
 
     fn linkage(&mut self, linkage: Linkage, span: Span) {

@@ -8,7 +8,7 @@
 use super::agreement::Wanted;
 use super::function::Checker;
 use super::{Allowed, misfit, operand};
-use crate::ptx::ast::{Instruction, Modifiers, Module, Operand, Span};
+use crate::ptx::ast::{Instruction, MnemonicId, Modifiers, Module, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::target::Since;
 use crate::ptx::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
@@ -22,6 +22,9 @@ pub struct Spellings(Vec<Spelling>);
 pub struct Spelling {
     /// It has a word that no instruction has, which has been reported on reading.
     unknown: bool,
+    /// Whether its rows mind no more of an operand than [`Alike`](super::alike)
+    /// tells: not the value of a constant.
+    pub by_likeness: bool,
     /// The rows that it fits, those first that the module may use.
     candidates: Vec<Candidate>,
 }
@@ -57,6 +60,10 @@ impl Spellings {
                 .collect(),
         )
     }
+
+    pub fn get(&self, id: MnemonicId) -> Option<&Spelling> {
+        self.0.get(id.index())
+    }
 }
 
 impl Spelling {
@@ -72,8 +79,14 @@ impl Spelling {
             })
             .collect();
         candidates.sort_by_key(|candidate| !candidate.permitted);
+        let unknown = opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN);
+        let ranged = |candidate: &Candidate| candidate.places.iter().any(Place::minds_values);
         Spelling {
-            unknown: opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN),
+            unknown,
+            // `range` looks at the constants of `createpolicy`, `call` at all.
+            by_likeness: !unknown
+                && !matches!(opcode, Opcode::Call | Opcode::Createpolicy)
+                && !candidates.iter().any(ranged),
             candidates,
         }
     }
@@ -139,6 +152,11 @@ impl Place {
         rules.iter().filter(stands).map(place).collect()
     }
 
+    /// Whether only some constants may stand here.
+    fn minds_values(&self) -> bool {
+        self.rule.range.is_some() || self.elements.iter().any(Place::minds_values)
+    }
+
     fn optional(&self) -> bool {
         self.rule.presence == Presence::Optional
     }
@@ -170,8 +188,7 @@ impl Place {
 /// Checks an instruction against its rows. `true` if every name in it has been
 /// looked up.
 pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) -> bool {
-    let spellings = &checker.context.spellings.0;
-    let Some(spelling) = spellings.get(instruction.mnemonic.index()) else {
+    let Some(spelling) = checker.context.spellings.get(instruction.mnemonic) else {
         return false;
     };
     // What is wrong with more instructions is not kept, so it is not looked for.

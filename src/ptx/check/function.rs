@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::form;
+use super::registers;
 use super::symbols::{Role, Scopes, Symbol};
 use super::variable::Place;
 use super::{Context, call, directive, duplicate, initializer, range, variable};
@@ -136,6 +137,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         found
     }
 
+    /// The type of a register that its bytes tell: of nearly all.
+    pub fn register(&self, name: Name<'a>) -> Option<Type> {
+        self.scopes
+            .register(registers::word(name, self.context.source)?)
+    }
+
     /// Whether something of this name is declared; reports it if not.
     pub fn declared(&mut self, name: Name<'a>) -> bool {
         if self.symbol(name.text).is_some() {
@@ -183,6 +190,10 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             form::check(self, instruction);
             return;
         }
+        let alike = self.likeness(instruction);
+        if alike.is_some_and(|alike| self.context.accepted.has(alike)) {
+            return;
+        }
         self.missing.set(false);
         // Names are looked up once, unless one is missing or the row does not
         // look at it.
@@ -192,9 +203,18 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             self.declared_all(instruction.operands);
         }
         range::check(self, instruction);
+        if let Some(alike) = alike
+            && looked_up
+            && !self.missing.get()
+        {
+            self.context.accepted.add(alike);
+        }
     }
 
     fn guard(&mut self, predicate: Name<'a>) {
+        if self.register(predicate) == Some(Type::Pred) {
+            return;
+        }
         match self.symbol(predicate.text) {
             Some(Symbol::Register {
                 ty: Type::Pred,

@@ -5,6 +5,7 @@
 
 mod address;
 mod agreement;
+mod alike;
 mod call;
 mod codegen;
 mod directive;
@@ -17,6 +18,7 @@ mod misfit;
 mod movement;
 mod operand;
 mod range;
+mod registers;
 mod symbols;
 mod texture;
 mod variable;
@@ -28,7 +30,7 @@ use std::collections::HashSet;
 use super::ast::{DirectiveKind, Item, Module, Name, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::target::{Since, Target};
-use super::needs::{Need, needs};
+use super::needs::{Need, Needs};
 use super::version::Floor;
 use linkage::Declarations;
 use symbols::{ModuleSymbols, Symbol};
@@ -39,6 +41,7 @@ struct Context<'m, 'a> {
     source: &'a str,
     module: &'m Module<'a>,
     spellings: form::Spellings,
+    accepted: alike::Accepted,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
 }
@@ -176,23 +179,35 @@ pub fn check_with<'a>(
     source: &'a str,
     options: &CheckOptions,
 ) -> Vec<Diagnostic> {
+    check_each(module, source, options, alike::Accepted::default())
+}
+
+fn check_each<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    accepted: alike::Accepted,
+) -> Vec<Diagnostic> {
     let mut report = Report::default();
     let allowed = head::check(module, source, options, &mut report);
-    needs(module, source, |need| {
-        if let Some(wrong) = allowed.lacking(need) {
-            report.add(wrong);
-        }
-    });
+    let mut needs = Needs::new(source);
+    for wrong in needs.head(module).filter_map(|need| allowed.lacking(need)) {
+        report.add(wrong);
+    }
     let mut context = Context {
         source,
         module,
         spellings: form::Spellings::new(module, allowed),
+        accepted,
         symbols: ModuleSymbols::default(),
         allowed,
     };
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
     for item in &module.items {
+        for wrong in needs.item(item).filter_map(|need| allowed.lacking(need)) {
+            report.add(wrong);
+        }
         match item {
             Item::Variable(variable) => {
                 variable::check(variable, Place::Module, &context, &mut report);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use super::registers::Registers;
 use crate::ptx::ast::{Function, Name, Prototype, Space, Statement, Targets, Variable};
 use crate::ptx::names::Type;
 
@@ -112,6 +113,10 @@ pub struct Scopes<'m, 'a> {
     next_label: usize,
     /// Whether a name such as `%r5` has been declared alone, not by `%r<9>`.
     lone_registers: bool,
+    /// How many of those are declared here, by their prefix.
+    lone: NameMap<'a, u32>,
+    /// The ranges whose prefix has no other, and no lone register.
+    registers: Registers,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,14 +220,18 @@ impl<'m, 'a> Scopes<'m, 'a> {
         while let Some(undo) = self.undo.pop() {
             match undo {
                 Undo::Block => return,
-                Undo::Name(name, Some(hidden)) => {
-                    self.names.insert(name, hidden);
-                }
-                Undo::Name(name, None) => {
-                    self.names.remove(name);
+                Undo::Name(name, hidden) => {
+                    match hidden {
+                        Some(hidden) => self.names.insert(name, hidden),
+                        None => self.names.remove(name),
+                    };
+                    if let Some(prefix) = lone_register(name) {
+                        self.lone_ended(prefix);
+                    }
                 }
                 Undo::Range(family) => {
                     self.families[family].ranges.pop();
+                    self.note(family);
                 }
             }
         }
@@ -259,7 +268,8 @@ impl<'m, 'a> Scopes<'m, 'a> {
 
     /// Gives what the innermost block had of this name.
     fn insert(&mut self, name: Name<'a>, symbol: Symbol<'m, 'a>) -> Option<Name<'a>> {
-        self.lone_registers |= name.text.starts_with('%') && ends_in_digit(name.text);
+        let lone = lone_register(name.text);
+        self.lone_registers |= lone.is_some();
         let declared = Declared {
             symbol,
             name,
@@ -270,7 +280,24 @@ impl<'m, 'a> Scopes<'m, 'a> {
             Some(before) if before.depth == self.depth => Some(before.name),
             _ => {
                 self.undo.push(Undo::Name(name.text, hidden));
+                if let Some(prefix) = lone {
+                    *self.lone.entry(prefix).or_default() += 1;
+                    self.registers.forget(key(prefix));
+                }
                 None
+            }
+        }
+    }
+
+    /// A register of this prefix that was declared alone is one no longer.
+    fn lone_ended(&mut self, prefix: &'a str) {
+        match self.lone.get_mut(prefix) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                self.lone.remove(prefix);
+                if let Some(family) = self.prefixes.get(prefix) {
+                    self.note(*family);
+                }
             }
         }
     }
@@ -307,7 +334,29 @@ impl<'m, 'a> Scopes<'m, 'a> {
             depth: self.depth,
         });
         self.undo.push(Undo::Range(family));
+        self.note(family);
         before
+    }
+
+    /// Keeps `registers` as the ranges of this family are.
+    fn note(&mut self, family: usize) {
+        let Family { key, ranges } = &self.families[family];
+        match ranges.as_slice() {
+            [range] if !self.lone.contains_key(range.name.text) => match range.symbol {
+                Symbol::Register { ty, vector: 1 } => {
+                    self.registers.set(*key, range.name.text, range.count, ty);
+                }
+                _ => self.registers.forget(*key),
+            },
+            _ => self.registers.forget(*key),
+        }
+    }
+
+    /// The type of the register that these bytes name, if that can be told from
+    /// them; [`get`](Self::get) gives the same.
+    #[inline]
+    pub fn register(&self, word: u64) -> Option<Type> {
+        self.registers.get(word)
     }
 
     /// What a name stands for here, the module not counted.
@@ -374,6 +423,12 @@ fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
     } else {
         b
     }
+}
+
+/// The `%r` of `%r5`.
+fn lone_register(name: &str) -> Option<&str> {
+    let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (prefix.starts_with('%') && prefix.len() < name.len()).then_some(prefix)
 }
 
 fn ends_in_digit(name: &str) -> bool {
