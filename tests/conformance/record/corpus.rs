@@ -106,19 +106,22 @@ pub fn record(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
     archive::write("corpus", &archive::text_of(&entries))
 }
 
-/// Builds the module that the front end's speed is measured on: so many bytes
-/// that reading them takes a while.
+/// Builds what the front end's speed is measured on: a module of so many bytes
+/// that reading it takes a while, and one of small kernels.
 pub fn record_large(toolkit: &Toolkit, sources: &Path) -> io::Result<()> {
-    let large = Build {
-        source: "large".to_owned(),
-        target: "sm_90",
-        variant: "plain",
-        options: &[],
-        compiler: Compiler::Nvcc,
-    };
-    let text = large.compile(toolkit, sources)?;
-    println!("large: {} bytes", text.len());
-    archive::write("large", &text)
+    for source in ["large", "kernels"] {
+        let build = Build {
+            source: source.to_owned(),
+            target: "sm_90",
+            variant: "plain",
+            options: &[],
+            compiler: Compiler::Nvcc,
+        };
+        let text = build.compile(toolkit, sources)?;
+        println!("{source}: {} bytes", text.len());
+        archive::write(source, &text)?;
+    }
+    Ok(())
 }
 
 fn builds(sources: &Path) -> io::Result<Vec<Build>> {
