@@ -7,7 +7,7 @@ use ptxkit::cache::{Cache, Digest, Environment, Policy};
 use ptxkit::driver::{Context, DriverKind, LaunchConfig, Selection, Stream, select};
 use ptxkit::image::JitPolicy;
 use ptxkit::jit::JitOptions;
-use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source};
+use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source, Warm};
 use ptxkit::ptx::Ptx;
 
 const PTX: &str = ".version 8.0\n.target sm_50\n.address_size 64\n\
@@ -78,7 +78,7 @@ fn text_options_and_nul_make_the_key() {
 fn a_blob_that_does_not_load_is_compiled_anew() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(policy(folder.path()));
-    let loader = Loader::new(context(), cache.clone());
+    let loader = Loader::new(context(), cache.clone()).with_sharing(false);
     let key = load(&loader, PTX).unwrap().report.key.unwrap();
     // A whole blob, but of something that no driver takes.
     cache.clear().unwrap();
@@ -93,9 +93,36 @@ fn a_blob_that_does_not_load_is_compiled_anew() {
 }
 
 #[test]
-fn threads_that_load_one_ptx_compile_it_once() {
+fn a_loader_is_for_all_threads() {
+    fn shareable<T: Send + Sync + Clone>() {}
+    shareable::<Loader>();
+    shareable::<Loaded>();
+}
+
+#[test]
+fn threads_that_load_one_ptx_compile_and_load_it_once() {
     let folder = tempfile::tempdir().unwrap();
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let loaded: Vec<Loaded> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| load(&loader, PTX).unwrap()))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let first = loaded[0].module.raw();
+    assert!(loaded.iter().all(|one| one.module.raw() == first));
+    let counters = loader.counters();
+    assert_eq!((counters.loads, counters.shared), (8, 7));
+    assert_eq!((counters.compiles, counters.cache.misses), (1, 1));
+}
+
+#[test]
+fn threads_with_modules_of_their_own_compile_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path()))).with_sharing(false);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| load(&loader, PTX).unwrap().module.kernel("first").unwrap());
@@ -103,6 +130,182 @@ fn threads_that_load_one_ptx_compile_it_once() {
     });
     let counters = loader.cache().counters();
     assert_eq!((counters.misses, counters.hits), (1, 7));
+    assert_eq!(loader.counters().shared, 0);
+}
+
+#[test]
+fn a_module_is_shared_until_the_last_lets_go_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let ptx = Ptx::from_bytes(PTX, "k.ptx").unwrap();
+    let options = JitOptions::default();
+    let first = loader.load(&Source::from(&ptx), &options).unwrap();
+    // By its digest, by its text, and by a clone of the loader.
+    for loaded in [
+        loader.load(&Source::from(&ptx), &options).unwrap(),
+        load(&loader.clone(), PTX).unwrap(),
+    ] {
+        assert_eq!(loaded.report.cache, CacheUse::Shared);
+        assert_eq!(loaded.module.raw(), first.module.raw());
+        assert_eq!(loaded.report.key, first.report.key);
+        assert_eq!(loaded.report.image, first.report.image);
+    }
+    assert_eq!(loader.counters().modules, 1);
+    // Other options make another module, and so does whoever wants his own.
+    let other = JitOptions {
+        line_info: true,
+        ..options
+    };
+    let other = loader.load(&Source::from(&ptx), &other).unwrap();
+    assert_ne!(other.module.raw(), first.module.raw());
+    let own = load(&loader.clone().with_sharing(false), PTX).unwrap();
+    assert_eq!(own.report.cache, CacheUse::Hit);
+    assert_ne!(own.module.raw(), first.module.raw());
+    // A kernel keeps its module.
+    let kernel = first.module.kernel("first").unwrap();
+    drop((first, other, own));
+    assert_eq!(loader.counters().modules, 1);
+    assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Shared);
+    drop(kernel);
+    assert_eq!(loader.counters().modules, 0);
+    assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
+    assert_eq!(loader.counters().shared, 3);
+}
+
+#[test]
+fn what_does_not_compile_is_not_compiled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let wrong = PTX.replace("ret;", "rot;");
+    let first = load(&loader, &wrong).unwrap_err().to_string();
+    assert_eq!(load(&loader, &wrong).unwrap_err().to_string(), first);
+    let counters = loader.counters();
+    assert_eq!((counters.compiles, counters.failed), (1, 2));
+    assert_eq!(counters.cache.failures, 1);
+    load(&loader, PTX).unwrap();
+}
+
+#[test]
+fn what_was_warmed_is_hit() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts: Vec<String> = (0..6)
+        .map(|i| PTX.replace("first", &format!("first_{i}")))
+        .collect();
+    let wrong = PTX.replace("ret;", "rot;");
+    let mut sources: Vec<Source<'_>> = texts
+        .iter()
+        .map(|text| Source::new("k.ptx", text.as_bytes()))
+        .collect();
+    sources.insert(3, Source::new("wrong.ptx", wrong.as_bytes()));
+    let options = JitOptions::default();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let mut told = Vec::new();
+    let warmed = loader.warm(&sources, &options, |now| {
+        assert_eq!(now.of, 7);
+        told.push((now.done, now.last.name.clone()));
+    });
+    assert_eq!(
+        told.iter().map(|(done, _)| *done).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6, 7]
+    );
+    assert_eq!(
+        told.iter().filter(|(_, name)| name == "wrong.ptx").count(),
+        1
+    );
+    for (at, one) in warmed.iter().enumerate() {
+        match &one.result {
+            Ok(Warm::Compiled(..)) => assert_ne!(at, 3),
+            Err(error) => assert!(at == 3 && error.to_string().contains("line 4"), "{error}"),
+            other => panic!("{at}: {other:?}"),
+        }
+    }
+    let next = Loader::new(context(), Cache::new(policy(folder.path())));
+    let again = next.warm(&sources[..1], &options, |_| ());
+    assert!(matches!(again[0].result, Ok(Warm::Hit(_))), "{again:?}");
+    for text in &texts {
+        assert_eq!(load(&next, text).unwrap().report.cache, CacheUse::Hit);
+    }
+    assert_eq!(next.counters().compiles, 0);
+}
+
+#[test]
+fn warming_says_what_it_could_not_keep() {
+    let source = [Source::new("k.ptx", PTX.as_bytes())];
+    let options = JitOptions::default();
+    let off = Loader::new(context(), Cache::new(Policy::disabled()));
+    let warmed = off.warm(&source, &options, |_| ());
+    assert!(matches!(warmed[0].result, Ok(Warm::Off)), "{warmed:?}");
+    assert_eq!(off.counters().compiles, 0);
+
+    let folder = tempfile::tempdir().unwrap();
+    let small = policy(folder.path()).with_max_size(16);
+    let small = Loader::new(context(), Cache::new(small));
+    let warmed = small.warm(&source, &options, |_| ());
+    assert!(
+        matches!(warmed[0].result, Ok(Warm::NotKept(_))),
+        "{warmed:?}"
+    );
+
+    let missing = folder.path().join("missing.ptx");
+    let warmed = small.warm_files(&[&missing], &options, |_| ());
+    let error = warmed[0].result.as_ref().unwrap_err().to_string();
+    assert!(error.contains("missing.ptx cannot be read"), "{error}");
+    assert!(small.warm_files::<&Path>(&[], &options, |_| ()).is_empty());
+}
+
+/// What is compiled for another architecture is found where that is at home.
+#[test]
+fn a_target_that_is_the_devices_own_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let own = loader.context().device().target().unwrap();
+    let options = JitOptions {
+        target: own.parse().ok(),
+        ..JitOptions::default()
+    };
+    let warmed = loader.warm(&[Source::new("k.ptx", PTX.as_bytes())], &options, |_| ());
+    assert!(
+        matches!(warmed[0].result, Ok(Warm::Compiled(..))),
+        "{warmed:?}"
+    );
+    assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
+}
+
+/// How many threads compile changes neither the code nor where it is found.
+#[test]
+fn kernels_compiled_beside_one_another_are_the_same_module() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let options = JitOptions {
+        threads: Some(0),
+        ..JitOptions::default()
+    };
+    let source = Source::new("k.ptx", PTX.as_bytes());
+    let loaded = loader.load(&source, &options).unwrap();
+    assert_eq!(loaded.report.cache, CacheUse::Miss);
+    assert_eq!(loaded.module.kernel("second").unwrap().name(), "second");
+    drop(loaded);
+    assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
+}
+
+#[test]
+fn counters_are_for_prometheus_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+    let _first = load(&loader, PTX).unwrap();
+    let _second = load(&loader, PTX).unwrap();
+    let counters = loader.counters();
+    assert!(!counters.compile_time.is_zero());
+    let text = counters.prometheus().to_string();
+    for line in [
+        "ptxkit_loads_total 2",
+        "ptxkit_loads_shared_total 1",
+        "ptxkit_modules 1",
+        "ptxkit_cache_misses_total 1",
+        "ptxkit_cache_puts_total 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
 }
 
 #[test]
@@ -149,7 +352,9 @@ fn a_lost_context_costs_the_cache_nothing() {
     }
     let folder = tempfile::tempdir().unwrap();
     let context = Context::create(context.device(), 0).unwrap();
-    let loader = Loader::new(context.clone(), Cache::new(policy(folder.path())));
+    // A module that is shared would need no load.
+    let loader =
+        Loader::new(context.clone(), Cache::new(policy(folder.path()))).with_sharing(false);
     let trap = PTX.replace("ret;", "trap;");
     let kernel = load(&loader, &trap)
         .unwrap()

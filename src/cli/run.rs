@@ -239,7 +239,8 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
             device: device.name().map_err(|error| of_driver(&error))?,
             image: report.image,
             cache: match report.cache {
-                loader::CacheUse::Hit => CacheUse::Hit,
+                // A run loads once: nothing is shared.
+                loader::CacheUse::Hit | loader::CacheUse::Shared => CacheUse::Hit,
                 loader::CacheUse::Miss => CacheUse::Miss,
                 loader::CacheUse::Off => CacheUse::Off,
             },

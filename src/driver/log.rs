@@ -90,6 +90,8 @@ pub(crate) mod option {
     pub const LOG_VERBOSE: c_uint = 12;
     pub const GENERATE_LINE_INFO: c_uint = 13;
     pub const CACHE_MODE: c_uint = 14;
+    /// Since CUDA 13.0.
+    pub const SPLIT_COMPILE: c_uint = 34;
 }
 
 /// JIT options as the driver wants them: scalars by value in the pointer, logs

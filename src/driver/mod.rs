@@ -79,7 +79,7 @@ pub use layout::{KernelLayout, ParamLayout};
 pub use library::Library;
 pub use log::{LogLine, LogSeverity};
 pub use memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
-pub use module::{Global, Loading, Module};
+pub use module::{Global, Loading, Module, WeakModule};
 pub use occupancy::SuggestedBlock;
 pub use open::Driver;
 pub use options::{ClusterScheduling, LaunchOptions};

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::api::{Api, CUdeviceptr, CUmodule};
 use super::code::CudaError;
@@ -59,6 +59,25 @@ impl std::fmt::Debug for Owned {
             Owned::By(_) => "By",
             Owned::Library(_) => "Library",
         })
+    }
+}
+
+/// A module that may be unloaded meanwhile; see [`Module::downgrade`].
+#[derive(Clone, Debug, Default)]
+pub struct WeakModule {
+    inner: Weak<Inner>,
+}
+
+impl WeakModule {
+    /// The module, if anything still keeps it loaded.
+    pub fn upgrade(&self) -> Option<Module> {
+        let inner = self.inner.upgrade()?;
+        Some(Module { inner })
+    }
+
+    /// Whether anything keeps it loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.inner.strong_count() > 0
     }
 }
 
@@ -172,6 +191,13 @@ impl Module {
             1 => Loading::Eager,
             _ => Loading::Lazy,
         })
+    }
+
+    /// A reference that does not keep it loaded.
+    pub fn downgrade(&self) -> WeakModule {
+        WeakModule {
+            inner: Arc::downgrade(&self.inner),
+        }
     }
 
     /// The context it lives in.

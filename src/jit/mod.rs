@@ -58,7 +58,7 @@ pub struct Compiled {
 pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Compiled, Error> {
     let text = CString::new(ptx.trim_end_matches('\0'))
         .map_err(|nul| Error::BadImage(format!("PTX with a NUL at byte {}", nul.nul_position())))?;
-    let mut list = options.list();
+    let mut list = options.list(context.device().driver());
     let binary = link(context, &text, &mut list)?;
 
     let info_log = list.info_log();

@@ -1,7 +1,12 @@
 //! What can be asked of the compiler.
 
 use crate::driver::log::{JitOptionList, option};
+use crate::driver::{Driver, DriverKind};
 use crate::image::{Suffix, Target};
+
+/// The first CUDA version whose driver knows `CU_JIT_SPLIT_COMPILE`: others
+/// refuse options that they do not know.
+const SPLITTING: i32 = 13000;
 
 /// Options of a compilation (`CUjit_option`). The default asks for nothing: the
 /// compiler's own defaults, for the context's device.
@@ -22,6 +27,11 @@ pub struct JitOptions {
     /// Another target than the context's device. The driver takes the device's
     /// by itself; on some devices an explicit one fails where that works.
     pub target: Option<Target>,
+    /// Threads that compile the kernels of one module beside one another; 0 is
+    /// one for each core (`CU_JIT_SPLIT_COMPILE`). Drivers before CUDA 13.0 and
+    /// the CPU device take one. It changes how long a large module takes, not
+    /// what its code does.
+    pub threads: Option<u32>,
 }
 
 /// `CU_JIT_CACHE_MODE`
@@ -47,7 +57,7 @@ impl JitOptions {
     /// The options that change the code, as bytes for a cache's key. Equal
     /// options give equal bytes, different ones different bytes.
     pub fn key_bytes(&self) -> Vec<u8> {
-        // `verbose` changes the log only.
+        // `verbose` changes the log only, `threads` the time.
         let mut bytes = Vec::new();
         for (option, value) in self.scalars() {
             bytes.extend(option.to_le_bytes());
@@ -56,13 +66,18 @@ impl JitOptions {
         bytes
     }
 
-    pub(super) fn list(&self) -> JitOptionList {
+    /// The options as `driver` takes them.
+    pub(super) fn list(&self, driver: Driver) -> JitOptionList {
         let mut list = JitOptionList::new();
         for (option, value) in self.scalars() {
             list.set(option, value);
         }
         if self.verbose {
             list.set(option::LOG_VERBOSE, 1);
+        }
+        let splits = driver.kind() == DriverKind::Nvidia && driver.version() >= SPLITTING;
+        if let Some(threads) = self.threads.filter(|_| splits) {
+            list.set(option::SPLIT_COMPILE, threads);
         }
         list
     }
@@ -147,10 +162,11 @@ mod tests {
                 assert_eq!(one.key_bytes() == other.key_bytes(), i == j, "{i} {j}");
             }
         }
-        let verbose = JitOptions {
+        let same_code = JitOptions {
             verbose: true,
+            threads: Some(0),
             ..plain
         };
-        assert_eq!(verbose.key_bytes(), plain.key_bytes());
+        assert_eq!(same_code.key_bytes(), plain.key_bytes());
     }
 }

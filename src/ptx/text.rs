@@ -22,6 +22,8 @@ pub struct Ptx {
     name: String,
     head: OnceLock<Head>,
     kernels: OnceLock<Vec<KernelSignature>>,
+    #[cfg(feature = "cache")]
+    digest: OnceLock<crate::cache::Digest>,
 }
 
 /// The first lines of a module.
@@ -118,7 +120,10 @@ impl Ptx {
                 return Err(NotPtx::Encoding { name, offset });
             }
         };
-        if let Some(offset) = text.bytes().position(|b| b == 0) {
+        // `contains` looks at many bytes at a time, `position` at one.
+        if text.as_bytes().contains(&0)
+            && let Some(offset) = text.bytes().position(|b| b == 0)
+        {
             let line = LineIndex::new(&text).locate(offset as u32).line;
             return Err(NotPtx::Nul { name, line, offset });
         }
@@ -133,6 +138,8 @@ impl Ptx {
             name,
             head: OnceLock::new(),
             kernels: OnceLock::new(),
+            #[cfg(feature = "cache")]
+            digest: OnceLock::new(),
         })
     }
 
@@ -166,6 +173,14 @@ impl Ptx {
     /// The kernel of this name.
     pub fn kernel(&self, name: &str) -> Option<&KernelSignature> {
         self.kernels().iter().find(|kernel| kernel.name == name)
+    }
+
+    /// SHA-256 of the text, for the keys of the compute cache; computed once.
+    #[cfg(feature = "cache")]
+    pub fn digest(&self) -> crate::cache::Digest {
+        *self
+            .digest
+            .get_or_init(|| crate::cache::Digest::of(self.text.as_bytes()))
     }
 
     fn head(&self) -> &Head {

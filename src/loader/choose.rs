@@ -1,0 +1,124 @@
+//! Which of the images at hand is loaded, and why.
+
+use std::borrow::Cow;
+
+use super::{LoadError, Source};
+use crate::driver::{self, DriverKind};
+use crate::image::{self, EntryKind, Image, ImageError, JitPolicy, NotATarget, Place, Target};
+
+/// What is handed on from the choice of an image.
+pub(super) enum Chosen<'a> {
+    Binary(Cow<'a, [u8]>),
+    Ptx(Cow<'a, str>),
+}
+
+/// Chooses what a device of `driver` and `target` takes.
+pub(super) fn choose<'a>(
+    driver: DriverKind,
+    target: &str,
+    policy: JitPolicy,
+    source: &Source<'a>,
+    image: &Image<'a>,
+) -> Result<(Chosen<'a>, String), LoadError> {
+    if driver == DriverKind::Cpu {
+        return choose_for_cpu(source, image, policy);
+    }
+    if let Image::Cpu(_) = image {
+        return Err(LoadError::ForTheCpu {
+            name: source.name.to_owned(),
+        });
+    }
+    // Every name that a driver's device can have is one of an architecture.
+    let target: Target = target
+        .parse()
+        .map_err(|error: NotATarget| driver::Error::BadImage(error.to_string()))?;
+    let selection =
+        image::select(std::slice::from_ref(image), target, policy).map_err(|error| {
+            LoadError::NothingFits {
+                name: source.name.to_owned(),
+                source: error,
+            }
+        })?;
+    Ok((place(source, image, selection.place)?, selection.reason))
+}
+
+/// The CPU device compiles PTX for any architecture.
+fn choose_for_cpu<'a>(
+    source: &Source<'a>,
+    image: &Image<'a>,
+    policy: JitPolicy,
+) -> Result<(Chosen<'a>, String), LoadError> {
+    match image {
+        Image::Cpu(bytes) => Ok((
+            Chosen::Binary((*bytes).into()),
+            "compiled for the CPU device".into(),
+        )),
+        Image::Ptx(_) | Image::Fatbin(_) if policy.disable_ptx => Err(LoadError::JitDisabled {
+            name: source.name.to_owned(),
+        }),
+        Image::Ptx(ptx) => {
+            let target = ptx
+                .target
+                .map_or(String::new(), |target| format!(" for {target}"));
+            Ok((
+                Chosen::Ptx(ptx.source.into()),
+                format!("PTX{target}: the only image"),
+            ))
+        }
+        Image::Fatbin(fatbin) => {
+            let newest = fatbin
+                .entries
+                .iter()
+                .enumerate()
+                .filter(|(_, entry)| entry.kind == EntryKind::Ptx)
+                .max_by_key(|(_, entry)| entry.target);
+            let Some((index, entry)) = newest else {
+                return Err(no_ptx(source));
+            };
+            let at = Place {
+                image: 0,
+                entry: Some(index),
+            };
+            let reason = format!("PTX for {}: the newest PTX", entry.target);
+            Ok((place(source, image, at)?, reason))
+        }
+        _ => Err(no_ptx(source)),
+    }
+}
+
+fn no_ptx(source: &Source<'_>) -> LoadError {
+    LoadError::NoPtx {
+        name: source.name.to_owned(),
+    }
+}
+
+/// The bytes of the image at `place`.
+fn place<'a>(
+    source: &Source<'a>,
+    image: &Image<'a>,
+    place: Place,
+) -> Result<Chosen<'a>, LoadError> {
+    match image {
+        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source.into())),
+        Image::Cubin(cubin) => Ok(Chosen::Binary(cubin.bytes.into())),
+        Image::Cpu(bytes) => Ok(Chosen::Binary((*bytes).into())),
+        Image::Fatbin(fatbin) => {
+            let unknown = |why: &str| LoadError::Image {
+                name: source.name.to_owned(),
+                source: ImageError::Unknown(why.to_owned()),
+            };
+            let entry = place
+                .entry
+                .and_then(|index| fatbin.entries.get(index))
+                .ok_or_else(|| unknown("its choice is out of range"))?;
+            let failed = |error| LoadError::Image {
+                name: source.name.to_owned(),
+                source: error,
+            };
+            match entry.kind {
+                EntryKind::Ptx => entry.ptx().map(Chosen::Ptx).map_err(failed),
+                _ => entry.unpack().map(Chosen::Binary).map_err(failed),
+            }
+        }
+    }
+}

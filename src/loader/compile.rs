@@ -1,0 +1,203 @@
+//! PTX to device code, through the cache.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::info;
+
+use super::counters::{add_time, count};
+use super::{CacheUse, Loader, Report, Source};
+use crate::cache::{Blob, Digest, Key, KeyParts, Lookup, Provenance};
+use crate::driver::{self, CudaError, DriverKind};
+use crate::jit::{self, JitOptions};
+
+/// Device code on its way to the driver.
+pub(super) struct Compiled {
+    code: Code,
+    pub cache: CacheUse,
+    pub key: Key,
+    pub compile: Duration,
+    store: Duration,
+    log: String,
+}
+
+enum Code {
+    Blob(Blob),
+    Fresh(Vec<u8>),
+}
+
+/// What a loader compiles for, apart from the options.
+#[derive(Debug)]
+pub(super) struct Compiler {
+    /// As [`Device::target`](driver::Device::target) gives it.
+    pub target: String,
+    identity: String,
+    driver_version: u32,
+}
+
+impl Compiled {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.code {
+            Code::Blob(blob) => blob,
+            Code::Fresh(code) => code,
+        }
+    }
+
+    pub(super) fn report(self, image: String, load: Duration) -> Report {
+        Report {
+            image,
+            cache: self.cache,
+            key: Some(self.key),
+            compile: self.compile,
+            store: self.store,
+            load,
+            log: self.log,
+        }
+    }
+}
+
+impl Loader {
+    /// The device's compiler: asked once, as none of it changes while a process
+    /// runs, and the driver's build is found in a long list of mappings.
+    pub(super) fn compiler(&self) -> Result<&Compiler, driver::Error> {
+        let known = &self.shared.compiler;
+        if let Some(compiler) = known.get() {
+            return Ok(compiler);
+        }
+        let device = self.context().device();
+        let driver = device.driver();
+        let compiler = Compiler {
+            target: device.target()?,
+            identity: jit::compiler_identity(driver.kind()),
+            driver_version: driver.version().unsigned_abs(),
+        };
+        Ok(known.get_or_init(|| compiler))
+    }
+
+    /// The architecture that `options` ask for, as it stands in keys, and the
+    /// options without it. The device's own is not asked for by name: some
+    /// drivers refuse that. The CPU device has but one.
+    pub(super) fn target(
+        &self,
+        options: &JitOptions,
+    ) -> Result<(String, JitOptions), driver::Error> {
+        let own = &self.compiler()?.target;
+        let mut options = *options;
+        if self.context().device().driver().kind() == DriverKind::Cpu {
+            options.target = None;
+        }
+        let target = match options.target {
+            Some(target) if target.to_string() != *own => target.to_string(),
+            _ => {
+                options.target = None;
+                own.clone()
+            }
+        };
+        Ok((target, options))
+    }
+
+    pub(super) fn cached_or_compiled(
+        &self,
+        source: &Source<'_>,
+        text: &str,
+        digest: Digest,
+        options: &JitOptions,
+    ) -> Result<Compiled, driver::Error> {
+        let (target, options) = self.target(options)?;
+        let compiler = self.compiler()?;
+        // What is compiled for another device is found by that device: its
+        // loads do not name the target.
+        let code_options = JitOptions {
+            target: None,
+            ..options
+        };
+        let key = Key::new(&KeyParts {
+            source: digest,
+            target: &target,
+            driver_version: compiler.driver_version,
+            compiler: &compiler.identity,
+            options: &code_options.key_bytes(),
+        });
+        let turn = match self.cache().lookup(&key) {
+            Lookup::Hit(blob) => {
+                return Ok(Compiled {
+                    code: Code::Blob(blob),
+                    cache: CacheUse::Hit,
+                    key,
+                    compile: Duration::ZERO,
+                    store: Duration::ZERO,
+                    log: String::new(),
+                });
+            }
+            Lookup::Failed(failure) => match failure.downcast_ref::<driver::Error>() {
+                Some(error) => return Err(error.clone()),
+                // Not one that a loader left there.
+                None => None,
+            },
+            Lookup::Miss(turn) => Some(turn),
+            Lookup::Off => None,
+        };
+        let started = Instant::now();
+        let made = jit::compile(self.context(), text, &options);
+        let compile = started.elapsed();
+        count(&self.shared.counts.compiles);
+        add_time(&self.shared.counts.compile_us, compile);
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                if let Some(turn) = turn.filter(|_| is_of_ptx(&error)) {
+                    turn.fail(Arc::new(error.clone()));
+                }
+                return Err(error);
+            }
+        };
+        info!(key = %key.short(), us = compile.as_micros(), "compiled");
+        let started = Instant::now();
+        let (code, cache) = match turn {
+            Some(turn) => {
+                let provenance = Provenance {
+                    source: source.name.to_owned(),
+                    kernels: kernels(text),
+                    target,
+                    compiler: compiler.identity.clone(),
+                    compile_time: compile,
+                };
+                let blob = turn.put(&provenance, &made.binary);
+                (Code::Blob(blob), CacheUse::Miss)
+            }
+            None => (Code::Fresh(made.binary), CacheUse::Off),
+        };
+        Ok(Compiled {
+            code,
+            cache,
+            key,
+            compile,
+            store: started.elapsed(),
+            log: made.info_log,
+        })
+    }
+}
+
+/// Whether the PTX is at fault, so that to compile it again would not help.
+fn is_of_ptx(error: &driver::Error) -> bool {
+    match error {
+        driver::Error::BadImage(_) => true,
+        driver::Error::Jit(error) => matches!(
+            error.code,
+            CudaError::NO_BINARY_FOR_GPU
+                | CudaError::INVALID_PTX
+                | CudaError::UNSUPPORTED_PTX_VERSION
+                | CudaError::NOT_SUPPORTED
+        ),
+        _ => false,
+    }
+}
+
+/// The kernels' names, for the blob's provenance.
+fn kernels(text: &str) -> Vec<String> {
+    let module = crate::ptx::read(text).module;
+    crate::ptx::signature::signatures(&module, text)
+        .into_iter()
+        .map(|kernel| kernel.name)
+        .collect()
+}

@@ -1,0 +1,260 @@
+//! The way of the data, from bytes to a loaded module.
+
+mod choose;
+mod compile;
+mod counters;
+mod error;
+mod modules;
+mod report;
+mod source;
+mod warm;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tracing::{debug, info};
+
+use crate::cache::{Cache, Digest};
+use crate::driver::{self, Context, CudaError, Module};
+use crate::image::{self, Image};
+use crate::jit::JitOptions;
+
+use choose::{Chosen, choose};
+use compile::Compiler;
+use counters::{Counts, add_time, count};
+use error::explain;
+use modules::{Identity, Kept, Modules};
+
+pub use counters::{Counters, Prometheus};
+pub use error::LoadError;
+pub use report::{CacheUse, Loaded, Report};
+pub use source::Source;
+pub use warm::{Progress, Warm, Warmed};
+
+/// Loads images into one context, through the compute cache. Clones are one
+/// loader, for any number of threads.
+///
+/// PTX that is loaded already is not loaded a second time: whoever asks for it
+/// gets the module that is there, with the `.global` variables that it has by
+/// then, and the last one to let go of it unloads it. Where each load must have
+/// variables of its own, see [`with_sharing`](Loader::with_sharing).
+///
+/// ```no_run
+/// use ptxkit::cache::Cache;
+/// use ptxkit::driver::{Context, Selection, select};
+/// use ptxkit::jit::JitOptions;
+/// use ptxkit::loader::{Loader, Source};
+/// use ptxkit::ptx::Ptx;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let device = select(Selection::Auto)?.device;
+/// let loader = Loader::new(Context::primary(&device)?, Cache::from_environment());
+/// // A `Ptx` remembers its digest: the next load of it is a look into a table.
+/// let ptx = Ptx::from_bytes(std::fs::read("vecadd.ptx")?, "vecadd.ptx")?;
+/// let loaded = loader.load(&Source::from(&ptx), &JitOptions::default())?;
+/// let kernel = loaded.module.kernel("vecadd")?;
+/// println!("{:?}", loaded.report);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Loader {
+    shared: Arc<Shared>,
+    sharing: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    context: Context,
+    cache: Cache,
+    compiler: OnceLock<Compiler>,
+    modules: Modules,
+    counts: Counts,
+}
+
+impl Loader {
+    /// Loads into `context`, through `cache`.
+    pub fn new(context: Context, cache: Cache) -> Loader {
+        let loader = Loader {
+            shared: Arc::new(Shared {
+                context,
+                cache,
+                compiler: OnceLock::new(),
+                modules: Modules::default(),
+                counts: Counts::default(),
+            }),
+            sharing: true,
+        };
+        // Asked now, and not on the way of the first hit. An error comes again there.
+        if let Err(error) = loader.compiler() {
+            debug!("the device does not say what it is: {error}");
+        }
+        loader
+    }
+
+    /// The same loader, but its loads give modules of their own (`false`), or
+    /// share them (`true`, as is unless said).
+    pub fn with_sharing(mut self, sharing: bool) -> Loader {
+        self.sharing = sharing;
+        self
+    }
+
+    /// The context it loads into.
+    pub fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    /// The cache it looks in.
+    pub fn cache(&self) -> &Cache {
+        &self.shared.cache
+    }
+
+    /// What it and its clones did.
+    pub fn counters(&self) -> Counters {
+        let Shared {
+            counts,
+            modules,
+            cache,
+            ..
+        } = &*self.shared;
+        counts.snapshot(modules.count(), cache.counters())
+    }
+
+    /// Chooses an image, takes its code from the cache or compiles it, and
+    /// loads it.
+    pub fn load(&self, source: &Source<'_>, options: &JitOptions) -> Result<Loaded, LoadError> {
+        count(&self.shared.counts.loads);
+        let loaded = self.shared_or_loaded(source, options);
+        match &loaded {
+            Ok(loaded) if loaded.report.cache == CacheUse::Shared => {
+                debug!("shared");
+                count(&self.shared.counts.shared);
+            }
+            Ok(loaded) => add_time(&self.shared.counts.load_us, loaded.report.load),
+            Err(_) => count(&self.shared.counts.failed),
+        }
+        loaded
+    }
+
+    fn shared_or_loaded(
+        &self,
+        source: &Source<'_>,
+        options: &JitOptions,
+    ) -> Result<Loaded, LoadError> {
+        // PTX that is known by its digest is found without a look at its text.
+        if self.sharing
+            && let Some(digest) = source.known_digest()
+            && let Some(place) = self.shared.modules.find(&Identity::new(digest, options))
+            && let Some(loaded) = place.lock().as_ref().and_then(Kept::share)
+        {
+            return Ok(loaded);
+        }
+        let image = open(source)?;
+        let (chosen, reason) = self.choose(source, &image, options)?;
+        info!(image = reason, "chosen");
+        let text = match chosen {
+            Chosen::Ptx(text) => text,
+            Chosen::Binary(binary) => {
+                let (module, load) = self.load_binary(&binary)?;
+                let report = Report {
+                    load,
+                    ..Report::new(reason, CacheUse::Off)
+                };
+                return Ok(Loaded { module, report });
+            }
+        };
+        let explain = |error| explain(self.context(), source.name, &image, error);
+        let digest = source.digest(&text);
+        let load = || {
+            self.load_ptx(source, &text, digest, options, reason)
+                .map_err(explain)
+        };
+        if !self.sharing {
+            return load();
+        }
+        let place = self.shared.modules.place(&Identity::new(digest, options));
+        // Held while it is loaded: threads that want the same wait and share.
+        let mut kept = place.lock();
+        if let Some(loaded) = kept.as_ref().and_then(Kept::share) {
+            return Ok(loaded);
+        }
+        let loaded = load()?;
+        *kept = Some(Kept::new(&loaded));
+        Ok(loaded)
+    }
+
+    /// The device code of an image, from the cache or compiled, for another
+    /// library to load.
+    pub fn code(&self, source: &Source<'_>, options: &JitOptions) -> Result<Vec<u8>, LoadError> {
+        let image = open(source)?;
+        let (chosen, reason) = self.choose(source, &image, options)?;
+        info!(image = reason, "chosen");
+        match chosen {
+            Chosen::Binary(binary) => Ok(binary.into_owned()),
+            Chosen::Ptx(text) => {
+                let compiled = self
+                    .cached_or_compiled(source, &text, source.digest(&text), options)
+                    .map_err(|error| explain(self.context(), source.name, &image, error))?;
+                Ok(compiled.bytes().to_vec())
+            }
+        }
+    }
+
+    fn choose<'a>(
+        &self,
+        source: &Source<'a>,
+        image: &Image<'a>,
+        options: &JitOptions,
+    ) -> Result<(Chosen<'a>, String), LoadError> {
+        let (target, _) = self.target(options)?;
+        let driver = self.context().device().driver().kind();
+        choose(driver, &target, self.cache().policy().jit(), source, image)
+    }
+
+    fn load_ptx(
+        &self,
+        source: &Source<'_>,
+        text: &str,
+        digest: Digest,
+        options: &JitOptions,
+        image: String,
+    ) -> Result<Loaded, driver::Error> {
+        let compile = || self.cached_or_compiled(source, text, digest, options);
+        let mut compiled = compile()?;
+        let (module, load) = match self.load_binary(compiled.bytes()) {
+            // The cache is never the reason that a load fails.
+            Err(error) if compiled.cache == CacheUse::Hit && !is_of_context(&error) => {
+                let why = format!("it does not load: {error}");
+                self.cache().discard(&compiled.key, &why);
+                compiled = compile()?;
+                self.load_binary(compiled.bytes())?
+            }
+            loaded => loaded?,
+        };
+        let report = compiled.report(image, load);
+        Ok(Loaded { module, report })
+    }
+
+    fn load_binary(&self, binary: &[u8]) -> Result<(Module, Duration), driver::Error> {
+        let started = Instant::now();
+        let module = Module::load(self.context(), binary)?;
+        Ok((module, started.elapsed()))
+    }
+}
+
+fn open<'a>(source: &Source<'a>) -> Result<Image<'a>, LoadError> {
+    image::open(source.bytes).map_err(|error| LoadError::Image {
+        name: source.name.to_owned(),
+        source: error,
+    })
+}
+
+/// Whether an error says more of the context than of what was loaded: to
+/// compile the same anew would not help.
+fn is_of_context(error: &driver::Error) -> bool {
+    error.is_sticky()
+        || matches!(
+            error.code(),
+            Some(CudaError::OUT_OF_MEMORY | CudaError::INVALID_CONTEXT)
+        )
+}
