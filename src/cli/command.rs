@@ -50,7 +50,7 @@ enum Command {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Look at the compute cache, or empty it
+    /// Look at the compute cache, keep it, fill it or ship it
     Cache {
         #[command(subcommand)]
         command: CacheCommand,
@@ -78,7 +78,7 @@ impl Cli {
             Command::Explain(args) => choose::run(args),
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
-            Command::Cache { command, format } => cache::run(*command, *format).map(|()| VERIFIED),
+            Command::Cache { command, format } => cache::run(command, *format),
         }
     }
 }

@@ -41,6 +41,10 @@ pub mod matching;
 #[cfg(feature = "cli")]
 pub mod pattern;
 #[cfg(feature = "cli")]
+pub mod progress;
+#[cfg(feature = "cli")]
+pub mod quantity;
+#[cfg(feature = "cli")]
 pub mod report;
 #[cfg(feature = "cli")]
 pub mod run;

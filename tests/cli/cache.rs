@@ -2,28 +2,279 @@
 
 use super::*;
 
+/// Runs `ptxkit cache …`, which must succeed, and reads its JSON.
+fn json(cache: &Path, args: &[&str]) -> serde_json::Value {
+    json_with(cache, &[], args)
+}
+
+fn json_with(cache: &Path, variables: &[(&str, &Path)], args: &[&str]) -> serde_json::Value {
+    let args = [&["cache"], args, &["--format", "json"]].concat();
+    let output = ptxkit_with(cache, variables, &args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Warms a cache with two samples' PTX.
+fn warmed(cache: &Path) -> serde_json::Value {
+    let files = [sample("vecadd.ptx"), sample("matmul_shared.ptx")];
+    json(
+        cache,
+        &["warm", &files[0], &files[1], "--target", &device()],
+    )
+}
+
+/// The files of the blobs in a cache.
+fn blobs(cache: &Path) -> Vec<PathBuf> {
+    let list = json(cache, &["list"]);
+    let list = list.as_array().unwrap();
+    list.iter()
+        .map(|blob| PathBuf::from(blob["path"].as_str().unwrap()))
+        .collect()
+}
+
 #[test]
 fn stats_count_what_runs_put_and_clear_removes_it() {
     let cache = tempfile::tempdir().unwrap();
-    let json = |args: &[&str]| -> serde_json::Value {
-        let output = ptxkit(
-            cache.path(),
-            &[&["cache"], args, &["--format", "json"]].concat(),
-        );
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    assert_eq!(json(&["stats"])["blobs"], 0);
+    assert_eq!(json(cache.path(), &["stats"])["blobs"], 0);
     for name in ["vecadd.toml", "matmul.toml"] {
         ptxkit(cache.path(), &["run", &sample(name), "--device", &device()]);
     }
-    let stats = json(&["stats"]);
+    let stats = json(cache.path(), &["stats"]);
     assert_eq!(stats["blobs"], 2);
     assert_eq!(stats["kernels"], 2);
-    let folder = json(&["path"])["path"].as_str().unwrap().to_owned();
+    let folder = json(cache.path(), &["path"])["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(Path::new(&folder).starts_with(cache.path()));
-    assert_eq!(json(&["clear"])["blobs"], 2);
-    assert_eq!(json(&["stats"])["blobs"], 0);
+    assert_eq!(json(cache.path(), &["rebuild"])["blobs"], 2);
+    assert_eq!(json(cache.path(), &["clear"])["blobs"], 2);
+    assert_eq!(json(cache.path(), &["stats"])["blobs"], 0);
+}
+
+#[test]
+fn blobs_are_listed_and_shown() {
+    let cache = tempfile::tempdir().unwrap();
+    let warmed = warmed(cache.path());
+    let key = warmed[0]["key"].as_str().unwrap();
+    assert_eq!(warmed[0]["result"], "compiled");
+    assert!(warmed[0]["compile_ms"].as_f64().unwrap() > 0.0);
+
+    let list = json(cache.path(), &["list", "--kernel", "vecad"]);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["key"], key);
+    assert_eq!(list[0]["kernels"][0], "vecadd");
+    let text = stdout(&ptxkit(cache.path(), &["cache", "list"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("KEY "), "{text}");
+    assert!(
+        text.contains(&key[..12]) && text.contains("vecadd.ptx"),
+        "{text}"
+    );
+
+    let shown = json(cache.path(), &["show", &key[..10]]);
+    assert_eq!(shown["key"], key);
+    let text = stdout(&ptxkit(cache.path(), &["cache", "show", key]));
+    assert!(text.contains("kernels  vecadd\n"), "{text}");
+}
+
+#[test]
+fn keys_that_mean_no_blob_or_several_are_refused() {
+    let cache = tempfile::tempdir().unwrap();
+    warmed(cache.path());
+    for (key, words) in [
+        ("xyz", "hexadecimal"),
+        ("", "hexadecimal"),
+        (&"0".repeat(64), "no blob whose key starts with 000"),
+    ] {
+        let output = ptxkit(cache.path(), &["cache", "show", key]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        assert!(stderr(&output).contains("ptxkit cache list"));
+    }
+}
+
+#[test]
+fn wrong_inputs_are_messages() {
+    let cache = tempfile::tempdir().unwrap();
+    let missing = cache.path().join("missing").display().to_string();
+    let (_folder, text) = file("text.txt", "no cache");
+    let sample = sample("vecadd.ptx");
+    for (args, words) in [
+        (&["prune", "--max-size", "big"][..], "a size is expected"),
+        (&["prune", "--older-than", "5"], "an age is expected"),
+        (&["import", &missing], "ptxkit cache export"),
+        (&["import", &text], "ptxkit cache export"),
+        (&["warm"], "<FILES>"),
+        (&["warm", &sample, "--target", "hopper"], "neither a device"),
+        (&["warm", &missing, "--target", "cpu"], "cannot be read"),
+        (&["warm", &text, "--target", "cpu"], "give a PTX file"),
+    ] {
+        let output = ptxkit(cache.path(), &[&["cache"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            stderr(&output).contains(words),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("panicked"));
+    }
+}
+
+#[test]
+fn what_is_warmed_is_hit_and_what_fails_is_said() {
+    let cache = tempfile::tempdir().unwrap();
+    let (_folder, wrong) = file(
+        "wrong.ptx",
+        ".version 8.0\n.target sm_50\n.address_size 64\n.visible .entry k() { rot; }\n",
+    );
+    let good = sample("vecadd.ptx");
+    let args = ["cache", "warm", &wrong, &good, "--target", &device()];
+    let output = ptxkit(cache.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("wrong.ptx:4"),
+        "{}",
+        stderr(&output)
+    );
+    let text = stdout(&output);
+    assert!(text.lines().next().unwrap().ends_with("failed"), "{text}");
+    assert!(
+        text.lines().nth(1).unwrap().contains("compiled in"),
+        "{text}"
+    );
+    assert_eq!(
+        json(cache.path(), &["warm", &good, "--target", &device()])[0]["result"],
+        "hit"
+    );
+
+    let args = [
+        "run",
+        &sample("vecadd.toml"),
+        "--device",
+        &device(),
+        "--format",
+        "json",
+    ];
+    let run: serde_json::Value =
+        serde_json::from_slice(&ptxkit(cache.path(), &args).stdout).unwrap();
+    assert_eq!(run["cache"], "hit");
+}
+
+#[test]
+fn a_cache_that_is_off_is_not_warmed() {
+    let cache = tempfile::tempdir().unwrap();
+    let off = [("CUDA_CACHE_DISABLE", Path::new("1"))];
+    for args in [
+        &["cache", "warm", &sample("vecadd.ptx"), "--target", "cpu"][..],
+        &["cache", "import", "."],
+    ] {
+        let output = ptxkit_with(cache.path(), &off, args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            stderr(&output).contains("CUDA_CACHE_DISABLE"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn damage_is_found_and_set_aside() {
+    let cache = tempfile::tempdir().unwrap();
+    warmed(cache.path());
+    assert_eq!(json(cache.path(), &["verify"])["good"], 2);
+    let path = &blobs(cache.path())[0];
+    let mut bytes = std::fs::read(path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(path, bytes).unwrap();
+    let output = ptxkit(cache.path(), &["cache", "verify"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("1 blob whole, 1 damaged"),
+        "{}",
+        stdout(&output)
+    );
+    let stats = json(cache.path(), &["stats"]);
+    assert_eq!((&stats["blobs"], &stats["bad"]), (&1.into(), &1.into()));
+    json(cache.path(), &["prune"]);
+    let stats = json(cache.path(), &["stats"]);
+    assert_eq!((&stats["blobs"], &stats["bad"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn pruning_removes_what_is_asked() {
+    let cache = tempfile::tempdir().unwrap();
+    warmed(cache.path());
+    let prune = |args: &[&str]| json(cache.path(), &[&["prune"], args].concat())["blobs"].clone();
+    assert_eq!(prune(&[]), 0);
+    assert_eq!(prune(&["--older-than", "1d", "--max-size", "1G"]), 0);
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 86400);
+    let path = &blobs(cache.path())[0];
+    let blob = std::fs::File::options().write(true).open(path).unwrap();
+    blob.set_modified(old).unwrap();
+    assert_eq!(prune(&["--older-than", "2d"]), 1);
+    assert!(!path.exists());
+    assert_eq!(prune(&["--max-size", "1K"]), 1);
+}
+
+/// As a container image ships it.
+#[test]
+fn an_exported_cache_serves_read_only() {
+    let built = tempfile::tempdir().unwrap();
+    let image = tempfile::tempdir().unwrap();
+    let service = tempfile::tempdir().unwrap();
+    let warmed = warmed(built.path());
+    let folder = image.path().display().to_string();
+    assert_eq!(json(built.path(), &["export", &folder])["blobs"], 2);
+    let again = json(built.path(), &["export", &folder]);
+    assert_eq!((&again["blobs"], &again["skipped"]), (&0.into(), &2.into()));
+
+    let lower = [("PTXKIT_CACHE_READONLY", image.path())];
+    let args = [
+        "run",
+        &sample("vecadd.toml"),
+        "--device",
+        &device(),
+        "--format",
+        "json",
+    ];
+    let output = ptxkit_with(service.path(), &lower, &args);
+    let run: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert_eq!(run["cache"], "hit");
+    assert_eq!(run["key"], warmed[0]["key"]);
+    // Nothing was copied, and nothing written there.
+    let stats = json_with(service.path(), &lower, &["stats"]);
+    assert_eq!(stats["blobs"], 0);
+    assert_eq!(stats["read_only"][0]["blobs"], 2);
+    let list = json_with(service.path(), &lower, &["list"]);
+    assert!(list[0]["read_only"].is_string(), "{list}");
+    // Without it, the program compiles.
+    let run: serde_json::Value =
+        serde_json::from_slice(&ptxkit(service.path(), &args).stdout).unwrap();
+    assert_eq!(run["cache"], "miss");
+}
+
+#[test]
+fn an_archive_is_taken_in_elsewhere() {
+    let here = tempfile::tempdir().unwrap();
+    let there = tempfile::tempdir().unwrap();
+    let warmed = warmed(here.path());
+    let archive = here.path().join("warm.tar").display().to_string();
+    let key = warmed[1]["key"].as_str().unwrap();
+    assert_eq!(
+        json(here.path(), &["export", &archive, &key[..12]])["blobs"],
+        1
+    );
+    let moved = json(there.path(), &["import", &archive]);
+    assert_eq!((&moved["blobs"], &moved["skipped"]), (&1.into(), &0.into()));
+    assert_eq!(json(there.path(), &["import", &archive])["skipped"], 1);
+    assert_eq!(json(there.path(), &["list"])[0]["key"], key);
+    let file = sample("matmul_shared.ptx");
+    let hit = json(there.path(), &["warm", &file, "--target", &device()]);
+    assert_eq!(hit[0]["result"], "hit");
 }
 
 #[test]

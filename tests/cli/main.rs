@@ -18,12 +18,19 @@ fn program() -> OsString {
 
 /// Runs `ptxkit` with a compute cache of its own.
 fn ptxkit(cache: &Path, args: &[&str]) -> Output {
+    ptxkit_with(cache, &[], args)
+}
+
+/// The same with variables of the environment.
+fn ptxkit_with(cache: &Path, variables: &[(&str, &Path)], args: &[&str]) -> Output {
     Command::new(program())
         .args(args)
-        .env("CUDA_CACHE_PATH", cache)
         .env_remove("CUDA_CACHE_DISABLE")
         .env_remove("CUDA_CACHE_MAXSIZE")
+        .env_remove("PTXKIT_CACHE_READONLY")
         .env_remove("RUST_LOG")
+        .env("CUDA_CACHE_PATH", cache)
+        .envs(variables.iter().copied())
         .output()
         .unwrap()
 }

@@ -1,0 +1,85 @@
+//! `ptxkit cache export` and `import`: a cache to go.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Answer, blobs, failed, list};
+use crate::cache::{Cache, CacheError, Moved};
+use crate::cli::failure::Failure;
+use crate::cli::progress::Progress;
+use crate::cli::quantity::show_size;
+
+pub const AFTER_HELP: &str = "\
+A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
+programs look there after their own cache. A container image ships one so.";
+
+pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failure> {
+    let mut chosen = HashSet::new();
+    for key in keys {
+        let entries = cache.find(key).map_err(failed)?;
+        chosen.insert(list::only(key, &entries)?.key);
+    }
+    let mut progress = Progress::new("export");
+    let all = cache.entries().map_err(failed)?.len();
+    let mut done = 0;
+    let moved = cache
+        .export(to, |entry| {
+            done += 1;
+            progress.show(done, all, &entry.provenance.source);
+            keys.is_empty() || chosen.contains(&entry.key)
+        })
+        .map_err(|error| written(error, to))?;
+    drop(progress);
+    Ok(answer(
+        "exported to",
+        to,
+        moved,
+        "were there or were damaged",
+    ))
+}
+
+pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
+    if !cache.policy().enabled() {
+        return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
+            .help("unset it, so that there is a cache to import into"));
+    }
+    let moved = cache.import(from).map_err(|error| match &error {
+        CacheError::Folder { path, .. } if path == from => {
+            Failure::new(&error).help("give what `ptxkit cache export` wrote: a folder or a .tar")
+        }
+        _ => failed(error),
+    })?;
+    let skipped = "were there, were damaged or found no room";
+    Ok(answer("imported from", from, moved, skipped))
+}
+
+fn written(error: CacheError, to: &Path) -> Failure {
+    match &error {
+        CacheError::Folder { path, .. } if path == to => {
+            Failure::new(&error).help("give a folder, or the name of a .tar, that can be written")
+        }
+        _ => failed(error),
+    }
+}
+
+fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
+    let mut text = format!(
+        "{} {what} {}, {}",
+        blobs(moved.blobs),
+        path.display(),
+        show_size(moved.bytes)
+    );
+    if moved.skipped > 0 {
+        text += &format!("; {} {skipped}", moved.skipped);
+    }
+    text.push('\n');
+    let json = json!({
+        "path": path,
+        "blobs": moved.blobs,
+        "bytes": moved.bytes,
+        "skipped": moved.skipped,
+    });
+    Answer::new(text, json)
+}

@@ -1,0 +1,50 @@
+//! How far work on the cache is: a bar on standard error, when that is a
+//! terminal and the work takes long.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Who waits less than this needs no bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A bar that is gone when this is dropped.
+pub struct Progress {
+    what: &'static str,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    pub fn new(what: &'static str) -> Progress {
+        Progress {
+            what,
+            started: Instant::now(),
+            bar: None,
+        }
+    }
+
+    /// `done` of `of` are done, `last` the last of them.
+    pub fn show(&mut self, done: usize, of: usize, last: &str) {
+        if self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            // Draws nothing where standard error is no terminal.
+            let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {wide_msg}");
+            ProgressBar::new(of as u64)
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+                .with_prefix(self.what)
+        });
+        bar.set_position(done as u64);
+        bar.set_message(last.to_owned());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
