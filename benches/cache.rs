@@ -1,0 +1,416 @@
+//! What the compute cache costs and saves, each figure beside its peer in the
+//! same run: the driver's own cache, or compiling.
+//!
+//! `PTXKIT_DEVICE` chooses the device. On a GPU the peer is `cuModuleLoadData`
+//! of the same PTX in a process of its own, with a compute cache of its own;
+//! the CPU device has no such peer, and is compared with its compiler alone.
+//! Loads of a new process are timed in new processes: this program starts
+//! itself again. What is timed begins with the PTX in memory and a context.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ptxkit::cache::{Cache, Policy};
+use ptxkit::driver::{Context, DriverKind, Selection, select};
+use ptxkit::jit::{self, JitOptions};
+use ptxkit::loader::{CacheUse, Loader, Source, Warm};
+use ptxkit::ptx::Ptx;
+
+/// What a child is to do: a word of [`Role`].
+const ROLE: &str = "PTXKIT_BENCH_ROLE";
+/// The PTX that it loads.
+const PTX: &str = "PTXKIT_BENCH_PTX";
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Fallible<()> {
+    match std::env::var(ROLE) {
+        Ok(role) => child(&role),
+        Err(_) => parent(),
+    }
+}
+
+/// A module of `count` kernels of about 7 KB each, no two alike, nor two
+/// modules of different `seed`.
+fn module(count: u32, seed: u32) -> String {
+    let kernel = include_str!("kernels/service.ptx");
+    let mut text = String::from(".version 7.0\n.target sm_80\n.address_size 64\n");
+    for number in 0..count {
+        let constant = format!("0f4AE9{:04X}", (seed * 1000 + number) & 0xffff);
+        text += &kernel
+            .replace("NUMBER", &number.to_string())
+            .replace("0f4AE99762", &constant);
+    }
+    text
+}
+
+/// What a child measured, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    /// The first load of the process.
+    first: f64,
+    /// The second, while the first module is still there.
+    second: f64,
+    /// One after the module was unloaded.
+    again: f64,
+    /// CPU time of the first, of all threads.
+    cpu: f64,
+    compile: f64,
+    store: f64,
+    /// 1 where it was compiled.
+    missed: f64,
+}
+
+impl Measured {
+    fn print(&self) {
+        let Measured {
+            first,
+            second,
+            again,
+            cpu,
+            compile,
+            store,
+            missed,
+        } = self;
+        println!("{first} {second} {again} {cpu} {compile} {store} {missed}");
+    }
+
+    fn read(text: &str) -> Option<Measured> {
+        let mut numbers = text.split_whitespace().map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some(Measured {
+            first: next()?,
+            second: next()?,
+            again: next()?,
+            cpu: next()?,
+            compile: next()?,
+            store: next()?,
+            missed: next()?,
+        })
+    }
+}
+
+fn context() -> Fallible<Context> {
+    let selection: Selection = std::env::var("PTXKIT_DEVICE")
+        .unwrap_or("auto".into())
+        .parse()?;
+    Ok(Context::primary(&select(selection)?.device)?)
+}
+
+fn child(role: &str) -> Fallible<()> {
+    let context = context()?;
+    let mut bytes = std::fs::read(std::env::var(PTX)?)?;
+    // The context is current, as it is in any program that has one.
+    context.bind()?;
+    let measured = match role {
+        "driver" => {
+            bytes.push(0);
+            by_driver(&context, &bytes)?
+        }
+        "ours" => by_loader(context, bytes, &JitOptions::default())?,
+        _ => by_loader(
+            context,
+            bytes,
+            &JitOptions {
+                threads: Some(0),
+                ..JitOptions::default()
+            },
+        )?,
+    };
+    measured.print();
+    Ok(())
+}
+
+fn by_loader(context: Context, bytes: Vec<u8>, options: &JitOptions) -> Fallible<Measured> {
+    let loader = Loader::new(context, Cache::from_environment());
+    let (started, cpu) = (Instant::now(), cpu_time());
+    let ptx = Ptx::from_bytes(bytes, "bench.ptx")?;
+    let source = Source::from(&ptx);
+    let loaded = loader.load(&source, options)?;
+    let first = started.elapsed();
+    let cpu = cpu_time() - cpu;
+    let second = time(|| loader.load(&source, options).map(drop));
+    let report = loaded.report;
+    drop(loaded.module);
+    let again = time(|| loader.load(&source, options).map(drop));
+    Ok(Measured {
+        first: first.as_secs_f64(),
+        second: second?,
+        again: again?,
+        cpu,
+        compile: report.compile.as_secs_f64(),
+        store: report.store.as_secs_f64(),
+        missed: f64::from(u8::from(report.cache == CacheUse::Miss)),
+    })
+}
+
+/// `text` ends in NUL.
+fn by_driver(context: &Context, text: &[u8]) -> Fallible<Measured> {
+    let api = context.bind()?;
+    let mut modules = [std::ptr::null_mut(); 3];
+    let (started, cpu) = (Instant::now(), cpu_time());
+    // SAFETY: the text ends in NUL; writes one handle.
+    unsafe { api.cuModuleLoadData(&mut modules[0], text.as_ptr().cast()) }?;
+    let first = started.elapsed();
+    let cpu = cpu_time() - cpu;
+    // SAFETY: as above.
+    let second = time(|| unsafe { api.cuModuleLoadData(&mut modules[1], text.as_ptr().cast()) })?;
+    for module in &modules[..2] {
+        // SAFETY: loaded above, unloaded once.
+        unsafe { api.cuModuleUnload(*module) }?;
+    }
+    // SAFETY: as above.
+    let again = time(|| unsafe { api.cuModuleLoadData(&mut modules[2], text.as_ptr().cast()) })?;
+    Ok(Measured {
+        first: first.as_secs_f64(),
+        second,
+        again,
+        cpu,
+        ..Measured::default()
+    })
+}
+
+fn time<E>(run: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
+    let started = Instant::now();
+    run()?;
+    Ok(started.elapsed().as_secs_f64())
+}
+
+/// Seconds of CPU that this process has used, to the hundredth; 0 where the
+/// system does not say.
+fn cpu_time() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything, time in user mode and in the
+    // kernel are the 12th and 13th word, in hundredths.
+    let words = stat.rsplit_once(')').map_or("", |(_, words)| words);
+    let ticks = words.split_whitespace().skip(11).take(2);
+    ticks
+        .filter_map(|word| word.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
+}
+
+/// The parent's folders, gone when it ends.
+struct Bench {
+    folder: tempfile::TempDir,
+    made: u32,
+}
+
+impl Bench {
+    /// A new folder for a compute cache.
+    fn cache(&mut self) -> PathBuf {
+        self.made += 1;
+        self.folder.path().join(format!("cache-{}", self.made))
+    }
+
+    fn ptx(&self, name: &str, text: &str) -> Fallible<PathBuf> {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+fn start(role: &str, ptx: &Path, cache: &Path) -> Fallible<Child> {
+    Ok(Command::new(std::env::current_exe()?)
+        .env(ROLE, role)
+        .env(PTX, ptx)
+        .env("CUDA_CACHE_PATH", cache)
+        .env("CUDA_CACHE_MAXSIZE", "4294967296")
+        .env_remove("CUDA_CACHE_DISABLE")
+        .stdout(Stdio::piped())
+        .spawn()?)
+}
+
+fn finish(child: Child) -> Fallible<Measured> {
+    let output = child.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Measured::read(&text).ok_or_else(|| format!("a child failed: {} {text}", output.status).into())
+}
+
+fn once(role: &str, ptx: &Path, cache: &Path) -> Fallible<Measured> {
+    finish(start(role, ptx, cache)?)
+}
+
+fn parent() -> Fallible<()> {
+    let context = context()?;
+    let device = context.device();
+    println!("{}, {}", device.name()?, device.driver().describe());
+    let gpu = device.driver().kind() == DriverKind::Nvidia;
+    let mut bench = Bench {
+        folder: tempfile::tempdir()?,
+        made: 0,
+    };
+    for (kernels, colds, hits, goal) in [(1, 5, 9, 0.7), (50, 3, 7, 0.5), (500, 1, 5, 0.5)] {
+        one_size(&mut bench, gpu, kernels, colds, hits, goal)?;
+    }
+    processes(&mut bench, gpu)?;
+    warm(&mut bench, context)
+}
+
+/// Cold, hit and second load of one PTX.
+fn one_size(
+    bench: &mut Bench,
+    gpu: bool,
+    kernels: u32,
+    colds: usize,
+    hits: usize,
+    goal: f64,
+) -> Fallible<()> {
+    let text = module(kernels, 0);
+    println!("\n{} KB of PTX, kernels: {kernels}", text.len() / 1000);
+    let ptx = bench.ptx("one.ptx", &text)?;
+    let (cache, peer_cache) = (bench.cache(), bench.cache());
+    let mut cold = vec![once("ours", &ptx, &cache)?];
+    for _ in 1..colds {
+        cold.push(once("ours", &ptx, &bench.cache())?);
+    }
+    let compile = median(&cold, |one| one.compile);
+    let overhead = median(&cold, |one| one.store / one.compile);
+    let stored = median(&cold, |one| one.store);
+    line("put beside the compile", stored, compile, overhead, 0.02);
+    if gpu {
+        let peer = once("driver", &ptx, &peer_cache)?.first;
+        let first = median(&cold, |one| one.first);
+        line("cold load, driver's", first, peer, first / peer, 1.1);
+        if kernels > 1 {
+            let split = once("split", &ptx, &bench.cache())?.first;
+            line(
+                "cold load, all cores, driver's",
+                split,
+                peer,
+                split / peer,
+                0.5,
+            );
+        }
+    }
+    let (mut ours, mut peers) = (Vec::new(), Vec::new());
+    for _ in 0..hits {
+        ours.push(once("ours", &ptx, &cache)?);
+        if gpu {
+            peers.push(once("driver", &ptx, &peer_cache)?);
+        }
+    }
+    if ours.iter().any(|one| one.missed > 0.0) {
+        return Err("a blob that was put was not found".into());
+    }
+    type Figure = (&'static str, f64, fn(&Measured) -> f64);
+    let figures: [Figure; 3] = [
+        ("hit in a new process", goal, |one| one.first),
+        ("second load in a process", 0.3, |one| one.second),
+        ("load after an unload", 1.0, |one| one.again),
+    ];
+    for (title, goal, figure) in figures {
+        let time = median(&ours, figure);
+        if gpu {
+            let peer = median(&peers, figure);
+            line(&format!("{title}, driver's"), time, peer, time / peer, goal);
+        } else {
+            let title = format!("{title}, a compile");
+            line(&title, time, compile, time / compile, goal);
+        }
+    }
+    Ok(())
+}
+
+/// Eight processes that start together with nothing cached.
+fn processes(bench: &mut Bench, gpu: bool) -> Fallible<()> {
+    println!("\n8 processes that start cold on one PTX of 50 kernels");
+    let ptx = bench.ptx("many.ptx", &module(50, 1))?;
+    let mut together = |role| -> Fallible<(f64, f64, f64)> {
+        let cache = bench.cache();
+        let started = Instant::now();
+        let children: Vec<Child> = (0..8)
+            .map(|_| start(role, &ptx, &cache))
+            .collect::<Fallible<_>>()?;
+        let (mut cpu, mut missed) = (0.0, 0.0);
+        for child in children {
+            let one = finish(child)?;
+            cpu += one.cpu;
+            missed += one.missed;
+        }
+        Ok((cpu, missed, started.elapsed().as_secs_f64()))
+    };
+    let (cpu, missed, wall) = together("ours")?;
+    println!("compiles: {missed}  goal 1: {}", verdict(missed == 1.0));
+    if gpu {
+        let (peer_cpu, _, peer_wall) = together("driver")?;
+        line("CPU time, driver's", cpu, peer_cpu, cpu / peer_cpu, 0.2);
+        line(
+            "wall time, driver's",
+            wall,
+            peer_wall,
+            wall / peer_wall,
+            1.0,
+        );
+    } else {
+        println!("CPU time {}, wall time {}", show(cpu), show(wall));
+    }
+    Ok(())
+}
+
+/// Sixteen modules at once, and one after another.
+fn warm(bench: &mut Bench, context: Context) -> Fallible<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    println!("\nwarm of 16 modules of 50 kernels, cores: {cores}");
+    let texts: Vec<String> = (2..18).map(|seed| module(50, seed)).collect();
+    let sources: Vec<Source<'_>> = texts
+        .iter()
+        .map(|text| Source::new("warm.ptx", text.as_bytes()))
+        .collect();
+    let options = JitOptions::default();
+    let mut loader = || {
+        let policy = Policy::disabled().with_enabled(true);
+        Loader::new(context.clone(), Cache::new(policy.with_path(bench.cache())))
+    };
+    // The first compile of a process loads the compiler.
+    jit::compile(&context, &module(1, 99), &options)?;
+    let (at_once, one_by_one) = (loader(), loader());
+    let started = Instant::now();
+    let warmed = at_once.warm(&sources, &options, |_| ());
+    let together = started.elapsed().as_secs_f64();
+    for one in warmed {
+        if !matches!(one.result?, Warm::Compiled(..)) {
+            return Err("a module was not compiled, or not kept".into());
+        }
+    }
+    let started = Instant::now();
+    for source in &sources {
+        one_by_one.warm(std::slice::from_ref(source), &options, |_| ());
+    }
+    let apart = started.elapsed().as_secs_f64();
+    // Half of what the cores could give at best.
+    let goal = 2.0 / cores.clamp(2, 16) as f64;
+    line(
+        "at once, one by one",
+        together,
+        apart,
+        together / apart,
+        goal,
+    );
+    Ok(())
+}
+
+/// The goal is printed, not asserted: a bench reports.
+fn line(title: &str, ours: f64, peer: f64, ratio: f64, goal: f64) {
+    println!(
+        "{title:<36} ours {:>10}  peer {:>10}  ratio {ratio:.4}  goal {goal:.3}: {}",
+        show(ours),
+        show(peer),
+        verdict(ratio <= goal)
+    );
+}
+
+fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "MISSED" }
+}
+
+fn show(seconds: f64) -> String {
+    format!("{:.3?}", Duration::from_secs_f64(seconds))
+}
+
+fn median(all: &[Measured], figure: impl Fn(&Measured) -> f64) -> f64 {
+    let mut values: Vec<f64> = all.iter().map(figure).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
