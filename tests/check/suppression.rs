@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two kernels with a mistake each, in lines 7 and 12.
+/// Two kernels with a mistake each, in lines 7 and 11.
 const TWO: &str = "\
 .version 5.1
 .target sm_70
@@ -14,8 +14,8 @@ const TWO: &str = "\
 	ret;
 }
 .visible .entry b() {
-	ret;
 	rte;
+	ret;
 }
 ";
 
@@ -32,11 +32,11 @@ fn found(source: &str, more: &[&str]) -> Vec<String> {
 
 #[test]
 fn for_a_line_a_kernel_or_a_file() {
-    assert_eq!(found(TWO, &[]), ["7 E0101", "12 E0101"]);
+    assert_eq!(found(TWO, &[]), ["7 E0101", "11 E0101"]);
     let behind = TWO.replacen("rte;", "rte; // ptxcheck: disable=E0101", 1);
-    assert_eq!(found(&behind, &[]), ["12 E0101"]);
+    assert_eq!(found(&behind, &[]), ["11 E0101"]);
     let before = TWO.replacen("\trte;", "\t// ptxcheck: disable=E01 why not\n\n\trte;", 1);
-    assert_eq!(found(&before, &[]), ["14 E0101"]);
+    assert_eq!(found(&before, &[]), ["13 E0101"]);
     let kernel = TWO.replace(
         ".visible .entry b",
         "// ptxcheck: disable=E\n// more\n.visible .entry b",
@@ -54,7 +54,7 @@ fn what_suppresses_nothing_is_found() {
     assert_eq!(found(&good, &["--ignore", "W0103"]), [""; 0]);
     assert_eq!(found(&good, &["--ignore", "W0001"]), [""; 0]);
     let partly = TWO.replacen("rte;", "rte; // ptxcheck: disable=W0103, E0101", 1);
-    assert_eq!(found(&partly, &[]), ["7 W0001", "12 E0101"]);
+    assert_eq!(found(&partly, &[]), ["7 W0001", "11 E0101"]);
     let unknown = GOOD.replacen("ret;", "ret; // ptxcheck: disable=W7777", 1);
     assert_eq!(found(&unknown, &[]), ["7 W0001"]);
     // Only a comment is one.
