@@ -10,6 +10,7 @@ pub mod heap;
 mod hot;
 pub mod math;
 pub mod memory;
+mod merge;
 pub mod print;
 mod program;
 pub mod run;

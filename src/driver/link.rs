@@ -1,10 +1,12 @@
 //! The driver's linker, through which PTX becomes device code.
 
-use std::ffi::{CStr, c_void};
+use std::borrow::Cow;
+use std::ffi::{CString, c_void};
 
 use super::api::{Api, CUlinkState};
 use super::context::{Context, report_drop};
 use super::error::Error;
+use super::extent::{self, Checked};
 use super::log::JitOptionList;
 use super::module::jit_error;
 
@@ -21,23 +23,111 @@ impl Drop for Session {
     }
 }
 
-/// Compiles and links PTX for the device of `context`. The logs are left in
+/// What is linked with other inputs: PTX, or a binary of the driver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkInput<'a> {
+    name: &'a str,
+    bytes: &'a [u8],
+    kind: LinkKind,
+}
+
+/// `CUjitInputType`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkKind {
+    Cubin = 0,
+    Ptx = 1,
+    Fatbin = 2,
+    Object = 3,
+    Library = 4,
+}
+
+impl<'a> LinkInput<'a> {
+    /// PTX text; `name` stands for it in messages.
+    pub fn ptx(name: &'a str, text: &'a str) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes: text.as_bytes(),
+            kind: LinkKind::Ptx,
+        }
+    }
+
+    /// A cubin that was made to be linked (`-rdc`), or a binary of the CPU device.
+    pub fn cubin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes,
+            kind: LinkKind::Cubin,
+        }
+    }
+
+    /// A fatbin.
+    pub fn fatbin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes,
+            kind: LinkKind::Fatbin,
+        }
+    }
+
+    /// An object file of the host with device code in it.
+    pub fn object(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes,
+            kind: LinkKind::Object,
+        }
+    }
+
+    /// An archive of such object files, `libcudadevrt.a`.
+    pub fn library(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes,
+            kind: LinkKind::Library,
+        }
+    }
+
+    /// The bytes for the driver, which neither lead outside nor lack a NUL.
+    fn checked(&self) -> Result<Cow<'a, [u8]>, Error> {
+        if self.kind == LinkKind::Library {
+            // Its members have sizes of their own; the driver is given all of them at once.
+            return match self.bytes.starts_with(b"!<arch>\n") {
+                true => Ok(Cow::Borrowed(self.bytes)),
+                false => Err(Error::BadImage(format!("{} is no archive", self.name))),
+            };
+        }
+        match (extent::check(self.bytes)?, self.kind) {
+            (Checked::Ptx(text), LinkKind::Ptx) => Ok(text),
+            (Checked::Binary(bytes), kind) if kind != LinkKind::Ptx => Ok(Cow::Borrowed(bytes)),
+            _ => Err(Error::BadImage(format!(
+                "{} is another kind of file than was said",
+                self.name
+            ))),
+        }
+    }
+}
+
+/// Compiles and links for the device of `context`. The logs are left in
 /// `options`; an error takes them along.
 pub(crate) fn link(
     context: &Context,
-    ptx: &CStr,
+    inputs: &[LinkInput<'_>],
     options: &mut JitOptionList,
 ) -> Result<Vec<u8>, Error> {
+    let checked: Vec<_> = inputs
+        .iter()
+        .map(LinkInput::checked)
+        .collect::<Result<_, _>>()?;
     let api = context.bind()?;
-    link_in_session(api, ptx, options).map_err(|error| jit_error(error, options))
+    link_in_session(api, inputs, &checked, options).map_err(|error| jit_error(error, options))
 }
 
 fn link_in_session(
     api: &'static Api,
-    ptx: &CStr,
+    inputs: &[LinkInput<'_>],
+    checked: &[Cow<'_, [u8]>],
     options: &mut JitOptionList,
 ) -> Result<Vec<u8>, Error> {
-    const PTX: u32 = 1;
     let mut state = std::ptr::null_mut();
     // SAFETY: options and values have the count given; `options` outlives the session, which
     // writes to it until its end.
@@ -50,21 +140,25 @@ fn link_in_session(
         )
     }?;
     let session = Session { api, state };
-    let text = ptx.to_bytes_with_nul();
     let none = std::ptr::null_mut::<c_void>();
-    // SAFETY: the text has the length given, NUL included; the linker copies what it keeps.
-    unsafe {
-        api.cuLinkAddData_v2(
-            session.state,
-            PTX,
-            text.as_ptr().cast_mut().cast(),
-            text.len(),
-            c"ptx".as_ptr(),
-            0,
-            none.cast(),
-            none.cast(),
-        )
-    }?;
+    for (input, bytes) in inputs.iter().zip(checked) {
+        // A name with a NUL in it is no name for the driver.
+        let name = CString::new(input.name).unwrap_or_default();
+        // SAFETY: the bytes have the length given, and their headers stay within it; the
+        // linker copies what it keeps.
+        unsafe {
+            api.cuLinkAddData_v2(
+                session.state,
+                input.kind as u32,
+                bytes.as_ptr().cast_mut().cast(),
+                bytes.len(),
+                name.as_ptr(),
+                0,
+                none.cast(),
+                none.cast(),
+            )
+        }?;
+    }
     let (mut binary, mut len) = (none, 0);
     // SAFETY: the session is live; writes an address and a length.
     unsafe { api.cuLinkComplete(session.state, &mut binary, &mut len) }?;

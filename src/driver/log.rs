@@ -79,6 +79,7 @@ pub(crate) mod option {
     use std::ffi::c_uint;
 
     pub const MAX_REGISTERS: c_uint = 0;
+    pub const THREADS_PER_BLOCK: c_uint = 1;
     pub const WALL_TIME: c_uint = 2;
     pub const INFO_LOG_BUFFER: c_uint = 3;
     pub const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
@@ -90,6 +91,10 @@ pub(crate) mod option {
     pub const LOG_VERBOSE: c_uint = 12;
     pub const GENERATE_LINE_INFO: c_uint = 13;
     pub const CACHE_MODE: c_uint = 14;
+    pub const POSITION_INDEPENDENT_CODE: c_uint = 30;
+    pub const MIN_CTA_PER_SM: c_uint = 31;
+    pub const MAX_THREADS_PER_BLOCK: c_uint = 32;
+    pub const OVERRIDE_DIRECTIVE_VALUES: c_uint = 33;
     /// Since CUDA 13.0.
     pub const SPLIT_COMPILE: c_uint = 34;
 }

@@ -77,6 +77,7 @@ pub use kernel::{Kernel, KernelAttribute};
 pub use launch::{Dim, LaunchConfig};
 pub use layout::{KernelLayout, ParamLayout};
 pub use library::Library;
+pub use link::LinkInput;
 pub use log::{LogLine, LogSeverity};
 pub use memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
 pub use module::{Global, Loading, Module, WeakModule};

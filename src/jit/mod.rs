@@ -7,12 +7,9 @@
 mod identity;
 mod options;
 
-use std::ffi::CString;
-
-use crate::driver::link::link;
 use crate::driver::{Context, Error};
 
-pub use crate::driver::{JitError, LogLine, LogSeverity};
+pub use crate::driver::{JitError, LinkInput, LogLine, LogSeverity};
 pub use identity::compiler_identity;
 pub use options::{CacheMode, JitOptions};
 
@@ -56,10 +53,39 @@ pub struct Compiled {
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
 pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Compiled, Error> {
-    let text = CString::new(ptx.trim_end_matches('\0'))
-        .map_err(|nul| Error::BadImage(format!("PTX with a NUL at byte {}", nul.nul_position())))?;
+    let text = ptx.trim_end_matches('\0');
+    if let Some(at) = text.find('\0') {
+        return Err(Error::BadImage(format!("PTX with a NUL at byte {at}")));
+    }
+    link(context, &[LinkInput::ptx("ptx", text)], options)
+}
+
+/// Compiles and links several inputs into one binary (`cuLinkAddData_v2` for
+/// each): what one declares `.extern` is found in another. The CPU device links
+/// PTX and its own binaries.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, Driver, Module};
+/// use ptxkit::jit::{self, JitOptions, LinkInput};
+///
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+/// let kernel = format!("{head}.extern .func f();\n.visible .entry k() {{ call f; ret; }}");
+/// let function = format!("{head}.visible .func f() {{ ret; }}");
+/// let inputs = [LinkInput::ptx("k.ptx", &kernel), LinkInput::ptx("f.ptx", &function)];
+/// let linked = jit::link(&context, &inputs, &JitOptions::default())?;
+/// Module::load(&context, &linked.binary)?.kernel("k")?;
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+pub fn link(
+    context: &Context,
+    inputs: &[LinkInput<'_>],
+    options: &JitOptions,
+) -> Result<Compiled, Error> {
     let mut list = options.list(context.device().driver());
-    let binary = link(context, &text, &mut list)?;
+    let binary = crate::driver::link::link(context, inputs, &mut list)?;
 
     let info_log = list.info_log();
     let mut warnings = crate::driver::log::read_log(&info_log);

@@ -32,6 +32,18 @@ pub struct JitOptions {
     /// the CPU device take one. It changes how long a large module takes, not
     /// what its code does.
     pub threads: Option<u32>,
+    /// Registers are limited so that blocks of so many threads can run. Not with
+    /// a `target`.
+    pub threads_per_block: Option<u32>,
+    /// Code that can lie anywhere (from CUDA 12.0).
+    pub position_independent: bool,
+    /// `.minnctapersm` for kernels without one (from CUDA 12.4).
+    pub min_blocks_per_multiprocessor: Option<u32>,
+    /// `.maxntid` for kernels without one (from CUDA 12.4).
+    pub max_threads_per_block: Option<u32>,
+    /// The limits above count also for kernels that have their own (from CUDA
+    /// 12.4).
+    pub override_directives: bool,
 }
 
 /// `CU_JIT_CACHE_MODE`
@@ -97,6 +109,17 @@ impl JitOptions {
                 }),
             ),
             (option::TARGET, self.target.map(target_number)),
+            (option::THREADS_PER_BLOCK, self.threads_per_block),
+            (
+                option::POSITION_INDEPENDENT_CODE,
+                self.position_independent.then_some(1),
+            ),
+            (option::MIN_CTA_PER_SM, self.min_blocks_per_multiprocessor),
+            (option::MAX_THREADS_PER_BLOCK, self.max_threads_per_block),
+            (
+                option::OVERRIDE_DIRECTIVE_VALUES,
+                self.override_directives.then_some(1),
+            ),
         ]
         .into_iter()
         .filter_map(|(option, value)| Some((option, value?)))

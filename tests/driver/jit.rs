@@ -1,5 +1,5 @@
 use ptxkit::driver::{Context, DeviceBuffer, Error, LaunchConfig, Module, Stream};
-use ptxkit::jit::{self, JitOptions, LogSeverity};
+use ptxkit::jit::{self, JitOptions, LinkInput, LogSeverity};
 
 use crate::kernels::{PLACE, SLOW, VECADD};
 use crate::support::{context, device, is_gpu};
@@ -67,6 +67,10 @@ fn every_option_is_taken() {
         },
         JitOptions {
             cache_mode: Some(jit::CacheMode::L2Only),
+            ..plain
+        },
+        JitOptions {
+            threads_per_block: Some(256),
             ..plain
         },
     ] {
@@ -154,4 +158,95 @@ fn several_threads_compile_at_once() {
             });
         }
     });
+}
+
+/// `twice(out)` in one module calls `double`, which another defines beside a
+/// variable and a local of a name that both have.
+const TWICE: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 result) double (.param .b32 n);
+.extern .global .align 4 .u32 bias;
+.global .align 4 .u32 own = 20;
+.visible .entry twice(.param .u64 out)
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<2>;
+    .param .b32 argument;
+    .param .b32 answer;
+    ld.global.u32 %r1, [own];
+    st.param.b32 [argument], %r1;
+    call (answer), double, (argument);
+    ld.param.b32 %r2, [answer];
+    ld.global.u32 %r3, [bias];
+    add.u32 %r4, %r2, %r3;
+    ld.param.u64 %rd1, [out];
+    st.global.u32 [%rd1], %r4;
+    ret;
+}
+";
+
+const DOUBLE: &str = "
+.version 7.0
+.target sm_50
+.address_size 64
+.global .align 4 .u32 own = 2;
+.visible .global .align 4 .u32 bias = 2;
+.visible .func (.param .b32 result) double (.param .b32 n)
+{
+    .reg .b32 %r<4>;
+    ld.param.b32 %r1, [n];
+    ld.global.u32 %r2, [own];
+    mul.lo.u32 %r3, %r1, %r2;
+    st.param.b32 [result], %r3;
+    ret;
+}
+";
+
+#[test]
+fn several_inputs_are_linked() {
+    let context = context();
+    for inputs in [[TWICE, DOUBLE], [DOUBLE, TWICE]] {
+        let inputs = inputs.map(|text| LinkInput::ptx("part.ptx", text));
+        let linked = jit::link(&context, &inputs, &JitOptions::default()).unwrap();
+        let module = Module::load(&context, &linked.binary).unwrap();
+        let twice = module.kernel("twice").unwrap();
+        let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        twice
+            .launch(LaunchConfig::default(), &stream, (&out,))
+            .unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(out.to_vec().unwrap(), [42]);
+        module.global("bias").unwrap().set(0_u32).unwrap();
+        twice
+            .launch(LaunchConfig::default(), &stream, (&out,))
+            .unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(out.to_vec().unwrap(), [40]);
+    }
+}
+
+#[test]
+fn what_does_not_link_is_told() {
+    let context = context();
+    let ptx = |text| LinkInput::ptx("part.ptx", text);
+    let plain = JitOptions::default();
+    for (inputs, word) in [
+        (vec![ptx(TWICE)], "double"),
+        (vec![ptx(PLACE), ptx(PLACE)], "place"),
+    ] {
+        let error = jit::link(&context, &inputs, &plain).unwrap_err();
+        assert!(matches!(error, Error::Jit(_)), "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    for wrong in [
+        LinkInput::cubin("cubin", PLACE.as_bytes()),
+        LinkInput::library("library", PLACE.as_bytes()),
+        LinkInput::object("object", b"\x7fELF"),
+    ] {
+        let error = jit::link(&context, &[wrong], &plain).unwrap_err();
+        assert!(matches!(error, Error::BadImage(_)), "{error}");
+    }
 }

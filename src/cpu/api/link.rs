@@ -10,6 +10,8 @@ use super::handle::{Handles, pointer};
 use super::image;
 use super::options::Options;
 use super::status::{Answer, Status};
+use crate::cpu::blob::Image;
+use crate::cpu::merge;
 use crate::driver::api::CUlinkState;
 
 static SESSIONS: Handles<Mutex<Session>> = Handles::new();
@@ -21,38 +23,110 @@ const NVVM: c_uint = 5;
 
 struct Session {
     options: Options,
+    inputs: Vec<Input>,
     /// The binary, at an address that does not change.
     binary: Option<Box<[u8]>>,
     spent: Duration,
 }
 
+/// What was added to a session.
+struct Input {
+    /// `None` for a binary that was made without keeping its text.
+    text: Option<String>,
+    /// `None` for a module that needs others.
+    binary: Option<Vec<u8>>,
+}
+
 impl Session {
+    fn refuse<T>(&mut self, status: Status, why: &str) -> Answer<T> {
+        self.options.error(&format!("error   : {why}\n"))?;
+        Err(status.because(why))
+    }
+
     fn add(&mut self, kind: c_uint, bytes: &[u8]) -> Answer {
-        let refuse = |session: &mut Session, why: &str| {
-            session.options.error(&format!("error   : {why}\n"))?;
-            Err(Status::NOT_SUPPORTED.because(why))
-        };
         if matches!(kind, LIBRARY | NVVM) {
-            return refuse(
-                self,
+            return self.refuse(
+                Status::NOT_SUPPORTED,
                 "the CPU device links PTX and its own binaries, not libraries or NVVM IR",
             );
         }
         if kind > NVVM {
             return Err(Status::INVALID_VALUE.because(format!("no linker input is of kind {kind}")));
         }
-        if self.binary.is_some() {
-            return refuse(
-                self,
-                "the CPU device links one input alone: put all kernels into one PTX text",
-            );
-        }
         let start = Instant::now();
-        let binary = image::assemble(bytes, &mut self.options);
+        let input = self.input(bytes);
         self.spent += start.elapsed();
         self.options.finish(self.spent)?;
-        self.binary = Some(binary?.into_boxed_slice());
+        self.inputs.push(input?);
+        self.binary = None;
         Ok(())
+    }
+
+    fn input(&mut self, bytes: &[u8]) -> Answer<Input> {
+        let end = bytes
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(bytes.len());
+        let text = std::str::from_utf8(&bytes[..end]).ok();
+        let text = text.filter(|text| text.contains(".version"));
+        if let Some(text) = text.filter(|text| merge::needs_others(text)) {
+            return Ok(Input {
+                text: Some(text.to_owned()),
+                binary: None,
+            });
+        }
+        let binary = image::assemble(bytes, &mut self.options)?;
+        let kept = match text {
+            Some(text) => Some(text.to_owned()),
+            None => Image::read(&binary).ok().map(|image| image.ptx),
+        };
+        Ok(Input {
+            text: kept.filter(|text| !text.is_empty()),
+            binary: Some(binary),
+        })
+    }
+
+    fn complete(&mut self) -> Answer<&[u8]> {
+        if self.binary.is_none() {
+            let start = Instant::now();
+            let linked = self.link();
+            self.spent += start.elapsed();
+            self.options.finish(self.spent)?;
+            self.binary = Some(linked?.into_boxed_slice());
+        }
+        Ok(self.binary.as_deref().unwrap_or_default())
+    }
+
+    fn link(&mut self) -> Answer<Vec<u8>> {
+        if let [
+            Input {
+                binary: Some(binary),
+                ..
+            },
+        ] = &mut self.inputs[..]
+        {
+            return Ok(std::mem::take(binary));
+        }
+        let texts: Option<Vec<&str>> = self
+            .inputs
+            .iter()
+            .map(|input| input.text.as_deref())
+            .collect();
+        let merged = match texts.as_deref() {
+            Some([]) => return Err(Status::INVALID_VALUE.because("nothing was added to link")),
+            Some([text]) => Ok((*text).to_owned()),
+            Some(texts) => merge::merge(texts),
+            None => {
+                return self.refuse(
+                    Status::NOT_SUPPORTED,
+                    "a binary of the CPU device that keeps no PTX cannot be linked with others",
+                );
+            }
+        };
+        match merged {
+            Ok(text) => image::assemble(text.as_bytes(), &mut self.options),
+            Err(why) => self.refuse(Status::INVALID_PTX, &why),
+        }
     }
 }
 
@@ -79,6 +153,7 @@ entries! {
         options.finish(Duration::ZERO)?;
         let made = Session {
             options,
+            inputs: Vec::new(),
             binary: None,
             spent: Duration::ZERO,
         };
@@ -110,21 +185,14 @@ entries! {
     ) {
         let session = find(session)?;
         Options::read(count, numbers, values)?;
-        let path = path.path()?;
-        let bytes = std::fs::read(&path);
-        let bytes = bytes.map_err(|error| {
-            Status::FILE_NOT_FOUND.because(format!("{}: {error}", path.display()))
-        })?;
+        let bytes = image::file(path)?;
         lock(&session).add(kind, &bytes)
     }
 
     fn cuLinkComplete(session: CUlinkState, binary: *mut *mut c_void, size: *mut usize) {
         let session = find(session)?;
-        let session = lock(&session);
-        let made = session
-            .binary
-            .as_ref()
-            .ok_or_else(|| Status::INVALID_VALUE.because("nothing was added to link"))?;
+        let mut session = lock(&session);
+        let made = session.complete()?;
         binary.put(made.as_ptr().cast_mut().cast())?;
         size.put_if_asked(made.len());
         Ok(())
