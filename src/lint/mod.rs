@@ -9,11 +9,13 @@
 
 mod d;
 mod finding;
+pub mod flow;
+pub mod memory;
 mod subject;
 mod w;
 
 pub use finding::{Code, Edit, Finding, Findings, Fix, NoCode};
-pub use subject::{FunctionSubject, Subject};
+pub use subject::{Flow, FunctionSubject, Subject};
 
 use crate::ptx::ast::{Module, Version};
 use crate::ptx::isa::target::Target;

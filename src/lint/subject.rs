@@ -1,8 +1,16 @@
 //! What rules look at.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use super::Options;
+use super::flow::{
+    Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Step, Surroundings,
+    Values,
+};
 use crate::ptx::ast::{
-    Body, Function, Instruction, Item, Mnemonic, Module, Operand, Statement, Version,
+    AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
+    Variable, Version,
 };
 use crate::ptx::isa::target::Target;
 
@@ -17,12 +25,29 @@ pub struct Subject<'m, 'a> {
     pub target: Option<Target>,
     /// The same of the version.
     pub version: Option<Version>,
+    /// By the number of the mnemonic.
+    effects: Vec<Effect>,
+    variables: HashMap<&'a str, &'m Variable<'a>>,
+    functions: HashMap<&'a str, &'m Function<'a>>,
 }
 
 impl<'m, 'a> Subject<'m, 'a> {
     pub(super) fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
-        let own = module.target.iter();
-        let own = || own.clone().find_map(|name| name.text.parse().ok());
+        let own = || module.target.iter().find_map(|name| name.text.parse().ok());
+        let mut variables = HashMap::new();
+        let mut functions = HashMap::new();
+        for item in &module.items {
+            match item {
+                Item::Variable(variable) => {
+                    variables.insert(variable.name.text, variable);
+                }
+                // The definition says more than what declared it before.
+                Item::Function(function) => {
+                    functions.insert(function.name.text, function);
+                }
+                Item::Directive(_) => {}
+            }
+        }
         Subject {
             module,
             source,
@@ -30,6 +55,9 @@ impl<'m, 'a> Subject<'m, 'a> {
             version: options
                 .version
                 .or(module.version.map(|(version, _)| version)),
+            effects: module.mnemonics.iter().map(Effect::of).collect(),
+            variables,
+            functions,
         }
     }
 
@@ -42,10 +70,24 @@ impl<'m, 'a> Subject<'m, 'a> {
                     subject: self,
                     function,
                     body,
+                    flow: OnceCell::new(),
+                    affine: OnceCell::new(),
+                    origins: OnceCell::new(),
+                    divergence: OnceCell::new(),
                 })
             }
             _ => None,
         })
+    }
+
+    /// The function of this name: the definition, if there is one.
+    pub fn function(&self, name: &str) -> Option<&'m Function<'a>> {
+        self.functions.get(name).copied()
+    }
+
+    /// The variable of this name outside of functions.
+    pub fn variable(&self, name: &str) -> Option<&'m Variable<'a>> {
+        self.variables.get(name).copied()
     }
 }
 
@@ -58,11 +100,26 @@ pub struct FunctionSubject<'m, 'a> {
     pub function: &'m Function<'a>,
     /// Its statements.
     pub body: &'m Body<'a>,
+    flow: OnceCell<Option<Flow<'m, 'a>>>,
+    affine: OnceCell<Affine>,
+    origins: OnceCell<Origins>,
+    divergence: OnceCell<Option<Divergence>>,
+}
+
+/// The instructions of a function, the ways through it, and its values.
+#[derive(Debug)]
+pub struct Flow<'m, 'a> {
+    /// The instructions.
+    pub code: Code<'m, 'a>,
+    /// The ways through them.
+    pub graph: Graph,
+    /// What registers hold.
+    pub values: Values,
 }
 
 impl<'m, 'a> FunctionSubject<'m, 'a> {
     /// Its instructions in the order of the text.
-    pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction<'a>> {
+    pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction<'a>> + use<'m, 'a> {
         let statements = self.body.statements.iter();
         statements.filter_map(|statement| match statement {
             Statement::Instruction(instruction) => Some(instruction),
@@ -78,5 +135,122 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     /// The operands in the order of the text.
     pub fn operands(&self, instruction: &Instruction<'a>) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
+    }
+
+    /// What an instruction does besides naming its operands.
+    pub fn effect(&self, step: &Step) -> &'m Effect {
+        // A step has been made of an effect.
+        &self.subject.effects[step.mnemonic as usize]
+    }
+
+    /// The same, by instruction.
+    pub fn effect_of(&self, instruction: &Instruction<'a>) -> Option<&'m Effect> {
+        self.subject.effects.get(instruction.mnemonic.index())
+    }
+
+    /// Instructions, graph and values; `None` for a function so tangled that
+    /// they would take out of all proportion.
+    pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
+        let flow = self.flow.get_or_init(|| {
+            let around = Surroundings {
+                effects: &self.subject.effects,
+                variables: &self.subject.variables,
+                functions: &self.subject.functions,
+            };
+            let code = Code::new(self.function, self.body, &around);
+            let graph = Graph::new(&code)?;
+            let values = Values::new(&code, &graph)?;
+            Some(Flow {
+                code,
+                graph,
+                values,
+            })
+        });
+        flow.as_ref()
+    }
+
+    /// Values as sums of `%tid`, parameters, addresses.
+    pub fn affine(&self) -> Option<&Affine> {
+        let flow = self.flow()?;
+        let mnemonics = &self.subject.module.mnemonics;
+        let new = || Affine::new(&flow.code, &flow.graph, &flow.values, mnemonics);
+        Some(self.affine.get_or_init(new))
+    }
+
+    /// What addresses are made of.
+    pub fn origins(&self) -> Option<&Origins> {
+        let flow = self.flow()?;
+        let mnemonics = &self.subject.module.mnemonics;
+        let new = || Origins::new(&flow.code, &flow.graph, &flow.values, mnemonics);
+        Some(self.origins.get_or_init(new))
+    }
+
+    /// What differs between threads.
+    pub fn divergence(&self) -> Option<&Divergence> {
+        let (flow, affine) = (self.flow()?, self.affine()?);
+        let mnemonics = &self.subject.module.mnemonics;
+        let new = || Divergence::new(&flow.code, &flow.graph, &flow.values, affine, mnemonics);
+        self.divergence.get_or_init(new).as_ref()
+    }
+
+    /// The sum that an address or another operand is, by its place in the pool.
+    pub fn linear(&self, place: usize) -> Option<Linear> {
+        let flow = self.flow()?;
+        self.affine()?.of_operand(&flow.code, &flow.values, place)
+    }
+
+    /// Each instruction with its step.
+    pub fn steps(&self) -> impl Iterator<Item = (InstructionId, &Step, &'m Instruction<'a>)> {
+        let code = self.flow().map(|flow| &flow.code);
+        code.into_iter().flat_map(|code| {
+            code.ids()
+                .filter_map(|id| Some((id, code.steps.get(id.index())?, code.instruction(id)?)))
+        })
+    }
+
+    /// Where an operand of an instruction stands.
+    pub fn operand_span(&self, instruction: &Instruction<'a>, operand: &Operand<'a>) -> Span {
+        match *operand {
+            Operand::Name(name)
+            | Operand::Component { name, .. }
+            | Operand::Not(name)
+            | Operand::Negated(name)
+            | Operand::Select { name, .. }
+            | Operand::Offset { name, .. }
+            | Operand::Address {
+                base: AddressBase::Name(name),
+                ..
+            } => name.span(self.subject.source),
+            Operand::Address {
+                base: AddressBase::Immediate(span),
+                ..
+            }
+            | Operand::Special(_, span)
+            | Operand::Element(_, span)
+            | Operand::Vector(_, span)
+            | Operand::Arguments(_, span)
+            | Operand::Indexed(_, span)
+            | Operand::Pair(_, span)
+            | Operand::Sink(span) => span,
+            Operand::Integer(integer) => integer.span,
+            Operand::Float(float) => float.span,
+        }
+        .or(instruction.opcode_span)
+    }
+
+    /// The line that something stands on, from 1, for messages.
+    pub fn line(&self, span: Span) -> usize {
+        let before = self.subject.source.as_bytes().get(..span.start as usize);
+        1 + before.map_or(0, |text| text.iter().filter(|b| **b == b'\n').count())
+    }
+}
+
+trait OrElse {
+    fn or(self, other: Span) -> Span;
+}
+
+impl OrElse for Span {
+    fn or(self, other: Span) -> Span {
+        if self == Span::default() { other } else { self }
     }
 }

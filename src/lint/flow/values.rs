@@ -1,0 +1,437 @@
+//! Where each register gets its value: every write makes a new value, and where
+//! ways with different values meet, a value of that place joins them (static
+//! single assignment).
+
+use super::STEPS_FOR_EACH;
+use super::code::{Code, InstructionId, Slot, Step};
+use super::graph::{BlockId, Graph};
+use super::names::Register;
+
+/// What a register holds from one write to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u32);
+
+impl ValueId {
+    /// Of what is no register, or never executed.
+    pub const NONE: ValueId = ValueId(u32::MAX);
+
+    /// Its place in [`Values::definitions`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// The register before anything is written to it.
+    Start,
+    /// An instruction writes it.
+    Written(InstructionId),
+    /// Different values meet at the start of a block.
+    Joined(BlockId),
+}
+
+/// The values of a function.
+#[derive(Debug, Default)]
+pub struct Values {
+    /// Where each comes from.
+    pub definitions: Vec<Definition>,
+    /// The register that holds it.
+    pub registers: Vec<Register>,
+    /// What the register keeps where a write does not take place, or is of a part.
+    priors: Vec<ValueId>,
+    /// Where the parts of a joined value begin.
+    first_parts: Vec<u32>,
+    parts: Vec<ValueId>,
+    /// By place among the slots of the code.
+    slots: Vec<ValueId>,
+    /// By place in the operand pool.
+    operands: Vec<ValueId>,
+    /// How often each is read.
+    reads: Vec<u32>,
+}
+
+impl Values {
+    /// `None` where it would take out of all proportion.
+    pub(crate) fn new(code: &Code<'_, '_>, graph: &Graph) -> Option<Values> {
+        let mut builder = Builder::new(code, graph);
+        builder.single();
+        builder.several()?;
+        Some(builder.finish())
+    }
+
+    /// The value of an operand: what it reads, or for a result what it writes.
+    pub fn of_operand(&self, place: usize) -> ValueId {
+        self.operands.get(place).copied().unwrap_or(ValueId::NONE)
+    }
+
+    /// The value of the guard.
+    pub fn guard(&self, code: &Code<'_, '_>, step: &Step) -> Option<ValueId> {
+        step.guarded.then(|| self.slots[code.places(step).0])
+    }
+
+    /// What an instruction reads, with the slot of each.
+    pub fn reads<'s>(
+        &'s self,
+        code: &'s Code<'_, '_>,
+        step: &Step,
+    ) -> impl Iterator<Item = (Slot, ValueId)> + 's {
+        let (first, written, _) = code.places(step);
+        (first..written).map(|place| (code.slot(place), self.slots[place]))
+    }
+
+    /// What an instruction writes, with the slot of each.
+    pub fn writes<'s>(
+        &'s self,
+        code: &'s Code<'_, '_>,
+        step: &Step,
+    ) -> impl Iterator<Item = (Slot, ValueId)> + 's {
+        let (_, written, end) = code.places(step);
+        (written..end).map(|place| (code.slot(place), self.slots[place]))
+    }
+
+    /// Where a value comes from.
+    pub fn definition(&self, value: ValueId) -> Option<Definition> {
+        self.definitions.get(value.index()).copied()
+    }
+
+    /// What the register keeps where the write of this value does not happen.
+    pub fn prior(&self, value: ValueId) -> Option<ValueId> {
+        let prior = self.priors.get(value.index()).copied()?;
+        (prior != ValueId::NONE).then_some(prior)
+    }
+
+    /// What meets in a joined value, by predecessor of its block.
+    pub fn parts(&self, graph: &Graph, value: ValueId) -> &[ValueId] {
+        let Some(Definition::Joined(block)) = self.definition(value) else {
+            return &[];
+        };
+        let first = self.first_parts[value.index()] as usize;
+        let parts = self
+            .parts
+            .get(first..first + graph.predecessors(block).count());
+        parts.unwrap_or(&[])
+    }
+
+    /// How often a value is read, joins counted.
+    pub fn read_count(&self, value: ValueId) -> u32 {
+        self.reads.get(value.index()).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, definition: Definition, register: Register) -> ValueId {
+        self.definitions.push(definition);
+        self.registers.push(register);
+        self.priors.push(ValueId::NONE);
+        self.first_parts.push(u32::MAX);
+        ValueId(self.definitions.len() as u32 - 1)
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+struct Builder<'c, 'm, 'a> {
+    code: &'c Code<'m, 'a>,
+    graph: &'c Graph,
+    values: Values,
+    /// How often each register is written.
+    writes: Vec<u32>,
+    /// The instruction that writes it, if it is one.
+    writer: Vec<u32>,
+    /// Whether its values have to be followed through the graph.
+    several: Vec<bool>,
+    /// The value before the first write.
+    start: Vec<ValueId>,
+}
+
+impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
+    fn new(code: &'c Code<'m, 'a>, graph: &'c Graph) -> Self {
+        let registers = code.registers as usize;
+        Builder {
+            code,
+            graph,
+            values: Values {
+                slots: vec![ValueId::NONE; code.slot_count()],
+                operands: vec![ValueId::NONE; code.body.operands.len()],
+                definitions: Vec::with_capacity(code.steps.len()),
+                registers: Vec::with_capacity(code.steps.len()),
+                priors: Vec::with_capacity(code.steps.len()),
+                first_parts: Vec::with_capacity(code.steps.len()),
+                ..Values::default()
+            },
+            writes: vec![0; registers],
+            writer: vec![NONE; registers],
+            several: vec![false; registers],
+            start: vec![ValueId::NONE; registers],
+        }
+    }
+
+    /// The instructions that can be reached.
+    fn reached(&self) -> impl Iterator<Item = (InstructionId, &'c Step)> + use<'c, 'm, 'a> {
+        let (code, graph) = (self.code, self.graph);
+        let blocks = (0..graph.blocks.len() as u32).map(BlockId);
+        blocks
+            .filter(|block| graph.is_reached(*block))
+            .flat_map(|block| graph.blocks[block.index()].steps())
+            .map(|id| (id, &code.steps[id.index()]))
+    }
+
+    fn start(&mut self, register: Register) -> ValueId {
+        let known = self.start[register.0 as usize];
+        if known != ValueId::NONE {
+            return known;
+        }
+        let new = self.values.add(Definition::Start, register);
+        self.start[register.0 as usize] = new;
+        new
+    }
+
+    fn set(&mut self, place: usize, value: ValueId) {
+        self.values.slots[place] = value;
+        let operand = self.code.slot(place).operand as usize;
+        if let Some(known) = self.values.operands.get_mut(operand) {
+            *known = value;
+        }
+    }
+
+    /// Registers that one instruction writes before all reads, which is nearly all.
+    fn single(&mut self) {
+        for (id, step) in self.reached() {
+            for slot in self.code.writes(step) {
+                let register = slot.register.0 as usize;
+                self.writes[register] += 1;
+                self.writer[register] = id.0;
+                self.several[register] |= step.partial || self.writes[register] > 1;
+            }
+        }
+        for (id, step) in self.reached() {
+            for slot in self.code.reads(step) {
+                let register = slot.register.0 as usize;
+                if self.writes[register] == 1 && !self.several[register] {
+                    let writer = InstructionId(self.writer[register]);
+                    let (above, below) = (self.graph.block_of(writer), self.graph.block_of(id));
+                    let before = match above == below {
+                        true => writer < id,
+                        false => self.graph.dominates(above, below),
+                    };
+                    self.several[register] |= !before;
+                }
+            }
+        }
+        let mut value_of = vec![ValueId::NONE; self.several.len()];
+        for (id, step) in self.reached() {
+            let (_, written, end) = self.code.places(step);
+            for place in written..end {
+                let register = self.code.slot(place).register;
+                let value = self.values.add(Definition::Written(id), register);
+                self.set(place, value);
+                value_of[register.0 as usize] = value;
+            }
+        }
+        for (_, step) in self.reached() {
+            let (first, written, _) = self.code.places(step);
+            for place in first..written {
+                let register = self.code.slot(place).register;
+                if self.several[register.0 as usize] {
+                    continue;
+                }
+                let value = match self.writes[register.0 as usize] {
+                    0 => self.start(register),
+                    _ => value_of[register.0 as usize],
+                };
+                self.set(place, value);
+            }
+        }
+    }
+
+    /// The others, a register at a time.
+    fn several(&mut self) -> Option<()> {
+        let mut mentions = Vec::new();
+        for (id, step) in self.reached() {
+            let (first, written, end) = self.code.places(step);
+            for place in first..end {
+                let register = self.code.slot(place).register.0;
+                if self.several[register as usize] {
+                    mentions.push(Mention {
+                        register,
+                        place,
+                        block: self.graph.block_of(id),
+                        written: place >= written,
+                        partial: step.partial,
+                    });
+                }
+            }
+        }
+        // Stable: those of one register stay in the order of the text.
+        mentions.sort_by_key(|mention| mention.register);
+        let blocks = self.graph.blocks.len();
+        let mut walk = Walk {
+            epoch: 0,
+            out: vec![(0, ValueId::NONE); blocks],
+            into: vec![(0, ValueId::NONE); blocks],
+            joins: vec![0; blocks],
+            budget: (self.code.steps.len() + blocks) * STEPS_FOR_EACH + 10_000,
+            open: Vec::new(),
+        };
+        for of_register in mentions.chunk_by(|a, b| a.register == b.register) {
+            self.register(of_register, &mut walk)?;
+        }
+        Some(())
+    }
+
+    fn register(&mut self, mentions: &[Mention], walk: &mut Walk) -> Option<()> {
+        walk.epoch += 1;
+        let epoch = walk.epoch;
+        let mut todo = Vec::new();
+        for mention in mentions.iter().filter(|mention| mention.written) {
+            let block = mention.block;
+            if walk.out[block.index()].0 != epoch {
+                todo.push(block);
+            }
+            walk.out[block.index()] = (epoch, self.values.slots[mention.place]);
+        }
+        while let Some(block) = todo.pop() {
+            for join in self.graph.frontier(block) {
+                walk.budget = walk.budget.checked_sub(1)?;
+                if walk.joins[join.index()] != epoch {
+                    walk.joins[join.index()] = epoch;
+                    if walk.out[join.index()].0 != epoch {
+                        todo.push(join);
+                    }
+                }
+            }
+        }
+        let register = Register(mentions[0].register);
+        let mut here = None;
+        for mention in mentions {
+            let current = match here {
+                Some((block, value)) if block == mention.block => Some(value),
+                _ => None,
+            };
+            if !mention.written {
+                let value = match current {
+                    Some(value) => value,
+                    None => self.into_block(register, mention.block, walk)?,
+                };
+                self.set(mention.place, value);
+                here = Some((mention.block, value));
+                continue;
+            }
+            let value = self.values.slots[mention.place];
+            if mention.partial {
+                let before = match current {
+                    Some(value) => value,
+                    None => self.into_block(register, mention.block, walk)?,
+                };
+                self.values.priors[value.index()] = before;
+            }
+            here = Some((mention.block, value));
+        }
+        while let Some((value, block)) = walk.open.pop() {
+            let first = self.values.parts.len();
+            self.values.first_parts[value.index()] = first as u32;
+            let graph = self.graph;
+            for before in graph.predecessors(block) {
+                let part = self.out_of_block(register, before, walk)?;
+                self.values.parts.push(part);
+            }
+        }
+        Some(())
+    }
+
+    /// What the register holds at the start of a block.
+    fn into_block(
+        &mut self,
+        register: Register,
+        block: BlockId,
+        walk: &mut Walk,
+    ) -> Option<ValueId> {
+        let (epoch, mut at) = (walk.epoch, block);
+        let value = loop {
+            walk.budget = walk.budget.checked_sub(1)?;
+            if let (known, value) = walk.into[at.index()]
+                && known == epoch
+            {
+                break value;
+            }
+            if walk.joins[at.index()] == epoch {
+                let value = self.values.add(Definition::Joined(at), register);
+                walk.open.push((value, at));
+                break value;
+            }
+            if at == BlockId::ENTRY {
+                break self.start(register);
+            }
+            let above = self.graph.dominator(at);
+            if let (known, value) = walk.out[above.index()]
+                && known == epoch
+            {
+                break value;
+            }
+            at = above;
+        };
+        // All blocks on the way have it too.
+        let mut back = block;
+        loop {
+            walk.into[back.index()] = (epoch, value);
+            if back == at {
+                break;
+            }
+            back = self.graph.dominator(back);
+        }
+        Some(value)
+    }
+
+    /// What it holds at the end of a block.
+    fn out_of_block(
+        &mut self,
+        register: Register,
+        block: BlockId,
+        walk: &mut Walk,
+    ) -> Option<ValueId> {
+        match walk.out[block.index()] {
+            (known, value) if known == walk.epoch => Some(value),
+            _ => self.into_block(register, block, walk),
+        }
+    }
+
+    fn finish(self) -> Values {
+        let mut values = self.values;
+        values.reads = vec![0; values.definitions.len()];
+        let mut count = |value: ValueId| {
+            if let Some(count) = values.reads.get_mut(value.index()) {
+                *count += 1;
+            }
+        };
+        for step in &self.code.steps {
+            let (first, written, _) = self.code.places(step);
+            values.slots[first..written]
+                .iter()
+                .for_each(|value| count(*value));
+        }
+        values.parts.iter().for_each(|value| count(*value));
+        values.priors.iter().for_each(|value| count(*value));
+        values
+    }
+}
+
+/// A place that names a register.
+struct Mention {
+    register: u32,
+    place: usize,
+    block: BlockId,
+    written: bool,
+    partial: bool,
+}
+
+/// What is known of one register at each block; entries of another epoch are
+/// of another register.
+struct Walk {
+    epoch: u32,
+    out: Vec<(u32, ValueId)>,
+    into: Vec<(u32, ValueId)>,
+    joins: Vec<u32>,
+    budget: usize,
+    /// Joined values whose parts are not known yet.
+    open: Vec<(ValueId, BlockId)>,
+}
