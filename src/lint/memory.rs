@@ -1,7 +1,7 @@
 //! Instructions that read or write memory.
 
 use super::subject::FunctionSubject;
-use crate::ptx::ast::{Instruction, Modifiers, Operand, Space, Span};
+use crate::ptx::ast::{Instruction, Mnemonic, Modifiers, Operand, Space, Span};
 use crate::ptx::names::{Modifier, Opcode};
 
 /// What an access does to memory.
@@ -34,18 +34,46 @@ pub struct Access {
 
 impl Access {
     /// The access that an instruction is, if it is one.
-    pub fn of<'a>(
-        function: &FunctionSubject<'_, 'a>,
-        instruction: &Instruction<'a>,
-    ) -> Option<Access> {
-        let (kind, number) = match instruction.opcode {
+    pub fn of(function: &FunctionSubject<'_, '_>, instruction: &Instruction<'_>) -> Option<Access> {
+        let shape = function.effect_of(instruction)?.access?;
+        if shape.number >= instruction.operands.len {
+            return None;
+        }
+        let address = (instruction.operands.start + shape.number) as usize;
+        let operand = function.body.operands.get(address)?;
+        matches!(operand, Operand::Address { .. }).then(|| Access {
+            kind: shape.kind,
+            space: shape.space,
+            element: shape.element,
+            bytes: shape.bytes,
+            address,
+            span: function.operand_span(instruction, operand),
+        })
+    }
+}
+
+/// What all accesses with one mnemonic have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    kind: AccessKind,
+    space: Option<Space>,
+    element: u64,
+    bytes: u64,
+    /// Which operand is the address.
+    number: u32,
+}
+
+impl Shape {
+    /// Read from the opcode and its modifiers.
+    pub fn of(mnemonic: &Mnemonic<'_>) -> Option<Shape> {
+        let (kind, number) = match mnemonic.opcode {
             Opcode::Ld | Opcode::Ldu => (AccessKind::Load, 1),
             Opcode::St => (AccessKind::Store, 0),
             Opcode::Atom => (AccessKind::Atomic, 1),
             Opcode::Red => (AccessKind::Atomic, 0),
             _ => return None,
         };
-        let modifiers = &function.subject.module.mnemonic(instruction).modifiers;
+        let modifiers = &mnemonic.modifiers;
         if modifiers.has(Modifier::Async) || modifiers.has(Modifier::Bulk) {
             return None;
         }
@@ -56,18 +84,12 @@ impl Access {
             Some(Modifier::V8) => 8,
             _ => 1,
         };
-        if number >= instruction.operands.len {
-            return None;
-        }
-        let address = (instruction.operands.start + number) as usize;
-        let operand = function.body.operands.get(address)?;
-        matches!(operand, Operand::Address { .. }).then_some(Access {
+        Some(Shape {
             kind,
             space: space(modifiers),
             element,
             bytes: element * vector,
-            address,
-            span: function.operand_span(instruction, operand),
+            number,
         })
     }
 }

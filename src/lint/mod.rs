@@ -127,7 +127,7 @@ impl Default for Options {
 /// ```
 /// use ptxkit::{lint, ptx};
 /// let source = ".version 9.0\n.target sm_90\n.address_size 64\n\
-///     .entry k() { .reg .b32 a; mov.b32 a, 1; shl.b32 a, a, 32; st.global.b32 [8], a; ret; }";
+///     .global .b32 x; .entry k() { .reg .b32 a; ld.global.b32 a, [x]; shl.b32 a, a, 32; st.global.b32 [x], a; ret; }";
 /// let found = lint::run(&ptx::read(source).module, source, &lint::Options::default());
 /// assert_eq!(found[0].code.to_string(), "W0103");
 /// ```
@@ -159,7 +159,28 @@ pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<F
 
 /// Every rule, in the order of the codes.
 pub static RULES: &[&Rule] = &[
+    &w::uninitialised_register::RULE,
+    &w::unused_result::RULE,
     &w::shift_beyond_width::RULE,
+    &w::bit_field_beyond_width::RULE,
+    &w::truncated_immediate::RULE,
+    &w::unreachable_code::RULE,
+    &w::missing_return::RULE,
+    &w::endless_loop::RULE,
+    &w::return_value_not_set::RULE,
+    &w::divergent_barrier::RULE,
+    &w::divergent_warp_operation::RULE,
+    &w::shared_race::RULE,
+    &w::barrier_beyond_launch_bounds::RULE,
+    &w::copy_without_wait::RULE,
+    &w::bulk_copy_without_wait::RULE,
+    &w::wgmma_without_wait::RULE,
+    &w::uninitialised_mbarrier::RULE,
+    &w::weak_alignment::RULE,
+    &w::misaligned_offset::RULE,
+    &w::out_of_bounds::RULE,
+    &w::unconverted_parameter::RULE,
+    &w::wrong_address_space::RULE,
     &d::unsynchronized_warp::RULE,
     &d::texture_reference::RULE,
     &d::before_abi::RULE,

@@ -1,18 +1,20 @@
 //! What rules look at.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Options;
 use super::flow::{
     Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Step, Surroundings,
-    Values,
+    UnsetValues, Values,
 };
 use crate::ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
     Variable, Version,
 };
+use crate::ptx::diagnostic::LineIndex;
 use crate::ptx::isa::target::Target;
+use crate::ptx::names::Opcode;
 
 /// A module, for the rules that look at all of it.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub struct Subject<'m, 'a> {
     effects: Vec<Effect>,
     variables: HashMap<&'a str, &'m Variable<'a>>,
     functions: HashMap<&'a str, &'m Function<'a>>,
+    lines: OnceCell<LineIndex<'a>>,
 }
 
 impl<'m, 'a> Subject<'m, 'a> {
@@ -58,6 +61,7 @@ impl<'m, 'a> Subject<'m, 'a> {
             effects: module.mnemonics.iter().map(Effect::of).collect(),
             variables,
             functions,
+            lines: OnceCell::new(),
         }
     }
 
@@ -74,6 +78,7 @@ impl<'m, 'a> Subject<'m, 'a> {
                     affine: OnceCell::new(),
                     origins: OnceCell::new(),
                     divergence: OnceCell::new(),
+                    unset: OnceCell::new(),
                 })
             }
             _ => None,
@@ -83,6 +88,41 @@ impl<'m, 'a> Subject<'m, 'a> {
     /// The function of this name: the definition, if there is one.
     pub fn function(&self, name: &str) -> Option<&'m Function<'a>> {
         self.functions.get(name).copied()
+    }
+
+    /// Whether a call of this function may come to an instruction of which
+    /// `wanted` is true: what is defined elsewhere may do anything.
+    pub fn may_execute(&self, name: &str, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+        let mut seen = HashSet::new();
+        let mut open = vec![name];
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let Some(body) = self.function(name).and_then(|f| f.body.as_ref()) else {
+                return true;
+            };
+            for statement in &body.statements {
+                let Statement::Instruction(instruction) = statement else {
+                    continue;
+                };
+                if wanted(self.module.mnemonic(instruction)) {
+                    return true;
+                }
+                if instruction.opcode == Opcode::Call {
+                    match callee(body.list(instruction.operands)) {
+                        Some(name) => open.push(name),
+                        None => return true,
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the module has an instruction of which `wanted` is true.
+    pub fn uses(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+        self.module.mnemonics.iter().any(wanted)
     }
 
     /// The variable of this name outside of functions.
@@ -104,6 +144,7 @@ pub struct FunctionSubject<'m, 'a> {
     affine: OnceCell<Affine>,
     origins: OnceCell<Origins>,
     divergence: OnceCell<Option<Divergence>>,
+    unset: OnceCell<UnsetValues>,
 }
 
 /// The instructions of a function, the ways through it, and its values.
@@ -128,12 +169,12 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// The opcode with its modifiers.
-    pub fn mnemonic(&self, instruction: &Instruction<'a>) -> &'m Mnemonic<'a> {
+    pub fn mnemonic(&self, instruction: &Instruction<'_>) -> &'m Mnemonic<'a> {
         self.subject.module.mnemonic(instruction)
     }
 
     /// The operands in the order of the text.
-    pub fn operands(&self, instruction: &Instruction<'a>) -> &'m [Operand<'a>] {
+    pub fn operands(&self, instruction: &Instruction<'_>) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
     }
 
@@ -144,7 +185,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// The same, by instruction.
-    pub fn effect_of(&self, instruction: &Instruction<'a>) -> Option<&'m Effect> {
+    pub fn effect_of(&self, instruction: &Instruction<'_>) -> Option<&'m Effect> {
         self.subject.effects.get(instruction.mnemonic.index())
     }
 
@@ -173,7 +214,8 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     pub fn affine(&self) -> Option<&Affine> {
         let flow = self.flow()?;
         let mnemonics = &self.subject.module.mnemonics;
-        let new = || Affine::new(&flow.code, &flow.graph, &flow.values, mnemonics);
+        let effects = &self.subject.effects;
+        let new = || Affine::new(&flow.code, &flow.graph, &flow.values, mnemonics, effects);
         Some(self.affine.get_or_init(new))
     }
 
@@ -183,6 +225,13 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
         let mnemonics = &self.subject.module.mnemonics;
         let new = || Origins::new(&flow.code, &flow.graph, &flow.values, mnemonics);
         Some(self.origins.get_or_init(new))
+    }
+
+    /// What registers hold that nothing was written to.
+    pub fn unset(&self) -> Option<&UnsetValues> {
+        let flow = self.flow()?;
+        let new = || UnsetValues::new(&flow.code, &flow.graph, &flow.values);
+        Some(self.unset.get_or_init(new))
     }
 
     /// What differs between threads.
@@ -209,7 +258,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// Where an operand of an instruction stands.
-    pub fn operand_span(&self, instruction: &Instruction<'a>, operand: &Operand<'a>) -> Span {
+    pub fn operand_span(&self, instruction: &Instruction<'_>, operand: &Operand<'_>) -> Span {
         match *operand {
             Operand::Name(name)
             | Operand::Component { name, .. }
@@ -239,10 +288,20 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// The line that something stands on, from 1, for messages.
-    pub fn line(&self, span: Span) -> usize {
-        let before = self.subject.source.as_bytes().get(..span.start as usize);
-        1 + before.map_or(0, |text| text.iter().filter(|b| **b == b'\n').count())
+    pub fn line(&self, span: Span) -> u32 {
+        let lines = &self.subject.lines;
+        let lines = lines.get_or_init(|| LineIndex::new(self.subject.source));
+        lines.locate(span.start).line
     }
+}
+
+/// What a call names.
+pub fn callee<'a>(operands: &[Operand<'a>]) -> Option<&'a str> {
+    let mut names = operands.iter().filter_map(|operand| match operand {
+        Operand::Name(name) => Some(name.text),
+        _ => None,
+    });
+    names.next()
 }
 
 trait OrElse {

@@ -98,7 +98,7 @@ pub struct Module<'a> {
 
 impl<'a> Module<'a> {
     /// The opcode and the modifiers that an instruction of this module has.
-    pub fn mnemonic(&self, instruction: &Instruction<'a>) -> &Mnemonic<'a> {
+    pub fn mnemonic(&self, instruction: &Instruction<'_>) -> &Mnemonic<'a> {
         let found = self.mnemonics.get(instruction.mnemonic.index());
         found.unwrap_or(const { &Mnemonic::UNKNOWN })
     }

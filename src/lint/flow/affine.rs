@@ -1,11 +1,12 @@
 //! Values as sums: `4 * %tid.x + param + 16`.
 
 use super::code::Code;
+use super::effect::Effect;
 use super::graph::Graph;
 use super::names::{Reference, VariableId};
 use super::values::{ValueId, Values};
 use crate::ptx::ast::{AddressBase, Instruction, Mnemonic, Operand, Space};
-use crate::ptx::names::{Modifier, Opcode, SpecialRegister, Type};
+use crate::ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// What a [`Linear`] is a sum of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -154,6 +155,7 @@ impl Affine {
         graph: &Graph,
         values: &Values,
         mnemonics: &[Mnemonic<'_>],
+        effects: &[Effect],
     ) -> Affine {
         let unknown = |at| Linear::term(Term::Value(ValueId(at)));
         let mut affine = Affine {
@@ -162,7 +164,8 @@ impl Affine {
         for block in &graph.order {
             for id in graph.blocks[block.index()].steps() {
                 let step = &code.steps[id.index()];
-                if step.partial {
+                let whole = effects.get(step.mnemonic as usize).is_some_and(|e| e.whole);
+                if step.partial || !whole {
                     continue;
                 }
                 let mut writes = values.writes(code, step);
@@ -252,9 +255,6 @@ impl Reader<'_, '_, '_> {
     fn result(&self) -> Option<Linear> {
         let modifiers = &self.mnemonic.modifiers;
         let ty = modifiers.types().last()?;
-        if !is_integer(ty) {
-            return None;
-        }
         // `0xFFFFFFFF` is -1 to 32 bits.
         let bits = ty.bits().clamp(8, 64);
         let signed = |number: i64| number << (64 - bits) >> (64 - bits);
@@ -277,11 +277,7 @@ impl Reader<'_, '_, '_> {
             Opcode::Mov | Opcode::Cvta => value(1),
             // Only what is a whole number before and after; a narrower result
             // is the same as long as it fits.
-            Opcode::Cvt => {
-                let from = modifiers.types().last().is_some_and(is_integer);
-                let to = modifiers.types().next().is_some_and(is_integer);
-                if from && to { self.operand(1) } else { None }
-            }
+            Opcode::Cvt => self.operand(1),
             Opcode::Add if !modifiers.has(Modifier::Sat) => value(1)?.plus(&value(2)?),
             Opcode::Sub if !modifiers.has(Modifier::Sat) => value(1)?.plus(&value(2)?.times(-1)?),
             Opcode::Neg => value(1)?.times(-1),
@@ -333,22 +329,4 @@ impl Reader<'_, '_, '_> {
             _ => None,
         }
     }
-}
-
-const fn is_integer(ty: Type) -> bool {
-    matches!(
-        ty,
-        Type::B8
-            | Type::B16
-            | Type::B32
-            | Type::B64
-            | Type::U8
-            | Type::U16
-            | Type::U32
-            | Type::U64
-            | Type::S8
-            | Type::S16
-            | Type::S32
-            | Type::S64
-    )
 }

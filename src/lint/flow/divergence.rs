@@ -95,21 +95,6 @@ impl Divergence {
     }
 }
 
-/// The blocks from `start` on, up to `end`, which is left out.
-pub(crate) fn between(graph: &Graph, start: BlockId, end: Option<BlockId>) -> Vec<BlockId> {
-    let mut seen = vec![false; graph.blocks.len()];
-    let mut found = Vec::new();
-    let mut open = vec![start];
-    while let Some(at) = open.pop() {
-        if Some(at) == end || std::mem::replace(&mut seen[at.index()], true) {
-            continue;
-        }
-        found.push(at);
-        open.extend(graph.successors(at));
-    }
-    found
-}
-
 struct Solver<'c, 'm, 'a> {
     code: &'c Code<'m, 'a>,
     graph: &'c Graph,
@@ -149,7 +134,13 @@ impl Solver<'_, '_, '_> {
             };
             let parts = self.values.parts(self.graph, value);
             let mut variance = parts.iter().map(|part| self.read(*part, block)).max();
-            if parts.windows(2).any(|pair| pair[0] != pair[1]) {
+            // Different numbers are different. Of other values nothing is shown:
+            // both sides may well have loaded the same.
+            let number = |part: &ValueId| self.affine.of(*part).as_number();
+            let mut numbers = parts.iter().map(number);
+            let first = numbers.next().flatten();
+            let known = first.is_some() && parts.iter().all(|part| number(part).is_some());
+            if known && numbers.any(|other| other != first) {
                 variance = variance.max(Some(self.joins[block.index()]));
             }
             changed |= raise(
@@ -314,6 +305,19 @@ impl Solver<'_, '_, '_> {
             let aligned = linear.constant % LANES == 0;
             (x == 1 && lanes == 0 && aligned).then_some(())
         };
+        // Whether a mask of lanes is full, all of them see alike.
+        let is_mask = |number: u32| {
+            let value = self.values.of_operand(first + number as usize);
+            let Some(Definition::Written(id)) = self.values.definition(value) else {
+                return false;
+            };
+            let writer = self.code.instruction(id).map(|writer| writer.opcode);
+            matches!(
+                writer,
+                Some(Opcode::Match | Opcode::Vote | Opcode::Activemask)
+            )
+        };
+        let full = |number: Option<i64>| number.is_some_and(|number| number as u32 == u32::MAX);
         let same = |number: u32| self.operand(instruction, number, block) < Variance::Thread;
         let has = |word| mnemonic.modifiers.has(word);
         let shown = || {
@@ -321,6 +325,9 @@ impl Solver<'_, '_, '_> {
                 Opcode::Shr => number(2)? >= 5 && counts(1).is_some(),
                 Opcode::Div => number(2)? % LANES == 0 && counts(1).is_some(),
                 Opcode::And => number(2)? % LANES == 0 && counts(1).is_some(),
+                Opcode::Setp if full(number(2)) && is_mask(1) => {
+                    has(Modifier::Eq) || has(Modifier::Ne)
+                }
                 Opcode::Setp if instruction.operands.len == 3 => {
                     let (left, right) = (counts(1).is_some(), counts(2).is_some());
                     let bound = match (left, right) {

@@ -1,5 +1,6 @@
 //! What an instruction does besides naming its operands.
 
+use crate::lint::memory::Shape;
 use crate::ptx::ast::Mnemonic;
 use crate::ptx::isa::{self, Kind, Presence, Scale, TypeBase};
 use crate::ptx::names::{Modifier, Opcode, Type};
@@ -32,6 +33,10 @@ pub struct Effect {
     pub pure: bool,
     /// The type of each operand where the instruction says it.
     pub types: Vec<Option<Type>>,
+    /// Its result may be a sum that is known: arithmetic of whole numbers.
+    pub whole: bool,
+    /// What it does to memory, if it is an access.
+    pub access: Option<Shape>,
 }
 
 impl Effect {
@@ -71,8 +76,49 @@ impl Effect {
             },
             pure: writes > 0 && is_pure(mnemonic),
             types,
+            whole: is_whole(mnemonic),
+            access: Shape::of(mnemonic),
         }
     }
+}
+
+fn is_whole(mnemonic: &Mnemonic<'_>) -> bool {
+    let known = matches!(
+        mnemonic.opcode,
+        Opcode::Mov
+            | Opcode::Cvta
+            | Opcode::Cvt
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Neg
+            | Opcode::Mul
+            | Opcode::Mul24
+            | Opcode::Mad
+            | Opcode::Mad24
+            | Opcode::Shl
+            | Opcode::Or
+    );
+    let param = mnemonic.opcode == Opcode::Ld && mnemonic.modifiers.has(Modifier::Param);
+    (known || param) && mnemonic.modifiers.types().all(is_integer)
+}
+
+/// Whether values of the type are whole numbers, or bits.
+pub const fn is_integer(ty: Type) -> bool {
+    matches!(
+        ty,
+        Type::B8
+            | Type::B16
+            | Type::B32
+            | Type::B64
+            | Type::U8
+            | Type::U16
+            | Type::U32
+            | Type::U64
+            | Type::S8
+            | Type::S16
+            | Type::S32
+            | Type::S64
+    )
 }
 
 fn is_written(kind: Kind) -> bool {

@@ -165,7 +165,7 @@ impl Graph {
 
     /// For each block the next that every path to the end goes through, paths
     /// into a trap or an endless loop aside; `None` where there is none.
-    pub(super) fn post_dominators(&self) -> Option<Vec<Option<BlockId>>> {
+    pub(crate) fn post_dominators(&self) -> Option<Vec<Option<BlockId>>> {
         let count = self.blocks.len();
         // One more block stands for the end.
         let end = count as u32;

@@ -12,17 +12,21 @@ mod effect;
 mod graph;
 mod names;
 mod origin;
+mod pending;
+mod unset;
 mod values;
 
 pub use affine::{Affine, Linear, Term};
 pub(super) use code::Surroundings;
 pub use code::{Code, InstructionId, Slot, Step};
-pub(super) use divergence::between;
 pub use divergence::{Divergence, Fork, Variance};
 pub use effect::{Effect, Ends};
 pub use graph::{Block, BlockId, Graph};
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
+pub(super) use pending::{Event, is_waited_for};
+pub(super) use unset::copied;
+pub use unset::{Unset, UnsetValues};
 pub use values::{Definition, ValueId, Values};
 
 /// No graph, order or set of values is worth more steps than this for each

@@ -36,6 +36,8 @@ pub(super) struct Names<'m, 'a> {
     /// What blocks that are open have hidden; `None` where a block began.
     undo: Vec<Option<(&'a str, Option<Reference>)>>,
     depths: Vec<usize>,
+    /// Whether a register such as `%r5` has been declared alone, not by `%r<9>`.
+    lone: bool,
     /// How many registers there are.
     pub registers: u32,
     /// By [`VariableId`].
@@ -89,6 +91,7 @@ impl<'m, 'a> Names<'m, 'a> {
             }
             None => {
                 let register = Register(first.min(MAX_REGISTERS - 1));
+                self.lone |= name.ends_with(|last: char| last.is_ascii_digit());
                 self.insert(name, Reference::Register(register))
             }
         }
@@ -105,9 +108,13 @@ impl<'m, 'a> Names<'m, 'a> {
     /// What `name` stands for; variables of the module are known from their
     /// first mention on.
     pub fn get(&mut self, name: &'a str, module: &HashMap<&'a str, &'m Variable<'a>>) -> Reference {
+        // What stands alone is declared in a block inside of that of the range.
+        if self.lone
+            && let Some(known @ Reference::Register(_)) = self.singles.get(name)
+        {
+            return *known;
+        }
         if let Some(register) = self.numbered(name) {
-            // A name declared alone goes before one of a range only where both
-            // are, which nobody writes.
             return Reference::Register(register);
         }
         if let Some(known) = self.singles.get(name) {

@@ -131,7 +131,11 @@ impl Origins {
                 Some(Operand::Vector(..)) | None => return None,
                 Some(_) => of(1),
             },
-            Opcode::Cvt => of(1),
+            // An offset that is widened is none.
+            Opcode::Cvt => match of(1) {
+                Origin::Parameter(_) | Origin::Several => Origin::Number,
+                known => known,
+            },
             Opcode::Add | Opcode::Sub | Opcode::Or | Opcode::Min | Opcode::Max => of(1).join(of(2)),
             // What is masked is an address still, if it was one.
             Opcode::And => of(1).join(of(2)),
@@ -150,12 +154,21 @@ impl Origins {
                     Origin::Generic(space, variable)
                 }
             }
-            Opcode::Ld if modifiers.has(Modifier::Param) => match code.reference(first + 1) {
-                Reference::Variable(id) if code.is_kernel() && code.is_parameter(id) => {
-                    Origin::Parameter(id)
+            Opcode::Ld
+                if modifiers.has(Modifier::Param)
+                    && modifiers.types().last().is_some_and(|ty| ty.bits() == 64) =>
+            {
+                match code.reference(first + 1) {
+                    Reference::Variable(id) if code.is_kernel() && code.is_parameter(id) => {
+                        Origin::Parameter(id)
+                    }
+                    _ => Origin::Several,
                 }
-                _ => return None,
-            },
+            }
+            // What these give may be a pointer.
+            Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Call | Opcode::Shfl => {
+                Origin::Several
+            }
             _ => return None,
         })
     }

@@ -13,11 +13,11 @@ pub static RULE: Rule = Rule {
           nothing at all. Who writes such an amount means another one, or another width.",
     instead: "Shift a wider register, or by less. For 0, `mov` it.",
     bad: "\
-.entry k(.param .u64 out)
+.entry k(.param .u64 dst)
 {
 	.reg .b32 a;
 	.reg .b64 p;
-	ld.param.u64 p, [out];
+	ld.param.u64 p, [dst];
 	cvta.to.global.u64 p, p;
 	ld.global.b32 a, [p];
 	shl.b32 a, a, 32;
@@ -26,11 +26,11 @@ pub static RULE: Rule = Rule {
 }
 ",
     good: "\
-.entry k(.param .u64 out)
+.entry k(.param .u64 dst)
 {
 	.reg .b32 a;
 	.reg .b64 p;
-	ld.param.u64 p, [out];
+	ld.param.u64 p, [dst];
 	cvta.to.global.u64 p, p;
 	ld.global.b32 a, [p];
 	shl.b32 a, a, 31;

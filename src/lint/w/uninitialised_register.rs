@@ -1,0 +1,123 @@
+//! A register that is read before it is written.
+
+use std::collections::HashSet;
+
+use crate::lint::flow::{Definition, InstructionId, Slot, Unset, ValueId, copied};
+use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 101),
+    name: "uninitialised-register",
+    summary: "A register is read on a way where nothing has been written to it.",
+    why: "Registers hold nothing in particular at the start of a function. ptxas takes what is \
+          left there, and may give two reads of the same register different values. The code \
+          works until something near it changes.",
+    instead: "Write the register on every way to the read, or read another one. Writes under a \
+              guard count where the read has the same guard.",
+    bad: "\
+.entry k(.param .u64 dst, .param .u32 count)
+{
+	.reg .pred p;
+	.reg .b32 a, n;
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	ld.param.u32 n, [count];
+	setp.eq.s32 p, n, 0;
+	@p bra DONE;
+	mov.b32 a, 1;
+DONE:
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 dst, .param .u32 count)
+{
+	.reg .pred p;
+	.reg .b32 a, n;
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	ld.param.u32 n, [count];
+	setp.eq.s32 p, n, 0;
+	mov.b32 a, 0;
+	@p bra DONE;
+	mov.b32 a, 1;
+DONE:
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+/// Whether control always comes from where the value is made to where it is
+/// read. If a branch lies between, it may know better: the same condition may
+/// have decided whether the register was written.
+fn always_comes(flow: &Flow<'_, '_>, value: ValueId, reader: InstructionId) -> bool {
+    let made = match flow.values.definition(value) {
+        Some(Definition::Written(id)) => flow.graph.block_of(id),
+        Some(Definition::Joined(block)) => block,
+        _ => return true,
+    };
+    let home = flow.graph.block_of(reader);
+    let Some(after) = flow.graph.post_dominators() else {
+        return false;
+    };
+    let mut at = Some(made);
+    // As far as anyone would look.
+    for _ in 0..64 {
+        if at == Some(home) {
+            return true;
+        }
+        at = at.and_then(|at| after[at.index()]);
+    }
+    false
+}
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let (Some(flow), Some(unset)) = (function.flow(), function.unset()) else {
+        return;
+    };
+    // The first read of a register says it all.
+    let mut seen = HashSet::new();
+    for (id, step, instruction) in function.steps() {
+        if copied(&flow.code, &flow.values, id).is_some() {
+            continue;
+        }
+        for (slot, value) in flow.values.reads(&flow.code, step) {
+            if slot.operand == Slot::RETURNED || unset.of(value) == Unset::Never {
+                continue;
+            }
+            let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
+            let shown = when == Unset::Always || always_comes(flow, value, id);
+            if when == Unset::Never || !shown || !seen.insert(slot.register) {
+                continue;
+            }
+            let (name, span) = match (slot.operand, instruction.guard) {
+                (Slot::GUARD, Some(guard)) => (
+                    guard.predicate.text,
+                    guard.predicate.span(function.subject.source),
+                ),
+                _ => match function.body.operands.get(slot.operand as usize) {
+                    Some(operand) => {
+                        let span = function.operand_span(instruction, operand);
+                        let text = function.subject.source;
+                        let text = text.get(span.start as usize..span.end as usize);
+                        (text.unwrap_or("a register"), span)
+                    }
+                    None => continue,
+                },
+            };
+            let message = match when {
+                Unset::Always => format!("nothing is written to `{name}` before this reads it"),
+                _ => format!("there is a way here on which nothing is written to `{name}`"),
+            };
+            findings
+                .add(span, message)
+                .help(format!("write `{name}` on every way that leads here"));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Instructions that are never executed.
+
+use crate::lint::flow::{BlockId, Ends};
+use crate::lint::{Check, Code, Findings, FunctionSubject, Rule};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 201),
+    name: "unreachable-code",
+    summary: "No way through the function leads to an instruction.",
+    why: "What stands behind an unconditional `bra`, `ret` or `trap` without a label that \
+          something jumps to is never executed. A label is missing or never named, or a guard \
+          was forgotten.",
+    instead: "Jump there, guard what leads away, or leave the code out.",
+    bad: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	st.global.b32 [out], 1;
+	ret;
+	st.global.b32 [out], 2;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	st.global.b32 [out], 1;
+	st.global.b32 [out], 2;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    let graph = &flow.graph;
+    let mut told = false;
+    for at in 1..graph.blocks.len() as u32 {
+        if graph.is_reached(BlockId(at)) {
+            told = false;
+            continue;
+        }
+        // One finding for what stands together; a `ret` to be sure is none.
+        let steps = graph.blocks[at as usize].steps();
+        let mut steps = steps.filter(|id| flow.code.steps[id.index()].ends == Ends::No);
+        if told {
+            continue;
+        }
+        if let Some(instruction) = steps.next().and_then(|id| flow.code.instruction(id)) {
+            told = true;
+            findings
+                .add(instruction.opcode_span, "nothing leads to this instruction")
+                .help("a label that something jumps to is missing before it");
+        }
+    }
+}
