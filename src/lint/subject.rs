@@ -193,6 +193,15 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     /// they would take out of all proportion.
     pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
         let flow = self.flow.get_or_init(|| {
+            // What is no instruction may have been meant for any: a jump, `ret` …
+            let unknown = |opcode| opcode == Opcode::Unknown;
+            if self.subject.uses(|mnemonic| unknown(mnemonic.opcode))
+                && self
+                    .instructions()
+                    .any(|instruction| unknown(instruction.opcode))
+            {
+                return None;
+            }
             let around = Surroundings {
                 effects: &self.subject.effects,
                 variables: &self.subject.variables,

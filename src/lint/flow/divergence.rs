@@ -116,9 +116,16 @@ impl Solver<'_, '_, '_> {
         let mut changed = false;
         for block in &self.graph.order {
             for id in self.graph.blocks[block.index()].steps() {
-                let variance = self.result(id, *block);
                 let (code, values) = (self.code, self.values);
-                for (_, written) in values.writes(code, &code.steps[id.index()]) {
+                let step = &code.steps[id.index()];
+                // Nothing goes up that is at the top, and what writes nothing
+                // has no result.
+                let mut written = values.writes(code, step);
+                if written.all(|(_, value)| self.found.of(value) == Variance::Thread) {
+                    continue;
+                }
+                let variance = self.result(id, *block);
+                for (_, written) in values.writes(code, step) {
                     let variance = match values.prior(written) {
                         Some(prior) => variance.max(self.read(prior, *block)),
                         None => variance,

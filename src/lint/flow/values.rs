@@ -311,7 +311,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             if !mention.written {
                 let value = match current {
                     Some(value) => value,
-                    None => self.into_block(register, mention.block, walk)?,
+                    None => self.value_into(register, mention.block, walk)?,
                 };
                 self.set(mention.place, value);
                 here = Some((mention.block, value));
@@ -321,7 +321,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             if mention.partial {
                 let before = match current {
                     Some(value) => value,
-                    None => self.into_block(register, mention.block, walk)?,
+                    None => self.value_into(register, mention.block, walk)?,
                 };
                 self.values.priors[value.index()] = before;
             }
@@ -332,7 +332,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             self.values.first_parts[value.index()] = first as u32;
             let graph = self.graph;
             for before in graph.predecessors(block) {
-                let part = self.out_of_block(register, before, walk)?;
+                let part = self.value_out_of(register, before, walk)?;
                 self.values.parts.push(part);
             }
         }
@@ -340,7 +340,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 
     /// What the register holds at the start of a block.
-    fn into_block(
+    fn value_into(
         &mut self,
         register: Register,
         block: BlockId,
@@ -383,7 +383,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 
     /// What it holds at the end of a block.
-    fn out_of_block(
+    fn value_out_of(
         &mut self,
         register: Register,
         block: BlockId,
@@ -391,7 +391,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     ) -> Option<ValueId> {
         match walk.out[block.index()] {
             (known, value) if known == walk.epoch => Some(value),
-            _ => self.into_block(register, block, walk),
+            _ => self.value_into(register, block, walk),
         }
     }
 

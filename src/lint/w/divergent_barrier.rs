@@ -94,7 +94,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let fork = divergence.forks.iter().find(|fork| {
-            let matters = fork.variance == Variance::Thread && (aligned || all) || all;
+            let matters = all || fork.variance == Variance::Thread && aligned;
             matters && splits(function, flow, fork, block)
         });
         let Some(fork) = fork else {

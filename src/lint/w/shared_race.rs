@@ -75,7 +75,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let stores = |i: &crate::ptx::ast::Instruction<'_>| {
         i.opcode == Opcode::St && function.mnemonic(i).modifiers.has(Modifier::Shared)
     };
-    if !function.instructions().any(|i| stores(i)) || threads(function) < THREADS {
+    if !function.instructions().any(stores) || threads(function) < THREADS {
         return;
     }
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {

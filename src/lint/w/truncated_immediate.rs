@@ -80,7 +80,7 @@ fn constant(
     }
     let value = integer.value as i64;
     let fits = value >= -(1 << (bits - 1)) && value < 1 << bits;
-    if !fits && !(integer.unsigned && integer.value >> bits == 0) {
+    if !fits {
         let kept = integer.value & ((1 << bits) - 1);
         findings
             .add(

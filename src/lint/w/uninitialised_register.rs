@@ -1,8 +1,9 @@
 //! A register that is read before it is written.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::lint::flow::{Definition, InstructionId, Slot, Unset, ValueId, copied};
+use crate::lint::flow::{BlockId, Definition, InstructionId, Slot, Unset, ValueId, copied};
 use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
 
 pub static RULE: Rule = Rule {
@@ -56,14 +57,19 @@ DONE:
 /// Whether control always comes from where the value is made to where it is
 /// read. If a branch lies between, it may know better: the same condition may
 /// have decided whether the register was written.
-fn always_comes(flow: &Flow<'_, '_>, value: ValueId, reader: InstructionId) -> bool {
+fn always_comes<'f>(
+    flow: &Flow<'_, '_>,
+    after: impl Fn() -> &'f Option<Vec<Option<BlockId>>>,
+    value: ValueId,
+    reader: InstructionId,
+) -> bool {
     let made = match flow.values.definition(value) {
         Some(Definition::Written(id)) => flow.graph.block_of(id),
         Some(Definition::Joined(block)) => block,
         _ => return true,
     };
     let home = flow.graph.block_of(reader);
-    let Some(after) = flow.graph.post_dominators() else {
+    let Some(after) = after() else {
         return false;
     };
     let mut at = Some(made);
@@ -83,6 +89,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     };
     // The first read of a register says it all.
     let mut seen = HashSet::new();
+    let after = OnceCell::new();
     for (id, step, instruction) in function.steps() {
         if copied(&flow.code, &flow.values, id).is_some() {
             continue;
@@ -92,7 +99,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
-            let shown = when == Unset::Always || always_comes(flow, value, id);
+            let after = || after.get_or_init(|| flow.graph.post_dominators());
+            let shown = when == Unset::Always || always_comes(flow, after, value, id);
             if when == Unset::Never || !shown || !seen.insert(slot.register) {
                 continue;
             }
