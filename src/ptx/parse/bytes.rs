@@ -32,7 +32,7 @@ const fn run(bits: u64) -> usize {
 /// How many of the bytes, from the first on, are letters or digits.
 #[inline]
 pub const fn through_alphanumeric(word: u64) -> usize {
-    let letters = within(word | 0x20 * EACH, b'a', b'z');
+    let letters = within(word | (0x20 * EACH), b'a', b'z');
     run(letters | within(word, b'0', b'9'))
 }
 
@@ -66,8 +66,8 @@ pub const fn decimal(word: u64, count: usize) -> u64 {
     }
     // Behind zeros of the same length, two, four and eight digits at a time.
     let digits = (word << (64 - 8 * count)) & (0x0F * EACH);
-    let pairs = digits.wrapping_mul((10 << 8) + 1) >> 8 & 0x00FF_00FF_00FF_00FF;
-    let fours = pairs.wrapping_mul((100 << 16) + 1) >> 16 & 0x0000_FFFF_0000_FFFF;
+    let pairs = (digits.wrapping_mul((10 << 8) + 1) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul((100 << 16) + 1) >> 16) & 0x0000_FFFF_0000_FFFF;
     fours.wrapping_mul((10_000 << 32) + 1) >> 32
 }
 
