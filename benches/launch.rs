@@ -115,5 +115,45 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         by_buffer,
         bare_buffer,
     );
+    #[cfg(feature = "cudarc-interop")]
+    beside_cudarc(&context, &buffer, config, by_pointers)?;
+    Ok(())
+}
+
+/// The same launches by cudarc's builder, in a stream of its own, which keeps
+/// events for each slice; here without, as its fastest way.
+#[cfg(feature = "cudarc-interop")]
+fn beside_cudarc(
+    context: &Context,
+    buffer: &DeviceBuffer<f32>,
+    config: LaunchConfig,
+    by_pointers: impl FnMut(),
+) -> Result<(), Box<dyn std::error::Error>> {
+    use cudarc::driver::PushKernelArg;
+
+    if context.device().driver().kind() != ptxkit::driver::DriverKind::Nvidia {
+        return Ok(()); // cudarc knows one driver
+    }
+    let theirs = ptxkit::interop::to_context(context)?;
+    let module = ptxkit::interop::load(&theirs, "empty.ptx", PTX.as_bytes())?;
+    let empty = module.load_function("empty")?;
+    let queue = theirs.new_stream()?;
+    let launch_config = cudarc::driver::LaunchConfig {
+        grid_dim: config.grid.into(),
+        block_dim: config.block.into(),
+        shared_mem_bytes: 0,
+    };
+    let (address, n, x, y, k) = (buffer.address(), 7_u32, 1.0_f32, 2.0_f32, 3_u32);
+    let by_builder = || {
+        for _ in 0..LAUNCHES {
+            let mut builder = queue.launch_builder(&empty);
+            builder.arg(&address).arg(&address).arg(&address).arg(&n);
+            builder.arg(&x).arg(&y).arg(&k).arg(&address);
+            // SAFETY: the kernel takes these parameters, and touches nothing.
+            unsafe { builder.launch(launch_config) }.expect("the launch");
+        }
+        queue.synchronize().expect("the kernels");
+    };
+    paired::paired("launch, cudarc's builder", 51, 1.0, by_pointers, by_builder);
     Ok(())
 }

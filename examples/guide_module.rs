@@ -54,7 +54,7 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     constants.write(&data)?;
     assert_eq!(constants.read::<f32>(256)?, data);
     // `__device__ float devData`
-    module.global("devData")?.set(3.14_f32)?;
+    module.global("devData")?.set(2.5_f32)?;
     // `__device__ float* devPointer`
     let memory = DeviceBuffer::<f32>::zeroed(&context, 256)?;
     module.global("devPointer")?.set(memory.address())?;
@@ -62,7 +62,7 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let stream = Stream::new(&context)?;
     kernel.launch(LaunchConfig::new([1; 3], [256, 1, 1]), &stream, ())?;
     stream.synchronize()?;
-    assert_eq!(memory.to_vec()?[100], 100.0 * 3.14_f32);
+    assert_eq!(memory.to_vec()?[100], 100.0 * 2.5_f32);
     println!("{}: 256 products are right", device.name()?);
     Ok(())
 }

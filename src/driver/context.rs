@@ -445,7 +445,7 @@ impl Context {
     /// use ptxkit::driver::{Context, Driver, Error, LaunchConfig, Module, Stream};
     /// # let ptx = b".version 8.0 .target sm_80 .address_size 64
     /// # .visible .entry bad() { trap; }";
-    /// let context = Context::create(&Driver::cpu()?.device(0)?, Default::default())?;
+    /// let context = Context::create(&Driver::cpu()?.device(0)?, 0)?;
     /// context.set_check_mode(true);
     /// let bad = Module::load(&context, ptx)?.kernel("bad")?;
     /// let error = bad.launch(LaunchConfig::default(), &Stream::new(&context)?, ()).unwrap_err();
