@@ -5,7 +5,7 @@ use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
 use super::output::Format;
 use super::run::{self, RunArgs};
-use super::{choose, devices, extract, fmt, inspect, isa, trace};
+use super::{assemble, choose, devices, extract, fmt, inspect, isa, trace};
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -33,6 +33,8 @@ enum Command {
     Fmt(fmt::FmtArgs),
     /// Show the forms of an instruction: modifiers, operands, and since when there is each
     Isa(isa::IsaArgs),
+    /// Compile PTX to a cubin, through the compute cache
+    Assemble(assemble::AssembleArgs),
     /// List the images in a file: PTX, cubins, fatbins, and programs and archives that hold them
     Inspect(inspect::InspectArgs),
     /// Say which image of a file a device takes, and why not the others
@@ -74,6 +76,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
+            Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
             Command::Inspect(args) => inspect::run(args).map(|()| VERIFIED),
             Command::Explain(args) => choose::run(args),
             Command::Extract(args) => extract::run(args),

@@ -37,6 +37,9 @@ pub fn of_load(
                 _ => format!("update the driver; or, {lower}"),
             })
         }
+        LoadError::PtxUsesNewer { .. } => {
+            Failure::new(error).help("update the driver, or compile for an older version of PTX")
+        }
         LoadError::Driver(driver::Error::Jit(error)) => {
             let text = match image {
                 Image::Ptx(ptx) => ptx.source,
@@ -63,7 +66,7 @@ pub fn of_load(
 const SHOWN: usize = 10;
 
 /// A compiler's findings, each with the line of the PTX that it is about.
-fn draw_log(error: &JitError, name: &str, text: &str) -> String {
+pub fn draw_log(error: &JitError, name: &str, text: &str) -> String {
     let lines = LineIndex::new(text);
     let mut drawn = format!("{name} does not compile: {}", error.code);
     // The last line of a log sums up what stands above it.

@@ -7,11 +7,15 @@ pub mod output;
 #[cfg(feature = "cli")]
 pub mod argument;
 #[cfg(feature = "cli")]
+pub mod assemble;
+#[cfg(feature = "cli")]
 pub mod cache;
 #[cfg(feature = "cli")]
 pub mod choose;
 #[cfg(feature = "cli")]
 pub mod command;
+#[cfg(feature = "cli")]
+pub mod compiler;
 #[cfg(feature = "cli")]
 pub mod devices;
 #[cfg(feature = "cli")]

@@ -52,6 +52,7 @@ pub(crate) mod link;
 pub(crate) mod log;
 mod memory;
 mod module;
+pub mod nvjitlink;
 mod occupancy;
 mod open;
 mod options;

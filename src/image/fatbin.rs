@@ -97,7 +97,6 @@ fn parts<'a>(
         if end.is_none_or(|end| end > whole.size) {
             return Err(header.wrong("size", 8, part.size));
         }
-        let name = u64::from(header.u32(32)?) + u64::from(header.u32(36)?);
         let mut entry = described(header)?;
         entry.compression = whole.compression;
         entry.scrambled = whole.scrambled;
@@ -106,13 +105,26 @@ fn parts<'a>(
         entry.size = part.size;
         entry.block = Some((whole.size, part));
         entries.push(entry);
-        // Behind a header stands the name, with its NUL, filled up to 8 bytes.
-        at += match name {
-            0 => ENTRY_HEADER,
-            end => (end + 1).max(ENTRY_HEADER).next_multiple_of(8),
-        };
+        at += stride(header)?;
     }
     Ok(())
+}
+
+/// How far the next header is in a block: behind one stand the name and the options, each with its
+/// NUL, filled up to 8 bytes.
+fn stride(header: Bytes<'_>) -> Result<u64, ImageError> {
+    let end = |at: u64| -> Result<u64, ImageError> {
+        Ok(u64::from(header.u32(at)?) + u64::from(header.u32(at + 4)?))
+    };
+    let name = end(32)?;
+    let options = match header.u32(20)? {
+        0 => 0,
+        at => end(at.into())?,
+    };
+    Ok(match name.max(options) {
+        0 => ENTRY_HEADER,
+        end => (end + 1).max(ENTRY_HEADER).next_multiple_of(8),
+    })
 }
 
 /// An entry with all but its payload.

@@ -69,7 +69,8 @@ impl Record<'_> {
         let last = self.payload.u32(8).ok()?;
         let size = match self.attribute {
             PARAM => last >> 18,
-            LARGE_PARAM => last,
+            // What stands above tells pointers from others.
+            LARGE_PARAM => last & 0xffff,
             _ => return None,
         };
         Some(CubinParam {

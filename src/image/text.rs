@@ -19,7 +19,12 @@ pub struct PtxText<'a> {
     pub target: Option<Target>,
 }
 
-impl PtxText<'_> {
+impl<'a> PtxText<'a> {
+    /// Reads the head of PTX text; `None` where it does not start like PTX.
+    pub fn read(source: &'a str) -> Option<PtxText<'a>> {
+        read(source)
+    }
+
     /// The newest PTX version that a driver reads, where this text's is newer.
     ///
     /// `driver_version` is as `cuDriverGetVersion` gives it: 13000 for 13.0.

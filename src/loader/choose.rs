@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::{LoadError, Source};
 use crate::driver::{self, DriverKind};
-use crate::image::{self, EntryKind, Image, ImageError, JitPolicy, NotATarget, Place, Target};
+use crate::image::{
+    self, EntryKind, Image, ImageError, JitPolicy, NotATarget, Place, PtxText, Target,
+};
 
 /// What is handed on from the choice of an image.
 pub(super) enum Chosen<'a> {
@@ -12,9 +14,11 @@ pub(super) enum Chosen<'a> {
     Ptx(Cow<'a, str>),
 }
 
-/// Chooses what a device of `driver` and `target` takes.
+/// Chooses what a device of `driver` and `target` takes. `driver_version` is as
+/// `cuDriverGetVersion` gives it.
 pub(super) fn choose<'a>(
     driver: DriverKind,
+    driver_version: u32,
     target: &str,
     policy: JitPolicy,
     source: &Source<'a>,
@@ -39,7 +43,36 @@ pub(super) fn choose<'a>(
                 source: error,
             }
         })?;
-    Ok((place(source, image, selection.place)?, selection.reason))
+    let chosen = place(source, image, selection.place)?;
+    readable(driver_version, source, chosen, selection.reason)
+}
+
+/// PTX under a `.version` that the driver reads, where its own is newer and it
+/// uses nothing that is.
+fn readable<'a>(
+    driver_version: u32,
+    source: &Source<'_>,
+    chosen: Chosen<'a>,
+    reason: String,
+) -> Result<(Chosen<'a>, String), LoadError> {
+    let Chosen::Ptx(text) = &chosen else {
+        return Ok((chosen, reason));
+    };
+    let Some(ptx) = PtxText::read(text) else {
+        return Ok((chosen, reason));
+    };
+    match (ptx.for_driver(driver_version), ptx.version) {
+        (Ok(Some(lowered)), Some(version)) => {
+            let newest = image::newest_ptx(driver_version).unwrap_or(version);
+            let reason = format!("{reason}, its .version lowered from {version} to {newest}");
+            Ok((Chosen::Ptx(lowered.into()), reason))
+        }
+        (Err(error), _) => Err(LoadError::PtxUsesNewer {
+            name: source.name.to_owned(),
+            source: error,
+        }),
+        _ => Ok((chosen, reason)),
+    }
 }
 
 /// The CPU device compiles PTX for any architecture.

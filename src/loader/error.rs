@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::driver::{self, Context, CudaError, DriverKind};
-use crate::image::{Image, ImageError, NothingFits};
+use crate::image::{Image, ImageError, NothingFits, PtxTooNew};
 use crate::ptx::ast::Version;
 
 /// Why an image was not loaded.
@@ -43,6 +43,8 @@ pub enum LoadError {
         driver_version: u32,
         source: driver::Error,
     },
+    #[error("{name} cannot be compiled: {source}")]
+    PtxUsesNewer { name: String, source: PtxTooNew },
     #[error(transparent)]
     Driver(#[from] driver::Error),
 }

@@ -207,8 +207,15 @@ impl Loader {
         options: &JitOptions,
     ) -> Result<(Chosen<'a>, String), LoadError> {
         let (target, _) = self.target(options)?;
-        let driver = self.context().device().driver().kind();
-        choose(driver, &target, self.cache().policy().jit(), source, image)
+        let driver = self.context().device().driver();
+        choose(
+            driver.kind(),
+            driver.version().unsigned_abs(),
+            &target,
+            self.cache().policy().jit(),
+            source,
+            image,
+        )
     }
 
     fn load_ptx(

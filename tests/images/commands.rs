@@ -1,0 +1,260 @@
+//! `ptxkit inspect`, `explain`, `extract` and `assemble`, run as a user runs them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::cuobjdump;
+use super::fixtures::fixture;
+
+/// Runs `ptxkit` in a folder that has a fixture; packed tests find it by the environment.
+fn ptxkit(folder: &Path, arguments: &[&str]) -> Output {
+    let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
+    let mut command = Command::new(program);
+    for name in [
+        "CUDA_FORCE_PTX_JIT",
+        "CUDA_FORCE_JIT",
+        "CUDA_DISABLE_PTX_JIT",
+        "CUDA_DISABLE_JIT",
+        "RUST_LOG",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("CUDA_CACHE_PATH", folder.join("cache"))
+        .output()
+        .unwrap()
+}
+
+fn with_fixture(name: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(name), fixture(name)).unwrap();
+    folder
+}
+
+fn text(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn inspect_gives_every_image_its_facts() {
+    let folder = with_fixture("kernels.fatbin");
+    let output = ptxkit(
+        folder.path(),
+        &["inspect", "kernels.fatbin", "--format", "json"],
+    );
+    let images: Vec<Value> = serde_json::from_str(&text(&output)).unwrap();
+    assert_eq!(images.len(), 4);
+    for (index, image) in images.iter().enumerate() {
+        for key in [
+            "index",
+            "kind",
+            "arch",
+            "ptx_version",
+            "size",
+            "compression",
+            "kernels",
+        ] {
+            assert!(image.get(key).is_some(), "{key} of {image}");
+        }
+        assert_eq!(image["index"], index);
+        let kernels = image["kernels"].as_array().unwrap();
+        assert_eq!(kernels.len(), 5);
+        let large = kernels
+            .iter()
+            .find(|kernel| kernel["name"] == "_Z5large5LargeiPc")
+            .unwrap();
+        let sizes: Vec<_> = large["params"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|param| {
+                (
+                    param["offset"].as_u64().unwrap(),
+                    param["size"].as_u64().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(sizes, [(0, 8000), (8000, 4), (8008, 8)]);
+        let is_ptx = image["kind"] == "ptx";
+        assert_eq!(large["registers"].is_null(), is_ptx);
+        assert_eq!(image["ptx_version"].is_null(), !is_ptx);
+    }
+    assert_eq!(images[3]["arch"], "sm_100f");
+    assert_eq!(images[3]["compression"], "zstd");
+    let text = text(&ptxkit(folder.path(), &["inspect", "kernels.fatbin"]));
+    assert!(
+        text.contains("_Z5large5LargeiPc: ") && text.contains("at most 256x1x1 threads"),
+        "{text}"
+    );
+    assert!(text.contains("parameters 0+8 8+20 28+4"), "{text}");
+}
+
+#[test]
+fn explain_says_which_and_why_not_the_others() {
+    let folder = with_fixture("kernels.fatbin");
+    let explain = |more: &[&str]| {
+        ptxkit(
+            folder.path(),
+            &[&["explain", "kernels.fatbin"], more].concat(),
+        )
+    };
+    assert_eq!(
+        text(&explain(&["--target", "sm_86"])),
+        "image 0  cubin for sm_80: the only image that fits\n  \
+         not 1: cubin for sm_90 does not run on sm_86\n  \
+         not 2: cubin for sm_100f does not run on sm_86\n  \
+         not 3: PTX for sm_100f needs a newer device than sm_86\n"
+    );
+    assert!(text(&explain(&["--target", "sm_103"])).starts_with("image 2  cubin for sm_100f"));
+    let nothing = explain(&["--target", "sm_120"]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nothing.stdout).starts_with("none  no image runs on sm_120"));
+
+    let folder = with_fixture("every-zstd.fatbin");
+    let forced =
+        Command::new(std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into()))
+            .args([
+                "explain",
+                "every-zstd.fatbin",
+                "--target",
+                "sm_90",
+                "--driver",
+                "12.4",
+            ])
+            .current_dir(folder.path())
+            .env("CUDA_FORCE_PTX_JIT", "1")
+            .output()
+            .unwrap();
+    let forced = text(&forced);
+    assert!(
+        forced.contains("PTX for sm_90a: the nearest fit"),
+        "{forced}"
+    );
+    assert!(
+        forced.contains("CUDA 12.4 reads: ptxkit lowers it"),
+        "{forced}"
+    );
+    assert!(forced.contains("CUDA_FORCE_PTX_JIT is set"), "{forced}");
+}
+
+#[test]
+fn extract_writes_what_cuobjdump_writes() {
+    let folder = with_fixture("blocks-named.fatbin");
+    let output = ptxkit(
+        folder.path(),
+        &[
+            "extract",
+            "blocks-named.fatbin",
+            "--kind",
+            "ptx",
+            "-o",
+            "out",
+        ],
+    );
+    assert_eq!(text(&output).lines().count(), 3);
+    let theirs = &cuobjdump::recorded()["blocks-named.fatbin"].ptx;
+    for (index, target) in ["sm_75", "sm_80", "sm_90"].iter().enumerate() {
+        let name = format!("out/blocks-named.{index}.{target}.ptx");
+        let ours = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(&ours, &theirs[index]);
+    }
+    let output = ptxkit(
+        folder.path(),
+        &["extract", "blocks-named.fatbin", "--arch", "sm_35"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has no such image"));
+}
+
+/// A stand-in for ptxas that writes how it was called, and fails where a file is gone.
+#[cfg(unix)]
+fn stand_in(folder: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join("ptxas");
+    let script = "#!/bin/sh\n\
+        if [ \"$1\" = --version ]; then echo Build stand-in.1; exit; fi\n\
+        [ -e working ] || { echo 'ptxas fatal: gone' >&2; exit 255; }\n\
+        for last; do :; done\n\
+        while [ \"$1\" != -o ]; do all=\"$all $1\"; shift; done\n\
+        echo \"code$all\" > \"$2\"\n";
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[cfg(unix)]
+#[test]
+fn assemble_asks_the_compiler_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
+    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    std::fs::write(folder.path().join("working"), "").unwrap();
+    let ptxas = stand_in(folder.path());
+    let assemble = |more: &[&str]| {
+        let ptxas = ptxas.to_str().unwrap();
+        let first = [
+            "assemble",
+            "k.ptx",
+            "--target",
+            "sm_90",
+            "-o",
+            "k.cubin",
+            "--compiler",
+            "ptxas",
+            "--ptxas",
+            ptxas,
+        ];
+        ptxkit(folder.path(), &[&first, more].concat())
+    };
+    let options = ["-O2", "--maxrregcount", "32", "--lineinfo"];
+    assert!(text(&assemble(&options)).contains("cache    miss"));
+    let code = || std::fs::read_to_string(folder.path().join("k.cubin")).unwrap();
+    assert_eq!(
+        code(),
+        "code -arch=sm_90 -O2 --maxrregcount=32 -lineinfo -v\n"
+    );
+    std::fs::remove_file(folder.path().join("working")).unwrap();
+    std::fs::remove_file(folder.path().join("k.cubin")).unwrap();
+    assert!(text(&assemble(&options)).contains("cache    hit"));
+    assert!(code().starts_with("code -arch=sm_90"));
+    // Other options are other code, and the compiler is gone.
+    let failed = assemble(&[]);
+    assert_eq!(failed.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        said.contains("k.ptx does not compile") && said.contains("gone"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("some"), "hello").unwrap();
+    for command in [
+        &["inspect", "some"][..],
+        &["extract", "some"],
+        &["explain", "some", "--target", "sm_90"],
+        &["assemble", "some", "--target", "sm_90", "-o", "out"],
+    ] {
+        let output = ptxkit(folder.path(), command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.starts_with("error: some: it is text, but not PTX"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
