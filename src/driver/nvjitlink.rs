@@ -205,10 +205,14 @@ impl NvJitLink {
             0 => {}
             code => return Err(failed(code)),
         }
-        let mut bytes = vec![0u8; size];
-        // SAFETY: writes as many bytes as it said.
+        // An empty log has a NUL that its size does not count.
+        let mut bytes = vec![0u8; size + 1];
+        // SAFETY: writes as many bytes as it said, and perhaps a NUL.
         match unsafe { get(session.handle, bytes.as_mut_ptr().cast()) } {
-            0 => Ok(bytes),
+            0 => {
+                bytes.truncate(size);
+                Ok(bytes)
+            }
             code => Err(failed(code)),
         }
     }

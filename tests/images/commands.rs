@@ -258,3 +258,43 @@ fn what_cannot_be_read_is_one_error() {
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
+
+/// Needs a CUDA toolkit, whose folder `CUDA_HOME` names.
+#[test]
+#[ignore = "needs a CUDA toolkit"]
+fn assemble_with_a_toolkit() {
+    for (compiler, target) in [
+        ("nvjitlink", "sm_90"),
+        ("nvjitlink", "sm_100a"),
+        ("ptxas", "sm_90a"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
+        std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+        let arguments = [
+            "assemble",
+            "k.ptx",
+            "--target",
+            target,
+            "-o",
+            "k.cubin",
+            "--compiler",
+            compiler,
+            "-O3",
+        ];
+        for state in ["cache    miss", "cache    hit"] {
+            let said = text(&ptxkit(folder.path(), &arguments));
+            assert!(said.contains(state), "{said}");
+            let listed = text(&ptxkit(folder.path(), &["inspect", "k.cubin"]));
+            assert!(
+                listed.contains("cubin    ") && listed.contains("k: "),
+                "{listed}"
+            );
+        }
+        let wrong = ptx.replace("ret", "rot");
+        std::fs::write(folder.path().join("k.ptx"), wrong).unwrap();
+        let failed = ptxkit(folder.path(), &arguments);
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&failed.stderr).contains("line 4"));
+    }
+}
