@@ -125,3 +125,34 @@ fn resources_are_those_of_the_text() {
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("did you mean `scale`?"), "{}", ran.err);
 }
+
+#[test]
+fn graphs_are_for_graphviz_and_browsers() {
+    let folder = folder(&[("k.ptx", KERNEL)]);
+    let dot = ptxcheck(folder.path(), &["cfg", "k.ptx", "--kernel", "scale"]);
+    assert_eq!(dot.status, Some(0), "{}", dot.err);
+    for words in [
+        "digraph \"scale\" {",
+        "LOOP:\\l",
+        "label=\"%p1\"",
+        "label=\"!%p1\"",
+        "color=\"blue\"",
+    ] {
+        assert!(dot.out.contains(words), "`{words}` is not in:\n{}", dot.out);
+    }
+    let svg = ptxcheck(folder.path(), &["cfg", "k.ptx", "--format", "svg"]);
+    assert!(
+        svg.out.contains("<svg") && svg.out.contains("LOOP:"),
+        "{}",
+        svg.err
+    );
+    let ran = ptxcheck(folder.path(), &["cfg", "k.ptx", "--output", "k.svg"]);
+    assert_eq!((ran.status, ran.out.as_str()), (Some(0), ""));
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("k.svg")).unwrap(),
+        svg.out
+    );
+    let ran = ptxcheck(folder.path(), &["cfg", "k.ptx", "--kernel", "none"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("has no kernel `none`"), "{}", ran.err);
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::format::Format;
 use super::selection::Prefix;
-use super::{explain, floors, resources, rules};
+use super::{cfg, explain, floors, resources, rules};
 use crate::cli::failure::Failure;
 use crate::ptx::ast::Version;
 use crate::ptx::isa::target::Target;
@@ -35,6 +35,8 @@ pub enum Command {
     Rules(rules::RulesArgs),
     /// Print the lowest .version and .target that a file needs, and what forces them
     Floors(floors::FloorsArgs),
+    /// Write the control-flow graph of a kernel, as dot or SVG
+    Cfg(cfg::CfgArgs),
     /// Print what each kernel takes: parameters, memory, registers, barriers, instructions
     Resources(resources::ResourcesArgs),
 }
@@ -157,6 +159,7 @@ impl Cli {
             Some(Command::Explain(args)) => explain::run(args),
             Some(Command::Rules(args)) => rules::run(args),
             Some(Command::Floors(args)) => floors::run(args),
+            Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
         }
     }

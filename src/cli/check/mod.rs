@@ -1,6 +1,7 @@
 //! `ptxcheck`: what is wrong with PTX files, and what a user regrets.
 
 pub mod args;
+mod cfg;
 mod config;
 mod drawing;
 mod explain;
