@@ -35,8 +35,9 @@ pub struct Subject<'m, 'a> {
 }
 
 impl<'m, 'a> Subject<'m, 'a> {
-    pub(super) fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
-        let own = || module.target.iter().find_map(|name| name.text.parse().ok());
+    pub(crate) fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
+        let words = || module.target.iter();
+        let own = || words().find_map(|name| Target::from_text(name.text));
         let mut variables = HashMap::new();
         let mut functions = HashMap::new();
         for item in &module.items {
