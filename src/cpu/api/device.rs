@@ -323,10 +323,10 @@ mod tests {
     fn lists_of_visible_devices_end_at_what_is_none() {
         assert_eq!(chosen("2,0", 4), [2, 0]);
         assert_eq!(chosen(" 1 , 3,4,0", 4), [1, 3]);
-        assert_eq!(chosen("", 4), []);
-        assert_eq!(chosen("-1", 4), []);
-        assert_eq!(chosen("1,1", 4), []);
-        assert_eq!(chosen("GPU-abc,1", 4), []);
+        assert!(chosen("", 4).is_empty());
+        assert!(chosen("-1", 4).is_empty());
+        assert!(chosen("1,1", 4).is_empty());
+        assert!(chosen("GPU-abc,1", 4).is_empty());
     }
 
     #[test]
