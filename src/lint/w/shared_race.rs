@@ -83,6 +83,10 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     };
     let mut known: Vec<Option<Known>> = vec![None; flow.code.steps.len()];
     let mut any = Vec::new();
+    let stops: Vec<bool> = function
+        .steps()
+        .map(|(_, _, instruction)| synchronises(function, instruction))
+        .collect();
     for (id, step, instruction) in function.steps() {
         let block = flow.graph.block_of(id);
         if step.guarded || divergence.control(block) != Variance::Block {
@@ -102,7 +106,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     }
     // So many accesses are followed: what is missed is not said.
     for first in any.iter().take(512) {
-        if let Some(second) = race(function, flow, &known, first) {
+        if let Some(second) = race(flow, &known, &stops, first) {
             let (Some(one), Some(other)) = (
                 flow.code.instruction(first.id),
                 flow.code.instruction(second.id),
@@ -176,9 +180,9 @@ fn of_access(
 /// The first access behind `first`, on some way without a barrier, that another
 /// thread's of it meets.
 fn race(
-    function: &FunctionSubject<'_, '_>,
     flow: &Flow<'_, '_>,
     known: &[Option<Known>],
+    stops: &[bool],
     first: &Known,
 ) -> Option<Known> {
     let graph = &flow.graph;
@@ -193,8 +197,7 @@ fn race(
             {
                 return Some(second);
             }
-            let instruction = flow.code.instruction(InstructionId(at))?;
-            if synchronises(function, instruction) {
+            if stops.get(at as usize).is_none_or(|stops| *stops) {
                 stopped = true;
                 break;
             }
@@ -220,11 +223,17 @@ fn meets(a: &Known, b: &Known) -> bool {
     if a.stride == 0 && b.stride == 0 {
         return false;
     }
+    let overlap = |x: i64, y: i64| x < y + b.bytes && y < x + a.bytes;
+    // Of one stride, only how far apart the two threads are matters.
+    if a.stride == b.stride {
+        return (1..THREADS).any(|apart| {
+            let by = a.stride * apart;
+            overlap(a.constant + by, b.constant) || overlap(a.constant, b.constant + by)
+        });
+    }
     (0..THREADS).any(|s| {
-        (0..THREADS).any(|t| {
-            let (x, y) = (a.constant + a.stride * s, b.constant + b.stride * t);
-            s != t && x < y + b.bytes && y < x + a.bytes
-        })
+        (0..THREADS)
+            .any(|t| s != t && overlap(a.constant + a.stride * s, b.constant + b.stride * t))
     })
 }
 
