@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use ptxkit::cache::{Cache, Digest, Environment, Key, KeyParts, Lookup, Policy, Provenance, Prune};
@@ -252,6 +252,16 @@ pub fn warnings_of<T>(f: impl FnOnce() -> T) -> (T, Vec<String>) {
 
 /// The same for the events that `wanted` takes, by level and message.
 pub fn events_of<T>(f: impl FnOnce() -> T, wanted: fn(Level, &str) -> bool) -> (T, Vec<String>) {
+    // Of a thread without any subscriber `tracing` learns that nobody listens
+    // to a message, and believes it of the other threads too.
+    static SINK: Once = Once::new();
+    SINK.call_once(|| {
+        let sink = Events {
+            texts: Arc::default(),
+            wanted: |_, _| false,
+        };
+        let _ = tracing::subscriber::set_global_default(sink);
+    });
     let texts = Arc::<Mutex<Vec<String>>>::default();
     let events = Events {
         texts: Arc::clone(&texts),

@@ -1,7 +1,7 @@
 //! Catches the warnings of a test, which are part of what the cache promises.
 
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -9,6 +9,12 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 /// What `f` gives and the warnings that it emitted on this thread.
 pub fn warnings_of<T>(f: impl FnOnce() -> T) -> (T, Vec<String>) {
+    // Of a thread without any subscriber `tracing` learns that nobody listens
+    // to a message, and believes it of the other threads too.
+    static SINK: Once = Once::new();
+    SINK.call_once(|| {
+        let _ = tracing::subscriber::set_global_default(Warnings::default());
+    });
     let warnings = Warnings::default();
     let value = tracing::subscriber::with_default(warnings.clone(), f);
     let texts = std::mem::take(&mut *warnings.0.lock().unwrap_or_else(PoisonError::into_inner));
