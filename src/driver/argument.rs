@@ -49,7 +49,7 @@ impl<'a> Arg<'a> {
     }
 
     /// A structure with the layout of device code, whose padding is nothing to
-    /// read; [`device_param!`](crate::driver::device_param) makes them.
+    /// read; [`device_param!`](crate::device_param) makes them.
     pub fn structure<T: DeviceParam>(value: &'a T) -> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
