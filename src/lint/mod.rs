@@ -11,6 +11,8 @@ mod d;
 mod finding;
 pub mod flow;
 pub mod memory;
+pub mod multiprocessor;
+mod p;
 mod subject;
 mod w;
 
@@ -181,6 +183,33 @@ pub static RULES: &[&Rule] = &[
     &w::out_of_bounds::RULE,
     &w::unconverted_parameter::RULE,
     &w::wrong_address_space::RULE,
+    &p::local_memory::RULE,
+    &p::uncoalesced_access::RULE,
+    &p::bank_conflict::RULE,
+    &p::generic_address::RULE,
+    &p::scalar_accesses::RULE,
+    &p::divergent_constant::RULE,
+    &p::staged_copy::RULE,
+    &p::invariant_load::RULE,
+    &p::contended_atomic::RULE,
+    &p::software_atomic::RULE,
+    &p::double_precision::RULE,
+    &p::division_by_power_of_two::RULE,
+    &p::division_by_constant::RULE,
+    &p::exact_division::RULE,
+    &p::float_division::RULE,
+    &p::mixed_flushing::RULE,
+    &p::reciprocal_root::RULE,
+    &p::unfused_product::RULE,
+    &p::multiply_24::RULE,
+    &p::shuffled_reduction::RULE,
+    &p::no_launch_bounds::RULE,
+    &p::low_occupancy::RULE,
+    &p::partial_warp::RULE,
+    &p::repeated_barrier::RULE,
+    &p::redundant_fence::RULE,
+    &p::single_warp_barrier::RULE,
+    &p::unreachable_min_blocks::RULE,
     &d::unsynchronized_warp::RULE,
     &d::texture_reference::RULE,
     &d::before_abi::RULE,
