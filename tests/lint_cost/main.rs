@@ -144,3 +144,44 @@ fn rules_do_not_shout_at_compiler_output() {
         );
     }
 }
+
+/// Tangled texts end in good time, without a panic.
+#[test]
+fn anything_is_survived() {
+    let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
+    let mut jumps = format!(
+        "{head}.entry k(.param .u64 out) .maxntid 64 {{ .reg .pred p; .reg .b64 r<40>;\n\
+         ld.param.u64 r0, [out]; cvta.to.global.u64 r0, r0;\n"
+    );
+    for at in 0..1500 {
+        jumps += &format!(
+            "L{at}: @p bra L{}; add.u64 r{}, r{}, r{}; ld.global.u64 r{}, [r{}+{}];\n",
+            (at * 7919 + 13) % 1500,
+            at % 40,
+            at * 31 % 40,
+            at * 17 % 40,
+            at * 11 % 40,
+            at * 13 % 40,
+            at % 64 * 8,
+        );
+    }
+    jumps += "ret; }\n";
+    let mut straight = format!("{head}.entry k() {{ .reg .b32 a<30>; .reg .b64 p<30>;\n");
+    for at in 0..20_000 {
+        straight += &format!(
+            "ld.global.u32 a{}, [p{}+{}]; shfl.sync.bfly.b32 a1, a2, 16, 31, -1; add.u32 a3, a1, a2;\n",
+            at % 30,
+            at * 7 % 30,
+            at * 4,
+        );
+    }
+    straight += "ret; }\n";
+    for text in [
+        jumps.as_str(),
+        straight.as_str(),
+        "",
+        ".entry k() .maxntid {",
+    ] {
+        found(text);
+    }
+}

@@ -16,7 +16,11 @@ pub(super) struct Lanes {
 }
 
 /// How deep pointers that loops move are followed.
-const DEPTH: usize = 4;
+const DEPTH: usize = 3;
+
+/// Where more ways than this meet, a pointer is not followed: each is looked at
+/// for each place in the sum.
+const MAX_PARTS: usize = 4;
 
 impl Lanes {
     /// Those of an operand of the function; `None` where they are not known.
@@ -111,8 +115,12 @@ fn moved(function: &FunctionSubject<'_, '_>, value: ValueId, depth: usize) -> Op
     let Definition::Joined(_) = flow.values.definition(value)? else {
         return None;
     };
+    let parts = flow.values.parts(&flow.graph, value);
+    if parts.len() > MAX_PARTS {
+        return None;
+    }
     let mut first = None;
-    for part in flow.values.parts(&flow.graph, value) {
+    for part in parts {
         let linear = affine.of(*part);
         let rest = linear.without(Term::Value(value));
         if linear.coefficient(Term::Value(value)) == 1 {

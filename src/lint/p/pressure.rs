@@ -14,7 +14,7 @@ pub(super) struct Pressure {
 }
 
 /// Steps for each instruction that looking for it may take.
-const STEPS_FOR_EACH: usize = 200;
+const STEPS_FOR_EACH: usize = 20;
 
 impl Pressure {
     /// That of a function. The assembler orders instructions in its own way, and

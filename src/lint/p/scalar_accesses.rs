@@ -46,6 +46,9 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
+/// What lies side by side stands close together: each is compared with the others.
+const MAX_RUN: usize = 256;
+
 /// Accesses of one kind without anything between them that keeps them apart.
 struct Run {
     kind: AccessKind,
@@ -85,7 +88,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             }
             // A store ends a row of loads, which may be of the same memory, and
             // the other way around.
-            if runs.iter().any(|run| run.kind != access.kind) {
+            let long = |run: &Run| run.all.len() >= MAX_RUN;
+            if runs.iter().any(|run| run.kind != access.kind || long(run)) {
                 tell(&mut runs, findings);
             }
             if access.space != Some(Space::Global) || access.bytes != access.element {

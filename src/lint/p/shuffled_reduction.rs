@@ -58,6 +58,9 @@ const SINCE: u16 = 80;
 /// The distances 1, 2, 4, 8 and 16, a bit each.
 const ALL: u8 = 31;
 
+/// So many reductions go on beside one another at most.
+const MAX_APART: usize = 64;
+
 /// Steps of a reduction that were made already.
 #[derive(Clone, Copy)]
 struct Steps {
@@ -151,7 +154,7 @@ fn extended(
         (distance.is_power_of_two() && distance <= 16).then_some((own, distance, at))
     });
     let (own, distance, at) = step?;
-    let before = known.iter().rev().find(|steps| {
+    let before = known.iter().rev().take(MAX_APART).find(|steps| {
         steps.result == own && steps.opcode == instruction.opcode && steps.distances & distance == 0
     });
     Some(Steps {

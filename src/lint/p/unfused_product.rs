@@ -75,12 +75,11 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             let alone = flow.values.read_count(value) == 1 && flow.values.prior(value).is_none();
             (same && alone).then_some(product)
         });
-        if let Some(product) = product {
-            let line = function.line(product.opcode_span);
+        if product.is_some() {
             findings
                 .add(
                     instruction.opcode_span,
-                    format!("2 instructions for the product of line {line} and this sum, where `fma` is 1"),
+                    "2 instructions for a product and this sum of it, where `fma` is 1",
                 )
                 .help("`fma.rn` rounds once, and is as fast as either of the two");
         }
