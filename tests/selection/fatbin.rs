@@ -66,13 +66,20 @@ fn entry(image: &Image, marker: u32) -> Vec<u8> {
     };
     let padded = packed.len().next_multiple_of(8);
     let compressed = if size == 0 { 0 } else { packed.len() };
+    // The driver reads the options of PTX without looking whether there are any: here are none, at
+    // offset 72, which is said at 64.
+    let options: &[u8] = match image.ptx {
+        Some(_) => &[72, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        None => &[],
+    };
+    let header = 64 + options.len();
     let mut entry = Vec::new();
     entry.extend(kind.to_le_bytes());
     entry.extend(0x101u16.to_le_bytes());
-    entry.extend(64u32.to_le_bytes());
+    entry.extend((header as u32).to_le_bytes());
     entry.extend((padded as u64).to_le_bytes());
     entry.extend((compressed as u32).to_le_bytes());
-    entry.extend(0u32.to_le_bytes());
+    entry.extend(if options.is_empty() { 0u32 } else { 64 }.to_le_bytes());
     entry.extend((version.1 as u16).to_le_bytes());
     entry.extend((version.0 as u16).to_le_bytes());
     entry.extend(number.to_le_bytes());
@@ -80,8 +87,9 @@ fn entry(image: &Image, marker: u32) -> Vec<u8> {
     entry.extend(flags.to_le_bytes());
     entry.extend([0; 8]);
     entry.extend((size as u64).to_le_bytes());
+    entry.extend(options);
     entry.extend(packed);
-    entry.resize(64 + padded, 0);
+    entry.resize(header + padded, 0);
     entry
 }
 
