@@ -671,15 +671,12 @@ unsafe impl Send for GraphExec {}
 
 impl GraphExec {
     /// Launches it (`cuGraphLaunch`). Returns when it is queued.
+    ///
+    /// A stream that is being captured takes no launch of a graph
+    /// (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`): [`Graph::add_graph`] nests them.
     pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
         self.check_stream(stream)?;
         let api = self.graph.context.bind()?;
-        if let Some(capture) = stream.capture() {
-            // It becomes a node of the graph that is captured.
-            for used in &self.kept {
-                capture.add(used.clone());
-            }
-        }
         let guards: Vec<_> = self
             .kept
             .iter()

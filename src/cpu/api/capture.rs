@@ -87,15 +87,13 @@ impl Stream {
         Ok(true)
     }
 
-    /// Fails where the stream captures: the call waits for work that does not
-    /// run, which ends the capture too.
-    pub(super) fn refuse_captured(&self) -> Answer {
+    /// Fails where the stream captures, which spoils the capture too.
+    pub(super) fn refuse_captured(&self, why: &str) -> Answer {
         match self.part().as_ref() {
             None => Ok(()),
             Some(part) => {
                 part.capture.broken.store(true, Ordering::Release);
-                Err(Status::STREAM_CAPTURE_UNSUPPORTED
-                    .because("a capturing stream has nothing to wait for"))
+                Err(Status::STREAM_CAPTURE_UNSUPPORTED.because(why))
             }
         }
     }

@@ -472,9 +472,8 @@ entries! {
         let exec = ready(exec)?;
         let (context, stream) = stream::find(stream)?;
         let work = all_of(&lock(&exec.nodes));
-        if stream.record(Kind::Graph, || work.clone())? {
-            return Ok(());
-        }
+        // So does NVIDIA's driver: what is captured is nested by `cuGraphAddChildGraphNode`.
+        stream.refuse_captured("a graph that is ready cannot become a part of another")?;
         stream.push(&context, move |context| work(context));
         Ok(())
     }

@@ -184,7 +184,7 @@ entries! {
 
     fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured()?;
+        stream.refuse_captured("a capturing stream has nothing to wait for")?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
@@ -193,7 +193,7 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured()?;
+        stream.refuse_captured("a capturing stream has nothing to wait for")?;
         disown(address, OF_DEVICE)?;
         let arena = arena()?;
         stream.soon(&context, move |_| {

@@ -274,14 +274,14 @@ entries! {
 
     fn cuStreamSynchronize(stream: CUstream) {
         let (context, stream) = find_any(stream)?;
-        stream.refuse_captured()?;
+        stream.refuse_captured("a capturing stream has nothing to wait for")?;
         stream.unfinished(&context).iter().for_each(Mark::wait);
         context.settle()
     }
 
     fn cuStreamQuery(stream: CUstream) {
         let (context, stream) = find(stream)?;
-        stream.refuse_captured()?;
+        stream.refuse_captured("a capturing stream has nothing to wait for")?;
         if stream.unfinished(&context).is_empty() {
             context.check()
         } else {
@@ -318,7 +318,7 @@ entries! {
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of cuStreamAddCallback must be 0"));
         }
-        stream.refuse_captured()?;
+        stream.refuse_captured("a capturing stream has nothing to wait for")?;
         // It is called in any case, to hear of the fault.
         stream.push_after(&context, None, move |context| {
             let code = context
