@@ -199,12 +199,10 @@ mod tests {
             "{HEAD}.global .u32 local = 1;\n.extern .global .u32 shared;\n\
              .visible .entry a() {{ .reg .u32 %r; ld.global.u32 %r, [local]; // local\n ret; }}"
         );
-        let two = format!(
-            ".version 8.3\n.target sm_80\n.address_size 64\n\
+        let two = ".version 8.3\n.target sm_80\n.address_size 64\n\
              .global .u32 local = 2;\n.visible .global .u32 shared = 3;\n\
-             .visible .entry b() {{ .reg .u32 %r; ld.global.u32 %r, [local]; ret; }}"
-        );
-        let text = merge(&[&one, &two]).unwrap();
+             .visible .entry b() { .reg .u32 %r; ld.global.u32 %r, [local]; ret; }";
+        let text = merge(&[&one, two]).unwrap();
         assert!(text.starts_with(".version 8.3\n"), "{text}");
         for part in [
             "[local$module0]",
@@ -215,7 +213,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(ptx::read(&text).diagnostics.is_empty(), "{text}");
-        assert!(needs_others(&one) && !needs_others(&two));
+        assert!(needs_others(&one) && !needs_others(two));
     }
 
     #[test]
