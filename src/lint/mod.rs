@@ -128,7 +128,7 @@ impl Default for Options {
 ///
 /// ```
 /// use ptxkit::{lint, ptx};
-/// let source = ".version 9.0\n.target sm_90\n.address_size 64\n\
+/// let source = ".version 7.8\n.target sm_90\n.address_size 64\n\
 ///     .global .b32 x; .entry k() { .reg .b32 a; ld.global.b32 a, [x]; shl.b32 a, a, 32; st.global.b32 [x], a; ret; }";
 /// let found = lint::run(&ptx::read(source).module, source, &lint::Options::default());
 /// assert_eq!(found[0].code.to_string(), "W0103");

@@ -178,16 +178,17 @@ fn a_stream_waits_for_a_value_that_another_writes() {
     let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     context.synchronize().unwrap();
 
+    // The writes are queued first: while a stream waits for what is not queued
+    // yet, a call that waits for the whole device keeps it from being queued.
+    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
+        .unwrap();
+    first.write_value(&flag, 7).unwrap();
+    first.write_value_64(&wide, 1 << 40).unwrap();
     second.wait_value(&flag, WaitValue::AtLeast, 5).unwrap();
     second
         .wait_value_64(&wide, WaitValue::Equal, 1 << 40)
         .unwrap();
     copy.copy_from_async(&data, &second).unwrap();
-    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
-        .unwrap();
-    first.write_value(&flag, 7).unwrap();
-    assert!(!second.is_done().unwrap());
-    first.write_value_64(&wide, 1 << 40).unwrap();
     second.synchronize().unwrap();
     assert_eq!(copy.to_vec().unwrap(), [slow_result(ROUNDS)]);
     assert_eq!(flag.to_vec().unwrap(), [7]);
