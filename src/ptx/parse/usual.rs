@@ -51,9 +51,10 @@ impl<'a> BodyReader<'_, 'a> {
         text.at = blanks(source.as_bytes(), mnemonic.end)?;
         let pool = &mut self.store.pool;
         let mark = pool.operands.len();
+        // A statement that could not be read leaves its own behind.
+        pool.open.clear();
         let Some(operands) = text.operands(pool, mark) else {
             pool.operands.truncate(mark);
-            pool.open.clear();
             return None;
         };
         self.store
