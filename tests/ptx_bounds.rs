@@ -120,3 +120,17 @@ fn bytes_that_are_no_text_are_refused() {
     assert_eq!(codes("mov.b32 %r1, \u{a0}%r2;"), [Code::Character]);
     assert_eq!(codes("// \u{a0}\n"), []);
 }
+
+/// What was read of a statement in error once became a part of the next list,
+/// which then held itself.
+#[test]
+fn a_statement_in_error_leaves_nothing_to_the_next() {
+    let source = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n\
+        .reg .b32 %r<9>; .reg .b64 %rd<9>;\n\
+        mov.b64 %rd1, {%r1, {%r2, %r3}, {%r4}, [;\n\
+        mov.b64 %rd1, {%r1, %r2};\nret;\n}\n";
+    let reading = ptxkit::ptx::read(source);
+    assert!(!reading.diagnostics.is_empty());
+    let found = ptxkit::ptx::check(&reading.module, source);
+    assert!(found.is_empty(), "{found:?}");
+}
