@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::Options;
 use super::flow::{
-    Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Step, Surroundings,
-    UnsetValues, Values,
+    Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Readers, Step,
+    Surroundings, UnsetValues, Values,
 };
 use crate::ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
@@ -80,6 +80,7 @@ impl<'m, 'a> Subject<'m, 'a> {
                     origins: OnceCell::new(),
                     divergence: OnceCell::new(),
                     unset: OnceCell::new(),
+                    readers: OnceCell::new(),
                 })
             }
             _ => None,
@@ -146,6 +147,7 @@ pub struct FunctionSubject<'m, 'a> {
     origins: OnceCell<Origins>,
     divergence: OnceCell<Option<Divergence>>,
     unset: OnceCell<UnsetValues>,
+    readers: OnceCell<Readers>,
 }
 
 /// The instructions of a function, the ways through it, and its values.
@@ -244,6 +246,12 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
         Some(self.unset.get_or_init(new))
     }
 
+    /// Which instructions read each value.
+    pub fn readers(&self) -> Option<&Readers> {
+        let flow = self.flow()?;
+        Some(self.readers.get_or_init(|| Readers::new(flow)))
+    }
+
     /// What differs between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
         let (flow, affine) = (self.flow()?, self.affine()?);
@@ -295,6 +303,15 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
             Operand::Float(float) => float.span,
         }
         .or(instruction.opcode_span)
+    }
+
+    /// Whether an instruction is inline assembly, which the compiler put into its
+    /// own text without looking at it.
+    pub fn is_inline_assembly(&self, instruction: &Instruction<'_>) -> bool {
+        let (start, end) = (self.function.span.start, instruction.span.start);
+        let before = self.subject.source.get(start as usize..end as usize);
+        let mark = |text: &str| before.and_then(|before| before.rfind(text));
+        mark("// begin inline asm") > mark("// end inline asm")
     }
 
     /// The line that something stands on, from 1, for messages.

@@ -7,6 +7,7 @@
 
 mod affine;
 mod code;
+mod consequence;
 mod divergence;
 mod effect;
 mod graph;
@@ -19,6 +20,8 @@ mod values;
 pub use affine::{Affine, Linear, Term};
 pub(super) use code::Surroundings;
 pub use code::{Code, InstructionId, Slot, Step};
+pub use consequence::Readers;
+pub(super) use consequence::is_noticed;
 pub use divergence::{Divergence, Fork, Variance};
 pub use effect::{Effect, Ends};
 pub use graph::{Block, BlockId, Graph};

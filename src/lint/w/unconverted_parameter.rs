@@ -15,7 +15,9 @@ pub static RULE: Rule = Rule {
     why: "What the host passes is a generic address. That generic addresses of global memory are \
           the same numbers as global ones is how devices are built today, and nothing that the \
           language says. Besides, `cvta.to.global` is what tells the reader, and tools, that the \
-          parameter is a pointer to global memory.",
+          parameter is a pointer to global memory.\n\n\
+          Inline assembly is left alone: the compiler gives it the generic address, and CUDA's \
+          own headers count on that.",
     instead: "Convert the pointer with `cvta.to.global`, or declare the parameter `.ptr .global`, \
               which says that it holds a global address.",
     bad: "\
@@ -63,7 +65,11 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let parameter = flow.code.variable(id);
         let says = parameter.pointer.and_then(|pointer| pointer.space);
         // A structure holds what it holds.
-        if says == Some(Space::Global) || !parameter.dims.is_empty() || !told.insert(id) {
+        if says == Some(Space::Global) || !parameter.dims.is_empty() {
+            continue;
+        }
+        // Compilers give it the generic address, and CUDA's own headers rely on that.
+        if function.is_inline_assembly(instruction) || !told.insert(id) {
             continue;
         }
         let name = parameter.name.text;

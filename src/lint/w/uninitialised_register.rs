@@ -3,8 +3,11 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::lint::flow::{BlockId, Definition, InstructionId, Slot, Unset, ValueId, copied};
+use crate::lint::flow::{
+    BlockId, Definition, InstructionId, Slot, Unset, ValueId, copied, is_noticed,
+};
 use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::ptx::ast::Span;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 101),
@@ -12,7 +15,11 @@ pub static RULE: Rule = Rule {
     summary: "A register is read on a way where nothing has been written to it.",
     why: "Registers hold nothing in particular at the start of a function. ptxas takes what is \
           left there, and may give two reads of the same register different values. The code \
-          works until something near it changes.",
+          works until something near it changes.\n\n\
+          The rule speaks where one decision leads past the write, and what is read reaches a \
+          branch, an address, or memory that others read. Compilers also copy what they never \
+          use, the padding of a structure or the items beyond the end of a tile: that is no \
+          finding.",
     instead: "Write the register on every way to the read, or read another one. Writes under a \
               guard count where the read has the same guard.",
     bad: "\
@@ -83,6 +90,15 @@ fn always_comes<'f>(
     false
 }
 
+/// The `mov` that made the value, if one did.
+fn copy_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<Span> {
+    let Some(Definition::Written(id)) = flow.values.definition(value) else {
+        return None;
+    };
+    copied(&flow.code, &flow.values, id)?;
+    Some(flow.code.instruction(id)?.opcode_span)
+}
+
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let (Some(flow), Some(unset)) = (function.flow(), function.unset()) else {
         return;
@@ -100,10 +116,19 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             }
             let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
             let after = || after.get_or_init(|| flow.graph.post_dominators());
-            let shown = when == Unset::Always || always_comes(flow, after, value, id);
-            if when == Unset::Never || !shown || !seen.insert(slot.register) {
+            let shown = || {
+                when == Unset::Always
+                    || always_comes(flow, after, value, id)
+                        && unset.is_shown(&flow.code, &flow.graph, &flow.values, value)
+            };
+            if when == Unset::Never
+                || seen.contains(&slot.register)
+                || !shown()
+                || !is_noticed(function, flow, value, id)
+            {
                 continue;
             }
+            seen.insert(slot.register);
             let (name, span) = match (slot.operand, instruction.guard) {
                 (Slot::GUARD, Some(guard)) => (
                     guard.predicate.text,
@@ -123,9 +148,14 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 Unset::Always => format!("nothing is written to `{name}` before this reads it"),
                 _ => format!("there is a way here on which nothing is written to `{name}`"),
             };
-            findings
-                .add(span, message)
-                .help(format!("write `{name}` on every way that leads here"));
+            let finding = findings.add(span, message);
+            match copy_of(flow, value) {
+                Some(line) => finding.help(format!(
+                    "`{name}` is a copy, made in line {}: write what it is a copy of",
+                    function.line(line)
+                )),
+                None => finding.help(format!("write `{name}` on every way that leads here")),
+            };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Instructions that are never executed.
 
 use crate::lint::flow::{BlockId, Ends};
-use crate::lint::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 201),
@@ -38,6 +38,18 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
+/// Whether inline assembly leads away at the end of a block: the compiler does
+/// not see that, and writes on.
+fn ends_in_assembly(
+    function: &FunctionSubject<'_, '_>,
+    flow: &Flow<'_, '_>,
+    block: BlockId,
+) -> bool {
+    let last = flow.graph.blocks[block.index()].steps().next_back();
+    let last = last.and_then(|id| flow.code.instruction(id));
+    last.is_some_and(|instruction| function.is_inline_assembly(instruction))
+}
+
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
@@ -52,7 +64,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         // One finding for what stands together; a `ret` to be sure is none.
         let steps = graph.blocks[at as usize].steps();
         let mut steps = steps.filter(|id| flow.code.steps[id.index()].ends == Ends::No);
-        if told {
+        if told || ends_in_assembly(function, flow, BlockId(at - 1)) {
             continue;
         }
         if let Some(instruction) = steps.next().and_then(|id| flow.code.instruction(id)) {

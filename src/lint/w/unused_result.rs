@@ -1,6 +1,10 @@
 //! A result that nothing reads.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use crate::lint::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::ptx::ast::Statement;
 use crate::ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
@@ -9,7 +13,9 @@ pub static RULE: Rule = Rule {
     summary: "What an instruction writes to its register is overwritten or forgotten before \
               anything reads it.",
     why: "The instruction has no other effect, so it does nothing. Often another register was \
-          meant: the value that was computed goes nowhere, and what is used instead is old.",
+          meant: the value that was computed goes nowhere, and what is used instead is old.\n\n\
+          Results in registers of a range, `%r<100>`, that are mentioned nowhere else are no \
+          finding: compilers number registers so, and leave such results behind.",
     instead: "Use the result, or leave the instruction out.",
     bad: "\
 .entry k(.param .u64 dst)
@@ -40,10 +46,21 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
+/// The registers that are declared one by one.
+fn declared<'a>(function: &FunctionSubject<'_, 'a>) -> HashSet<&'a str> {
+    let statements = function.body.statements.iter();
+    let names = statements.filter_map(|statement| match statement {
+        Statement::Variable(variable) if variable.count.is_none() => Some(variable.name.text),
+        _ => None,
+    });
+    names.collect()
+}
+
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
+    let named = OnceCell::new();
     let mut written = vec![0_u8; flow.code.registers as usize];
     for (_, step, _) in function.steps() {
         for slot in flow.code.writes(step) {
@@ -63,12 +80,11 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if writes.any(|(_, value)| flow.values.read_count(value) > 0) {
             continue;
         }
-        // Compilers copy and load what nobody wants, each into a register of its
-        // own; a person writes the same register again.
+        // Compilers leave results that nobody wants, each in a register of its own
+        // out of a range of them, `%r<100>`; a person writes the same register
+        // again, or one that has a name.
+        let alone = written[slot.register.0 as usize] < 2;
         let idle = matches!(instruction.opcode, Opcode::Mov | Opcode::Ld);
-        if idle && written[slot.register.0 as usize] < 2 {
-            continue;
-        }
         let Some(operand) = function.body.operands.get(slot.operand as usize) else {
             continue;
         };
@@ -78,6 +94,9 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             .source
             .get(span.start as usize..span.end as usize)
             .unwrap_or("the register");
+        if alone && (idle || !named.get_or_init(|| declared(function)).contains(name)) {
+            continue;
+        }
         findings
             .add(span, format!("nothing reads what this writes to `{name}`"))
             .help("leave the instruction out, or read the register that it writes");
