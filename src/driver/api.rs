@@ -12,9 +12,10 @@ use std::sync::OnceLock;
 
 pub use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph,
-    CUgraphExec, CUgraphNode, CUhostFn, CUipcEventHandle, CUkernel, CUlaunchConfig, CUlibrary,
-    CUlinkState, CUmemPoolProps, CUmemoryPool, CUmodule, CUoccupancyB2DSize, CUstream, CUuuid,
+    CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
+    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
+    CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
+    CUmemPoolProps, CUmemoryPool, CUmodule, CUoccupancyB2DSize, CUstream, CUuuid,
 };
 
 use super::error::{DriverError, DriverMissing, Error};
@@ -30,6 +31,45 @@ pub struct GraphUpdateResult {
     /// What depends on it otherwise than before, or null.
     pub error_from_node: CUgraphNode,
 }
+
+/// `CUexecAffinityParam` with its kind as a plain integer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ExecAffinity {
+    /// `CU_EXEC_AFFINITY_TYPE_SM_COUNT` is 0.
+    pub kind: c_uint,
+    /// Multiprocessors.
+    pub count: c_uint,
+}
+
+/// `CUstreamBatchMemOpParams` as the numbers that it is made of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryOperation {
+    /// `CU_STREAM_MEM_OP_*`
+    pub operation: c_uint,
+    /// The flags of a barrier.
+    pub barrier: c_uint,
+    /// Where a value is written or waited for.
+    pub address: CUdeviceptr,
+    /// The value, 32 bits in the lower half.
+    pub value: u64,
+    /// As those of `cuStreamWriteValue32` and `cuStreamWaitValue32`.
+    pub flags: c_uint,
+    pad: c_uint,
+    /// Of the driver's own.
+    alias: CUdeviceptr,
+    end: u64,
+}
+
+const _: () = assert!(
+    size_of::<MemoryOperation>() == size_of::<cudarc::driver::sys::CUstreamBatchMemOpParams>()
+);
+const _: () =
+    assert!(size_of::<ExecAffinity>() == size_of::<cudarc::driver::sys::CUexecAffinityParam>());
+
+/// `CUlaunchAttributeValue`, which streams have too.
+pub type AttributeBits = [u32; 16];
 
 /// `CUstreamCallback` with the status as a plain integer.
 pub type StreamCallback = Option<unsafe extern "C" fn(CUstream, c_uint, *mut c_void)>;

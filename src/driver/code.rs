@@ -51,6 +51,18 @@ impl CudaError {
     pub const CONTEXT_IS_DESTROYED: CudaError = CudaError(709);
     /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: not all blocks fit at once.
     pub const COOPERATIVE_LAUNCH_TOO_LARGE: CudaError = CudaError(720);
+    /// `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`: the devices have no link.
+    pub const PEER_ACCESS_UNSUPPORTED: CudaError = CudaError(217);
+    /// `CUDA_ERROR_INVALID_GRAPHICS_CONTEXT`: no context of OpenGL is current.
+    pub const INVALID_GRAPHICS_CONTEXT: CudaError = CudaError(219);
+    /// `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`: contexts cannot share multiprocessors out.
+    pub const UNSUPPORTED_EXEC_AFFINITY: CudaError = CudaError(224);
+    /// `CUDA_ERROR_INVALID_HANDLE`: it was destroyed, or is another context's.
+    pub const INVALID_HANDLE: CudaError = CudaError(400);
+    /// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`
+    pub const PEER_ACCESS_ALREADY_ENABLED: CudaError = CudaError(704);
+    /// `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED`
+    pub const PEER_ACCESS_NOT_ENABLED: CudaError = CudaError(705);
     /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`: the call cannot be captured.
     pub const STREAM_CAPTURE_UNSUPPORTED: CudaError = CudaError(900);
     /// `CUDA_ERROR_STREAM_CAPTURE_UNJOINED`: a stream did not come back to a capture.
@@ -97,7 +109,9 @@ impl CudaError {
             201 | 709 => "the context is gone, or none is current",
             209 => "the image has no code for this GPU and no PTX to make it from",
             214 | 220 => "the hardware reported an error: see the system log",
+            217 => "the two devices have no link, or the system forbids it",
             218 => "the PTX does not compile: see the log, or run ptxcheck on it",
+            219 => "make the OpenGL context current on this thread first",
             221 => "the driver's PTX compiler library (libnvidia-ptxjitcompiler) is missing",
             222 => "the PTX is newer than the driver: lower its `.version`, or update the driver",
             223 => "CUDA_DISABLE_PTX_JIT forbids compilation: give a binary for this GPU",
@@ -109,6 +123,8 @@ impl CudaError {
                 "the block needs more registers or shared memory than there are: launch smaller blocks, or set `.maxntid`"
             }
             702 => "the kernel ran longer than the display's time limit allows",
+            704 => "it is enabled already",
+            705 => "enable peer access first",
             710 => "an assertion in a kernel failed: its text is on the standard error output",
             715 => "the kernel's code met an instruction this GPU does not have",
             716 => "a kernel reached an address that is no multiple of the access size",

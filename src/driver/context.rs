@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::api::{Api, CUcontext};
+use super::api::{Api, CUcontext, ExecAffinity};
 use super::device::{Device, DeviceLimits};
 use super::error::Error;
 use super::open::Driver;
@@ -208,6 +208,41 @@ impl Context {
                 .api()
                 .cuCtxCreate_v2(&mut handle, flags, device.raw())
         }?;
+        Context::created(device, handle)
+    }
+
+    /// A context of its own whose kernels run on at most `count`
+    /// multiprocessors (`cuCtxCreate_v3`, from CUDA 11.4). It takes MPS: elsewhere
+    /// the error is `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`, and
+    /// [`Device::can_divide_multiprocessors`] is false.
+    pub fn with_multiprocessors(
+        device: &Device,
+        flags: impl Into<ContextFlags>,
+        count: u32,
+    ) -> Result<Context, Error> {
+        let ContextFlags(flags) = flags.into();
+        let mut affinity = ExecAffinity { kind: 0, count };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: one affinity, which is read; writes one handle.
+        unsafe {
+            device
+                .api()
+                .cuCtxCreate_v3(&mut handle, &mut affinity, 1, flags, device.raw())
+        }?;
+        Context::created(device, handle)
+    }
+
+    /// How many multiprocessors its kernels may run on (`cuCtxGetExecAffinity`,
+    /// from CUDA 11.4).
+    pub fn multiprocessors(&self) -> Result<u32, Error> {
+        let mut affinity = ExecAffinity { kind: 0, count: 0 };
+        // SAFETY: writes one affinity.
+        unsafe { self.bind()?.cuCtxGetExecAffinity(&mut affinity, 0) }?;
+        Ok(affinity.count)
+    }
+
+    /// Owns a new context, and takes it off the thread.
+    fn created(device: &Device, handle: CUcontext) -> Result<Context, Error> {
         let context = Context::own(device, handle, Ownership::Created)?;
         let mut popped = std::ptr::null_mut();
         // SAFETY: takes away what the creation pushed.

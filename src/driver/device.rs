@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use super::api::{Api, CUdevice, DriverKind};
-use super::attribute::Attribute;
+use super::attribute::{Attribute, AttributeValue};
 use super::context::ContextFlags;
 use super::error::Error;
 use super::open::Driver;
@@ -112,25 +112,48 @@ impl Device {
         Ok(bytes)
     }
 
-    /// One number about the device (`cuDeviceGetAttribute`).
-    pub fn attribute(&self, attribute: Attribute) -> Result<i32, Error> {
+    /// A fact about the device, in the type of what it says
+    /// (`cuDeviceGetAttribute`); an attribute newer than the driver is
+    /// `CUDA_ERROR_INVALID_VALUE`.
+    pub fn attribute<T: AttributeValue>(&self, attribute: Attribute<T>) -> Result<T, Error> {
         let mut value = 0;
         // SAFETY: writes one integer; an unknown attribute is an error of the driver's.
         unsafe {
             self.api()
-                .cuDeviceGetAttribute(&mut value, attribute.0, self.handle)
+                .cuDeviceGetAttribute(&mut value, attribute.number(), self.handle)
         }?;
-        Ok(value)
+        Ok(T::from_number(value))
     }
 
-    /// Who may use the device (`CU_DEVICE_ATTRIBUTE_COMPUTE_MODE`).
+    /// Who may use the device.
     pub fn compute_mode(&self) -> Result<ComputeMode, Error> {
-        Ok(match self.attribute(Attribute::COMPUTE_MODE)? {
-            0 => ComputeMode::Default,
-            2 => ComputeMode::Prohibited,
-            3 => ComputeMode::ExclusiveProcess,
-            other => ComputeMode::Other(other),
-        })
+        self.attribute(Attribute::COMPUTE_MODE)
+    }
+
+    /// Windows' name for the device, 8 bytes, and its place among the linked
+    /// adapters of that name, one bit (`cuDeviceGetLuid`), which D3D12 and
+    /// Vulkan give too. Drivers of other systems lack the entry.
+    pub fn luid(&self) -> Result<([u8; 8], u32), Error> {
+        let (mut luid, mut node) = ([0_u8; 8], 0);
+        // SAFETY: writes 8 bytes and an integer.
+        unsafe {
+            self.api()
+                .cuDeviceGetLuid(luid.as_mut_ptr().cast(), &mut node, self.handle)
+        }?;
+        Ok((luid, node))
+    }
+
+    /// Whether contexts can have some of its multiprocessors only
+    /// (`cuDeviceGetExecAffinitySupport`, from CUDA 11.4), which takes MPS; see
+    /// [`Context::with_multiprocessors`](super::Context::with_multiprocessors).
+    pub fn can_divide_multiprocessors(&self) -> Result<bool, Error> {
+        let mut supported = 0;
+        // SAFETY: writes one integer.
+        unsafe {
+            self.api()
+                .cuDeviceGetExecAffinitySupport(&mut supported, 0, self.handle)
+        }?;
+        Ok(supported != 0)
     }
 
     /// The flags that the primary context has or will have, and whether anybody
@@ -169,7 +192,7 @@ impl Device {
     pub fn compute_capability(&self) -> Result<(u32, u32), Error> {
         let major = self.attribute(Attribute::COMPUTE_CAPABILITY_MAJOR)?;
         let minor = self.attribute(Attribute::COMPUTE_CAPABILITY_MINOR)?;
-        Ok((major.max(0) as u32, minor.max(0) as u32))
+        Ok((major, minor))
     }
 
     /// What code for this device is compiled for: `sm_90a` and the like on
@@ -186,8 +209,10 @@ impl Device {
 
     /// What launches on it are checked against.
     pub fn limits(&self) -> Result<DeviceLimits, Error> {
-        let get = |attribute| Ok::<_, Error>(self.attribute(attribute)?.max(0) as u32);
-        let shared_per_block = get(Attribute::MAX_SHARED_MEMORY_PER_BLOCK)?;
+        let get = |attribute: Attribute<u32>| self.attribute(attribute);
+        // Far below 4 GiB on any device.
+        let bytes = |attribute: Attribute<usize>| Ok::<_, Error>(self.attribute(attribute)? as u32);
+        let shared_per_block = bytes(Attribute::MAX_SHARED_MEMORY_PER_BLOCK)?;
         Ok(DeviceLimits {
             threads_per_block: get(Attribute::MAX_THREADS_PER_BLOCK)?,
             block: [
@@ -201,7 +226,7 @@ impl Device {
                 get(Attribute::MAX_GRID_DIM_Z)?,
             ],
             shared_per_block,
-            shared_per_block_optin: get(Attribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            shared_per_block_optin: bytes(Attribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 .max(shared_per_block),
         })
     }

@@ -38,6 +38,10 @@ macro_rules! driver_entries {
         fn cuDeviceGetPCIBusId(pci_bus_id: *mut c_char, len: c_int, dev: CUdevice) = "cuDeviceGetPCIBusId" 4010;
         /// The device at a PCI address.
         fn cuDeviceGetByPCIBusId(dev: *mut CUdevice, pci_bus_id: *const c_char) = "cuDeviceGetByPCIBusId" 4010;
+        /// Windows' name for a device, and its place among linked adapters.
+        fn cuDeviceGetLuid(luid: *mut c_char, device_node_mask: *mut c_uint, dev: CUdevice) = "cuDeviceGetLuid" 10000;
+        /// Whether contexts can have some multiprocessors only.
+        fn cuDeviceGetExecAffinitySupport(pi: *mut c_int, kind: c_uint, dev: CUdevice) = "cuDeviceGetExecAffinitySupport" 11040;
         /// Compute capability, as `cuDeviceGetAttribute` gives it too.
         fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, dev: CUdevice) = "cuDeviceComputeCapability" 2000;
         /// One number about two devices as peers.
@@ -62,6 +66,10 @@ macro_rules! driver_entries {
         // Contexts
         /// A new context, pushed on this thread.
         fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 3020;
+        /// The same with a share of the multiprocessors.
+        fn cuCtxCreate_v3(pctx: *mut CUcontext, params: *mut ExecAffinity, num_params: c_int, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 11040;
+        /// The share of the multiprocessors that the current context has.
+        fn cuCtxGetExecAffinity(p_exec_affinity: *mut ExecAffinity, kind: c_uint) = "cuCtxGetExecAffinity" 11040;
         /// Destroys a context and all that lives in it.
         fn cuCtxDestroy_v2(ctx: CUcontext) = "cuCtxDestroy" 4000;
         /// Makes a context current over the one that is.
@@ -274,6 +282,10 @@ macro_rules! driver_entries {
         fn cuMemcpyPeer(dst_device: CUdeviceptr, dst_context: CUcontext, src_device: CUdeviceptr, src_context: CUcontext, byte_count: usize) = "cuMemcpyPeer" 4000;
         /// The same in stream order.
         fn cuMemcpyPeerAsync(dst_device: CUdeviceptr, dst_context: CUcontext, src_device: CUdeviceptr, src_context: CUcontext, byte_count: usize, h_stream: CUstream) = "cuMemcpyPeerAsync" 4000;
+        /// Copies a box between contexts.
+        fn cuMemcpy3DPeer(p_copy: *const CUDA_MEMCPY3D_PEER) = "cuMemcpy3DPeer" 4000;
+        /// The same in stream order.
+        fn cuMemcpy3DPeerAsync(p_copy: *const CUDA_MEMCPY3D_PEER, h_stream: CUstream) = "cuMemcpy3DPeerAsync" 4000;
         /// Host to device.
         fn cuMemcpyHtoD_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize) = "cuMemcpyHtoD" 3020;
         /// Device to host.
@@ -348,6 +360,14 @@ macro_rules! driver_entries {
         fn cuStreamWaitValue32_v2(stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) = "cuStreamWaitValue32" 11070;
         /// Work of a stream waits for 8 bytes in memory.
         fn cuStreamWaitValue64_v2(stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) = "cuStreamWaitValue64" 11070;
+        /// Several writes and waits at once.
+        fn cuStreamBatchMemOp_v2(stream: CUstream, count: c_uint, param_array: *mut MemoryOperation, flags: c_uint) = "cuStreamBatchMemOp" 11070;
+        /// One attribute of a stream.
+        fn cuStreamGetAttribute(h_stream: CUstream, attr: c_uint, value_out: *mut AttributeBits) = "cuStreamGetAttribute" 11000;
+        /// Sets one.
+        fn cuStreamSetAttribute(h_stream: CUstream, attr: c_uint, value: *const AttributeBits) = "cuStreamSetAttribute" 11000;
+        /// Gives a stream the attributes of another.
+        fn cuStreamCopyAttributes(dst: CUstream, src: CUstream) = "cuStreamCopyAttributes" 11000;
         /// Work of a stream goes into a graph from now on.
         fn cuStreamBeginCapture_v2(h_stream: CUstream, mode: c_uint) = "cuStreamBeginCapture" 10010;
         /// The graph of what was captured.
@@ -372,10 +392,18 @@ macro_rules! driver_entries {
         fn cuEventElapsedTime(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) = "cuEventElapsedTime" 2000;
         /// Records an event in a stream, from a captured stream as a node of its own.
         fn cuEventRecordWithFlags(h_event: CUevent, h_stream: CUstream, flags: c_uint) = "cuEventRecordWithFlags" 11010;
+
+        // Between processes
         /// What another process opens an event with.
         fn cuIpcGetEventHandle(p_handle: *mut CUipcEventHandle, event: CUevent) = "cuIpcGetEventHandle" 4010;
         /// The event of another process.
         fn cuIpcOpenEventHandle(ph_event: *mut CUevent, handle: CUipcEventHandle) = "cuIpcOpenEventHandle" 4010;
+        /// What another process opens device memory with.
+        fn cuIpcGetMemHandle(p_handle: *mut CUipcMemHandle, dptr: CUdeviceptr) = "cuIpcGetMemHandle" 4010;
+        /// The device memory of another process.
+        fn cuIpcOpenMemHandle_v2(pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) = "cuIpcOpenMemHandle" 11000;
+        /// Ends the use of another process's device memory.
+        fn cuIpcCloseMemHandle(dptr: CUdeviceptr) = "cuIpcCloseMemHandle" 4010;
 
         // Graphs
         /// A new graph without nodes.
@@ -384,6 +412,8 @@ macro_rules! driver_entries {
         fn cuGraphDestroy(h_graph: CUgraph) = "cuGraphDestroy" 10000;
         /// A copy of a graph.
         fn cuGraphClone(ph_graph_clone: *mut CUgraph, original_graph: CUgraph) = "cuGraphClone" 10000;
+        /// The copy of a node in a copy of its graph.
+        fn cuGraphNodeFindInClone(ph_node: *mut CUgraphNode, h_original_node: CUgraphNode, h_cloned_graph: CUgraph) = "cuGraphNodeFindInClone" 10000;
         /// Adds a launch.
         fn cuGraphAddKernelNode_v2(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *const CUDA_KERNEL_NODE_PARAMS_v2) = "cuGraphAddKernelNode" 12000;
         /// Adds a copy.
@@ -404,12 +434,34 @@ macro_rules! driver_entries {
         fn cuGraphGetNodes(h_graph: CUgraph, nodes: *mut CUgraphNode, num_nodes: *mut usize) = "cuGraphGetNodes" 10000;
         /// What a node does.
         fn cuGraphNodeGetType(h_node: CUgraphNode, node_type: *mut c_uint) = "cuGraphNodeGetType" 10000;
+        /// Which node comes after which, or how many such pairs there are.
+        fn cuGraphGetEdges(h_graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, num_edges: *mut usize) = "cuGraphGetEdges" 10000;
+        /// Lets nodes come after others.
+        fn cuGraphAddDependencies(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize) = "cuGraphAddDependencies" 10000;
+        /// Lets them be independent.
+        fn cuGraphRemoveDependencies(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize) = "cuGraphRemoveDependencies" 10000;
         /// Makes a graph ready to be launched.
         fn cuGraphInstantiateWithFlags(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph, flags: u64) = "cuGraphInstantiateWithFlags" 11040;
         /// Gives a graph that is ready the parameters of another of the same shape.
         fn cuGraphExecUpdate_v2(h_graph_exec: CUgraphExec, h_graph: CUgraph, result_info: *mut GraphUpdateResult) = "cuGraphExecUpdate" 12000;
         /// Gives a launch in a graph that is ready other parameters.
         fn cuGraphExecKernelNodeSetParams_v2(h_graph_exec: CUgraphExec, h_node: CUgraphNode, node_params: *const CUDA_KERNEL_NODE_PARAMS_v2) = "cuGraphExecKernelNodeSetParams" 12000;
+        /// Gives a copy other ends.
+        fn cuGraphExecMemcpyNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode, copy_params: *const CUDA_MEMCPY3D, ctx: CUcontext) = "cuGraphExecMemcpyNodeSetParams" 10020;
+        /// Gives a fill another value or memory.
+        fn cuGraphExecMemsetNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode, memset_params: *const CUDA_MEMSET_NODE_PARAMS_v1, ctx: CUcontext) = "cuGraphExecMemsetNodeSetParams" 10020;
+        /// Gives a call another function.
+        fn cuGraphExecHostNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode, node_params: *const CUDA_HOST_NODE_PARAMS_v1) = "cuGraphExecHostNodeSetParams" 10020;
+        /// Gives a graph within the graph other parameters.
+        fn cuGraphExecChildGraphNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode, child_graph: CUgraph) = "cuGraphExecChildGraphNodeSetParams" 11010;
+        /// Lets another event be recorded.
+        fn cuGraphExecEventRecordNodeSetEvent(h_graph_exec: CUgraphExec, h_node: CUgraphNode, event: CUevent) = "cuGraphExecEventRecordNodeSetEvent" 11010;
+        /// Lets another event be waited for.
+        fn cuGraphExecEventWaitNodeSetEvent(h_graph_exec: CUgraphExec, h_node: CUgraphNode, event: CUevent) = "cuGraphExecEventWaitNodeSetEvent" 11010;
+        /// Lets launches pass a node over, or not any more.
+        fn cuGraphNodeSetEnabled(h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: c_uint) = "cuGraphNodeSetEnabled" 11060;
+        /// Whether launches run a node.
+        fn cuGraphNodeGetEnabled(h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: *mut c_uint) = "cuGraphNodeGetEnabled" 11060;
         /// Puts a graph on the device ahead of its first launch.
         fn cuGraphUpload(h_graph_exec: CUgraphExec, h_stream: CUstream) = "cuGraphUpload" 11010;
         /// Launches a graph.
@@ -418,6 +470,26 @@ macro_rules! driver_entries {
         fn cuGraphExecDestroy(h_graph_exec: CUgraphExec) = "cuGraphExecDestroy" 10000;
         /// Writes a graph as a drawing for Graphviz.
         fn cuGraphDebugDotPrint(h_graph: CUgraph, path: *const c_char, flags: c_uint) = "cuGraphDebugDotPrint" 11030;
+
+        // OpenGL
+        /// The devices of the current OpenGL context.
+        fn cuGLGetDevices_v2(p_cuda_device_count: *mut c_uint, p_cuda_devices: *mut CUdevice, cuda_device_count: c_uint, device_list: c_uint) = "cuGLGetDevices" 6050;
+        /// Registers a buffer object.
+        fn cuGraphicsGLRegisterBuffer(p_cuda_resource: *mut CUgraphicsResource, buffer: c_uint, flags: c_uint) = "cuGraphicsGLRegisterBuffer" 3000;
+        /// Registers a texture or a renderbuffer.
+        fn cuGraphicsGLRegisterImage(p_cuda_resource: *mut CUgraphicsResource, image: c_uint, target: c_uint, flags: c_uint) = "cuGraphicsGLRegisterImage" 3000;
+        /// Ends a registration.
+        fn cuGraphicsUnregisterResource(resource: CUgraphicsResource) = "cuGraphicsUnregisterResource" 3000;
+        /// Says what kernels do with it from the next mapping on.
+        fn cuGraphicsResourceSetMapFlags_v2(resource: CUgraphicsResource, flags: c_uint) = "cuGraphicsResourceSetMapFlags" 6050;
+        /// Takes resources from OpenGL.
+        fn cuGraphicsMapResources(count: c_uint, resources: *mut CUgraphicsResource, h_stream: CUstream) = "cuGraphicsMapResources" 3000;
+        /// Gives them back.
+        fn cuGraphicsUnmapResources(count: c_uint, resources: *mut CUgraphicsResource, h_stream: CUstream) = "cuGraphicsUnmapResources" 3000;
+        /// Where a mapped buffer is.
+        fn cuGraphicsResourceGetMappedPointer_v2(p_dev_ptr: *mut CUdeviceptr, p_size: *mut usize, resource: CUgraphicsResource) = "cuGraphicsResourceGetMappedPointer" 3020;
+        /// One layer and level of a mapped image.
+        fn cuGraphicsSubResourceGetMappedArray(p_array: *mut CUarray, resource: CUgraphicsResource, array_index: c_uint, mip_level: c_uint) = "cuGraphicsSubResourceGetMappedArray" 3000;
 
         // Profiler
         /// Starts profiling, where a tool waits for it.

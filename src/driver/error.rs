@@ -130,7 +130,9 @@ pub enum Error {
     },
 
     /// An argument lives in another context than the kernel.
-    #[error("argument {index} of kernel `{kernel}` lives in another context than the kernel")]
+    #[error(
+        "argument {index} of kernel `{kernel}` lives in another context than the kernel: on another device, peer access makes it good (`Context::enable_peer`)"
+    )]
     ArgumentContext { kernel: String, index: usize },
 
     /// A parameter buffer has another length than the kernel's parameters.

@@ -337,9 +337,10 @@ impl Kernel {
 
     fn check_params(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
         for (index, piece) in params.pieces().iter().enumerate() {
-            let memory = piece.memory.as_ref();
-            if memory.is_some_and(|memory| memory.context() != self.context()) {
-                return Err(self.foreign_argument(index));
+            if let Some(memory) = piece.memory.as_ref()
+                && memory.context() != self.context()
+            {
+                self.foreign_argument(index, memory)?;
             }
         }
         let Some(layout) = self.layout() else {
@@ -503,9 +504,10 @@ impl Kernel {
             }
         }
         for (index, arg) in args.iter().enumerate() {
-            let memory = arg.memory();
-            if memory.is_some_and(|memory| memory.context() != self.context()) {
-                return Err(self.foreign_argument(index));
+            if let Some(memory) = arg.memory()
+                && memory.context() != self.context()
+            {
+                self.foreign_argument(index, memory)?;
             }
         }
         Ok(())
@@ -546,12 +548,17 @@ impl Kernel {
         }
     }
 
+    /// Memory of another context is good where peer access is enabled.
     #[cold]
-    fn foreign_argument(&self, index: usize) -> Error {
-        Error::ArgumentContext {
+    fn foreign_argument(&self, index: usize, memory: &Allocation) -> Result<(), Error> {
+        if self.context().reaches(memory.context()) {
+            memory.used_by(self.context());
+            return Ok(());
+        }
+        Err(Error::ArgumentContext {
             kernel: self.name().to_owned(),
             index,
-        }
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::api::CUdeviceptr;
 use super::argument::Arg;
@@ -26,6 +26,8 @@ pub(crate) struct Allocation {
     context: Context,
     address: CUdeviceptr,
     bytes: usize,
+    /// Other contexts whose work was given it: freeing waits for them too.
+    users: Mutex<Vec<Context>>,
 }
 
 impl Keep for Allocation {}
@@ -33,6 +35,17 @@ impl Keep for Allocation {}
 impl Allocation {
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Notes that work of a context uses it.
+    pub fn used_by(&self, context: &Context) {
+        if context == &self.context {
+            return;
+        }
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if !users.contains(context) {
+            users.push(context.clone());
+        }
     }
 }
 
@@ -56,6 +69,7 @@ impl DeviceMemory {
                 context: context.clone(),
                 address,
                 bytes,
+                users: Mutex::default(),
             }),
         }
     }
@@ -88,6 +102,10 @@ impl DeviceMemory {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        let users = self.users.get_mut();
+        for user in users.unwrap_or_else(PoisonError::into_inner) {
+            report_drop(user.synchronize());
+        }
         if self.address != 0 {
             // SAFETY: allocated once, freed once.
             report_drop(

@@ -68,6 +68,10 @@ impl<T: Plain> PitchedBuffer<T> {
         self.memory.context()
     }
 
+    pub(crate) fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
     /// Writes all rows (`cuMemcpy2D_v2`).
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
         self.check("write to a pitched buffer", values.len())?;

@@ -1,4 +1,6 @@
-use ptxkit::driver::{Attribute, ComputeMode, CudaError, DriverKind, Error};
+use ptxkit::driver::{
+    Attribute, ComputeMode, Context, CudaError, DriverKind, Error, Kilohertz, NumaConfig,
+};
 
 use crate::support::{device, is_gpu, isolated};
 
@@ -60,7 +62,7 @@ fn there_is_no_device_beyond_the_last() {
 
 #[test]
 fn an_attribute_of_no_meaning_is_an_error() {
-    let error = device().attribute(Attribute(100_000)).unwrap_err();
+    let error = device().attribute(Attribute::new(100_000)).unwrap_err();
     assert_eq!(error.code(), Some(CudaError::INVALID_VALUE));
     assert!(
         error.to_string().contains("cuDeviceGetAttribute"),
@@ -79,11 +81,13 @@ fn the_table_is_filled() {
     let missing: Vec<_> = api
         .entries()
         .filter(|(name, there, since)| !there && *since <= 12_000 && *name != "ptxkitGetLastFault")
+        // Windows alone has it.
+        .filter(|(name, ..)| *name != "cuDeviceGetLuid")
         .map(|(name, ..)| name)
         .collect();
     match api.kind() {
         DriverKind::Nvidia => assert_eq!(missing, [""; 0]),
-        _ => assert!(missing.len() < 20, "{missing:?}"),
+        _ => assert!(missing.len() < 25, "{missing:?}"),
     }
 }
 
@@ -125,6 +129,57 @@ fn every_named_attribute_is_told_or_refused() {
 }
 
 #[test]
+fn attributes_have_the_type_of_what_they_say() {
+    let device = device();
+    let (major, minor) = device.compute_capability().unwrap();
+    let told = |number| device.attribute(Attribute::new(number)).unwrap();
+    assert_eq!((major as i32, minor as i32), (told(75), told(76)));
+    assert_eq!(Attribute::WARP_SIZE.number(), 10);
+    assert_eq!(format!("{:?}", Attribute::WARP_SIZE), "WARP_SIZE");
+
+    assert!(device.attribute(Attribute::UNIFIED_ADDRESSING).unwrap());
+    let integrated = device.attribute(Attribute::INTEGRATED).unwrap();
+    assert!(integrated || is_gpu(), "the CPU is no card");
+    let bytes = device.attribute(Attribute::MAX_SHARED_MEMORY_PER_BLOCK);
+    assert_eq!(bytes.unwrap(), 48 * 1024);
+    if let Ok(Kilohertz(clock)) = device.attribute(Attribute::CLOCK_RATE) {
+        assert_eq!(clock as i32, told(13));
+    }
+    if let Ok(config) = device.attribute(Attribute::NUMA_CONFIG) {
+        assert!(matches!(config, NumaConfig::None | NumaConfig::Node));
+    }
+    let mode = device.attribute(Attribute::COMPUTE_MODE).unwrap();
+    assert_eq!(mode, device.compute_mode().unwrap());
+}
+
+#[test]
+fn a_share_of_the_multiprocessors_takes_mps() {
+    let device = device();
+    let all = device.attribute(Attribute::MULTIPROCESSOR_COUNT).unwrap();
+    let context = Context::primary(&device).unwrap();
+    assert_eq!(context.multiprocessors().unwrap(), all);
+    let half = Context::with_multiprocessors(&device, 0, all.div_ceil(2));
+    match device.can_divide_multiprocessors().unwrap() {
+        true => assert!(half.unwrap().multiprocessors().unwrap() <= all),
+        false => assert_eq!(
+            half.unwrap_err().code(),
+            Some(CudaError::UNSUPPORTED_EXEC_AFFINITY)
+        ),
+    }
+    // What failed left nothing current.
+    assert_eq!(context.multiprocessors().unwrap(), all);
+}
+
+#[test]
+fn windows_alone_names_devices_by_luid() {
+    if cfg!(windows) && is_gpu() {
+        assert_ne!(device().luid().unwrap().0, [0; 8]);
+    } else {
+        device().luid().unwrap_err();
+    }
+}
+
+#[test]
 fn visible_devices_are_those_of_the_environment() {
     let name = "device::visible_devices_are_those_of_the_environment";
     isolated(name, &[("CUDA_VISIBLE_DEVICES", "0")], || {
@@ -157,6 +212,54 @@ fn visible_cpu_devices() {
             .map(|device| device.pci_bus_id().unwrap())
             .collect();
         assert_eq!(addresses, ["0000:03:00.0", "0000:01:00.0"]);
+    });
+}
+
+#[test]
+fn visible_cpu_devices_by_identity() {
+    let visible = [
+        ("PTXKIT_CPU_DEVICES", "4"),
+        (
+            "CUDA_VISIBLE_DEVICES",
+            "GPU-7074786b-6974-2043-5055-206465762033,1",
+        ),
+        ("PTXKIT_DEVICE", "cpu"),
+    ];
+    isolated("device::visible_cpu_devices_by_identity", &visible, || {
+        let devices = device().driver().devices().unwrap();
+        let addresses: Vec<_> = devices
+            .iter()
+            .map(|device| device.pci_bus_id().unwrap())
+            .collect();
+        assert_eq!(addresses, ["0000:04:00.0", "0000:02:00.0"]);
+        assert_eq!(devices[0].uuid().unwrap(), *b"ptxkit CPU dev 3");
+    });
+}
+
+/// The list that `nvidia-smi -L` writes.
+#[test]
+fn visible_devices_by_identity() {
+    let uuid = device().uuid().unwrap();
+    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!(
+        "GPU-{}-{}-{}-{}-{}",
+        &digits[..8],
+        &digits[8..12],
+        &digits[12..16],
+        &digits[16..20],
+        &digits[20..]
+    );
+    let environment = [
+        ("CUDA_VISIBLE_DEVICES", name.as_str()),
+        ("PTXKIT_CPU_DEVICES", "2"),
+    ];
+    isolated("device::visible_devices_by_identity", &environment, || {
+        let devices = device().driver().devices().unwrap();
+        assert_eq!(devices.len(), 1);
+        let asked = std::env::var("CUDA_VISIBLE_DEVICES").unwrap();
+        let uuid = devices[0].uuid().unwrap();
+        let first: String = uuid[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(asked.contains(&first), "{asked}");
     });
 }
 

@@ -268,7 +268,7 @@ fn grids_and_blocks_out_of_range_are_told() {
 
     let limit = device()
         .attribute(Attribute::MAX_THREADS_PER_BLOCK)
-        .unwrap() as u32;
+        .unwrap();
     let error = try_it([1; 3], [limit + 1, 1, 1]);
     assert!(matches!(error, Error::BlockTooLarge { .. }), "{error}");
     assert!(error.to_string().contains(&limit.to_string()), "{error}");

@@ -12,7 +12,7 @@ use super::queue::{Mark, Queue};
 use super::status::{Answer, Failure, Status};
 use super::stream::{Kind, Stream};
 use super::{event, memory, module};
-use crate::driver::api::{CUcontext, CUdevice};
+use crate::driver::api::{CUcontext, CUdevice, ExecAffinity};
 
 static CONTEXTS: Handles<Context> = Handles::new();
 
@@ -156,6 +156,7 @@ impl Context {
         super::stream::destroy_all(self);
         event::destroy_all(self);
         module::destroy_all(self);
+        super::peer::forget(self);
         memory::free_all(self);
     }
 }
@@ -301,6 +302,28 @@ entries! {
         context.put(made.pointer())?;
         STACK.with_borrow_mut(|stack| stack.push(made));
         Ok(())
+    }
+
+    fn cuCtxCreate_v3(
+        _context: *mut CUcontext,
+        _affinities: *mut ExecAffinity,
+        _count: c_int,
+        flags: c_uint,
+        device: CUdevice,
+    ) {
+        device::check(device)?;
+        check_flags(flags)?;
+        Err(Status::UNSUPPORTED_EXEC_AFFINITY
+            .because("a context of the CPU device has all workers"))
+    }
+
+    fn cuCtxGetExecAffinity(affinity: *mut ExecAffinity, kind: c_uint) {
+        working()?;
+        if kind != 0 {
+            return Err(Status::INVALID_VALUE.because("unknown kind of affinity"));
+        }
+        let count = device::workers()?;
+        affinity.put(ExecAffinity { kind, count })
     }
 
     fn cuCtxDestroy_v2(context: CUcontext) {
@@ -461,24 +484,6 @@ entries! {
         working()?;
         least.put_if_asked(super::stream::LEAST_PRIORITY);
         greatest.put_if_asked(super::stream::GREATEST_PRIORITY);
-        Ok(())
-    }
-
-    /// All devices share one memory: there is nothing to enable.
-    fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) {
-        let (context, peer) = (working()?, find(peer)?);
-        if flags != 0 {
-            return Err(Status::INVALID_VALUE.into());
-        }
-        if context.device == peer.device {
-            return Err(Status::INVALID_DEVICE.because("a device is no peer of itself"));
-        }
-        Ok(())
-    }
-
-    fn cuCtxDisablePeerAccess(peer: CUcontext) {
-        working()?;
-        find(peer)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::graph::{Kind, Work};
 use super::memory::{arena, failure};
 use super::status::{Answer, Status};
 use super::stream::{self, Stream};
-use crate::driver::api::{CUcontext, CUdeviceptr, CUstream};
+use crate::driver::api::{CUdeviceptr, CUstream};
 
 /// Up to this many bytes an asynchronous copy whose turn it is costs less than
 /// waking the stream's thread.
@@ -119,7 +119,7 @@ fn perform_as(
     Ok(())
 }
 
-fn copy(
+pub(super) fn copy(
     stream: &(Arc<Context>, Arc<Stream>),
     when: When,
     to: Side,
@@ -231,44 +231,6 @@ entries! {
             When::InOrder,
             Side::any(to, bytes)?,
             Side::any(from, bytes)?,
-            bytes,
-        )
-    }
-
-    /// The devices share one memory, so the contexts need only be alive.
-    fn cuMemcpyPeer(
-        to: CUdeviceptr,
-        to_context: CUcontext,
-        from: CUdeviceptr,
-        from_context: CUcontext,
-        bytes: usize,
-    ) {
-        context::find(to_context)?;
-        context::find(from_context)?;
-        copy(
-            &default_stream()?,
-            When::Now,
-            Side::device(to, bytes)?,
-            Side::device(from, bytes)?,
-            bytes,
-        )
-    }
-
-    fn cuMemcpyPeerAsync(
-        to: CUdeviceptr,
-        to_context: CUcontext,
-        from: CUdeviceptr,
-        from_context: CUcontext,
-        bytes: usize,
-        stream: CUstream,
-    ) {
-        context::find(to_context)?;
-        context::find(from_context)?;
-        copy(
-            &stream::find(stream)?,
-            When::InOrder,
-            Side::device(to, bytes)?,
-            Side::device(from, bytes)?,
             bytes,
         )
     }

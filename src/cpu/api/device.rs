@@ -1,6 +1,7 @@
 //! The devices: what they are called and what they can do.
 
 use std::ffi::{c_char, c_int, c_uint};
+use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use super::context;
@@ -30,8 +31,10 @@ pub(super) const REGISTERS: u32 = 65536;
 
 /// What runs the kernels of all devices, made at the first use.
 pub(super) fn engine() -> Answer<&'static Engine> {
-    static ENGINE: LazyLock<Result<Engine, MemoryError>> =
-        LazyLock::new(|| Ok(Engine::new(Arc::new(DeviceMemory::new()?))));
+    static ENGINE: LazyLock<Result<Engine, MemoryError>> = LazyLock::new(|| {
+        let memory = DeviceMemory::from_environment(visible().len())?;
+        Ok(Engine::new(Arc::new(memory)))
+    });
     ENGINE.as_ref().map_err(memory::failure)
 }
 
@@ -60,12 +63,25 @@ fn visible() -> &'static [CUdevice] {
     &VISIBLE
 }
 
-/// Reads a list of numbers as NVIDIA's driver does: up to the first that names
-/// no device; a list that names one twice is empty.
+/// Reads a list of numbers and identities as NVIDIA's driver does: up to the
+/// first that names no device; a list that names one twice is empty. An identity
+/// is `GPU-` and as many digits as tell one device from the others.
 fn chosen(list: &str, count: c_int) -> Vec<CUdevice> {
-    let numbers = list.split(',').map(|word| word.trim().parse().ok());
+    let named = |word: &str| {
+        let word = word.trim();
+        match word.strip_prefix("GPU-") {
+            Some(start) => {
+                let mut all = (0..count).filter(|device| identity(*device).starts_with(start));
+                all.next().filter(|_| all.next().is_none())
+            }
+            None => word
+                .parse()
+                .ok()
+                .filter(|number| (0..count).contains(number)),
+        }
+    };
     let mut chosen = Vec::new();
-    for number in numbers.map_while(|number| number.filter(|number| (0..count).contains(number))) {
+    for number in list.split(',').map_while(named) {
         if chosen.contains(&number) {
             return Vec::new();
         }
@@ -115,6 +131,18 @@ fn uuid(device: CUdevice) -> [u8; 16] {
     let mut uuid = *b"ptxkit CPU dev 0";
     uuid[15] += device as u8; // below 8, as `check` saw to
     uuid
+}
+
+/// The same as `nvidia-smi` writes those of GPUs.
+fn identity(device: CUdevice) -> String {
+    let mut text = String::new();
+    for (index, byte) in uuid(device).into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}"); // to a string cannot fail
+    }
+    text
 }
 
 fn pci_address(device: CUdevice) -> String {
@@ -185,16 +213,6 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
     Some(value.cast_signed())
 }
 
-/// `CU_DEVICE_P2P_ATTRIBUTE_…`: the devices share one memory.
-fn peer_attribute(number: c_uint) -> Option<c_int> {
-    match number {
-        1 => Some(0),     // PERFORMANCE_RANK
-        2 | 3 => Some(1), // ACCESS_SUPPORTED, NATIVE_ATOMIC_SUPPORTED
-        4 | 5 => Some(0), // CUDA_ARRAY_ACCESS_SUPPORTED, ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED
-        _ => None,
-    }
-}
-
 entries! {
     fn cuDeviceGetCount(result: *mut c_int) {
         result.put(count())
@@ -253,24 +271,18 @@ entries! {
         }
     }
 
-    fn cuDeviceGetP2PAttribute(
-        value: *mut c_int,
-        number: c_uint,
-        source: CUdevice,
-        destination: CUdevice,
-    ) {
-        check(source)?;
-        check(destination)?;
-        if source == destination {
-            return Err(Status::INVALID_DEVICE.into());
-        }
-        value.put(peer_attribute(number).ok_or(Status::INVALID_VALUE)?)
+    fn cuDeviceGetLuid(_luid: *mut c_char, _node: *mut c_uint, device: CUdevice) {
+        check(device)?;
+        Err(Status::NOT_SUPPORTED.because("the CPU device is no adapter of Windows"))
     }
 
-    fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
+    /// Kernels of all contexts share the workers.
+    fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, kind: c_uint, device: CUdevice) {
         check(device)?;
-        check(peer)?;
-        can.put(c_int::from(device != peer))
+        match kind {
+            0 => supported.put(0),
+            _ => Err(Status::INVALID_VALUE.because("unknown kind of affinity")),
+        }
     }
 
     fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) {
@@ -327,6 +339,10 @@ mod tests {
         assert!(chosen("-1", 4).is_empty());
         assert!(chosen("1,1", 4).is_empty());
         assert!(chosen("GPU-abc,1", 4).is_empty());
+        let third = "GPU-7074786b-6974-2043-5055-206465762032";
+        assert_eq!(chosen(&format!("{third},0"), 4), [2, 0]);
+        assert!(chosen("GPU-7074786b", 4).is_empty(), "it names several");
+        assert_eq!(chosen("GPU-7074786b", 1), [0]);
     }
 
     #[test]

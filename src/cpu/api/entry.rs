@@ -123,6 +123,7 @@ plain_arguments!(
     usize,
     crate::driver::api::CUhostFn,
     crate::driver::api::CUipcEventHandle,
+    crate::driver::api::CUipcMemHandle,
     crate::driver::api::StreamCallback,
     crate::driver::api::CUoccupancyB2DSize
 );

@@ -12,7 +12,7 @@ use super::handle::{Handles, pointer};
 use super::queue::{Mark, Queue};
 use super::status::{Answer, Status};
 use super::stream;
-use crate::driver::api::{CUevent, CUipcEventHandle, CUstream};
+use crate::driver::api::{CUevent, CUstream};
 
 static EVENTS: Handles<Event> = Handles::new();
 
@@ -20,7 +20,7 @@ const DISABLE_TIMING: c_uint = 2;
 const INTERPROCESS: c_uint = 4;
 const KNOWN_FLAGS: c_uint = 7;
 
-struct Event {
+pub(super) struct Event {
     context: Weak<Context>,
     timed: bool,
     /// Where it was recorded last.
@@ -65,7 +65,7 @@ impl Event {
     }
 }
 
-fn find<H>(event: Given<H>) -> Answer<Arc<Event>> {
+pub(super) fn find<H>(event: Given<H>) -> Answer<Arc<Event>> {
     context::current()?;
     EVENTS
         .get(event)
@@ -188,15 +188,6 @@ entries! {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuEventRecordWithFlags"));
         }
         record(event, stream, flags == 1)
-    }
-
-    fn cuIpcGetEventHandle(_result: *mut CUipcEventHandle, event: CUevent) {
-        find(event)?;
-        Err(Status::NOT_SUPPORTED.because("the CPU device has no events between processes"))
-    }
-
-    fn cuIpcOpenEventHandle(_event: *mut CUevent, _handle: CUipcEventHandle) {
-        Err(Status::NOT_SUPPORTED.because("the CPU device has no events between processes"))
     }
 
     fn cuEventSynchronize(event: CUevent) {

@@ -203,7 +203,8 @@ pub(super) fn prepare(
     let engine = engine()?;
     let (code, index) = (function.code.clone(), function.index);
     Ok(move |context: &Arc<Context>| {
-        if let Err(fault) = engine.launch(&code, index, shape, &block) {
+        if let Err(fault) = engine.launch_on(context.device() as usize, &code, index, shape, &block)
+        {
             context.fail(failure(fault));
         }
     })

@@ -105,6 +105,9 @@ fn allocate(context: &Context, bytes: usize, purpose: Purpose, flags: c_uint) ->
     // Also a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
     own(start, context, flags, false);
+    if purpose == Purpose::Device {
+        arena()?.restrict(start, context.device() as usize); // a device's number is not negative
+    }
     Ok(start)
 }
 

@@ -18,12 +18,15 @@ mod graph;
 mod handle;
 mod image;
 mod init;
+mod ipc;
 mod launch;
 mod library;
 mod link;
 mod memory;
 mod module;
+mod opengl;
 mod options;
+mod peer;
 mod pointer;
 mod queue;
 mod region;
@@ -72,5 +75,8 @@ fn fill() -> Api {
     capture::serve(&mut api);
     graph::serve(&mut api);
     value::serve(&mut api);
+    peer::serve(&mut api);
+    ipc::serve(&mut api);
+    opengl::serve(&mut api);
     api
 }

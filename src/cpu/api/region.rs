@@ -261,7 +261,7 @@ fn rectangle(
     )
 }
 
-fn cuboid(
+pub(super) fn cuboid(
     stream: &(Arc<Context>, Arc<Stream>),
     when: When,
     described: Given<CUDA_MEMCPY3D>,

@@ -79,8 +79,7 @@ pub(super) unsafe extern "C" fn check_slow(
     }
     let generic = access & (Access::SHARED | Access::LOCAL | Access::PARAM) == 0;
     if generic
-        && (in_parameters(context, address, size, access)
-            || engine(context).memory().check(address, size).is_ok())
+        && (in_parameters(context, address, size, access) || is_reached(context, address, size))
     {
         return 0;
     }
@@ -92,6 +91,13 @@ pub(super) unsafe extern "C" fn check_slow(
         access,
         line,
     )
+}
+
+fn is_reached(context: &BlockContext, address: u64, size: u64) -> bool {
+    // SAFETY: as in `engine`.
+    let device = unsafe { (*context.services).device };
+    let memory = engine(context).memory();
+    memory.check_from(device, address, size).is_ok()
 }
 
 /// A kernel may have the generic address of a parameter (`cvta.param`), to read.

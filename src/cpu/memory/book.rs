@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::view::Reach;
 use super::{Allocation, Purpose};
 
 /// How many freed allocations are remembered for messages.
@@ -19,6 +20,7 @@ pub(super) struct Book {
     freed: VecDeque<(u64, u64)>,
     /// Registered host memory: length by first address.
     pub(super) registered: BTreeMap<u64, u64>,
+    pub(super) reach: Reach,
 }
 
 #[derive(Clone, Copy)]
@@ -27,9 +29,18 @@ pub(super) struct Live {
     /// Bytes taken from the free stretches, with the granule behind.
     pub(super) reserved: u64,
     pub(super) purpose: Purpose,
+    /// The device whose own it is, where there are several.
+    pub(super) owner: Option<usize>,
 }
 
 impl Book {
+    pub(super) fn new(reach: Reach) -> Book {
+        Book {
+            reach,
+            ..Book::default()
+        }
+    }
+
     /// Remembers what was freed, for messages.
     pub(super) fn remember(&mut self, start: u64, size: u64) {
         if self.freed.len() == FREED {
@@ -104,6 +115,12 @@ impl Book {
             size: live.size,
             purpose: live.purpose,
         })
+    }
+
+    /// The device whose own an address is.
+    pub(super) fn owner(&self, address: u64) -> Option<usize> {
+        let (start, live) = self.live.range(..=address).next_back()?;
+        live.owner.filter(|_| address - start < live.size)
     }
 
     pub(super) fn registered_before(&self, address: u64) -> Option<(u64, u64)> {

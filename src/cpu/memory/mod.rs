@@ -13,6 +13,7 @@
 
 mod book;
 mod error;
+mod view;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::block::{GRANULE, GRANULE_SHIFT};
 use book::{Book, Live};
 pub use error::MemoryError;
+use view::Reach;
 
 /// The environment variable with the device's memory in bytes.
 pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
@@ -74,7 +76,7 @@ pub struct Allocation {
     pub purpose: Purpose,
 }
 
-/// The memory of one CPU device. All methods may be called from any thread.
+/// The memory of the CPU devices. All methods may be called from any thread.
 ///
 /// ```
 /// use ptxkit::cpu::memory::{DeviceMemory, Purpose};
@@ -89,14 +91,22 @@ pub struct Allocation {
 pub struct DeviceMemory {
     arena: MmapRaw,
     shadow: MmapRaw,
+    /// What each device may access, where there are several.
+    views: Vec<MmapRaw>,
     base: u64,
     size: u64,
     book: Mutex<Book>,
 }
 
 impl DeviceMemory {
-    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has.
+    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has, for one
+    /// device.
     pub fn new() -> Result<DeviceMemory, MemoryError> {
+        DeviceMemory::from_environment(1)
+    }
+
+    /// The same for several devices.
+    pub fn from_environment(devices: usize) -> Result<DeviceMemory, MemoryError> {
         let bytes = match std::env::var(SIZE_VARIABLE) {
             Ok(value) => value
                 .trim()
@@ -106,11 +116,18 @@ impl DeviceMemory {
                 .ok_or(MemoryError::Setting { value })?,
             Err(_) => host_memory(),
         };
-        DeviceMemory::with_size(bytes)
+        DeviceMemory::for_devices(bytes, devices)
     }
 
-    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB.
+    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for one
+    /// device.
     pub fn with_size(bytes: u64) -> Result<DeviceMemory, MemoryError> {
+        DeviceMemory::for_devices(bytes, 1)
+    }
+
+    /// The same for several devices, at most 32: all of it is open to all, up to
+    /// [`restrict`](Self::restrict).
+    pub fn for_devices(bytes: u64, devices: usize) -> Result<DeviceMemory, MemoryError> {
         const PAGE: u64 = 64 << 10;
         let refuse = |why: String| MemoryError::Reserve { bytes, why };
         let size = bytes
@@ -127,15 +144,22 @@ impl DeviceMemory {
                 .map_err(|error| refuse(error.to_string()))
         };
         let arena = reserve(size)?;
-        let shadow = reserve((size >> GRANULE_SHIFT) * size_of::<u16>() as u64)?;
+        let shadow_bytes = (size >> GRANULE_SHIFT) * size_of::<u16>() as u64;
+        let shadow = reserve(shadow_bytes)?;
+        let devices = devices.min(32);
+        let count = if devices > 1 { devices } else { 0 };
+        let views = (0..count)
+            .map(|_| reserve(shadow_bytes))
+            .collect::<Result<_, _>>()?;
         let base = arena.as_ptr() as u64;
 
-        let mut book = Book::default();
+        let mut book = Book::new(Reach::of(count));
         // A granule at either end belongs to no one, as between allocations.
         book.give(base + GRANULE, size - 2 * GRANULE);
         Ok(DeviceMemory {
             arena,
             shadow,
+            views,
             base,
             size,
             book: Mutex::new(book),
@@ -194,6 +218,7 @@ impl DeviceMemory {
                 size: bytes,
                 reserved,
                 purpose,
+                owner: None,
             },
         );
         self.mark(start, bytes);
@@ -320,30 +345,40 @@ impl DeviceMemory {
     }
 
     /// Sets the numbers of the granules from `start` on.
-    fn fill_shadow(&self, start: u64, granules: u64, number: u64) {
+    fn fill(&self, shadow: &MmapRaw, start: u64, granules: u64, number: u64) {
         let first = (start - self.base) >> GRANULE_SHIFT;
         debug_assert!(first + granules <= self.size >> GRANULE_SHIFT);
-        // SAFETY: the shadow has a number for each granule of the arena, and the
+        // SAFETY: a shadow has a number for each granule of the arena, and the
         // granules are of one allocation, whose numbers only the holder of the
         // book's lock touches. Compiled code may read them meanwhile, as it may
         // race with a free on a GPU; it reads either value.
         let numbers = unsafe {
-            let numbers = self.shadow.as_mut_ptr().cast::<u16>().add(first as usize);
+            let numbers = shadow.as_mut_ptr().cast::<u16>().add(first as usize);
             std::slice::from_raw_parts_mut(numbers, granules as usize)
         };
         numbers.fill(number as u16);
     }
 
+    fn shadows(&self) -> impl Iterator<Item = &MmapRaw> {
+        std::iter::once(&self.shadow).chain(&self.views)
+    }
+
     fn mark(&self, start: u64, bytes: u64) {
+        self.shadows()
+            .for_each(|shadow| self.mark_in(shadow, start, bytes));
+    }
+
+    fn mark_in(&self, shadow: &MmapRaw, start: u64, bytes: u64) {
         let whole = bytes / GRANULE;
-        self.fill_shadow(start, whole, GRANULE);
+        self.fill(shadow, start, whole, GRANULE);
         if !bytes.is_multiple_of(GRANULE) {
-            self.fill_shadow(start + whole * GRANULE, 1, bytes % GRANULE);
+            self.fill(shadow, start + whole * GRANULE, 1, bytes % GRANULE);
         }
     }
 
     fn clear(&self, start: u64, bytes: u64) {
-        self.fill_shadow(start, bytes.div_ceil(GRANULE), 0);
+        self.shadows()
+            .for_each(|shadow| self.fill(shadow, start, bytes.div_ceil(GRANULE), 0));
     }
 
     /// Gives whole pages back to the system; they read as zero afterwards.

@@ -67,7 +67,7 @@ impl<'a> Block<'a> {
                 arena_base: memory.base(),
                 arena_size: memory.size(),
                 last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
-                shadow: memory.shadow(),
+                shadow: memory.shadow_of(launch.services.device),
                 shared: 0,
                 shared_size,
                 local: 0,
@@ -177,6 +177,7 @@ impl<'a> Block<'a> {
             self.launch.kernel.name,
             &self.context,
             &self.launch.engine.memory,
+            self.launch.services.device,
             detail,
         )
     }

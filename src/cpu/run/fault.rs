@@ -36,6 +36,7 @@ impl Fault {
         kernel: &str,
         context: &BlockContext,
         memory: &DeviceMemory,
+        device: usize,
         detail: Option<String>,
     ) -> Fault {
         let record = context.fault;
@@ -53,7 +54,7 @@ impl Fault {
             FaultKind::OutOfBounds | FaultKind::Misaligned | FaultKind::BadFree
         );
         let line = (record.line != 0).then_some(record.line);
-        let what = detail.unwrap_or_else(|| describe(kind, record, context, memory));
+        let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
         let mut message = format!(
             "kernel {kernel}, block {}, thread {}: {what}",
             triple(context.block),
@@ -84,6 +85,7 @@ fn describe(
     record: FaultRecord,
     context: &BlockContext,
     memory: &DeviceMemory,
+    device: usize,
 ) -> String {
     let access = Access(record.access);
     let size = access.size();
@@ -113,7 +115,10 @@ fn describe(
                     )
                 }
                 a if a & Access::PARAM != 0 => format!("parameter address {:#x}", record.address),
-                _ => format!("{:#x}, {}", record.address, memory.describe(record.address)),
+                _ => {
+                    let place = memory.describe_to(device, record.address);
+                    format!("{:#x}, {place}", record.address)
+                }
             };
             format!("out-of-bounds {verb} {bytes} at {place}")
         }

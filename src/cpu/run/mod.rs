@@ -57,6 +57,8 @@ pub struct Services {
     pub(crate) engine: *const Engine,
     /// Bytes at `BlockContext::params`.
     pub(crate) param_bytes: u64,
+    /// Whose kernel it is: what it may access.
+    pub(crate) device: usize,
 }
 
 impl Engine {
@@ -111,6 +113,19 @@ impl Engine {
         shape: LaunchShape,
         params: &[u8],
     ) -> Result<(), Fault> {
+        self.launch_on(0, module, kernel, shape, params)
+    }
+
+    /// The same on one of several devices, which decides about the memory that
+    /// the kernel may access.
+    pub fn launch_on(
+        &self,
+        device: usize,
+        module: &LoadedModule,
+        kernel: usize,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<(), Fault> {
         let refuse = |kernel: &str, kind, message: String| Fault {
             kind,
             kernel: kernel.to_owned(),
@@ -151,12 +166,18 @@ impl Engine {
             globals: module.addresses(),
         };
         let start = Instant::now();
-        let outcome = self.run(&kernel, shape, params);
+        let outcome = self.run(device, &kernel, shape, params);
         module.ran(start.elapsed());
         outcome
     }
 
-    fn run(&self, kernel: &Kernel<'_>, shape: LaunchShape, params: &[u8]) -> Result<(), Fault> {
+    fn run(
+        &self,
+        device: usize,
+        kernel: &Kernel<'_>,
+        shape: LaunchShape,
+        params: &[u8],
+    ) -> Result<(), Fault> {
         let count = |[x, y, z]: [u32; 3]| u128::from(x) * u128::from(y) * u128::from(z);
         let bad_shape = || Fault {
             kind: FaultKind::IllegalInstruction,
@@ -201,6 +222,7 @@ impl Engine {
             services: Services {
                 engine: self,
                 param_bytes: bytes as u64,
+                device,
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),

@@ -1,0 +1,140 @@
+//! Device memory of other processes.
+
+use std::ffi::c_char;
+use std::marker::PhantomData;
+
+use super::api::{CUdeviceptr, CUipcMemHandle};
+use super::argument::{Arg, Argument};
+use super::context::{Context, report_drop};
+use super::error::Error;
+use super::memory::DeviceBuffer;
+use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+
+impl<T: Plain> DeviceBuffer<T> {
+    /// The 64 bytes by which another process opens the buffer
+    /// ([`IpcBuffer::open`], `cuIpcGetMemHandle`). They name the driver's
+    /// allocation, which may hold other buffers too: share with whom you trust.
+    /// The CPU device shares none (`CUDA_ERROR_NOT_SUPPORTED`).
+    pub fn ipc_handle(&self) -> Result<[u8; 64], Error> {
+        let mut handle = CUipcMemHandle { reserved: [0; 64] };
+        let api = self.context().bind()?;
+        // SAFETY: the buffer is live; writes 64 bytes.
+        unsafe { api.cuIpcGetMemHandle(&mut handle, self.address()) }?;
+        Ok(handle.reserved.map(|byte| byte as u8))
+    }
+}
+
+/// A buffer of another process, as long as that one keeps it.
+#[derive(Debug)]
+pub struct IpcBuffer<T> {
+    context: Context,
+    address: CUdeviceptr,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`
+const LAZY_PEER: u32 = 1;
+
+impl<T: Plain> IpcBuffer<T> {
+    /// Opens a buffer of `len` values by the bytes that its process got from
+    /// [`DeviceBuffer::ipc_handle`] (`cuIpcOpenMemHandle_v2`). Peer access to its
+    /// device is enabled if that is another one. A process cannot open its own.
+    ///
+    /// # Safety
+    /// The other process must not free the buffer before this is dropped, and
+    /// the buffer has at least `len` values.
+    pub unsafe fn open(
+        context: &Context,
+        handle: [u8; 64],
+        len: usize,
+    ) -> Result<IpcBuffer<T>, Error> {
+        let handle = CUipcMemHandle {
+            reserved: handle.map(|byte| byte as c_char),
+        };
+        let mut address = 0;
+        // SAFETY: 64 bytes by value, which the driver checks; writes one address.
+        unsafe {
+            context
+                .bind()?
+                .cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_PEER)
+        }?;
+        Ok(IpcBuffer {
+            context: context.clone(),
+            address,
+            len,
+            values: PhantomData,
+        })
+    }
+
+    /// The context it was opened in.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Its address in this process.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
+    pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
+        if values.len() != self.len {
+            return Err(Error::Length {
+                what: "write to another process's buffer",
+                given: values.len(),
+                room: self.len,
+            });
+        }
+        let (api, bytes) = (self.context.bind()?, bytes_of(values));
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the buffer is as long as the slice, as `open` was promised.
+        unsafe { api.cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// All of it as a vector (`cuMemcpyDtoH_v2`).
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = zeroed(self.len);
+        let (api, room) = (self.context.bind()?, bytes_of_mut(&mut values));
+        if !room.is_empty() {
+            // SAFETY: as `write`, the other way; any bits are values.
+            unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address, room.len()) }?;
+        }
+        Ok(values)
+    }
+
+    /// Its address as a kernel argument.
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::value(&self.address)
+    }
+}
+
+impl<T: Plain> Argument for &IpcBuffer<T> {
+    fn arg(&self) -> Arg<'_> {
+        IpcBuffer::arg(self)
+    }
+}
+
+impl<T> Drop for IpcBuffer<T> {
+    fn drop(&mut self) {
+        // Kernels that are queued may still use it.
+        let closed = self.context.synchronize().and_then(|()| {
+            let api = self.context.bind()?;
+            // SAFETY: opened once, closed once (`cuIpcCloseMemHandle`).
+            unsafe { api.cuIpcCloseMemHandle(self.address) }
+        });
+        report_drop(closed);
+    }
+}

@@ -1,0 +1,79 @@
+//! Memory and events of two processes.
+
+use std::process::Command;
+
+use ptxkit::driver::{CudaError, DeviceBuffer, Event, IpcBuffer, LaunchConfig, Module, Stream};
+
+use crate::kernels::ADD;
+use crate::support::{context, is_gpu};
+
+/// The handle that a child opens, in hexadecimal digits.
+const MEMORY: &str = "PTXKIT_TEST_IPC_MEMORY";
+const EVENT: &str = "PTXKIT_TEST_IPC_EVENT";
+
+fn digits(bytes: [u8; 64]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(variable: &str) -> Option<[u8; 64]> {
+    let digits = std::env::var(variable).ok()?;
+    let byte = |at: usize| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap();
+    Some(std::array::from_fn(byte))
+}
+
+/// What the second process does: it adds 2 to the first number.
+fn add_in(memory: [u8; 64], event: [u8; 64]) {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let ready = Event::from_ipc_handle(&context, event).unwrap();
+    stream.wait_for(&ready).unwrap();
+    // SAFETY: the parent keeps the buffer, of 3 values, until this process is done.
+    let theirs = unsafe { IpcBuffer::<u32>::open(&context, memory, 3) }.unwrap();
+    assert_eq!(theirs.to_vec().unwrap(), [40, 1, 2]);
+    let add = Module::load(&context, ADD.as_bytes())
+        .unwrap()
+        .kernel("add")
+        .unwrap();
+    add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32))
+        .unwrap();
+}
+
+#[test]
+fn two_processes_share_memory() {
+    if let (Some(memory), Some(event)) = (bytes(MEMORY), bytes(EVENT)) {
+        return add_in(memory, event);
+    }
+    let context = context();
+    let buffer = DeviceBuffer::from_slice(&context, &[40_u32, 1, 2]).unwrap();
+    if !is_gpu() {
+        for error in [
+            buffer.ipc_handle().unwrap_err(),
+            // SAFETY: nothing is opened.
+            unsafe { IpcBuffer::<u32>::open(&context, [1; 64], 3) }.unwrap_err(),
+            Event::from_ipc_handle(&context, [1; 64]).unwrap_err(),
+        ] {
+            assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
+            assert!(error.to_string().contains("between processes"), "{error}");
+        }
+        return;
+    }
+    let ready = Event::interprocess(&context).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    ready.record(&stream).unwrap();
+    // A process cannot open its own, and no bytes are a handle.
+    // SAFETY: the buffer has 3 values, and nothing is opened.
+    unsafe { IpcBuffer::<u32>::open(&context, [0xff; 64], 3) }.unwrap_err();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["ipc::two_processes_share_memory", "--exact", "--nocapture"])
+        .env(MEMORY, digits(buffer.ipc_handle().unwrap()))
+        .env(EVENT, digits(ready.ipc_handle().unwrap()))
+        .output()
+        .unwrap();
+    assert!(
+        child.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&child.stdout),
+        String::from_utf8_lossy(&child.stderr)
+    );
+    assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
+}
