@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -87,21 +88,42 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         .filter(|entry| entry.compression != Compression::None && has_kernels(entry))
         .fold(0, |sum, entry| sum.saturating_add(entry.size));
     let (kernels, unpack) = (!args.no_kernels, args.kernels || packed <= UNPACKED);
-    let mut unpacker = Unpacker::default();
-    let mut listed = Vec::new();
-    for piece in &contents.pieces {
-        for entry in piece.entries() {
-            let read = kernels
-                && has_kernels(&entry)
-                && (unpack || entry.compression == Compression::None);
-            let found = read.then(|| kernels_of(&entry, &mut unpacker)).transpose();
+    let entries: Vec<(Option<&str>, Entry<'_>)> = contents
+        .pieces
+        .iter()
+        .flat_map(|piece| {
+            let entries = piece.entries().into_iter();
+            entries.map(|entry| (piece.member.as_deref(), entry))
+        })
+        .collect();
+    // What lies in one block is unpacked at once, so one thread reads all of it.
+    let blocks: Vec<_> = entries
+        .chunk_by(|(_, one), (_, next)| std::ptr::eq(one.payload, next.payload))
+        .collect();
+    let found: Vec<Vec<_>> = blocks
+        .par_iter()
+        .map_init(Unpacker::default, |unpacker, block| {
+            let read = block.iter().map(|(_, entry)| {
+                let read = kernels
+                    && has_kernels(entry)
+                    && (unpack || entry.compression == Compression::None);
+                read.then(|| kernels_of(entry, unpacker)).transpose()
+            });
+            read.collect()
+        })
+        .collect();
+    let listed: Vec<Listed<'_>> = entries
+        .iter()
+        .zip(found.into_iter().flatten())
+        .enumerate()
+        .map(|(index, ((member, entry), found))| {
             let (kernels, error) = match found {
                 Ok(kernels) => (kernels, None),
                 Err(error) => (None, Some(error.to_string())),
             };
-            listed.push(Listed {
-                index: listed.len(),
-                member: piece.member.as_deref(),
+            Listed {
+                index,
+                member: *member,
                 kind: entry.kind.word(),
                 arch: entry.target.to_string(),
                 ptx_version: entry.kind.is_ptx().then(|| entry.ptx_version.to_string()),
@@ -112,9 +134,9 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
                 name: entry.name,
                 kernels,
                 error,
-            });
-        }
-    }
+            }
+        })
+        .collect();
     match args.format {
         Format::Json => say(&json_line(&listed)),
         Format::Text => {

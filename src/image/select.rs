@@ -2,13 +2,14 @@
 //!
 //! What cannot run is dropped. Of the rest: a binary before PTX, then the
 //! nearest architecture, then a binary without the header's bit 24, then the
-//! first binary or the last PTX. The choice is final.
+//! first; but of PTX for the device's own architecture, without a suffix, the
+//! last. The choice is final.
 
 use std::cmp::Reverse;
 use std::fmt;
 
 use super::entry::EntryKind;
-use super::{Image, Target};
+use super::{Image, Suffix, Target};
 
 /// What the user allows of just-in-time compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,13 +98,16 @@ pub fn select(
             Some(why) => rejected.push((candidate.place, why)),
         }
     }
-    let Some(&taken) = fitting.iter().max_by_key(|candidate| rank(candidate)) else {
+    let Some(&taken) = fitting
+        .iter()
+        .max_by_key(|candidate| rank(candidate, device))
+    else {
         return Err(NothingFits { device, rejected });
     };
     for other in fitting.iter().filter(|other| other.place != taken.place) {
         rejected.push((
             other.place,
-            format!("{}: {}", other.name, worse(other, taken)),
+            format!("{}: {}", other.name, worse(other, taken, device)),
         ));
     }
     rejected.sort();
@@ -136,7 +140,7 @@ fn candidates(images: &[Image<'_>]) -> Vec<Candidate> {
         match content {
             // Where the target is missing, the compiler is who says so.
             Image::Ptx(ptx) => {
-                let target = ptx.target.unwrap_or(Target::new(10, super::Suffix::None));
+                let target = ptx.target.unwrap_or(Target::new(10, Suffix::None));
                 add(None, EntryKind::Ptx, "PTX", target, false);
             }
             Image::Cubin(cubin) => {
@@ -191,17 +195,23 @@ fn misfit(candidate: &Candidate, device: Target, policy: JitPolicy) -> Option<St
 }
 
 /// Greater is better.
-fn rank(candidate: &Candidate) -> impl Ord + use<> {
+fn rank(candidate: &Candidate, device: Target) -> impl Ord + use<> {
     let binary = candidate.kind == EntryKind::Elf;
-    let order = if binary {
-        (Some(Reverse(candidate.place)), None)
+    let order = if last_of_equals(candidate, device) {
+        (Some(candidate.place), None)
     } else {
-        (None, Some(candidate.place))
+        (None, Some(Reverse(candidate.place)))
     };
     (binary, candidate.target, !candidate.deferred, order)
 }
 
-fn worse(other: &Candidate, taken: &Candidate) -> &'static str {
+/// Whether the driver takes the last of such images. Nothing says why: it was
+/// seen of its version 13.0 with every order of up to four images.
+fn last_of_equals(candidate: &Candidate, device: Target) -> bool {
+    candidate.kind == EntryKind::Ptx && candidate.target == Target::new(device.number, Suffix::None)
+}
+
+fn worse(other: &Candidate, taken: &Candidate, device: Target) -> &'static str {
     if other.kind != taken.kind {
         "a binary comes first"
     } else if other.target != taken.target {
@@ -210,8 +220,10 @@ fn worse(other: &Candidate, taken: &Candidate) -> &'static str {
         "another for the same architecture has no flag bit 24"
     } else if taken.kind == EntryKind::Elf {
         "the first of equal binaries is taken"
+    } else if last_of_equals(taken, device) {
+        "the last of equal PTX for the device's own architecture is taken"
     } else {
-        "the last of equal PTX is taken"
+        "the first of equal PTX is taken"
     }
 }
 
@@ -260,7 +272,8 @@ mod tests {
         ];
         assert_eq!(taken(&images, "sm_89"), Some(2));
         assert_eq!(taken(&images, "sm_90"), Some(4));
-        assert_eq!(taken(&images, "sm_100"), Some(6));
+        assert_eq!(taken(&images, "sm_100"), Some(5));
+        assert_eq!(taken(&images[5..7], "sm_90"), Some(1));
         assert_eq!(taken(&images, "sm_75"), None);
         assert_eq!(
             taken(&[ptx("sm_80"), cubin("sm_86", false)], "sm_80"),

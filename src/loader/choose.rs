@@ -1,6 +1,7 @@
 //! Which of the images at hand is loaded, and why.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 use super::{LoadError, Source};
 use crate::driver::{self, DriverKind};
@@ -104,7 +105,7 @@ fn choose_for_cpu<'a>(
                 .iter()
                 .enumerate()
                 .filter(|(_, entry)| entry.kind == EntryKind::Ptx)
-                .max_by_key(|(_, entry)| entry.target);
+                .max_by_key(|(index, entry)| (entry.target, Reverse(*index)));
             let Some((index, entry)) = newest else {
                 return Err(no_ptx(source));
             };

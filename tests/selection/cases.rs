@@ -1,6 +1,7 @@
 //! The fatbins that selection is tried on, made for a device of compute capability 9.0: what fits
 //! it stands among what does not, in every order.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 /// The images of a fatbin, in their order.
@@ -36,6 +37,14 @@ const fn elf(target: &'static str) -> Image {
 const fn ptx(target: &'static str) -> Image {
     Image {
         ptx: Some((8, 8)),
+        ..elf(target)
+    }
+}
+
+/// PTX of a version of its own.
+const fn older(target: &'static str) -> Image {
+    Image {
+        ptx: Some((7, 0)),
         ..elf(target)
     }
 }
@@ -104,6 +113,29 @@ pub const CASES: &[Case] = &[
     Case(&[ptx("sm_86"), ptx("sm_89"), ptx("sm_87")]),
     Case(&[packed(ptx("sm_80"), Lz4)]),
     Case(&[packed(ptx("sm_80"), Zstd), packed(ptx("sm_75"), Lz4)]),
+    // Equal PTX, by where they stand.
+    Case(&[ptx("sm_80"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_75"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_75"), ptx("sm_80"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_90"), ptx("sm_80"), ptx("sm_90")]),
+    Case(&[ptx("sm_80"), ptx("sm_75"), ptx("sm_80")]),
+    Case(&[ptx("sm_100"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_75"), ptx("sm_75"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[elf("sm_100"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[elf("sm_100"), ptx("sm_80"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_80"), elf("sm_100"), ptx("sm_80")]),
+    Case(&[ptx("sm_80"), ptx("sm_80"), elf("sm_100")]),
+    Case(&[elf("sm_90"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_80"), elf("sm_90"), ptx("sm_80")]),
+    Case(&[ptx("sm_80"), ptx("sm_80"), elf("sm_90")]),
+    Case(&[elf("sm_90"), ptx("sm_75"), ptx("sm_80"), ptx("sm_80")]),
+    Case(&[elf("sm_90"), ptx("sm_80"), ptx("sm_75"), ptx("sm_80")]),
+    Case(&[elf("sm_90"), ptx("sm_90a"), ptx("sm_90"), ptx("sm_90a")]),
+    Case(&[older("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_80"), older("sm_80")]),
+    Case(&[ptx("sm_75"), older("sm_80"), ptx("sm_80")]),
+    Case(&[ptx("sm_75"), ptx("sm_80"), older("sm_80")]),
+    Case(&[elf("sm_100"), ptx("sm_80"), older("sm_80")]),
     // Binaries and PTX.
     Case(&[ptx("sm_90"), elf("sm_90")]),
     Case(&[elf("sm_90"), ptx("sm_90")]),
@@ -132,7 +164,7 @@ pub const CASES: &[Case] = &[
 ];
 
 impl Case {
-    /// The number of the PTX with the newest target, the last of equal ones.
+    /// The number of the PTX with the newest target, the first of equal ones.
     pub fn newest_ptx(&self) -> Option<usize> {
         let number = |image: &Image| -> (u32, bool) {
             let digits = image.target.trim_start_matches("sm_");
@@ -144,7 +176,7 @@ impl Case {
             .iter()
             .enumerate()
             .filter(|(_, image)| image.ptx.is_some());
-        ptx.max_by_key(|(_, image)| number(image))
+        ptx.max_by_key(|(index, image)| (number(image), Reverse(*index)))
             .map(|(index, _)| index)
     }
 }
