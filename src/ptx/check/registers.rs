@@ -4,19 +4,26 @@
 use crate::ptx::ast::Name;
 use crate::ptx::names::Type;
 
-const SLOTS: usize = 16;
+const SLOTS: usize = 64;
 
-/// The ranges of registers of a function, as many as there is room for: one
-/// range a prefix, one prefix a slot.
-#[derive(Clone, Debug, Default)]
+/// The registers of a function, as many as there is room for: one range a
+/// prefix, and single ones such as `%temp`, each in a slot of its own.
+#[derive(Clone, Debug)]
 pub struct Registers([Slot; SLOTS]);
+
+impl Default for Registers {
+    fn default() -> Self {
+        Registers([Slot::default(); SLOTS])
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The bytes of `%r` as a number, 0 if the slot is free.
+    /// The bytes of `%r` as a number, 0 if the slot is free; of a single
+    /// register, see [`single`].
     prefix: u64,
     /// The same of `%r98`: of two names with one prefix, that of the higher
-    /// number is the higher.
+    /// number is the higher. Of a single register, its name.
     last: u64,
     ty: Option<Type>,
 }
@@ -44,7 +51,14 @@ fn digits(word: u64) -> u32 {
 
 #[inline]
 fn slot(prefix: u64) -> usize {
-    (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize % SLOTS
+    (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SLOTS
+}
+
+/// What stands for the prefix of a register that is declared alone, and has no
+/// number: no name, so that `%r` is not taken for one of `%r<9>`.
+#[inline]
+fn single(word: u64) -> u64 {
+    !word
 }
 
 impl Registers {
@@ -52,10 +66,11 @@ impl Registers {
     #[inline]
     pub fn get(&self, word: u64) -> Option<Type> {
         let digits = digits(word);
-        if digits == 0 || digits > 6 {
-            return None;
-        }
-        let prefix = word >> (8 * digits);
+        let prefix = match digits {
+            0 => single(word),
+            1..=6 => word >> (8 * digits),
+            _ => return None,
+        };
         let slot = &self.0[slot(prefix)];
         if slot.prefix == prefix && word <= slot.last {
             slot.ty
@@ -87,6 +102,24 @@ impl Registers {
             last,
             ty: Some(ty),
         };
+    }
+
+    /// `%temp` is declared, alone.
+    pub fn set_single(&mut self, word: u64, ty: Type) {
+        let prefix = single(word);
+        let slot = &mut self.0[slot(prefix)];
+        if word != 0 && (slot.prefix == 0 || slot.prefix == prefix) {
+            *slot = Slot {
+                prefix,
+                last: word,
+                ty: Some(ty),
+            };
+        }
+    }
+
+    /// `%temp` means something else, or nothing.
+    pub fn forget_single(&mut self, word: u64) {
+        self.forget(single(word));
     }
 
     /// There are several ranges of this prefix, or none.
@@ -147,6 +180,30 @@ mod tests {
         assert_eq!(get(&registers, "%r1"), None);
         registers.set(bytes("r"), "r", 9, Type::B32);
         assert_eq!(get(&registers, "r1"), None);
+        registers.set_single(bytes("%temp"), Type::B16);
+        assert_eq!(get(&registers, "%temp"), Some(Type::B16));
+        assert_eq!(get(&registers, "%temp0"), None);
+        assert_eq!(get(&registers, "%tem"), None);
+        registers.forget_single(bytes("%temp"));
+        assert_eq!(get(&registers, "%temp"), None);
+    }
+
+    /// What has no room is looked up by its name, which takes much longer.
+    #[test]
+    fn there_is_room_for_what_compilers_declare() {
+        let prefixes = [
+            "%p", "%r", "%rd", "%rs", "%f", "%fd", "%h", "%hh", "%rq", "%b",
+        ];
+        let mut registers = Registers::default();
+        for prefix in prefixes {
+            registers.set(bytes(prefix), prefix, 9, Type::B32);
+        }
+        registers.set_single(bytes("%temp"), Type::B32);
+        for prefix in prefixes {
+            let name = format!("{prefix}8");
+            assert_eq!(registers.get(bytes(&name)), Some(Type::B32), "{name}");
+        }
+        assert_eq!(registers.get(bytes("%temp")), Some(Type::B32));
     }
 
     #[test]

@@ -115,7 +115,10 @@ pub struct Scopes<'m, 'a> {
     lone_registers: bool,
     /// How many of those are declared here, by their prefix.
     lone: NameMap<'a, u32>,
-    /// The ranges whose prefix has no other, and no lone register.
+    /// Whether there are ranges such as `r<9>`, without a `%`.
+    bare_ranges: bool,
+    /// The ranges whose prefix has no other, and no lone register; and single
+    /// registers that have no number.
     registers: Registers,
 }
 
@@ -228,6 +231,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
                     if let Some(prefix) = lone_register(name) {
                         self.lone_ended(prefix);
                     }
+                    self.registers.forget_single(key(name));
                 }
                 Undo::Range(family) => {
                     self.families[family].ranges.pop();
@@ -275,6 +279,12 @@ impl<'m, 'a> Scopes<'m, 'a> {
             name,
             depth: self.depth,
         };
+        match symbol {
+            Symbol::Register { ty, vector: 1 } if lone.is_none() => {
+                self.registers.set_single(key(name.text), ty);
+            }
+            _ => self.registers.forget_single(key(name.text)),
+        }
         let hidden = self.names.insert(name.text, declared);
         match hidden {
             Some(before) if before.depth == self.depth => Some(before.name),
@@ -323,6 +333,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 key: key(name.text),
                 ranges: Vec::new(),
             });
+            self.bare_ranges |= !name.text.starts_with('%');
         }
         let ranges = &mut self.families[family].ranges;
         let before = ranges.last().filter(|range| range.depth == self.depth);
@@ -385,7 +396,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
 
     /// The ranges that a name such as `%r5` could be of, and its number.
     fn family(&self, name: &str) -> Option<(&Family<'m, 'a>, u64)> {
-        if !ends_in_digit(name) {
+        if !ends_in_digit(name) || !(self.bare_ranges || name.starts_with('%')) {
             return None;
         }
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();

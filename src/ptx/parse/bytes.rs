@@ -48,6 +48,14 @@ pub const fn through_blank(word: u64) -> usize {
     run(within(word, b'!', b'~'))
 }
 
+/// How many of the bytes, from the first on, are of the same line.
+#[inline]
+pub const fn through_line(word: u64) -> usize {
+    let line = word ^ (b'\n' as u64 * EACH);
+    // The lowest bit that is set is that of the first byte which is zero.
+    ((line.wrapping_sub(EACH) & !line & TOP).trailing_zeros() / 8) as usize
+}
+
 /// The first `count` bytes, the rest zero.
 #[inline]
 pub const fn first_bytes(word: u64, count: usize) -> u64 {
@@ -69,6 +77,20 @@ pub const fn decimal(word: u64, count: usize) -> u64 {
     let pairs = (digits.wrapping_mul((10 << 8) + 1) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul((100 << 16) + 1) >> 16) & 0x0000_FFFF_0000_FFFF;
     fours.wrapping_mul((10_000 << 32) + 1) >> 32
+}
+
+/// The number that eight hexadecimal digits are.
+#[inline]
+pub const fn hexadecimal(word: u64) -> Option<u32> {
+    let letters = within(word | (0x20 * EACH), b'a', b'f');
+    if letters | within(word, b'0', b'9') != TOP {
+        return None;
+    }
+    // `a` is 0x61. The first digit is the highest: two, four and eight at a time.
+    let digits = (word & (0x0F * EACH)) + 9 * (letters >> 7);
+    let pairs = (digits << 4 | digits >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs << 8 | pairs >> 16) & 0x0000_FFFF_0000_FFFF;
+    Some((fours << 16 | fours >> 32) as u32)
 }
 
 #[cfg(test)]
@@ -94,6 +116,8 @@ mod tests {
                 assert_eq!(through_alphanumeric(word), end, "{byte} at {place}");
                 let end = if byte.is_ascii_graphic() { 8 } else { place };
                 assert_eq!(through_blank(word), end, "{byte} at {place}");
+                let end = if byte == b'\n' { place } else { 8 };
+                assert_eq!(through_line(word), end, "{byte} at {place}");
                 let mut bytes = *b"01234567";
                 bytes[place] = byte;
                 let end = if byte.is_ascii_digit() { 8 } else { place };
@@ -111,6 +135,19 @@ mod tests {
             assert_eq!(decimal(word(number), number.len()), value, "{number}");
             let word = word(&format!("{number};x"));
             assert_eq!(decimal(word, number.len()), value, "{number};x");
+        }
+        for number in [
+            "00000000", "3F800000", "deadBEEF", "0123fFaA", "FFFFFFFF", "90000001",
+        ] {
+            let value = u32::from_str_radix(number, 16).ok();
+            assert_eq!(hexadecimal(word(number)), value, "{number}");
+            for wrong in ["+", "g", "/", ":", "@", "G", "`", "\u{7f}", "\0"] {
+                for place in 0..8 {
+                    let mut text = number.to_owned();
+                    text.replace_range(place..place + 1, wrong);
+                    assert_eq!(hexadecimal(word(&text)), None, "{text}");
+                }
+            }
         }
         assert_eq!(first_bytes(word("abc"), 2), word("ab"));
     }

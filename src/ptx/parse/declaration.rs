@@ -200,7 +200,7 @@ fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
 
 /// Of one `%r<N>`. Nobody allocates by this number; ptxas 13.5 runs out of
 /// memory at about twice as many.
-const MAX_REGISTERS: u32 = 1 << 31;
+pub const MAX_REGISTERS: u32 = 1 << 31;
 
 /// One name of a declaration with what belongs to it alone: `%r<9>`, or
 /// `x[2][3] = …`.

@@ -25,7 +25,7 @@ struct Slot {
     /// 0 if the slot is empty.
     length: u32,
     id: MnemonicId,
-    /// Not of [`Usual`] if it is unknown in part, or takes operands of its own kind.
+    /// Not of [`Usual`] if it is unknown in part.
     usual: Option<Opcode>,
 }
 
@@ -174,8 +174,8 @@ impl<'a> Mnemonics<'a> {
     fn place(&mut self, id: usize) {
         let mnemonic = &self.list[id];
         let (hash, start) = hash(mnemonic.text.as_bytes());
-        let usual = !matches!(mnemonic.opcode, Opcode::Unknown | Opcode::Call)
-            && !mnemonic.modifiers.has(Modifier::UNKNOWN);
+        let usual =
+            mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN);
         let slot = Slot {
             start,
             length: mnemonic.text.len() as u32,

@@ -36,6 +36,8 @@ pub struct BodyReader<'r, 'a> {
     pub declared: Vec<Function<'a>>,
     /// Whether something could not be read.
     pub(super) broken: bool,
+    /// How many blocks are open inside of the body.
+    pub(super) blocks: usize,
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
@@ -45,6 +47,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             store,
             declared: Vec::new(),
             broken: false,
+            blocks: 0,
         }
     }
 
@@ -52,34 +55,19 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// cannot be read is reported and left out.
     pub fn body<'t>(&mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
         let mut rest = input;
-        let mut blocks = 0_usize;
         loop {
             let next = rest.peek();
             match next.kind {
-                // Blocks beyond the limit are matched, but do not come into the
-                // tree: a name is looked up in every block around it.
                 TokenKind::BraceOpen => {
                     rest.advance();
-                    blocks += 1;
-                    if blocks <= MAX_BLOCKS {
-                        self.store.statements.push(Statement::Begin(next.span));
-                    } else if blocks == MAX_BLOCKS + 1 {
-                        self.report.add(Diagnostic::new(
-                            Code::Limit,
-                            next.span,
-                            "these blocks are nested too deeply",
-                        ));
-                    }
+                    self.open_block(next.span);
                 }
                 TokenKind::BraceClose => {
                     rest.advance();
-                    if blocks == 0 {
+                    if self.blocks == 0 {
                         break;
                     }
-                    blocks -= 1;
-                    if blocks < MAX_BLOCKS {
-                        self.store.statements.push(Statement::End(next.span));
-                    }
+                    self.close_block(next.span);
                 }
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
                     let found = match declared_function(rest) {
@@ -91,7 +79,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                         Err(Err::Error(problem) | Err::Failure(problem)) => problem.span,
                         Err(Err::Incomplete(_)) => next.span,
                     };
-                    let inner = blocks > 0;
+                    let inner = self.blocks > 0;
                     let what = if inner { "a block" } else { "the function" };
                     self.broken = true;
                     self.report.add(
@@ -119,6 +107,29 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             },
         };
         (rest, body)
+    }
+
+    /// Blocks beyond the limit are matched, but do not come into the tree: a
+    /// name is looked up in every block around it.
+    pub(super) fn open_block(&mut self, brace: Span) {
+        self.blocks += 1;
+        if self.blocks <= MAX_BLOCKS {
+            self.store.statements.push(Statement::Begin(brace));
+        } else if self.blocks == MAX_BLOCKS + 1 {
+            self.report.add(Diagnostic::new(
+                Code::Limit,
+                brace,
+                "these blocks are nested too deeply",
+            ));
+        }
+    }
+
+    /// One has to be open.
+    pub(super) fn close_block(&mut self, brace: Span) {
+        self.blocks -= 1;
+        if self.blocks < MAX_BLOCKS {
+            self.store.statements.push(Statement::End(brace));
+        }
     }
 
     fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
