@@ -51,6 +51,18 @@ fn what_was_compiled_is_found_by_the_next_loader() {
 }
 
 #[test]
+fn what_was_compiled_is_stored_once_its_loader_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    let loader = Loader::new(context(), cache.clone());
+    let clone = loader.clone();
+    let key = load(&loader, PTX).unwrap().report.key.unwrap();
+    drop((loader, clone));
+    assert!(cache.contains(&key));
+    assert_eq!(cache.counters().puts, 1);
+}
+
+#[test]
 fn text_options_and_nul_make_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
@@ -81,6 +93,7 @@ fn a_blob_that_does_not_load_is_compiled_anew() {
     let loader = Loader::new(context(), cache.clone()).with_sharing(false);
     let key = load(&loader, PTX).unwrap().report.key.unwrap();
     // A whole blob, but of something that no driver takes.
+    loader.flush();
     cache.clear().unwrap();
     let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&key) else {
         panic!("the cache was emptied")
@@ -294,6 +307,7 @@ fn counters_are_for_prometheus_too() {
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
     let _first = load(&loader, PTX).unwrap();
     let _second = load(&loader, PTX).unwrap();
+    loader.flush();
     let counters = loader.counters();
     assert!(!counters.compile_time.is_zero());
     let text = counters.prometheus().to_string();

@@ -107,9 +107,11 @@ impl Flights {
 }
 
 impl Pilot {
-    /// Hands the blob to every thread that waits for it.
-    pub(super) fn land(self, blob: &Blob) {
+    /// Hands the blob to every thread that waits for it, and to those that come
+    /// until this is dropped.
+    pub(super) fn land(&self, blob: &Blob) {
         *lock(&self.flight.state) = State::Landed(Some(blob.clone()));
+        self.flight.landed.notify_all();
     }
 }
 

@@ -79,6 +79,8 @@ pub use part::PartFile;
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
 pub use provenance::Provenance;
 pub use transfer::Moved;
+#[cfg(feature = "driver")]
+pub(crate) use turn::Landed;
 pub use turn::Turn;
 pub use upkeep::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
 

@@ -62,6 +62,32 @@ fn a_miss_then_hits_also_for_another_process() {
     assert_eq!((counters.hits, counters.misses, counters.puts), (1, 1, 1));
 }
 
+/// Of this process; to others it is as if it were being compiled still.
+#[cfg(feature = "driver")]
+#[test]
+fn what_has_landed_is_found_before_it_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let wait = Duration::from_millis(20);
+    let cache = Cache::new(policy(folder.path()));
+    let Lookup::Miss(turn) = cache.lookup(&key(1)) else {
+        panic!("the folder is empty")
+    };
+    let landed = turn.land(&provenance(), &[("", b"a")]);
+    assert!(!cache.contains(&key(1)));
+    assert_eq!(load(&cache, &key(1), b"b"), (b"a".to_vec(), "hit"));
+    let hurried = Cache::new(policy(folder.path()).with_wait(wait));
+    assert!(matches!(hurried.lookup(&key(1)), Lookup::Miss(_)));
+    landed.store();
+    assert!(cache.contains(&key(1)));
+    assert_eq!(load(&hurried, &key(1), b"b"), (b"a".to_vec(), "hit"));
+    // One that is never stored is a miss again.
+    let Lookup::Miss(turn) = cache.lookup(&key(2)) else {
+        panic!("it was never put")
+    };
+    drop(turn.land(&provenance(), &[("", b"c")]));
+    assert_eq!(load(&cache, &key(2), b"d"), (b"d".to_vec(), "miss"));
+}
+
 #[test]
 fn nothing_but_the_blob_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();

@@ -20,6 +20,8 @@ use super::store::Store;
 pub struct Turn {
     cache: Cache,
     key: Key,
+    /// Dropped with the turn, after the blob is stored: others board a new
+    /// flight only once they find it there.
     pilot: Option<Pilot>,
     lock: Option<FileLock>,
     /// Parts that the blob has already.
@@ -59,8 +61,16 @@ impl Turn {
     ///
     /// Where the turn comes from [`lookup_part`](Cache::lookup_part), the parts
     /// of other names that the blob has already stay in it.
-    pub fn put_parts(mut self, provenance: &Provenance, parts: &[(&str, &[u8])]) -> Blob {
-        let started = Instant::now();
+    pub fn put_parts(self, provenance: &Provenance, parts: &[(&str, &[u8])]) -> Blob {
+        let landed = self.land(provenance, parts);
+        let blob = landed.blob().clone();
+        landed.store();
+        blob
+    }
+
+    /// Gives the blob to those of this process who wait. It is stored, and those
+    /// of other processes have it, by [`Landed::store`].
+    pub(crate) fn land(self, provenance: &Provenance, parts: &[(&str, &[u8])]) -> Landed {
         let is_new = |name: &str| parts.iter().any(|(new, _)| *new == name);
         let blob = match &self.present {
             Some(present) => {
@@ -73,13 +83,10 @@ impl Turn {
         };
         let counts = &self.cache.shared.counts;
         counts.compile_us.add_us(provenance.compile_time);
-        if let Some(store) = self.cache.writable() {
-            self.store(store, &blob, started);
-        }
-        if let Some(pilot) = self.pilot.take() {
+        if let Some(pilot) = &self.pilot {
             pilot.land(&blob);
         }
-        blob
+        Landed { turn: self, blob }
     }
 
     /// Says that it cannot be compiled. Those who wait, and all who ask in this
@@ -90,7 +97,8 @@ impl Turn {
         self.cache.shared.flights.remember(&self.key, failure);
     }
 
-    fn store(&self, store: &Store, blob: &Blob, started: Instant) {
+    fn store(&self, store: &Store, blob: &Blob) {
+        let started = Instant::now();
         let shared = &self.cache.shared;
         let counts = &shared.counts;
         let key = self.key.short();
@@ -123,6 +131,27 @@ impl Turn {
             Err(error) => self.cache.failed("write", &error),
         }
         store.settle();
+    }
+}
+
+/// A blob that is not stored yet. Until it is, or this is dropped, lookups of
+/// this process are given it, and those of others wait.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    turn: Turn,
+    blob: Blob,
+}
+
+impl Landed {
+    pub(crate) fn blob(&self) -> &Blob {
+        &self.blob
+    }
+
+    /// Stores the blob. A failure to is warned of.
+    pub(crate) fn store(self) {
+        if let Some(store) = self.turn.cache.writable() {
+            self.turn.store(store, &self.blob);
+        }
     }
 }
 

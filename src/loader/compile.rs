@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use tracing::info;
 
 use super::counters::{add_time, count};
+use super::store::Store;
 use super::{CacheUse, Loader, Report, Source};
 use crate::cache::{Blob, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
+use crate::image::{self, Image};
 use crate::jit::{self, JitOptions};
 
 /// Device code on its way to the driver.
@@ -17,6 +19,7 @@ pub(super) struct Compiled {
     pub cache: CacheUse,
     pub key: Key,
     pub compile: Duration,
+    lookup: Duration,
     store: Duration,
     log: String,
 }
@@ -48,6 +51,7 @@ impl Compiled {
             image,
             cache: self.cache,
             key: Some(self.key),
+            lookup: self.lookup,
             compile: self.compile,
             store: self.store,
             load,
@@ -71,6 +75,9 @@ impl Loader {
             identity: jit::compiler_identity(driver.kind()),
             driver_version: driver.version().unsigned_abs(),
         };
+        // The first digest of a process asks the processor what it can do, which
+        // in a virtual machine takes longer than a small PTX's digest.
+        Digest::of(compiler.identity.as_bytes());
         Ok(known.get_or_init(|| compiler))
     }
 
@@ -102,6 +109,7 @@ impl Loader {
         text: &str,
         digest: Digest,
         options: &JitOptions,
+        store: Store,
     ) -> Result<Compiled, driver::Error> {
         let (target, options) = self.target(options)?;
         let compiler = self.compiler()?;
@@ -118,12 +126,16 @@ impl Loader {
             compiler: &compiler.identity,
             options: &code_options.key_bytes(),
         });
-        let turn = match self.cache().lookup(&key) {
+        let started = Instant::now();
+        let found = self.cache().lookup(&key);
+        let lookup = started.elapsed();
+        let turn = match found {
             Lookup::Hit(blob) => {
                 return Ok(Compiled {
                     code: Code::Blob(blob),
                     cache: CacheUse::Hit,
                     key,
+                    lookup,
                     compile: Duration::ZERO,
                     store: Duration::ZERO,
                     log: String::new(),
@@ -157,12 +169,14 @@ impl Loader {
             Some(turn) => {
                 let provenance = Provenance {
                     source: source.name.to_owned(),
-                    kernels: kernels(text),
+                    kernels: kernels(&made.binary, text),
                     target,
                     compiler: compiler.identity.clone(),
                     compile_time: compile,
                 };
-                let blob = turn.put(&provenance, &made.binary);
+                let landed = turn.land(&provenance, &[("", &made.binary)]);
+                let blob = landed.blob().clone();
+                self.shared.writers.store(landed, store);
                 (Code::Blob(blob), CacheUse::Miss)
             }
             None => (Code::Fresh(made.binary), CacheUse::Off),
@@ -171,6 +185,7 @@ impl Loader {
             code,
             cache,
             key,
+            lookup,
             compile,
             store: started.elapsed(),
             log: made.info_log,
@@ -193,8 +208,17 @@ fn is_of_ptx(error: &driver::Error) -> bool {
     }
 }
 
-/// The kernels' names, for the blob's provenance.
-fn kernels(text: &str) -> Vec<String> {
+/// The kernels' names, for the blob's provenance. A cubin tells them at once.
+fn kernels(binary: &[u8], text: &str) -> Vec<String> {
+    if let Ok(Image::Cubin(cubin)) = image::open(binary)
+        && let Ok(contents) = cubin.contents()
+    {
+        return contents
+            .kernels
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect();
+    }
     let module = crate::ptx::read(text).module;
     crate::ptx::signature::signatures(&module, text)
         .into_iter()

@@ -7,6 +7,7 @@ mod error;
 mod modules;
 mod report;
 mod source;
+mod store;
 mod warm;
 
 use std::sync::{Arc, OnceLock};
@@ -16,7 +17,7 @@ use tracing::{debug, info};
 
 use crate::cache::{Cache, Digest};
 use crate::driver::{self, Context, CudaError, Module};
-use crate::image::{self, Image};
+use crate::image::Image;
 use crate::jit::JitOptions;
 
 use choose::{Chosen, choose};
@@ -24,6 +25,7 @@ use compile::Compiler;
 use counters::{Counts, add_time, count};
 use error::explain;
 use modules::{Identity, Kept, Modules};
+use store::{Store, Writers};
 
 pub use counters::{Counters, Prometheus};
 pub use error::LoadError;
@@ -70,6 +72,7 @@ struct Shared {
     compiler: OnceLock<Compiler>,
     modules: Modules,
     counts: Counts,
+    writers: Writers,
 }
 
 impl Loader {
@@ -82,6 +85,7 @@ impl Loader {
                 compiler: OnceLock::new(),
                 modules: Modules::default(),
                 counts: Counts::default(),
+                writers: Writers::default(),
             }),
             sharing: true,
         };
@@ -107,6 +111,13 @@ impl Loader {
     /// The cache it looks in.
     pub fn cache(&self) -> &Cache {
         &self.shared.cache
+    }
+
+    /// Waits until all that was compiled is stored. Dropping the last clone of
+    /// a loader does too; what a process that ends without has just compiled may
+    /// not be there for the next.
+    pub fn flush(&self) {
+        self.shared.writers.finish();
     }
 
     /// What it and its clones did.
@@ -193,7 +204,7 @@ impl Loader {
             Chosen::Binary(binary) => Ok(binary.into_owned()),
             Chosen::Ptx(text) => {
                 let compiled = self
-                    .cached_or_compiled(source, &text, source.digest(&text), options)
+                    .cached_or_compiled(source, &text, source.digest(&text), options, Store::Behind)
                     .map_err(|error| explain(self.context(), source.name, &image, error))?;
                 Ok(compiled.bytes().to_vec())
             }
@@ -226,7 +237,7 @@ impl Loader {
         options: &JitOptions,
         image: String,
     ) -> Result<Loaded, driver::Error> {
-        let compile = || self.cached_or_compiled(source, text, digest, options);
+        let compile = || self.cached_or_compiled(source, text, digest, options, Store::Behind);
         let mut compiled = compile()?;
         let (module, load) = match self.load_binary(compiled.bytes()) {
             // The cache is never the reason that a load fails.
@@ -250,7 +261,7 @@ impl Loader {
 }
 
 fn open<'a>(source: &Source<'a>) -> Result<Image<'a>, LoadError> {
-    image::open(source.bytes).map_err(|error| LoadError::Image {
+    source.image().map_err(|error| LoadError::Image {
         name: source.name.to_owned(),
         source: error,
     })

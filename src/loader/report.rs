@@ -25,9 +25,14 @@ pub struct Report {
     pub cache: CacheUse,
     /// `None` where nothing was to compile.
     pub key: Option<Key>,
+    /// Looking in the cache: finding, reading and checking the blob, or waiting
+    /// for whoever compiles it.
+    pub lookup: Duration,
     /// Zero where nothing was compiled.
     pub compile: Duration,
-    /// Putting what was compiled into the cache.
+    /// Handing what was compiled to the cache. It is written and synced on a
+    /// thread of its own while the load goes on: see
+    /// [`flush`](super::Loader::flush).
     pub store: Duration,
     /// Handing the binary to the driver.
     pub load: Duration,
@@ -41,6 +46,7 @@ impl Report {
             image,
             cache,
             key: None,
+            lookup: Duration::ZERO,
             compile: Duration::ZERO,
             store: Duration::ZERO,
             load: Duration::ZERO,

@@ -1,6 +1,7 @@
 //! What is given to be loaded.
 
 use crate::cache::Digest;
+use crate::image::{self, Image, ImageError, PtxText};
 use crate::ptx::Ptx;
 
 /// An image and what to call it in messages.
@@ -42,6 +43,17 @@ impl<'a> Source<'a> {
             digest: Known::Given(digest),
             ..self
         }
+    }
+
+    /// What it is. A [`Ptx`] was found to be text when it was made, and is not
+    /// gone through again.
+    pub(super) fn image(&self) -> Result<Image<'a>, ImageError> {
+        if let Known::By(ptx) = self.digest
+            && let Some(ptx) = PtxText::read(ptx.text())
+        {
+            return Ok(Image::Ptx(ptx));
+        }
+        image::open(self.bytes)
     }
 
     /// The digest, where it need not be computed from bytes that may be no PTX.

@@ -9,6 +9,7 @@ use tracing::info;
 
 use super::choose::Chosen;
 use super::error::explain;
+use super::store::Store;
 use super::{CacheUse, LoadError, Loader, Source, open};
 use crate::cache::Key;
 use crate::jit::JitOptions;
@@ -122,7 +123,7 @@ impl Loader {
             return Ok(Warm::Binary);
         };
         let compiled = self
-            .cached_or_compiled(source, &text, source.digest(&text), options)
+            .cached_or_compiled(source, &text, source.digest(&text), options, Store::Now)
             .map_err(|error| explain(self.context(), source.name, &image, error))?;
         let key = compiled.key;
         Ok(match compiled.cache {
