@@ -7,12 +7,13 @@
 //! Loads of a new process are timed in new processes: this program starts
 //! itself again. What is timed begins with the PTX in memory and a context.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ptxkit::cache::{Cache, Policy};
-use ptxkit::driver::{Context, DriverKind, Selection, select};
+use ptxkit::driver::{Context, DriverKind, Module, Selection, select};
 use ptxkit::jit::{self, JitOptions};
 use ptxkit::loader::{CacheUse, Loader, Source, Warm};
 use ptxkit::ptx::Ptx;
@@ -57,37 +58,53 @@ struct Measured {
     /// CPU time of the first, of all threads.
     cpu: f64,
     compile: f64,
+    /// What the load spends on handing the blob to the cache.
     store: f64,
+    /// From the compile's end until the blob is stored.
+    stored: f64,
     /// 1 where it was compiled.
     missed: f64,
+    /// Making the loader, before the first load.
+    start: f64,
+    /// Parts of the first load: seeing that it is text, its digest, finding,
+    /// reading and checking the blob, and the driver's part.
+    text: f64,
+    digest: f64,
+    lookup: f64,
+    load: f64,
 }
 
 impl Measured {
-    fn print(&self) {
-        let Measured {
-            first,
-            second,
-            again,
-            cpu,
-            compile,
-            store,
-            missed,
-        } = self;
-        println!("{first} {second} {again} {cpu} {compile} {store} {missed}");
+    fn fields(&mut self) -> [&mut f64; 13] {
+        [
+            &mut self.first,
+            &mut self.second,
+            &mut self.again,
+            &mut self.cpu,
+            &mut self.compile,
+            &mut self.store,
+            &mut self.stored,
+            &mut self.missed,
+            &mut self.start,
+            &mut self.text,
+            &mut self.digest,
+            &mut self.lookup,
+            &mut self.load,
+        ]
+    }
+
+    fn print(mut self) {
+        let words = self.fields().map(|field| field.to_string());
+        println!("{}", words.join(" "));
     }
 
     fn read(text: &str) -> Option<Measured> {
+        let mut measured = Measured::default();
         let mut numbers = text.split_whitespace().map(str::parse);
-        let mut next = || numbers.next()?.ok();
-        Some(Measured {
-            first: next()?,
-            second: next()?,
-            again: next()?,
-            cpu: next()?,
-            compile: next()?,
-            store: next()?,
-            missed: next()?,
-        })
+        for field in measured.fields() {
+            *field = numbers.next()?.ok()?;
+        }
+        Some(measured)
     }
 }
 
@@ -108,6 +125,8 @@ fn child(role: &str) -> Fallible<()> {
             bytes.push(0);
             by_driver(&context, &bytes)?
         }
+        // The same entry of the driver, which takes both.
+        "binary" => by_driver(&context, &bytes)?,
         "ours" => by_loader(context, bytes, &JitOptions::default())?,
         _ => by_loader(
             context,
@@ -123,12 +142,20 @@ fn child(role: &str) -> Fallible<()> {
 }
 
 fn by_loader(context: Context, bytes: Vec<u8>, options: &JitOptions) -> Fallible<Measured> {
+    let started = Instant::now();
     let loader = Loader::new(context, Cache::from_environment());
-    let (started, cpu) = (Instant::now(), cpu_time());
+    let start = started.elapsed();
+    let cpu = cpu_time();
+    let started = Instant::now();
     let ptx = Ptx::from_bytes(bytes, "bench.ptx")?;
+    let text = started.elapsed();
+    ptx.digest();
+    let digest = started.elapsed() - text;
     let source = Source::from(&ptx);
     let loaded = loader.load(&source, options)?;
     let first = started.elapsed();
+    loader.flush();
+    let flushed = started.elapsed() - first;
     let cpu = cpu_time() - cpu;
     let second = time(|| loader.load(&source, options).map(drop));
     let report = loaded.report;
@@ -141,27 +168,33 @@ fn by_loader(context: Context, bytes: Vec<u8>, options: &JitOptions) -> Fallible
         cpu,
         compile: report.compile.as_secs_f64(),
         store: report.store.as_secs_f64(),
+        stored: (report.store + report.load + flushed).as_secs_f64(),
         missed: f64::from(u8::from(report.cache == CacheUse::Miss)),
+        start: start.as_secs_f64(),
+        text: text.as_secs_f64(),
+        digest: digest.as_secs_f64(),
+        lookup: report.lookup.as_secs_f64(),
+        load: report.load.as_secs_f64(),
     })
 }
 
-/// `text` ends in NUL.
-fn by_driver(context: &Context, text: &[u8]) -> Fallible<Measured> {
+/// `image` is text that ends in NUL, or a whole binary.
+fn by_driver(context: &Context, image: &[u8]) -> Fallible<Measured> {
     let api = context.bind()?;
     let mut modules = [std::ptr::null_mut(); 3];
     let (started, cpu) = (Instant::now(), cpu_time());
-    // SAFETY: the text ends in NUL; writes one handle.
-    unsafe { api.cuModuleLoadData(&mut modules[0], text.as_ptr().cast()) }?;
+    // SAFETY: the image keeps to its bytes; writes one handle.
+    unsafe { api.cuModuleLoadData(&mut modules[0], image.as_ptr().cast()) }?;
     let first = started.elapsed();
     let cpu = cpu_time() - cpu;
     // SAFETY: as above.
-    let second = time(|| unsafe { api.cuModuleLoadData(&mut modules[1], text.as_ptr().cast()) })?;
+    let second = time(|| unsafe { api.cuModuleLoadData(&mut modules[1], image.as_ptr().cast()) })?;
     for module in &modules[..2] {
         // SAFETY: loaded above, unloaded once.
         unsafe { api.cuModuleUnload(*module) }?;
     }
     // SAFETY: as above.
-    let again = time(|| unsafe { api.cuModuleLoadData(&mut modules[2], text.as_ptr().cast()) })?;
+    let again = time(|| unsafe { api.cuModuleLoadData(&mut modules[2], image.as_ptr().cast()) })?;
     Ok(Measured {
         first: first.as_secs_f64(),
         second,
@@ -204,9 +237,9 @@ impl Bench {
         self.folder.path().join(format!("cache-{}", self.made))
     }
 
-    fn ptx(&self, name: &str, text: &str) -> Fallible<PathBuf> {
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> Fallible<PathBuf> {
         let path = self.folder.path().join(name);
-        std::fs::write(&path, text)?;
+        std::fs::write(&path, bytes)?;
         Ok(path)
     }
 }
@@ -235,14 +268,16 @@ fn once(role: &str, ptx: &Path, cache: &Path) -> Fallible<Measured> {
 fn parent() -> Fallible<()> {
     let context = context()?;
     let device = context.device();
-    println!("{}, {}", device.name()?, device.driver().describe());
+    let loading = Module::loading(&context)?;
+    let driver = device.driver().describe();
+    println!("{}, {driver}, loading {loading:?}", device.name()?);
     let gpu = device.driver().kind() == DriverKind::Nvidia;
     let mut bench = Bench {
         folder: tempfile::tempdir()?,
         made: 0,
     };
     for (kernels, colds, hits, goal) in [(1, 5, 9, 0.7), (50, 3, 7, 0.5), (500, 1, 5, 0.5)] {
-        one_size(&mut bench, gpu, kernels, colds, hits, goal)?;
+        one_size(&mut bench, &context, kernels, colds, hits, goal)?;
     }
     processes(&mut bench, gpu)?;
     warm(&mut bench, context)
@@ -251,24 +286,31 @@ fn parent() -> Fallible<()> {
 /// Cold, hit and second load of one PTX.
 fn one_size(
     bench: &mut Bench,
-    gpu: bool,
+    context: &Context,
     kernels: u32,
     colds: usize,
     hits: usize,
     goal: f64,
 ) -> Fallible<()> {
+    let gpu = context.device().driver().kind() == DriverKind::Nvidia;
     let text = module(kernels, 0);
     println!("\n{} KB of PTX, kernels: {kernels}", text.len() / 1000);
-    let ptx = bench.ptx("one.ptx", &text)?;
+    let ptx = bench.file("one.ptx", &text)?;
     let (cache, peer_cache) = (bench.cache(), bench.cache());
     let mut cold = vec![once("ours", &ptx, &cache)?];
     for _ in 1..colds {
         cold.push(once("ours", &ptx, &bench.cache())?);
     }
+    // The least that a hit can take: the driver's part alone.
+    let binary = code(context, &text, &cache)?;
+    let floor = bench.file("one.binary", &binary)?;
     let compile = median(&cold, |one| one.compile);
     let overhead = median(&cold, |one| one.store / one.compile);
-    let stored = median(&cold, |one| one.store);
-    line("put beside the compile", stored, compile, overhead, 0.02);
+    let store = median(&cold, |one| one.store);
+    line("put beside the compile", store, compile, overhead, 0.02);
+    let stored = show(median(&cold, |one| one.stored));
+    let plain = show(plain_file(&bench.cache(), binary.len())?);
+    println!("  stored {stored} after the compile; a plain file, written and synced: {plain}");
     if gpu {
         let peer = once("driver", &ptx, &peer_cache)?.first;
         let first = median(&cold, |one| one.first);
@@ -284,9 +326,10 @@ fn one_size(
             );
         }
     }
-    let (mut ours, mut peers) = (Vec::new(), Vec::new());
+    let (mut ours, mut peers, mut floors) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..hits {
         ours.push(once("ours", &ptx, &cache)?);
+        floors.push(once("binary", &floor, &cache)?);
         if gpu {
             peers.push(once("driver", &ptx, &peer_cache)?);
         }
@@ -294,6 +337,7 @@ fn one_size(
     if ours.iter().any(|one| one.missed > 0.0) {
         return Err("a blob that was put was not found".into());
     }
+    parts_of_a_hit(&ours);
     type Figure = (&'static str, f64, fn(&Measured) -> f64);
     let figures: [Figure; 3] = [
         ("hit in a new process", goal, |one| one.first),
@@ -305,6 +349,8 @@ fn one_size(
         if gpu {
             let peer = median(&peers, figure);
             line(&format!("{title}, driver's"), time, peer, time / peer, goal);
+            let least = median(&floors, figure) / peer;
+            println!("  the driver's part of it alone: ratio {least:.4}");
         } else {
             let title = format!("{title}, a compile");
             line(&title, time, compile, time / compile, goal);
@@ -313,10 +359,52 @@ fn one_size(
     Ok(())
 }
 
+/// Where the time of a first load goes that hits.
+fn parts_of_a_hit(hits: &[Measured]) {
+    let part = |figure: fn(&Measured) -> f64| show(median(hits, figure));
+    let rest = |one: &Measured| one.first - one.text - one.digest - one.lookup - one.load;
+    println!(
+        "  of a hit: text {}, digest {}, lookup {}, driver {}, rest {}; before it, the loader {}",
+        part(|one| one.text),
+        part(|one| one.digest),
+        part(|one| one.lookup),
+        part(|one| one.load),
+        part(rest),
+        part(|one| one.start),
+    );
+}
+
+/// The code that the cache in `folder` has of `text`.
+fn code(context: &Context, text: &str, folder: &Path) -> Fallible<Vec<u8>> {
+    let policy = Policy::disabled().with_enabled(true).with_path(folder);
+    let loader = Loader::new(context.clone(), Cache::new(policy));
+    let source = Source::new("one.ptx", text.as_bytes());
+    Ok(loader.code(&source, &JitOptions::default())?)
+}
+
+/// Seconds that writing a file of `length` bytes aside, syncing and renaming it
+/// takes: a put without a cache.
+fn plain_file(folder: &Path, length: usize) -> Fallible<f64> {
+    std::fs::create_dir(folder)?;
+    let bytes = vec![1; length];
+    let mut times = Vec::new();
+    for n in 0..9 {
+        let aside = folder.join("aside");
+        let started = Instant::now();
+        let mut file = std::fs::File::create_new(&aside)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&aside, folder.join(n.to_string()))?;
+        times.push(started.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
 /// Eight processes that start together with nothing cached.
 fn processes(bench: &mut Bench, gpu: bool) -> Fallible<()> {
     println!("\n8 processes that start cold on one PTX of 50 kernels");
-    let ptx = bench.ptx("many.ptx", &module(50, 1))?;
+    let ptx = bench.file("many.ptx", module(50, 1))?;
     let mut together = |role| -> Fallible<(f64, f64, f64)> {
         let cache = bench.cache();
         let started = Instant::now();
