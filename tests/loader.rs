@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ptxkit::cache::{Cache, Digest, Environment, Policy};
-use ptxkit::driver::{Context, DriverKind, LaunchConfig, Selection, Stream, select};
+use ptxkit::driver::{Context, DriverKind, LaunchConfig, Module, Selection, Stream, select};
 use ptxkit::image::JitPolicy;
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source, Warm};
@@ -355,6 +355,37 @@ fn wrong_ptx_is_an_error_and_nothing_is_cached() {
         error.to_string().starts_with("k.ptx cannot be loaded"),
         "{error}"
     );
+}
+
+/// Drivers before 13.5 read no PTX of version 9.5, by that number alone.
+#[test]
+fn ptx_of_a_newer_version_is_lowered_where_it_uses_nothing_newer() {
+    let context = context();
+    let version = context.device().driver().version();
+    let old = context.device().driver().kind() == DriverKind::Nvidia && version < 13050;
+    let newer = PTX.replace(".version 8.0", ".version 9.5");
+    assert_eq!(Module::load(&context, newer.as_bytes()).is_err(), old);
+
+    let loader = Loader::new(context, Cache::new(Policy::disabled()));
+    let loaded = load(&loader, &newer).unwrap();
+    loaded.module.kernel("second").unwrap();
+    let lowered = loaded.report.image.contains("lowered from 9.5");
+    assert_eq!(lowered, old, "{}", loaded.report.image);
+
+    let uses = newer.replace("sm_50", "sm_90").replacen(
+        "{ ret; }",
+        "{\n.shared .b64 m;\n.reg .pred p;\n\
+         mbarrier.check_layout.layout::v0.shared.b64 p, [m];\nret;\n}",
+        1,
+    );
+    let error = load(&loader, &uses);
+    if old && version < 13030 {
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("line 7") && error.contains("mbarrier.check_layout"),
+            "{error}"
+        );
+    }
 }
 
 /// A kernel's fault loses the context of its process.
