@@ -327,6 +327,40 @@ macro_rules! driver_entries {
         /// Sets 32-bit words of a rectangle.
         fn cuMemsetD2D32_v2(dst_device: CUdeviceptr, dst_pitch: usize, ui: c_uint, width: usize, height: usize) = "cuMemsetD2D32" 3020;
 
+        // Arrays
+        /// A 1D or 2D array.
+        fn cuArrayCreate_v2(p_handle: *mut CUarray, p_allocate_array: *const ArrayDesc) = "cuArrayCreate" 3020;
+        /// An array of any shape.
+        fn cuArray3DCreate_v2(p_handle: *mut CUarray, p_allocate_array: *const Array3dDesc) = "cuArray3DCreate" 3020;
+        /// Destroys an array.
+        fn cuArrayDestroy(h_array: CUarray) = "cuArrayDestroy" 2000;
+        /// What a 1D or 2D array is.
+        fn cuArrayGetDescriptor_v2(p_array_descriptor: *mut ArrayDesc, h_array: CUarray) = "cuArrayGetDescriptor" 3020;
+        /// What an array is.
+        fn cuArray3DGetDescriptor_v2(p_array_descriptor: *mut Array3dDesc, h_array: CUarray) = "cuArray3DGetDescriptor" 3020;
+        /// A plane of an array of a planar format.
+        fn cuArrayGetPlane(p_plane_array: *mut CUarray, h_array: CUarray, plane_idx: c_uint) = "cuArrayGetPlane" 11020;
+        /// An array with levels of half the size each.
+        fn cuMipmappedArrayCreate(p_handle: *mut CUmipmappedArray, p_mipmapped_array_desc: *const Array3dDesc, num_mipmap_levels: c_uint) = "cuMipmappedArrayCreate" 5000;
+        /// A level of a mipmapped array.
+        fn cuMipmappedArrayGetLevel(p_level_array: *mut CUarray, h_mipmapped_array: CUmipmappedArray, level: c_uint) = "cuMipmappedArrayGetLevel" 5000;
+        /// Destroys a mipmapped array with its levels.
+        fn cuMipmappedArrayDestroy(h_mipmapped_array: CUmipmappedArray) = "cuMipmappedArrayDestroy" 5000;
+        /// Host to a 1D array.
+        fn cuMemcpyHtoA_v2(dst_array: CUarray, dst_offset: usize, src_host: *const c_void, byte_count: usize) = "cuMemcpyHtoA" 3020;
+        /// A 1D array to the host.
+        fn cuMemcpyAtoH_v2(dst_host: *mut c_void, src_array: CUarray, src_offset: usize, byte_count: usize) = "cuMemcpyAtoH" 3020;
+        /// Device memory to a 1D array.
+        fn cuMemcpyDtoA_v2(dst_array: CUarray, dst_offset: usize, src_device: CUdeviceptr, byte_count: usize) = "cuMemcpyDtoA" 3020;
+        /// A 1D array to device memory.
+        fn cuMemcpyAtoD_v2(dst_device: CUdeviceptr, src_array: CUarray, src_offset: usize, byte_count: usize) = "cuMemcpyAtoD" 3020;
+        /// A 1D array to another.
+        fn cuMemcpyAtoA_v2(dst_array: CUarray, dst_offset: usize, src_array: CUarray, src_offset: usize, byte_count: usize) = "cuMemcpyAtoA" 3020;
+        /// Host to a 1D array in stream order.
+        fn cuMemcpyHtoAAsync_v2(dst_array: CUarray, dst_offset: usize, src_host: *const c_void, byte_count: usize, h_stream: CUstream) = "cuMemcpyHtoAAsync" 3020;
+        /// A 1D array to the host in stream order.
+        fn cuMemcpyAtoHAsync_v2(dst_host: *mut c_void, src_array: CUarray, src_offset: usize, byte_count: usize, h_stream: CUstream) = "cuMemcpyAtoHAsync" 3020;
+
         // Streams
         /// A new stream.
         fn cuStreamCreate(ph_stream: *mut CUstream, flags: c_uint) = "cuStreamCreate" 2000;

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::api::DriverKind;
 use super::code::CudaError;
 use super::log::LogLine;
+use super::texel::ArrayFormat;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[allow(missing_docs, reason = "the messages say it all")]
@@ -207,6 +208,41 @@ pub enum Error {
         what: &'static str,
         given: usize,
         room: usize,
+    },
+
+    /// A copy reaches beyond an array, or its ends have different extents.
+    #[error("{what}: {start}..{end} along {}, the array has {room}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
+    ArrayBox {
+        what: &'static str,
+        /// 0, 1, 2 for texels of a row, rows, planes.
+        axis: usize,
+        start: usize,
+        end: usize,
+        room: usize,
+    },
+
+    /// An array has other texels than those asked for.
+    #[error(
+        "the array has {channels} channel{} of {}, {} of {:?} expected",
+        if *channels == 1 { "" } else { "s" },
+        found.map_or("a format unknown here".to_owned(), |format| format!("{format:?}")),
+        expected.1,
+        expected.0
+    )]
+    ArrayFormat {
+        /// Format and channels.
+        expected: (ArrayFormat, u32),
+        /// `None` for a format that has no name here.
+        found: Option<ArrayFormat>,
+        channels: u32,
+    },
+
+    /// A mipmapped array has no such level, or its shape not so many.
+    #[error("{what}: {given} given, there are {levels} at most")]
+    MipmapLevel {
+        what: &'static str,
+        given: u32,
+        levels: u32,
     },
 
     /// In check mode: what failed, told by the call that queued it.

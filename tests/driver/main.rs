@@ -1,6 +1,7 @@
 //! The driver layer, seen from outside, on the device that `PTXKIT_DEVICE`
 //! names (`cpu` where it names none): the same tests for both drivers.
 
+mod array;
 mod context;
 mod device;
 mod documentation;

@@ -157,6 +157,7 @@ impl Context {
         event::destroy_all(self);
         module::destroy_all(self);
         super::peer::forget(self);
+        super::array::destroy_all(self);
         memory::free_all(self);
     }
 }

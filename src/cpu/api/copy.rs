@@ -381,7 +381,7 @@ entries! {
 }
 
 /// A caller's pointer as a side.
-fn host(pointer: Given<c_void>, bytes: usize) -> Answer<Side> {
+pub(super) fn host(pointer: Given<c_void>, bytes: usize) -> Answer<Side> {
     // The stream's thread makes the pointer anew from the address.
     Side::host(pointer.as_ptr().expose_provenance() as u64, bytes)
 }

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
+use super::array;
 use super::context;
 use super::entry::{Given, entries};
 use super::memory;
@@ -189,15 +190,15 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
         106 => BLOCKS_PER_MULTIPROCESSOR,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
-        // Known numbers of what the device lacks: textures, IPC, pools, clusters …
+        21..=29 | 42..=46 | 52..=74 | 77 => array::limit(number)?,
+        // Known numbers of what the device lacks: IPC, pools, clusters …
         17
-        | 20..=29
+        | 20
         | 32
         | 34
         | 35
-        | 42..=50
-        | 52..=74
-        | 77..=80
+        | 47..=50
+        | 78..=80
         | 84
         | 85
         | 88

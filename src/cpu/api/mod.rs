@@ -7,6 +7,7 @@
 
 #![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
 
+mod array;
 mod capture;
 mod context;
 mod copy;
@@ -66,6 +67,7 @@ fn fill() -> Api {
     memory::serve(&mut api);
     copy::serve(&mut api);
     region::serve(&mut api);
+    array::serve(&mut api);
     pointer::serve(&mut api);
     module::serve(&mut api);
     function::serve(&mut api);

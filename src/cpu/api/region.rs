@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::array;
 use super::context::Context;
 use super::copy::{Side, When, default_stream, perform};
 use super::entry::{Given, entries};
@@ -85,6 +86,8 @@ struct End {
     kind: u32,
     host: u64,
     device: u64,
+    /// A handle.
+    array: usize,
     origin: [usize; 3],
     pitch: usize,
     /// Rows from one plane to the next; 0 for as many as are copied.
@@ -98,6 +101,7 @@ impl<P> From<(End2d<P>, u64)> for End {
             y,
             kind,
             device,
+            array,
             pitch,
             ..
         } = end;
@@ -105,6 +109,7 @@ impl<P> From<(End2d<P>, u64)> for End {
             kind,
             host,
             device,
+            array: array.addr(),
             origin: [x, y, 0],
             pitch,
             rows: 0,
@@ -120,6 +125,7 @@ impl<P> From<(End3d<P>, u64)> for End {
             z,
             kind,
             device,
+            array,
             pitch,
             height,
             ..
@@ -128,6 +134,7 @@ impl<P> From<(End3d<P>, u64)> for End {
             kind,
             host,
             device,
+            array: array.addr(),
             origin: [x, y, z],
             pitch,
             rows: height,
@@ -137,6 +144,14 @@ impl<P> From<(End3d<P>, u64)> for End {
 
 impl End {
     fn layout(&self, [width, height, depth]: Extent) -> Answer<Layout> {
+        if self.kind == ARRAY {
+            let array = array::at(self.array)?;
+            return Ok(Layout {
+                side: array::place(&array.texels, self.origin, [width, height, depth])?,
+                pitch: array.texels.pitch(),
+                plane: array.texels.plane(),
+            });
+        }
         let bad = || {
             Status::INVALID_VALUE
                 .because("a row of the copy is longer than its pitch, or it goes beyond any memory")
@@ -157,7 +172,6 @@ impl End {
         let base = match self.kind {
             HOST => self.host,
             DEVICE | UNIFIED => self.device,
-            ARRAY => return Err(Status::NOT_SUPPORTED.because("the CPU device has no arrays")),
             _ => return Err(Status::INVALID_VALUE.because("unknown memory type of a copy")),
         };
         let start = base.checked_add(first as u64).ok_or_else(bad)?;

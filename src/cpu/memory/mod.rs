@@ -49,6 +49,8 @@ pub enum Purpose {
     Local,
     /// `malloc` in a kernel.
     Heap,
+    /// `cuArrayCreate`
+    Array,
 }
 
 impl Purpose {
@@ -61,6 +63,7 @@ impl Purpose {
             Purpose::Shared => "shared memory",
             Purpose::Local => "local memory",
             Purpose::Heap => "in-kernel allocation",
+            Purpose::Array => "array",
         }
     }
 }
