@@ -2,7 +2,7 @@
 
 use crate::lint::flow::{BlockId, Reference, Slot, Unset};
 use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
-use crate::ptx::ast::{FunctionKind, Space, Variable};
+use crate::ptx::ast::{FunctionKind, List, Operand, Space, Variable};
 use crate::ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
@@ -86,14 +86,7 @@ fn in_memory(
                 continue;
             };
             // Whatever names it may write it: a store, or a call that is given it.
-            let named = (instruction.operands.start..)
-                .take(instruction.operands.len as usize)
-                .any(|place| match flow.code.reference(place as usize) {
-                    Reference::Variable(id) => std::ptr::eq(flow.code.variable(id), returned),
-                    _ => false,
-                });
-            set |= named
-                || instruction.opcode == Opcode::Call && mentions(function, returned, instruction);
+            set |= names(function, flow, returned, instruction.operands);
             if instruction.opcode == Opcode::Ret && !set {
                 report(returned, instruction.opcode_span, findings);
             }
@@ -104,15 +97,24 @@ fn in_memory(
     }
 }
 
-fn mentions(
+/// Whether one of the operands is it, or a list with it.
+fn names(
     function: &FunctionSubject<'_, '_>,
+    flow: &Flow<'_, '_>,
     returned: &Variable<'_>,
-    instruction: &crate::ptx::ast::Instruction<'_>,
+    operands: List,
 ) -> bool {
-    let text = function.subject.source;
-    let span = instruction.span;
-    let text = text.get(span.start as usize..span.end as usize);
-    text.is_some_and(|text| text.contains(returned.name.text))
+    (operands.start..operands.start + operands.len).any(|place| {
+        let place = place as usize;
+        match (
+            flow.code.reference(place),
+            function.body.operands.get(place),
+        ) {
+            (Reference::Variable(id), _) => std::ptr::eq(flow.code.variable(id), returned),
+            (_, Some(Operand::Arguments(list, _))) => names(function, flow, returned, *list),
+            _ => false,
+        }
+    })
 }
 
 fn report(variable: &Variable<'_>, span: crate::ptx::ast::Span, findings: &mut Findings) {

@@ -3,8 +3,9 @@
 
 use crate::lint::flow::{InstructionId, Linear, Term, Variance};
 use crate::lint::memory::{Access, AccessKind};
+use crate::lint::subject::callee;
 use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
-use crate::ptx::ast::Space;
+use crate::ptx::ast::{Instruction, Mnemonic, Space};
 use crate::ptx::names::{Modifier, Opcode, SpecialRegister};
 
 pub static RULE: Rule = Rule {
@@ -72,7 +73,7 @@ struct Known {
 const THREADS: i64 = 32;
 
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let stores = |i: &crate::ptx::ast::Instruction<'_>| {
+    let stores = |i: &Instruction<'_>| {
         i.opcode == Opcode::St && function.mnemonic(i).modifiers.has(Modifier::Shared)
     };
     if !function.instructions().any(stores) || threads(function) < THREADS {
@@ -238,21 +239,25 @@ fn meets(a: &Known, b: &Known) -> bool {
 }
 
 /// Whether threads wait for each other here, or may do so.
-fn synchronises(
-    function: &FunctionSubject<'_, '_>,
-    instruction: &crate::ptx::ast::Instruction<'_>,
-) -> bool {
-    match instruction.opcode {
-        Opcode::Bar
-        | Opcode::Barrier
-        | Opcode::Call
-        | Opcode::Mbarrier
-        | Opcode::Membar
-        | Opcode::Fence
-        | Opcode::Atom
-        | Opcode::Wgmma
-        | Opcode::Tcgen05
-        | Opcode::Griddepcontrol => true,
-        _ => function.mnemonic(instruction).modifiers.has(Modifier::Sync),
+fn synchronises(function: &FunctionSubject<'_, '_>, instruction: &Instruction<'_>) -> bool {
+    if instruction.opcode == Opcode::Call {
+        let callee = callee(function.operands(instruction));
+        return callee.is_none_or(|name| function.subject.may_execute(name, waits));
     }
+    waits(function.mnemonic(instruction))
+}
+
+fn waits(mnemonic: &Mnemonic<'_>) -> bool {
+    matches!(
+        mnemonic.opcode,
+        Opcode::Bar
+            | Opcode::Barrier
+            | Opcode::Mbarrier
+            | Opcode::Membar
+            | Opcode::Fence
+            | Opcode::Atom
+            | Opcode::Wgmma
+            | Opcode::Tcgen05
+            | Opcode::Griddepcontrol
+    ) || mnemonic.modifiers.has(Modifier::Sync)
 }
