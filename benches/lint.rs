@@ -2,8 +2,13 @@
 //! reading and checking alone, on one thread, in turn.
 //!
 //! The text is what nvcc made of `tests/conformance/large/large.cu`, 10 MB.
+//!
+//! `PTXKIT_PEER_PARSE` names a program that only parses: it is given the file,
+//! and prints the seconds that took, without reading the file or starting up.
+//! What all default rules take is then compared with it, in turn.
 
 use std::hint::black_box;
+use std::process::Command;
 use std::time::Instant;
 
 use ptxkit::{lint, ptx};
@@ -41,7 +46,39 @@ fn main() {
         "that is                {:>8.2} times as long",
         whole / alone
     );
+    beside_peer(&text, all);
     rules(&text, &options);
+}
+
+/// Both in turn, so that whatever else the machine does slows both.
+fn beside_peer(text: &str, all: impl Fn()) {
+    let Some(program) = std::env::var_os("PTXKIT_PEER_PARSE") else {
+        return println!("no peer: set PTXKIT_PEER_PARSE to compare with a parser");
+    };
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), text).expect("the text in it");
+    let mut command = Command::new(&program);
+    command.arg(file.path());
+    let peer = || -> Option<f64> {
+        let output = command.output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    };
+    let pairs: Option<Vec<(f64, f64)>> = std::iter::repeat_with(peer)
+        .take(RUNS)
+        .map(|theirs| Some((theirs?, seconds(&all))))
+        .collect();
+    let Some(mut pairs) = pairs else {
+        return println!("{} does not print seconds", program.display());
+    };
+    pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let (theirs, ours) = pairs[RUNS / 2];
+    let rate = text.len() as f64 / 1e6 / theirs;
+    println!("the peer's parse alone {rate:>8.1} MB/s");
+    let verdict = if theirs > ours { "met" } else { "MISSED" };
+    println!(
+        "with all default rules {:>8.2} times as fast, goal 1: {verdict}",
+        theirs / ours
+    );
 }
 
 /// What each rule adds to those before it.
