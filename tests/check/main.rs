@@ -2,6 +2,7 @@
 #![cfg(feature = "check")]
 
 mod codes;
+mod containers;
 mod fix;
 mod formats;
 mod inputs;

@@ -24,11 +24,13 @@ pub fn write(findings: Findings<'_>) -> String {
             true => format!(",col={},endColumn={}", start.column, end.column),
             false => String::new(),
         };
+        let place = match findings.is_part() {
+            true => String::new(),
+            false => format!(",line={},endLine={}{columns}", start.line, end.line),
+        };
         format!(
-            "::{word} file={},line={},endLine={}{columns},title={code}::{}\n",
+            "::{word} file={}{place},title={code}::{}\n",
             property(findings.file),
-            start.line,
-            end.line,
             data(&text),
         )
     };

@@ -41,14 +41,22 @@ pub struct Findings<'f> {
 }
 
 impl Findings<'_> {
-    /// Message and help, and the part of the file where that is not all of it.
+    /// Whether the text is a part of a binary file, whose lines are no lines of
+    /// the file.
+    fn is_part(&self) -> bool {
+        self.name != self.file
+    }
+
+    /// Message and help, and the place in the text where that is not all of the
+    /// file.
     fn text(&self, finding: &Finding) -> String {
         let mut text = finding.message.clone();
         if let Some(help) = &finding.help {
             text = format!("{text}\n{help}");
         }
-        if self.name != self.file {
-            text = format!("{text}\nin {}", self.name);
+        if self.is_part() {
+            let Location { line, column, .. } = self.start(finding);
+            text = format!("{text}\nin {}:{line}:{column}", self.name);
         }
         text
     }

@@ -55,6 +55,10 @@ fn result(finding: &Finding, findings: Findings<'_>) -> Value {
     let index = codes().position(|code| code == finding.code);
     let text = findings.text(finding);
     let artifact = json!({ "uri": uri(findings.file) });
+    let mut place = json!({ "artifactLocation": artifact });
+    if !findings.is_part() {
+        place["region"] = region(finding.span, findings);
+    }
     let mut result = json!({
         "ruleId": finding.code.to_string(),
         "ruleIndex": index,
@@ -63,12 +67,7 @@ fn result(finding: &Finding, findings: Findings<'_>) -> Value {
             Severity::Warning => "warning",
         },
         "message": { "text": text },
-        "locations": [{
-            "physicalLocation": {
-                "artifactLocation": artifact,
-                "region": region(finding.span, findings),
-            },
-        }],
+        "locations": [{ "physicalLocation": place }],
     });
     if let Some(fix) = &finding.fix {
         let replacement = |edit: &Edit| {
