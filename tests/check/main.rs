@@ -6,6 +6,7 @@ mod containers;
 mod fix;
 mod formats;
 mod inputs;
+mod readme;
 mod sarif;
 mod settings;
 mod snapshots;
