@@ -133,3 +133,25 @@ fn a_text_without_a_head_is_judged() {
         ran.out
     );
 }
+
+/// Work is long enough for a bar where standard input keeps it waiting.
+#[test]
+fn without_a_terminal_there_is_no_bar() {
+    let folder = folder(&[("bad.ptx", BAD)]);
+    let mut child = program()
+        .args(["-j", "1", "-", "bad.ptx", "--format", "concise"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(GOOD.as_bytes()).unwrap();
+    drop(stdin);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.out.lines().count(), 1, "{}", ran.out);
+    assert!(ran.out.starts_with("bad.ptx:7:2: "), "{}", ran.out);
+    assert_eq!(ran.err, "");
+}
