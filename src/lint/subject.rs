@@ -192,8 +192,8 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
         self.subject.effects.get(instruction.mnemonic.index())
     }
 
-    /// Instructions, graph and values; `None` for a function so tangled that
-    /// they would take out of all proportion.
+    /// Instructions, graph and values; `None` for a function that is in error, or
+    /// so tangled that they would take out of all proportion.
     pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
         let flow = self.flow.get_or_init(|| {
             // What is no instruction may have been meant for any: a jump, `ret` …
@@ -211,6 +211,9 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
                 functions: &self.subject.functions,
             };
             let code = Code::new(self.function, self.body, &around);
+            if code.unclear {
+                return None;
+            }
             let graph = Graph::new(&code)?;
             let values = Values::new(&code, &graph)?;
             Some(Flow {

@@ -89,6 +89,8 @@ pub struct Code<'m, 'a> {
     pub returned: Vec<Register>,
     /// The registers that hold arguments from the start on.
     pub arguments: Vec<Register>,
+    /// Something is written to what is declared nowhere: any register may be meant.
+    pub(crate) unclear: bool,
 }
 
 /// What [`Code`] needs to know of the module.
@@ -124,6 +126,7 @@ impl<'m, 'a> Code<'m, 'a> {
                 kernel: function.kind == FunctionKind::Entry,
                 returned: Vec::new(),
                 arguments: Vec::new(),
+                unclear: false,
             },
         };
         for variable in &function.params {
@@ -354,6 +357,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         if let Some(known) = self.code.references.get_mut(operand as usize) {
             *known = reference;
         }
+        self.code.unclear |= written && reference == Reference::Nothing;
         if let Reference::Register(register) = reference {
             let slot = Slot { operand, register };
             match written {

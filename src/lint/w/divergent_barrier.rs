@@ -113,7 +113,9 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 fn report(instruction: &Instruction<'_>, all: bool, message: String, findings: &mut Findings) {
     let help = match all {
-        true => "move the barrier to where every thread comes, or give it the number of threads that do",
+        true => {
+            "move the barrier to where every thread comes, or give it the number of threads that do"
+        }
         false => "all threads of a warp have to execute it together",
     };
     findings.add(instruction.opcode_span, message).help(help);

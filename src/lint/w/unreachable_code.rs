@@ -9,7 +9,8 @@ pub static RULE: Rule = Rule {
     summary: "No way through the function leads to an instruction.",
     why: "What stands behind an unconditional `bra`, `ret` or `trap` without a label that \
           something jumps to is never executed. A label is missing or never named, or a guard \
-          was forgotten.",
+          was forgotten.\n\n\
+          Behind inline assembly that leaves, compilers write on: that is no finding.",
     instead: "Jump there, guard what leads away, or leave the code out.",
     bad: "\
 .entry k(.param .u64 dst)
