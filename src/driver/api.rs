@@ -70,8 +70,14 @@ const _: () = assert!(
 const _: () =
     assert!(size_of::<ExecAffinity>() == size_of::<cudarc::driver::sys::CUexecAffinityParam>());
 
-/// `CUlaunchAttributeValue`, which streams have too.
-pub type AttributeBits = [u32; 16];
+/// `CUlaunchAttributeValue`, which streams have too, as the words that it is
+/// made of.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttributeBits(pub [u32; 16]);
+
+const _: () =
+    assert!(size_of::<AttributeBits>() == size_of::<cudarc::driver::sys::CUlaunchAttributeValue>());
 
 /// `CUstreamCallback` with the status as a plain integer.
 pub type StreamCallback = Option<unsafe extern "C" fn(CUstream, c_uint, *mut c_void)>;

@@ -134,7 +134,7 @@ impl Driver {
         self.device_of(handle)
     }
 
-    fn device_of(&self, handle: CUdevice) -> Result<Device, Error> {
+    pub(crate) fn device_of(&self, handle: CUdevice) -> Result<Device, Error> {
         let found = self
             .devices()?
             .into_iter()

@@ -1,19 +1,18 @@
 //! Streams: queues of work, in order.
 
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::api::{CUcontext, CUdeviceptr, CUstream};
+use super::api::{CUcontext, CUstream};
 use super::code::CudaError;
 use super::context::{Context, Owner, report_drop};
+use super::device::Device;
 use super::error::Error;
 use super::event::Event;
 use super::keep::{Capture, Keep};
-use super::memory::DeviceBuffer;
-use super::plain::Plain;
 
 /// A stream of a context. Clones share it; the last one destroys it, and what
 /// is queued still runs.
@@ -198,6 +197,16 @@ impl Stream {
         Ok(id)
     }
 
+    /// The device that the driver says it is on (`cuStreamGetDevice`, from CUDA
+    /// 12.8).
+    pub fn device(&self) -> Result<Device, Error> {
+        let mut handle = 0;
+        let api = self.context().bind()?;
+        // SAFETY: the stream is live; writes one handle.
+        unsafe { api.cuStreamGetDevice(self.raw(), &mut handle) }?;
+        self.context().device().driver().device_of(handle)
+    }
+
     /// Whether a capture is under way that this stream began or was drawn into.
     pub fn is_capturing(&self) -> bool {
         self.capture().is_some()
@@ -324,7 +333,45 @@ impl Stream {
         result
     }
 
-    /// The same for a function that a graph may call again: where the stream is
+    /// The same for a function that is told how the work before it went, and is
+    /// called after an error too (`cuStreamAddCallback`). CUDA calls the entry
+    /// deprecated: it may keep later work waiting for longer than
+    /// [`call`](Stream::call) does. A captured stream refuses it.
+    pub fn add_callback(
+        &self,
+        function: impl FnOnce(Result<(), CudaError>) + Send + 'static,
+    ) -> Result<(), Error> {
+        type Call = Box<dyn FnOnce(Result<(), CudaError>) + Send>;
+
+        unsafe extern "C" fn run(_stream: CUstream, status: c_uint, data: *mut c_void) {
+            // SAFETY: the pointer made below, handed over once.
+            let call = unsafe { Box::from_raw(data.cast::<Call>()) };
+            let result = match status.cast_signed() {
+                0 => Ok(()),
+                code => Err(CudaError(code)),
+            };
+            // A panic must not unwind into the driver.
+            if catch_unwind(AssertUnwindSafe(|| call(result))).is_err() {
+                tracing::error!("a function called by a stream panicked");
+            }
+        }
+
+        if self.is_capturing() {
+            return Err(Error::CapturedOnce);
+        }
+        let api = self.context().bind()?;
+        let call: Call = Box::new(function);
+        let data = Box::into_raw(Box::new(call));
+        // SAFETY: `run` takes the pointer back; the function may go to another thread.
+        let result = unsafe { api.cuStreamAddCallback(self.raw(), Some(run), data.cast(), 0) };
+        if result.is_err() {
+            // SAFETY: a call that was not queued is never run.
+            drop(unsafe { Box::from_raw(data) });
+        }
+        result
+    }
+
+    /// [`call`](Stream::call) of a function that a graph may call again: where the stream is
     /// captured, each launch of the graph calls it, and the graph keeps it.
     pub fn call_each_launch(
         &self,
@@ -340,82 +387,6 @@ impl Stream {
         capture.add(function);
         Ok(())
     }
-
-    /// Writes `value` to the first element of `to` once all work queued so far
-    /// is done (`cuStreamWriteValue32_v2`, from CUDA 11.7).
-    pub fn write_value(&self, to: &DeviceBuffer<u32>, value: u32) -> Result<(), Error> {
-        let address = self.value_address(to)?;
-        let api = self.context().bind()?;
-        // SAFETY: the buffer has an element, and freeing it waits for the stream.
-        unsafe { api.cuStreamWriteValue32_v2(self.raw(), address, value, 0) }
-    }
-
-    /// The same with 64 bits (`cuStreamWriteValue64_v2`).
-    pub fn write_value_64(&self, to: &DeviceBuffer<u64>, value: u64) -> Result<(), Error> {
-        let address = self.value_address(to)?;
-        let api = self.context().bind()?;
-        // SAFETY: as `write_value`.
-        unsafe { api.cuStreamWriteValue64_v2(self.raw(), address, value, 0) }
-    }
-
-    /// Lets work queued from now on wait until the first element of `at` is as
-    /// `until` says (`cuStreamWaitValue32_v2`, from CUDA 11.7).
-    pub fn wait_value(
-        &self,
-        at: &DeviceBuffer<u32>,
-        until: WaitValue,
-        value: u32,
-    ) -> Result<(), Error> {
-        let address = self.value_address(at)?;
-        let api = self.context().bind()?;
-        // SAFETY: as `write_value`.
-        unsafe { api.cuStreamWaitValue32_v2(self.raw(), address, value, until as u32) }
-    }
-
-    /// The same with 64 bits (`cuStreamWaitValue64_v2`).
-    pub fn wait_value_64(
-        &self,
-        at: &DeviceBuffer<u64>,
-        until: WaitValue,
-        value: u64,
-    ) -> Result<(), Error> {
-        let address = self.value_address(at)?;
-        let api = self.context().bind()?;
-        // SAFETY: as `write_value`.
-        unsafe { api.cuStreamWaitValue64_v2(self.raw(), address, value, until as u32) }
-    }
-
-    fn value_address<T: Plain>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
-        if buffer.context() != self.context() {
-            return Err(Error::DifferentContexts {
-                what: "buffer and stream",
-            });
-        }
-        if buffer.is_empty() {
-            return Err(Error::Length {
-                what: "value of a stream",
-                given: 1,
-                room: 0,
-            });
-        }
-        buffer.keep_in(self);
-        Ok(buffer.address())
-    }
-}
-
-/// When a stream goes on (`CUstreamWaitValue_flags`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum WaitValue {
-    /// Once the value there minus the one given is not negative, in wrapping
-    /// arithmetic.
-    AtLeast = 0,
-    /// Once they are equal.
-    Equal = 1,
-    /// Once they have a bit in common.
-    AnyBit = 2,
-    /// Once not all bits are in one of them.
-    NotAllBits = 3,
 }
 
 /// A function for the driver to call any number of times.

@@ -8,6 +8,7 @@ mod documentation;
 mod examples;
 mod faults;
 mod graph;
+mod graph_change;
 mod ipc;
 mod jit;
 mod kernels;

@@ -1,10 +1,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
-use ptxkit::driver::{DeviceBuffer, Event, LaunchConfig, PinnedBuffer, Stream, WaitValue};
+use ptxkit::driver::{
+    AccessPolicy, AccessProperty, Attribute, Context, CudaError, DeviceBuffer, Error, Event,
+    LaunchConfig, MemoryOp, PinnedBuffer, Scheduling, Stream, WaitValue,
+};
 
-use crate::kernels::{SLOW, slow_result};
-use crate::support::{context, is_gpu, kernel};
+use crate::kernels::{SLOW, STRAY, slow_result};
+use crate::support::{context, device, is_gpu, isolated, kernel};
 
 const ROUNDS: u32 = 3_000_000;
 
@@ -258,5 +261,130 @@ fn events_of_every_kind() {
     match is_gpu() {
         true => assert_ne!(shared.unwrap().ipc_handle().unwrap(), [0; 64]),
         false => assert!(shared.is_err()),
+    }
+}
+
+#[test]
+fn a_callback_is_told_how_it_went() {
+    let (context, stream, slow) = kernel(SLOW, "slow");
+    let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
+        .unwrap();
+    let (tell, told) = mpsc::channel();
+    stream
+        .add_callback(move |result| tell.send(result).unwrap())
+        .unwrap();
+    assert_eq!(told.recv().unwrap(), Ok(()));
+    stream
+        .add_callback(|_| panic!("expected in this test"))
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(data.to_vec().unwrap(), [slow_result(ROUNDS)]);
+
+    let capturing = Stream::non_blocking(&context).unwrap();
+    ptxkit::driver::Graph::capture(&capturing, Default::default(), |stream| {
+        let refused = stream.add_callback(|_| ()).unwrap_err();
+        assert!(matches!(refused, Error::CapturedOnce), "{refused}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Unlike a host function, which is not called then.
+#[test]
+fn a_callback_is_told_of_a_fault() {
+    isolated("stream::a_callback_is_told_of_a_fault", &[], || {
+        let (_context, stream, stray) = kernel(STRAY, "stray");
+        stray
+            .launch(LaunchConfig::default(), &stream, (0x10_u64,))
+            .unwrap();
+        let (tell, told) = mpsc::channel();
+        // A GPU may have met the fault already.
+        if stream
+            .add_callback(move |result| tell.send(result).unwrap())
+            .is_ok()
+        {
+            assert_eq!(told.recv().unwrap(), Err(CudaError::ILLEGAL_ADDRESS));
+        }
+        assert!(stream.synchronize().unwrap_err().is_sticky());
+    });
+}
+
+#[test]
+fn several_values_at_once() {
+    let context = context();
+    let [first, second] = [(); 2].map(|()| Stream::non_blocking(&context).unwrap());
+    let flag = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let wide = DeviceBuffer::<u64>::zeroed(&context, 1).unwrap();
+    let seen = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    context.synchronize().unwrap();
+    first
+        .memory_operations(&[MemoryOp::Write64(&wide, 1 << 40), MemoryOp::Write(&flag, 3)])
+        .unwrap();
+    second
+        .memory_operations(&[
+            MemoryOp::Wait(&flag, WaitValue::Equal, 3),
+            MemoryOp::Wait64(&wide, WaitValue::AtLeast, 1 << 39),
+            MemoryOp::Write(&seen, 1),
+        ])
+        .unwrap();
+    second.memory_operations(&[]).unwrap();
+    second.synchronize().unwrap();
+    assert_eq!(seen.to_vec().unwrap(), [1]);
+    assert_eq!(wide.to_vec().unwrap(), [1 << 40]);
+    let none = DeviceBuffer::<u32>::new(&context, 0).unwrap();
+    let error = first
+        .memory_operations(&[MemoryOp::Write(&none, 1)])
+        .unwrap_err();
+    assert!(matches!(error, Error::Length { room: 0, .. }), "{error}");
+}
+
+#[test]
+fn attributes_of_a_stream_are_set_and_read() {
+    let context = context();
+    let [stream, other] = [(); 2].map(|()| Stream::new(&context).unwrap());
+    let most = device()
+        .attribute(Attribute::MAX_ACCESS_POLICY_WINDOW_SIZE)
+        .unwrap();
+    let buffer = DeviceBuffer::<u32>::zeroed(&context, 1024).unwrap();
+    if most > 0 || !is_gpu() {
+        assert_eq!(stream.access_policy().unwrap().bytes, 0);
+        let policy = AccessPolicy::persisting(&buffer.slice(16..).unwrap(), 0.5);
+        stream.set_access_policy(policy).unwrap();
+        let read = stream.access_policy().unwrap();
+        assert_eq!((read.address, read.bytes), (buffer.address() + 64, 4032));
+        assert_eq!(
+            (read.hit, read.miss),
+            (AccessProperty::Persisting, AccessProperty::Streaming)
+        );
+        assert_eq!(read.hit_ratio, 0.5);
+        other.copy_attributes_from(&stream).unwrap();
+        assert_eq!(other.access_policy().unwrap(), read);
+        stream.set_access_policy(AccessPolicy::NONE).unwrap();
+        assert_eq!(stream.access_policy().unwrap().bytes, 0);
+    }
+    stream.set_synchronization(Scheduling::Block).unwrap();
+    assert_eq!(stream.synchronization().unwrap(), Some(Scheduling::Block));
+    if device()
+        .attribute(Attribute::MEM_SYNC_DOMAIN_COUNT)
+        .unwrap_or(0)
+        > 1
+        || !is_gpu()
+    {
+        assert!(!stream.has_remote_memory_domain().unwrap());
+        stream.set_remote_memory_domain(true).unwrap();
+        assert!(stream.has_remote_memory_domain().unwrap());
+        assert!(!other.has_remote_memory_domain().unwrap());
+    }
+    let foreign = Stream::new(&Context::create(&device(), 0).unwrap()).unwrap();
+    assert!(stream.copy_attributes_from(&foreign).is_err());
+}
+
+#[test]
+fn a_stream_names_its_device() {
+    let stream = Stream::new(&context()).unwrap();
+    match stream.device() {
+        Ok(found) => assert_eq!(found, device()),
+        Err(error) => assert!(matches!(error, Error::EntryMissing { .. }), "{error}"),
     }
 }

@@ -1,8 +1,8 @@
 //! Graphs: work that is described once and launched many times.
 //!
-//! A node's work is a function that can be called again. Nodes keep the order
-//! in which they were added, in which none comes before what it depends on, so
-//! a launch does them one after the other: each uses all cores by itself.
+//! A node's work is a function that can be called again. A launch does the
+//! nodes one after the other, each behind what it depends on: each uses all
+//! cores by itself.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_uint};
@@ -13,17 +13,15 @@ use super::context::{self, Context};
 use super::entry::{Argument, Given, entries, in_host_function};
 use super::handle::{Handles, pointer};
 use super::status::{Answer, Status};
-use super::{copy, event, launch, module, region, stream};
+use super::{copy, event, launch, module, region};
 use crate::cpu::run::LaunchShape;
 use crate::driver::api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphExec, CUgraphNode, CUstream,
-    GraphUpdateResult,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode,
 };
 
 static GRAPHS: Handles<Graph> = Handles::new();
 static NODES: Handles<NodeName> = Handles::new();
-static READY: Handles<Ready> = Handles::new();
 
 /// What a node does, as often as it is asked to. A fault stays with the context.
 pub(super) type Work = Arc<dyn Fn(&Arc<Context>) + Send + Sync>;
@@ -43,40 +41,72 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone)]
-struct Node {
-    kind: Kind,
-    work: Work,
-    after: Vec<usize>,
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) work: Work,
+    pub(super) after: Vec<usize>,
+    /// Whether launches do it.
+    pub(super) enabled: bool,
 }
+
+/// By handle: handles grow, so this is the order of adding.
+pub(super) type Nodes = BTreeMap<usize, Node>;
 
 #[derive(Default)]
 pub(super) struct Graph {
-    /// By handle: handles grow, so this is the order of adding.
-    nodes: Mutex<BTreeMap<usize, Node>>,
+    nodes: Mutex<Nodes>,
 }
 
 /// What a node's handle stands for.
 struct NodeName {
     graph: Weak<Graph>,
     kind: Kind,
+    /// The node that it is a copy of.
+    original: Option<usize>,
 }
 
-/// A graph that can be launched.
-struct Ready {
-    nodes: Mutex<BTreeMap<usize, Node>>,
-}
-
-fn lock(nodes: &Mutex<BTreeMap<usize, Node>>) -> MutexGuard<'_, BTreeMap<usize, Node>> {
+pub(super) fn lock(nodes: &Mutex<Nodes>) -> MutexGuard<'_, Nodes> {
     nodes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Graph {
     /// Adds a node behind others of the graph.
     pub(super) fn add(self: &Arc<Self>, kind: Kind, after: Vec<usize>, work: Work) -> usize {
-        let graph = Arc::downgrade(self);
-        let handle = NODES.insert(Arc::new(NodeName { graph, kind }));
-        lock(&self.nodes).insert(handle, Node { kind, work, after });
+        let node = Node {
+            kind,
+            work,
+            after,
+            enabled: true,
+        };
+        self.insert(node, None)
+    }
+
+    fn insert(self: &Arc<Self>, node: Node, original: Option<usize>) -> usize {
+        let name = NodeName {
+            graph: Arc::downgrade(self),
+            kind: node.kind,
+            original,
+        };
+        let handle = NODES.insert(Arc::new(name));
+        lock(&self.nodes).insert(handle, node);
         handle
+    }
+
+    pub(super) fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        lock(&self.nodes)
+    }
+
+    /// A copy, in which each node has another handle.
+    fn copy(&self) -> Arc<Graph> {
+        let copy = Arc::<Graph>::default();
+        let nodes = self.nodes();
+        let mut handles = BTreeMap::new();
+        for handle in order(&nodes) {
+            let mut node = nodes[&handle].clone();
+            node.after = node.after.iter().map(|before| handles[before]).collect();
+            handles.insert(handle, copy.insert(node, Some(handle)));
+        }
+        copy
     }
 
     /// Whether every node is among `ends` or comes before one of them.
@@ -98,7 +128,7 @@ impl Graph {
         pointer(GRAPHS.insert(self))
     }
 
-    fn work(&self) -> Work {
+    pub(super) fn work(&self) -> Work {
         all_of(&lock(&self.nodes))
     }
 }
@@ -112,9 +142,35 @@ impl Drop for Graph {
     }
 }
 
+/// The nodes, each behind what it depends on; short of those that depend on
+/// themselves.
+fn order(nodes: &Nodes) -> Vec<usize> {
+    let mut done = Vec::with_capacity(nodes.len());
+    let mut left: Vec<usize> = nodes.keys().copied().collect();
+    loop {
+        let before = left.len();
+        left.retain(|handle| {
+            let ready = nodes[handle].after.iter().all(|node| done.contains(node));
+            if ready {
+                done.push(*handle);
+            }
+            !ready
+        });
+        // Mostly one pass: nodes are added behind what they depend on.
+        if left.is_empty() || left.len() == before {
+            return done;
+        }
+    }
+}
+
 /// The work of all nodes in their order, up to the first fault.
-fn all_of(nodes: &BTreeMap<usize, Node>) -> Work {
-    let all: Vec<Work> = nodes.values().map(|node| node.work.clone()).collect();
+pub(super) fn all_of(nodes: &Nodes) -> Work {
+    let all: Vec<Work> = order(nodes)
+        .into_iter()
+        .map(|handle| &nodes[&handle])
+        .filter(|node| node.enabled)
+        .map(|node| node.work.clone())
+        .collect();
     Arc::new(move |context| {
         for work in &all {
             if context.check().is_err() {
@@ -125,18 +181,11 @@ fn all_of(nodes: &BTreeMap<usize, Node>) -> Work {
     })
 }
 
-fn find<H>(graph: Given<H>) -> Answer<Arc<Graph>> {
+pub(super) fn find<H>(graph: Given<H>) -> Answer<Arc<Graph>> {
     context::working()?;
     GRAPHS
         .get(graph)
         .ok_or_else(|| Status::INVALID_VALUE.because("no live graph has this handle"))
-}
-
-fn ready<H>(graph: Given<H>) -> Answer<Arc<Ready>> {
-    context::working()?;
-    READY
-        .get(graph)
-        .ok_or_else(|| Status::INVALID_VALUE.because("no executable graph has this handle"))
 }
 
 /// The nodes that a new one comes after, which must be of its graph.
@@ -174,7 +223,7 @@ fn add(
     result.put(pointer(graph.add(kind, after, work)))
 }
 
-fn kernel(described: Given<CUDA_KERNEL_NODE_PARAMS_v2>) -> Answer<Work> {
+pub(super) fn kernel(described: Given<CUDA_KERNEL_NODE_PARAMS_v2>) -> Answer<Work> {
     let described = described.get()?;
     // SAFETY: fields of the caller's structure, for which its promise holds as well.
     let (function, kernel, params, extra) = unsafe {
@@ -201,31 +250,63 @@ fn kernel(described: Given<CUDA_KERNEL_NODE_PARAMS_v2>) -> Answer<Work> {
     Ok(Arc::new(launch::prepare(&function, shape, params, extra)?))
 }
 
-fn nothing() -> Work {
-    Arc::new(|_| ())
+pub(super) fn copying(described: Given<CUDA_MEMCPY3D>) -> Answer<Work> {
+    let copy = region::cuboid_work(described)?;
+    Ok(Arc::new(move |_| copy()))
 }
 
-/// How the graphs differ, as `CU_GRAPH_EXEC_UPDATE_…`, and at which node.
-fn difference(
-    old: &BTreeMap<usize, Node>,
-    new: &BTreeMap<usize, Node>,
-) -> Result<(), (c_uint, usize)> {
-    const TOPOLOGY_CHANGED: c_uint = 2;
-    const NODE_TYPE_CHANGED: c_uint = 3;
-    let place = |nodes: &BTreeMap<usize, Node>, handle: &usize| nodes.range(..handle).count();
-    if old.len() != new.len() {
-        return Err((TOPOLOGY_CHANGED, 0));
-    }
-    for (node, (handle, other)) in old.values().zip(new) {
-        let before = node.after.iter().map(|handle| place(old, handle));
-        if !before.eq(other.after.iter().map(|handle| place(new, handle))) {
-            return Err((TOPOLOGY_CHANGED, *handle));
+pub(super) fn filling(described: Given<CUDA_MEMSET_NODE_PARAMS_v1>) -> Answer<Work> {
+    let fill = described.get()?;
+    let (to, pitch, value) = (fill.dst, fill.pitch, fill.value);
+    let (width, height) = (fill.width, fill.height);
+    Ok(match fill.elementSize {
+        1 => {
+            let work = copy::fill_work(to, pitch, value as u8, width, height)?;
+            Arc::new(move |_| work())
         }
-        if node.kind != other.kind {
-            return Err((NODE_TYPE_CHANGED, *handle));
+        2 => {
+            let work = copy::fill_work(to, pitch, value as u16, width, height)?;
+            Arc::new(move |_| work())
         }
-    }
-    Ok(())
+        4 => {
+            let work = copy::fill_work(to, pitch, value, width, height)?;
+            Arc::new(move |_| work())
+        }
+        _ => {
+            return Err(Status::INVALID_VALUE.because("elements of a fill have 1, 2 or 4 bytes"));
+        }
+    })
+}
+
+pub(super) fn calling(described: Given<CUDA_HOST_NODE_PARAMS_v1>) -> Answer<Work> {
+    let described = described.get()?;
+    let function = described.fn_.ok_or(Status::INVALID_VALUE)?;
+    // SAFETY: a field of the caller's structure, for which its promise holds as well.
+    let data = unsafe { described.userData.seen() };
+    Ok(Arc::new(move |_: &Arc<Context>| {
+        in_host_function(|| {
+            // SAFETY: the caller gave the function and its argument to be called so.
+            unsafe { function(data.as_ptr()) }
+        });
+    }))
+}
+
+/// Two lists of nodes of a graph, of one length.
+fn pairs(
+    graph: &Graph,
+    from: Given<CUgraphNode>,
+    to: Given<CUgraphNode>,
+    count: usize,
+) -> Answer<Vec<(usize, usize)>> {
+    let before = dependencies(graph, from, count)?;
+    Ok(before
+        .into_iter()
+        .zip(dependencies(graph, to, count)?)
+        .collect())
+}
+
+fn nothing() -> Work {
+    Arc::new(|_| ())
 }
 
 /// The graph in Graphviz's language.
@@ -261,13 +342,94 @@ entries! {
         if clone.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        let copy = Arc::<Graph>::default();
-        let mut handles = BTreeMap::new();
-        for (handle, node) in lock(&graph.nodes).iter() {
-            let after = node.after.iter().filter_map(|before| handles.get(before).copied());
-            handles.insert(*handle, copy.add(node.kind, after.collect(), node.work.clone()));
+        clone.put(graph.copy().publish())
+    }
+
+    fn cuGraphNodeFindInClone(node: *mut CUgraphNode, original: CUgraphNode, clone: CUgraph) {
+        let clone = find(clone)?;
+        let handle = original.addr();
+        let is_copy = |copy: &usize| {
+            NODES
+                .at(*copy)
+                .is_some_and(|name| name.original == Some(handle))
+        };
+        match clone.nodes().keys().copied().find(is_copy) {
+            Some(copy) => node.put(pointer(copy)),
+            None => Err(Status::INVALID_VALUE.because("the graph has no copy of this node")),
         }
-        clone.put(copy.publish())
+    }
+
+    fn cuGraphGetEdges(
+        graph: CUgraph,
+        from: *mut CUgraphNode,
+        to: *mut CUgraphNode,
+        count: *mut usize,
+    ) {
+        let graph = find(graph)?;
+        let nodes = graph.nodes();
+        let edges: Vec<(usize, usize)> = nodes
+            .iter()
+            .flat_map(|(handle, node)| node.after.iter().map(|before| (*before, *handle)))
+            .collect();
+        if !from.is_null() && !to.is_null() {
+            let room = count.get()?;
+            for (index, (before, after)) in edges.iter().take(room).enumerate() {
+                from.put_at(index, pointer(*before))?;
+                to.put_at(index, pointer(*after))?;
+            }
+            // Further places are null.
+            for index in edges.len()..room {
+                from.put_at(index, std::ptr::null_mut())?;
+                to.put_at(index, std::ptr::null_mut())?;
+            }
+        }
+        count.put(edges.len())
+    }
+
+    fn cuGraphAddDependencies(
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        count: usize,
+    ) {
+        let graph = find(graph)?;
+        let pairs = pairs(&graph, from, to, count)?;
+        let mut nodes = graph.nodes();
+        let mut changed = nodes.clone();
+        for (before, after) in pairs {
+            let Some(node) = changed.get_mut(&after) else { continue };
+            if node.after.contains(&before) {
+                return Err(Status::INVALID_VALUE.because("the node comes after that one already"));
+            }
+            node.after.push(before);
+        }
+        if order(&changed).len() < changed.len() {
+            return Err(Status::INVALID_VALUE.because("a node would come after itself"));
+        }
+        *nodes = changed;
+        Ok(())
+    }
+
+    fn cuGraphRemoveDependencies(
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        count: usize,
+    ) {
+        let graph = find(graph)?;
+        let pairs = pairs(&graph, from, to, count)?;
+        let mut nodes = graph.nodes();
+        for (before, after) in &pairs {
+            if !nodes.get(after).is_some_and(|node| node.after.contains(before)) {
+                return Err(Status::INVALID_VALUE.because("the node does not come after that one"));
+            }
+        }
+        for (before, after) in &pairs {
+            if let Some(node) = nodes.get_mut(after) {
+                node.after.retain(|node| node != before);
+            }
+        }
+        Ok(())
     }
 
     fn cuGraphAddKernelNode_v2(
@@ -288,8 +450,7 @@ entries! {
         described: *const CUDA_MEMCPY3D,
         _context: CUcontext,
     ) {
-        let copy = region::cuboid_work(described)?;
-        add(node, graph, after, count, Kind::Copy, Arc::new(move |_| copy()))
+        add(node, graph, after, count, Kind::Copy, copying(described)?)
     }
 
     fn cuGraphAddMemsetNode(
@@ -300,27 +461,7 @@ entries! {
         described: *const CUDA_MEMSET_NODE_PARAMS_v1,
         _context: CUcontext,
     ) {
-        let fill = described.get()?;
-        let (to, pitch, value) = (fill.dst, fill.pitch, fill.value);
-        let (width, height) = (fill.width, fill.height);
-        let work: Work = match fill.elementSize {
-            1 => {
-                let work = copy::fill_work(to, pitch, value as u8, width, height)?;
-                Arc::new(move |_| work())
-            }
-            2 => {
-                let work = copy::fill_work(to, pitch, value as u16, width, height)?;
-                Arc::new(move |_| work())
-            }
-            4 => {
-                let work = copy::fill_work(to, pitch, value, width, height)?;
-                Arc::new(move |_| work())
-            }
-            _ => {
-                return Err(Status::INVALID_VALUE.because("elements of a fill have 1, 2 or 4 bytes"));
-            }
-        };
-        add(node, graph, after, count, Kind::Fill, work)
+        add(node, graph, after, count, Kind::Fill, filling(described)?)
     }
 
     fn cuGraphAddHostNode(
@@ -330,17 +471,7 @@ entries! {
         count: usize,
         described: *const CUDA_HOST_NODE_PARAMS_v1,
     ) {
-        let described = described.get()?;
-        let function = described.fn_.ok_or(Status::INVALID_VALUE)?;
-        // SAFETY: a field of the caller's structure, for which its promise holds as well.
-        let data = unsafe { described.userData.seen() };
-        let work = move |_: &Arc<Context>| {
-            in_host_function(|| {
-                // SAFETY: the caller gave the function and its argument to be called so.
-                unsafe { function(data.as_ptr()) }
-            });
-        };
-        add(node, graph, after, count, Kind::Host, Arc::new(work))
+        add(node, graph, after, count, Kind::Host, calling(described)?)
     }
 
     fn cuGraphAddEmptyNode(
@@ -406,83 +537,6 @@ entries! {
         let name =
             name.ok_or_else(|| Status::INVALID_VALUE.because("no node of a graph has this handle"))?;
         kind.put(name.kind as c_uint)
-    }
-
-    fn cuGraphInstantiateWithFlags(result: *mut CUgraphExec, graph: CUgraph, flags: u64) {
-        // AUTO_FREE_ON_LAUNCH, UPLOAD, DEVICE_LAUNCH, USE_NODE_PRIORITY
-        const KNOWN: u64 = 0xf;
-        let graph = find(graph)?;
-        if flags & !KNOWN != 0 || result.is_null() {
-            return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
-        }
-        let nodes = lock(&graph.nodes).clone();
-        let made = Ready {
-            nodes: Mutex::new(nodes),
-        };
-        result.put(pointer(READY.insert(Arc::new(made))))
-    }
-
-    fn cuGraphExecUpdate_v2(
-        exec: CUgraphExec,
-        graph: CUgraph,
-        result: *mut GraphUpdateResult,
-    ) {
-        let (exec, graph) = (ready(exec)?, find(graph)?);
-        let new = lock(&graph.nodes).clone();
-        let mut nodes = lock(&exec.nodes);
-        let found = difference(&nodes, &new);
-        let (reason, node) = found.err().unwrap_or((0, 0));
-        result.put_if_asked(GraphUpdateResult {
-            result: reason,
-            error_node: pointer(node),
-            error_from_node: std::ptr::null_mut(),
-        });
-        if reason != 0 {
-            return Err(Status::GRAPH_EXEC_UPDATE_FAILURE.into());
-        }
-        for (node, other) in nodes.values_mut().zip(new.into_values()) {
-            node.work = other.work;
-        }
-        Ok(())
-    }
-
-    fn cuGraphExecKernelNodeSetParams_v2(
-        exec: CUgraphExec,
-        node: CUgraphNode,
-        described: *const CUDA_KERNEL_NODE_PARAMS_v2,
-    ) {
-        let exec = ready(exec)?;
-        let work = kernel(described)?;
-        match lock(&exec.nodes).get_mut(&node.addr()) {
-            Some(node) if node.kind == Kind::Kernel => {
-                node.work = work;
-                Ok(())
-            }
-            _ => Err(Status::INVALID_VALUE.because("the executable graph has no such launch")),
-        }
-    }
-
-    fn cuGraphUpload(exec: CUgraphExec, stream: CUstream) {
-        ready(exec)?;
-        stream::find(stream)?;
-        Ok(())
-    }
-
-    fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) {
-        let exec = ready(exec)?;
-        let (context, stream) = stream::find(stream)?;
-        let work = all_of(&lock(&exec.nodes));
-        // So does NVIDIA's driver: what is captured is nested by `cuGraphAddChildGraphNode`.
-        stream.refuse_captured("a graph that is ready cannot become a part of another")?;
-        stream.push(&context, move |context| work(context));
-        Ok(())
-    }
-
-    /// Launches of it run to their end.
-    fn cuGraphExecDestroy(exec: CUgraphExec) {
-        ready(exec)?;
-        READY.remove(exec.addr());
-        Ok(())
     }
 
     fn cuGraphDebugDotPrint(graph: CUgraph, path: *const c_char, _flags: c_uint) {

@@ -16,6 +16,7 @@ mod entry;
 mod event;
 mod function;
 mod graph;
+mod graph_exec;
 mod handle;
 mod image;
 mod init;
@@ -76,6 +77,7 @@ fn fill() -> Api {
     launch::serve(&mut api);
     capture::serve(&mut api);
     graph::serve(&mut api);
+    graph_exec::serve(&mut api);
     value::serve(&mut api);
     peer::serve(&mut api);
     ipc::serve(&mut api);

@@ -12,8 +12,10 @@ use super::entry::{Given, entries, in_host_function};
 use super::graph;
 use super::handle::{Handles, pointer};
 use super::queue::{Mark, Queue};
-use super::status::{Answer, Status};
-use crate::driver::api::{CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback};
+use super::status::{Answer, Failure, Status};
+use crate::driver::api::{
+    AttributeBits, CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback,
+};
 
 static STREAMS: Handles<Stream> = Handles::new();
 
@@ -27,6 +29,17 @@ pub(super) const LEAST_PRIORITY: c_int = 0;
 pub(super) const GREATEST_PRIORITY: c_int = -5;
 
 const NON_BLOCKING: c_uint = 1;
+
+/// `CU_STREAM_ATTRIBUTE_…`
+const ACCESS_POLICY: c_uint = 1;
+const SYNCHRONIZATION: c_uint = 3;
+const PRIORITY: c_uint = 8;
+const MEMORY_SYNC_MAP: c_uint = 9;
+const MEMORY_SYNC_DOMAIN: c_uint = 10;
+
+fn unknown_attribute(number: c_uint) -> Failure {
+    Status::INVALID_VALUE.because(format!("no attribute of streams has the number {number}"))
+}
 
 thread_local! {
     /// This thread's own default stream in each context, by the context's id.
@@ -49,6 +62,8 @@ pub(super) struct Stream {
     queue: Arc<Queue>,
     kind: Kind,
     priority: c_int,
+    /// What was set of the attributes that mean nothing here, by number.
+    attributes: Mutex<BTreeMap<c_uint, AttributeBits>>,
     id: u64,
     /// Whether there may be a part in a capture, which every call asks.
     captures: AtomicBool,
@@ -69,6 +84,7 @@ impl Stream {
             queue: Queue::new(),
             kind,
             priority,
+            attributes: Mutex::default(),
             id,
             captures: AtomicBool::new(false),
             part: Mutex::default(),
@@ -108,6 +124,38 @@ impl Stream {
     /// After a part in a capture was put in its place.
     pub(super) fn set_captures(&self) {
         self.captures.store(true, Ordering::Release);
+    }
+
+    fn attributes(&self) -> MutexGuard<'_, BTreeMap<c_uint, AttributeBits>> {
+        let attributes = self.attributes.lock();
+        attributes.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `CU_STREAM_ATTRIBUTE_…`: kept and given back.
+    fn attribute(&self, number: c_uint) -> Answer<AttributeBits> {
+        let mut bits = AttributeBits::default();
+        match number {
+            PRIORITY => bits.0[0] = self.priority.cast_unsigned(),
+            SYNCHRONIZATION => bits.0[0] = 1,
+            // The domain 1 stands for remote memory.
+            MEMORY_SYNC_MAP => bits.0[0] = 0x100,
+            ACCESS_POLICY | MEMORY_SYNC_DOMAIN => {}
+            _ => return Err(unknown_attribute(number)),
+        }
+        Ok(self.attributes().get(&number).copied().unwrap_or(bits))
+    }
+
+    fn set_attribute(&self, number: c_uint, bits: AttributeBits) -> Answer {
+        match number {
+            SYNCHRONIZATION if !matches!(bits.0[0], 1..=4) => {
+                return Err(Status::INVALID_VALUE.because("unknown way of waiting for a stream"));
+            }
+            ACCESS_POLICY | SYNCHRONIZATION | MEMORY_SYNC_MAP | MEMORY_SYNC_DOMAIN => {
+                self.attributes().insert(number, bits);
+            }
+            _ => return Err(unknown_attribute(number)),
+        }
+        Ok(())
     }
 
     fn create(context: &Arc<Context>, kind: Kind, priority: c_int) -> Arc<Stream> {
@@ -363,6 +411,23 @@ entries! {
 
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int) {
         priority.put(find(stream)?.1.priority)
+    }
+
+    fn cuStreamGetAttribute(stream: CUstream, number: c_uint, value: *mut AttributeBits) {
+        let (_, stream) = find(stream)?;
+        value.put(stream.attribute(number)?)
+    }
+
+    fn cuStreamSetAttribute(stream: CUstream, number: c_uint, value: *const AttributeBits) {
+        let (_, stream) = find(stream)?;
+        stream.set_attribute(number, value.get()?)
+    }
+
+    fn cuStreamCopyAttributes(to: CUstream, from: CUstream) {
+        let ((_, to), (_, from)) = (find(to)?, find(from)?);
+        let attributes = from.attributes().clone();
+        *to.attributes() = attributes;
+        Ok(())
     }
 
     fn cuStreamGetDevice(stream: CUstream, device: *mut CUdevice) {

@@ -1,0 +1,202 @@
+//! The nodes that a graph is built of.
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use super::api::{Api, CUDA_MEMCPY3D, CUgraph, CUgraphNode};
+use super::argument::Arguments;
+use super::describe;
+use super::error::Error;
+use super::event::Event;
+use super::graph::{Graph, GraphNode};
+use super::keep::Kept;
+use super::kernel::Kernel;
+use super::launch::LaunchConfig;
+use super::memory::DeviceBuffer;
+use super::pinned::PinnedBuffer;
+use super::plain::Plain;
+
+impl Graph {
+    /// Adds a launch (`cuGraphAddKernelNode_v2`, from CUDA 12.0), checked as
+    /// [`Kernel::launch`] checks it. The arguments are copied now.
+    pub fn add_kernel(
+        &mut self,
+        after: &[GraphNode],
+        kernel: &Kernel,
+        config: LaunchConfig,
+        arguments: impl Arguments,
+    ) -> Result<GraphNode, Error> {
+        let mut kept = Vec::new();
+        let node = self.add(after, |api, node, graph, after, count| {
+            describe::with_launch(
+                kernel,
+                &self.inner.context,
+                config,
+                &arguments,
+                |params, args| {
+                    describe::keep_launch(&mut kept, kernel, args);
+                    // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
+                    unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) }
+                },
+            )
+        })?;
+        self.inner.keep(kept);
+        Ok(node)
+    }
+
+    /// Adds a copy between two buffers of one length (`cuGraphAddMemcpyNode`).
+    pub fn add_copy<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &DeviceBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::copy(&self.inner.context, to, from)?)
+    }
+
+    /// Adds a copy from pinned memory, which each launch makes anew
+    /// (`cuGraphAddMemcpyNode`).
+    pub fn add_write<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &DeviceBuffer<T>,
+        from: &PinnedBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::write(&self.inner.context, to, from)?)
+    }
+
+    /// Adds a copy into pinned memory (`cuGraphAddMemcpyNode`), which waits for
+    /// it before it is read.
+    pub fn add_read<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &mut PinnedBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::read(&self.inner.context, to, from)?)
+    }
+
+    fn add_memcpy(
+        &mut self,
+        after: &[GraphNode],
+        (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
+    ) -> Result<GraphNode, Error> {
+        let context = self.inner.context.raw();
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; both ends have the bytes, and are kept.
+            unsafe { api.cuGraphAddMemcpyNode(node, graph, after, count, &copy, context) }
+        })?;
+        self.inner.keep(kept);
+        Ok(node)
+    }
+
+    /// Adds a fill of a whole buffer (`cuGraphAddMemsetNode`). Values have 1, 2
+    /// or 4 bytes.
+    pub fn add_fill<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        buffer: &DeviceBuffer<T>,
+        value: T,
+    ) -> Result<GraphNode, Error> {
+        let (fill, kept) = describe::fill(&self.inner.context, buffer, value)?;
+        let context = self.inner.context.raw();
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; the range is the buffer, which is kept.
+            unsafe { api.cuGraphAddMemsetNode(node, graph, after, count, &fill, context) }
+        })?;
+        self.inner.keep(kept);
+        Ok(node)
+    }
+
+    /// Adds a call of a function on a thread of the driver
+    /// (`cuGraphAddHostNode`), which each launch makes. It must not call the
+    /// driver.
+    pub fn add_host_function(
+        &mut self,
+        after: &[GraphNode],
+        function: impl Fn() + Send + Sync + 'static,
+    ) -> Result<GraphNode, Error> {
+        let (described, function) = describe::call(function);
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; the function is kept.
+            unsafe { api.cuGraphAddHostNode(node, graph, after, count, &described) }
+        })?;
+        self.inner.keep(vec![function]);
+        Ok(node)
+    }
+
+    /// Adds a node that does nothing (`cuGraphAddEmptyNode`): a point that
+    /// others come after.
+    pub fn add_empty(&mut self, after: &[GraphNode]) -> Result<GraphNode, Error> {
+        self.add(after, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live.
+            unsafe { api.cuGraphAddEmptyNode(node, graph, after, count) }
+        })
+    }
+
+    /// Adds a copy of another graph as one node (`cuGraphAddChildGraphNode`).
+    pub fn add_graph(&mut self, after: &[GraphNode], child: &Graph) -> Result<GraphNode, Error> {
+        describe::check_context(&self.inner.context, child.context())?;
+        if Arc::ptr_eq(&self.inner, &child.inner) {
+            return Err(Error::GraphNode);
+        }
+        let handle = child.raw();
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: both graphs and the nodes are live.
+            unsafe { api.cuGraphAddChildGraphNode(node, graph, after, count, handle) }
+        })?;
+        let kept = child.inner.kept().clone();
+        self.inner.keep(kept);
+        Ok(node)
+    }
+
+    /// Adds the recording of an event (`cuGraphAddEventRecordNode`, from CUDA 11.1).
+    pub fn add_event_record(
+        &mut self,
+        after: &[GraphNode],
+        event: &Arc<Event>,
+    ) -> Result<GraphNode, Error> {
+        describe::check_context(&self.inner.context, event.context())?;
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: graph, nodes and event are live; the event is kept.
+            unsafe { api.cuGraphAddEventRecordNode(node, graph, after, count, event.raw()) }
+        })?;
+        self.inner.keep(vec![event.clone()]);
+        Ok(node)
+    }
+
+    /// Adds waiting for an event (`cuGraphAddEventWaitNode`, from CUDA 11.1).
+    pub fn add_event_wait(
+        &mut self,
+        after: &[GraphNode],
+        event: &Arc<Event>,
+    ) -> Result<GraphNode, Error> {
+        let node = self.add(after, |api, node, graph, after, count| {
+            // SAFETY: as above.
+            unsafe { api.cuGraphAddEventWaitNode(node, graph, after, count, event.raw()) }
+        })?;
+        self.inner.keep(vec![event.clone()]);
+        Ok(node)
+    }
+
+    /// Adds a node by one entry.
+    fn add(
+        &self,
+        after: &[GraphNode],
+        entry: impl FnOnce(
+            &'static Api,
+            *mut CUgraphNode,
+            CUgraph,
+            *const CUgraphNode,
+            usize,
+        ) -> Result<(), Error>,
+    ) -> Result<GraphNode, Error> {
+        let api = self.inner.context.bind()?;
+        self.inner.check(after)?;
+        let graph = self.inner.lock();
+        let after: Vec<CUgraphNode> = after.iter().map(|node| node.handle).collect();
+        let mut handle = null_mut();
+        entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
+        Ok(self.inner.name(handle))
+    }
+}
