@@ -17,14 +17,13 @@
 //! way round, what ptxkit has is lent to cudarc by [`to_context`] and
 //! [`to_stream`].
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
 
 use crate::cache::Cache;
-use crate::driver::{Context, Driver, Error, Kernel, Module, Stream};
+use crate::driver::{Context, Driver, Error, Kernel, Stream};
 use crate::jit::JitOptions;
 use crate::loader::{LoadError, Loader, Source};
 
@@ -70,18 +69,8 @@ pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream, Error> {
 /// kept as long as the value returned. The other kernels of the module are at
 /// [`Kernel::module`].
 pub fn kernel(context: &Context, function: &CudaFunction) -> Result<Kernel, Error> {
-    let api = context.bind()?;
-    let (mut module, mut name) = (std::ptr::null_mut(), std::ptr::null());
-    // SAFETY: the function is live; writes a handle and a pointer.
-    let name = unsafe {
-        api.cuFuncGetModule(&mut module, function.cu_function())?;
-        api.cuFuncGetName(&mut name, function.cu_function())?;
-        CStr::from_ptr(name)
-    };
-    let name = name.to_string_lossy().into_owned();
     // SAFETY: the function keeps its module loaded, and is handed over.
-    let module = unsafe { Module::from_shared(context, module, Arc::new(function.clone())) };
-    module.kernel(&name)
+    unsafe { Kernel::from_shared(context, function.cu_function(), Arc::new(function.clone())) }
 }
 
 /// Loads PTX, a cubin or a fatbin for cudarc, through the compute cache that

@@ -11,7 +11,7 @@ use super::block::{SyncKind, SyncPoint};
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 
 /// Raised whenever the meaning of a blob or of `BlockContext` changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Everything a module needs to run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,6 +96,8 @@ pub struct VariableImage {
     pub external: bool,
     /// `.visible`, `.weak` or `.common`: other modules may name it.
     pub exported: bool,
+    /// `.attribute(.managed)`: the host reaches it by its address too.
+    pub managed: bool,
     /// Bytes.
     pub size: u64,
     /// Bytes, a power of two.
@@ -365,6 +367,7 @@ impl VariableImage {
         w.u8(u8::from(self.constant));
         w.u8(u8::from(self.external));
         w.u8(u8::from(self.exported));
+        w.u8(u8::from(self.managed));
         w.u64(self.size);
         w.u32(self.align);
         w.bytes(&self.init);
@@ -381,6 +384,7 @@ impl VariableImage {
             constant: r.flag()?,
             external: r.flag()?,
             exported: r.flag()?,
+            managed: r.flag()?,
             size: r.u64()?,
             align: r.u32()?,
             init: r.bytes()?.to_vec(),

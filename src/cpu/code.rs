@@ -92,8 +92,19 @@ pub struct LoadedModule {
 impl LoadedModule {
     /// Maps the code and sets up the variables of a blob that has been read.
     pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
+        LoadedModule::with_symbols(image, memory, |_| None)
+    }
+
+    /// The same, where `defined` tells the addresses of variables that the blob
+    /// declares `.extern`.
+    pub fn with_symbols(
+        image: Image,
+        memory: &Arc<DeviceMemory>,
+        defined: impl Fn(&str) -> Option<u64>,
+    ) -> Result<LoadedModule, LoadError> {
         image.check_processor()?;
-        if let Some(variable) = image.variables.iter().find(|v| v.external) {
+        let undefined = |v: &&VariableImage| v.external && defined(&v.name).is_none();
+        if let Some(variable) = image.variables.iter().find(undefined) {
             return Err(LoadError::Undefined {
                 name: variable.name.clone(),
             });
@@ -115,12 +126,16 @@ impl LoadedModule {
             memory: Arc::clone(memory),
         };
         for variable in &module.variables {
+            if variable.external {
+                module.addresses.extend(defined(&variable.name));
+                continue;
+            }
+            let purpose = match variable.managed {
+                true => Purpose::Managed,
+                false => Purpose::Variable,
+            };
             let address = memory
-                .allocate(
-                    variable.size.max(1),
-                    u64::from(variable.align),
-                    Purpose::Variable,
-                )
+                .allocate(variable.size.max(1), u64::from(variable.align), purpose)
                 .map_err(|source| LoadError::Memory {
                     name: variable.name.clone(),
                     source,
@@ -128,7 +143,9 @@ impl LoadedModule {
             module.addresses.push(address);
         }
         for (variable, &address) in module.variables.iter().zip(&module.addresses) {
-            initialise(variable, address, &module.addresses);
+            if !variable.external {
+                initialise(variable, address, &module.addresses);
+            }
         }
         Ok(module)
     }
@@ -147,6 +164,12 @@ impl LoadedModule {
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
         let index = self.variables.iter().position(|v| v.name == name)?;
         Some((*self.addresses.get(index)?, self.variables[index].size))
+    }
+
+    /// The same, if the variable is managed.
+    pub fn managed(&self, name: &str) -> Option<(u64, u64)> {
+        let variable = self.variables.iter().find(|v| v.name == name)?;
+        self.variable(name).filter(|_| variable.managed)
     }
 
     /// Address of each variable, as compiled code finds them.
@@ -173,7 +196,10 @@ impl LoadedModule {
 
 impl Drop for LoadedModule {
     fn drop(&mut self) {
-        for &address in &self.addresses {
+        for (variable, &address) in self.variables.iter().zip(&self.addresses) {
+            if variable.external {
+                continue;
+            }
             // It was allocated by `new` and nobody else knows it as one's own.
             let _ = self.memory.free(address);
         }

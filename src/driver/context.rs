@@ -470,6 +470,15 @@ impl Context {
         unsafe { self.bind()?.cuCtxResetPersistingL2Cache() }
     }
 
+    /// Lets a profiler that was told to wait for it collect, until the value
+    /// returned is dropped (`cuProfilerStart`, `cuProfilerStop`): `nsys profile
+    /// -c cudaProfilerApi`, `ncu --profile-from-start off`.
+    pub fn profile(&self) -> Result<Profiling<'_>, Error> {
+        // SAFETY: no arguments.
+        unsafe { self.bind()?.cuProfilerStart() }?;
+        Ok(Profiling { context: self })
+    }
+
     /// Whether every launch and copy in a stream is waited for, so that what
     /// fails is told by the call that queued it, as [`Error::Checked`] with the
     /// kernel's name. For looking for a fault: it takes all overlap away. The
@@ -534,6 +543,24 @@ impl Drop for Inner {
 pub(crate) fn report_drop(result: Result<(), Error>) {
     if let Err(error) = result {
         tracing::debug!(%error, "could not be released");
+    }
+}
+
+/// A stretch that a profiler collects; see [`Context::profile`].
+#[derive(Debug)]
+pub struct Profiling<'a> {
+    context: &'a Context,
+}
+
+impl Drop for Profiling<'_> {
+    fn drop(&mut self) {
+        // Launches that are queued belong to it.
+        let stopped = self.context.synchronize().and_then(|()| {
+            let api = self.context.bind()?;
+            // SAFETY: no arguments.
+            unsafe { api.cuProfilerStop() }
+        });
+        report_drop(stopped);
     }
 }
 

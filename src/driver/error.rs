@@ -284,6 +284,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The bytes of a file, or why there are none.
+    pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>, Error> {
+        std::fs::read(path).map_err(|error| Error::File {
+            path: path.to_owned(),
+            source: std::sync::Arc::new(error),
+        })
+    }
+
     /// The CUDA error number, where a driver gave one.
     pub fn code(&self) -> Option<CudaError> {
         match self {

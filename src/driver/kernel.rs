@@ -1,11 +1,11 @@
 //! A kernel of a module.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::api::CUfunction;
-use super::context::{CacheConfig, Context};
+use super::context::{CacheConfig, Context, SharedBanks};
 use super::error::Error;
 use super::keep::{Keep, Kept};
 use super::layout::KernelLayout;
@@ -117,6 +117,33 @@ impl Kernel {
         })
     }
 
+    /// A kernel that another library loaded, which keeps it loaded as long as
+    /// `owner` lives (`cuFuncGetModule`, `cuFuncGetName`, from CUDA 12.3). The
+    /// other kernels of its module are at [`module`](Kernel::module).
+    ///
+    /// # Safety
+    /// `handle` must be a kernel of a module loaded in `context`, and stay loaded
+    /// as long as `owner` lives.
+    pub unsafe fn from_shared(
+        context: &Context,
+        handle: CUfunction,
+        owner: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Result<Kernel, Error> {
+        let api = context.bind()?;
+        let (mut module, mut name) = (std::ptr::null_mut(), std::ptr::null());
+        // SAFETY: the function is live; writes a handle and a pointer, to a string that lives
+        // as long as the module.
+        let name = unsafe {
+            api.cuFuncGetModule(&mut module, handle)?;
+            api.cuFuncGetName(&mut name, handle)?;
+            CStr::from_ptr(name)
+        };
+        let name = name.to_string_lossy().into_owned();
+        // SAFETY: the module is loaded as long as its kernel, for which the caller answers.
+        let module = unsafe { Module::from_shared(context, module, owner) };
+        Kernel::new(module, handle, &name, None)
+    }
+
     /// Its name in the PTX.
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -179,6 +206,14 @@ impl Kernel {
         let api = self.context().bind()?;
         // SAFETY: the function is live.
         unsafe { api.cuFuncSetCacheConfig(self.raw(), config as u32) }
+    }
+
+    /// Width of the banks of shared memory that it prefers
+    /// (`cuFuncSetSharedMemConfig`, deprecated by CUDA).
+    pub fn set_shared_banks(&self, banks: SharedBanks) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        // SAFETY: the function is live.
+        unsafe { api.cuFuncSetSharedMemConfig(self.raw(), banks as u32) }
     }
 
     /// Whether its code is on the device already (`cuFuncIsLoaded`, from CUDA

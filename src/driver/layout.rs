@@ -47,14 +47,23 @@ impl KernelLayout {
         if api.cuFuncGetParamInfo.is_none() {
             return Ok(None);
         }
+        KernelLayout::told_by(|index, offset, size| {
+            // SAFETY: the function is live; writes two integers.
+            unsafe { api.cuFuncGetParamInfo(function, index, offset, size) }
+        })
+        .map(Some)
+    }
+
+    /// As an entry tells it, parameter by parameter.
+    pub(crate) fn told_by(
+        entry: impl Fn(usize, *mut usize, *mut usize) -> Result<(), Error>,
+    ) -> Result<KernelLayout, Error> {
         let mut layout = KernelLayout::default();
         // The end of the list is told by `INVALID_VALUE`; parameters take a byte at least.
         while layout.params.len() < MAX_PARAMETER_BYTES {
             let (mut offset, mut size) = (0, 0);
             let index = layout.params.len();
-            // SAFETY: the function is live; writes two integers.
-            let info = unsafe { api.cuFuncGetParamInfo(function, index, &mut offset, &mut size) };
-            match info {
+            match entry(index, &mut offset, &mut size) {
                 Ok(()) => {}
                 Err(error) if error.code() == Some(CudaError::INVALID_VALUE) => break,
                 // A list cut short would make the driver read pointers that nobody gave.
@@ -66,7 +75,7 @@ impl KernelLayout {
                 declaration: None,
             });
         }
-        Ok(Some(layout))
+        Ok(layout)
     }
 }
 

@@ -1,18 +1,20 @@
 //! Libraries: code that is loaded once for all contexts.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use super::api::{Api, CUkernel, CUlibrary};
+use super::api::{Api, CUdeviceptr, CUkernel, CUlibrary};
 use super::code::CudaError;
-use super::context::{Context, report_drop};
+use super::context::{CacheConfig, Context, report_drop};
 use super::device::Device;
 use super::error::Error;
 use super::extent::{self, Checked};
 use super::kernel::{Kernel, KernelAttribute};
+use super::layout::KernelLayout;
 use super::log::JitOptionList;
-use super::module::{Module, jit_error};
+use super::module::{Global, Module, jit_error};
 use super::open::Driver;
 
 /// Code that no context owns (`cuLibraryLoadData`, from CUDA 12.0): it comes
@@ -98,6 +100,13 @@ impl Library {
         })
     }
 
+    /// Loads a file, as [`load`](Library::load) does its bytes.
+    /// `cuLibraryLoadFromFile` is not called, as `cuModuleLoad` is not by
+    /// [`Module::load_file`].
+    pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Library, Error> {
+        Library::load(context, &Error::read(path.as_ref())?)
+    }
+
     fn api(&self) -> &'static Api {
         self.handle.driver.api()
     }
@@ -121,9 +130,86 @@ impl Library {
         Ok(Module::of_library(context, module, self.handle.clone()))
     }
 
-    /// A kernel in a context, ready to be launched.
+    /// A kernel in a context, ready to be launched (`cuLibraryGetKernel`,
+    /// `cuKernelGetFunction`).
     pub fn kernel(&self, context: &Context, name: &str) -> Result<Kernel, Error> {
-        self.module(context)?.kernel(name)
+        let module = self.module(context)?;
+        let kernel = self.find(name)?;
+        let mut function = null_mut();
+        // SAFETY: the kernel is the library's; writes one handle.
+        unsafe { context.bind()?.cuKernelGetFunction(&mut function, kernel) }?;
+        Kernel::new(module, function, name, None)
+    }
+
+    /// A variable in a context (`cuLibraryGetGlobal`): each context has its own.
+    pub fn global(&self, context: &Context, name: &str) -> Result<Global, Error> {
+        self.variable(context, name, |api, address, bytes, library, name| {
+            // SAFETY: as `variable` says.
+            unsafe { api.cuLibraryGetGlobal(address, bytes, library, name) }
+        })
+    }
+
+    /// A managed variable, which all contexts share and the host reaches by its
+    /// address too (`cuLibraryGetManaged`). The CPU device has one a context.
+    pub fn managed(&self, context: &Context, name: &str) -> Result<Global, Error> {
+        self.variable(context, name, |api, address, bytes, library, name| {
+            // SAFETY: as `variable` says.
+            unsafe { api.cuLibraryGetManaged(address, bytes, library, name) }
+        })
+    }
+
+    /// Asks an entry for a variable: the name ends in NUL, the library is
+    /// loaded, and address and bytes are written.
+    fn variable(
+        &self,
+        context: &Context,
+        name: &str,
+        entry: impl FnOnce(
+            &'static Api,
+            *mut CUdeviceptr,
+            *mut usize,
+            CUlibrary,
+            *const c_char,
+        ) -> Result<(), Error>,
+    ) -> Result<Global, Error> {
+        let unknown = || Error::UnknownGlobal {
+            name: name.to_owned(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let module = self.module(context)?;
+        let (mut address, mut bytes) = (0, 0);
+        let api = context.bind()?;
+        match entry(api, &mut address, &mut bytes, self.raw(), symbol.as_ptr()) {
+            Ok(()) => Ok(Global::of(module, address, bytes)),
+            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The parameters of a kernel, in whatever context (`cuKernelGetParamInfo`,
+    /// from CUDA 12.4).
+    pub fn layout(&self, name: &str) -> Result<KernelLayout, Error> {
+        let (api, kernel) = (self.api(), self.find(name)?);
+        KernelLayout::told_by(|index, offset, size| {
+            // SAFETY: the kernel is the library's; writes two integers.
+            unsafe { api.cuKernelGetParamInfo(kernel, index, offset, size) }
+        })
+    }
+
+    /// What the blocks of a kernel prefer of the on-chip memory, in all contexts
+    /// of a device (`cuKernelSetCacheConfig`).
+    pub fn set_cache_config(
+        &self,
+        name: &str,
+        config: CacheConfig,
+        device: &Device,
+    ) -> Result<(), Error> {
+        let kernel = self.find(name)?;
+        // SAFETY: the kernel is the library's.
+        unsafe {
+            self.api()
+                .cuKernelSetCacheConfig(kernel, config as u32, device.raw())
+        }
     }
 
     /// The kernels there are (`cuLibraryEnumerateKernels`, from CUDA 12.4); sorted.

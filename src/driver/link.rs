@@ -39,6 +39,7 @@ enum LinkKind {
     Fatbin = 2,
     Object = 3,
     Library = 4,
+    Nvvm = 5,
 }
 
 impl<'a> LinkInput<'a> {
@@ -87,6 +88,17 @@ impl<'a> LinkInput<'a> {
         }
     }
 
+    /// Code for link-time optimisation (NVVM IR), as toolkits before CUDA 12.0
+    /// made it (`nvcc -dlto`): drivers since then leave newer code to
+    /// [`nvjitlink`](super::nvjitlink).
+    pub fn nvvm(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+        LinkInput {
+            name,
+            bytes,
+            kind: LinkKind::Nvvm,
+        }
+    }
+
     /// The bytes for the driver, which neither lead outside nor lack a NUL.
     fn checked(&self) -> Result<Cow<'a, [u8]>, Error> {
         if self.kind == LinkKind::Library {
@@ -95,6 +107,10 @@ impl<'a> LinkInput<'a> {
                 true => Ok(Cow::Borrowed(self.bytes)),
                 false => Err(Error::BadImage(format!("{} is no archive", self.name))),
             };
+        }
+        if self.kind == LinkKind::Nvvm {
+            // Bitcode comes with its length.
+            return Ok(Cow::Borrowed(self.bytes));
         }
         match (extent::check(self.bytes)?, self.kind) {
             (Checked::Ptx(text), LinkKind::Ptx) => Ok(text),

@@ -91,6 +91,9 @@ pub(crate) mod option {
     pub const LOG_VERBOSE: c_uint = 12;
     pub const GENERATE_LINE_INFO: c_uint = 13;
     pub const CACHE_MODE: c_uint = 14;
+    pub const GLOBAL_SYMBOL_NAMES: c_uint = 17;
+    pub const GLOBAL_SYMBOL_ADDRESSES: c_uint = 18;
+    pub const GLOBAL_SYMBOL_COUNT: c_uint = 19;
     pub const POSITION_INDEPENDENT_CODE: c_uint = 30;
     pub const MIN_CTA_PER_SM: c_uint = 31;
     pub const MAX_THREADS_PER_BLOCK: c_uint = 32;
@@ -140,6 +143,12 @@ impl JitOptionList {
         self.options.push(option);
         self.values
             .push(std::ptr::without_provenance_mut(value as usize));
+    }
+
+    /// Adds an option whose value is an array, which stays until the call is over.
+    pub fn set_array<T>(&mut self, option: c_uint, array: &[T]) {
+        self.options.push(option);
+        self.values.push(array.as_ptr().cast_mut().cast());
     }
 
     pub fn count(&self) -> c_uint {

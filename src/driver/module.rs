@@ -12,7 +12,8 @@ use super::extent::{self, Checked};
 use super::kernel::Kernel;
 use super::layout::kernels_of;
 use super::library::LibraryHandle;
-use super::log::{JitOptionList, read_log};
+use super::log::{JitOptionList, option, read_log};
+use super::memory::{Allocation, DeviceBuffer};
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use crate::ptx::signature::KernelSignature;
 
@@ -41,6 +42,9 @@ struct Inner {
     /// What the PTX says of its kernels, where the PTX is known.
     kernels: Vec<KernelSignature>,
     owner: Owned,
+    /// Memory that its variables stand for.
+    #[allow(dead_code, reason = "held, not read")]
+    memory: Vec<Arc<Allocation>>,
 }
 
 /// Who unloads a module.
@@ -113,11 +117,12 @@ impl Module {
             handle: std::ptr::null_mut(),
             kernels,
             owner: Owned::Here,
+            memory: Vec::new(),
         };
         let api = context.bind()?;
         match extent::check(image)? {
             Checked::Ptx(text) => {
-                inner.handle = load_ptx(api, &text)?;
+                inner.handle = load_ptx(api, &text, JitOptionList::new())?;
                 if inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none() {
                     inner.kernels = kernels_of(&text);
                 }
@@ -132,18 +137,79 @@ impl Module {
         })
     }
 
+    /// The same for PTX that declares variables `.extern` which nobody defines:
+    /// each of `symbols` says which buffer one of them is
+    /// (`CU_JIT_GLOBAL_SYMBOL_NAMES`, `CU_JIT_GLOBAL_SYMBOL_ADDRESSES`). The
+    /// module keeps the buffers' memory. A variable that stays undefined is an
+    /// error of the load.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, LaunchConfig, Module, Stream, Symbol};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let counter = DeviceBuffer::from_slice(&context, &[41_u32])?;
+    /// let module = Module::load_resolving(&context, b".version 8.0 .target sm_80 .address_size 64
+    ///     .extern .global .u32 counter;
+    ///     .visible .entry count() { .reg .b32 %r; ld.global.u32 %r, [counter];
+    ///         add.u32 %r, %r, 1; st.global.u32 [counter], %r; ret; }",
+    ///     &[Symbol::new("counter", &counter)])?;
+    /// let stream = Stream::new(&context)?;
+    /// module.kernel("count")?.launch(LaunchConfig::default(), &stream, ())?;
+    /// assert_eq!(counter.to_vec()?, [42]);
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn load_resolving(
+        context: &Context,
+        ptx: &[u8],
+        symbols: &[Symbol<'_>],
+    ) -> Result<Module, Error> {
+        if symbols
+            .iter()
+            .any(|symbol| symbol.memory.context() != context)
+        {
+            return Err(Error::DifferentContexts {
+                what: "a module and the memory of its variables",
+            });
+        }
+        let Checked::Ptx(text) = extent::check(ptx)? else {
+            return Err(Error::BadImage("symbols are for PTX".to_owned()));
+        };
+        let names: Vec<CString> = symbols
+            .iter()
+            .map(|symbol| {
+                let name = CString::new(symbol.name);
+                name.map_err(|_| Error::UnknownGlobal {
+                    name: symbol.name.to_owned(),
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let addresses: Vec<CUdeviceptr> = symbols.iter().map(|symbol| symbol.address).collect();
+        let mut options = JitOptionList::new();
+        options.set_array(option::GLOBAL_SYMBOL_NAMES, &names);
+        options.set_array(option::GLOBAL_SYMBOL_ADDRESSES, &addresses);
+        options.set(option::GLOBAL_SYMBOL_COUNT, names.len() as u32);
+        let api = context.bind()?;
+        let handle = load_ptx(api, &text, options)?;
+        Ok(Module {
+            inner: Arc::new(Inner {
+                context: context.clone(),
+                handle,
+                kernels: kernels_of(&text),
+                owner: Owned::Here,
+                memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
+            }),
+        })
+    }
+
     /// Loads a file with PTX, a cubin, a fatbin, or a binary of the CPU device,
     /// as [`load`](Module::load) does its bytes.
     ///
     /// `cuModuleLoad` is not called: it reads the file itself, where nothing
     /// checks that the headers stay within it, and keeps no log.
     pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Module, Error> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| Error::File {
-            path: path.to_owned(),
-            source: Arc::new(error),
-        })?;
-        Module::load(context, &bytes)
+        Module::load(context, &Error::read(path.as_ref())?)
     }
 
     /// A module that another library loaded and keeps loaded as long as `owner`
@@ -176,6 +242,7 @@ impl Module {
                 handle,
                 kernels: Vec::new(),
                 owner,
+                memory: Vec::new(),
             }),
         }
     }
@@ -295,16 +362,15 @@ impl Module {
 }
 
 /// Loads NUL-terminated PTX with a log, which is the only way to learn why it failed.
-fn load_ptx(api: &'static Api, text: &[u8]) -> Result<CUmodule, Error> {
+fn load_ptx(api: &'static Api, text: &[u8], mut options: JitOptionList) -> Result<CUmodule, Error> {
     let mut handle = std::ptr::null_mut();
     if api.cuModuleLoadDataEx.is_none() {
         // SAFETY: the text ends in NUL.
         unsafe { api.cuModuleLoadData(&mut handle, text.as_ptr().cast()) }?;
         return Ok(handle);
     }
-    let mut options = JitOptionList::new();
-    // SAFETY: the text ends in NUL; options and values have the count given, and the
-    // log buffers they point to outlive the call.
+    // SAFETY: the text ends in NUL; options and values have the count given, and what they
+    // point to outlives the call.
     let loaded = unsafe {
         api.cuModuleLoadDataEx(
             &mut handle,
@@ -355,6 +421,26 @@ impl Drop for Inner {
     }
 }
 
+/// Which memory a variable is that PTX declares `.extern`; see
+/// [`Module::load_resolving`].
+#[derive(Clone, Copy, Debug)]
+pub struct Symbol<'a> {
+    name: &'a str,
+    address: CUdeviceptr,
+    memory: &'a Arc<Allocation>,
+}
+
+impl<'a> Symbol<'a> {
+    /// The variable `name` is this buffer.
+    pub fn new<T: Plain>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
+        Symbol {
+            name,
+            address: buffer.address(),
+            memory: buffer.allocation(),
+        }
+    }
+}
+
 /// When a module's kernels are loaded (`CUmoduleLoadingMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loading {
@@ -373,6 +459,15 @@ pub struct Global {
 }
 
 impl Global {
+    /// A variable that a library told of.
+    pub(crate) fn of(module: Module, address: CUdeviceptr, bytes: usize) -> Global {
+        Global {
+            module,
+            address,
+            bytes,
+        }
+    }
+
     /// Its address on the device.
     pub fn address(&self) -> CUdeviceptr {
         self.address

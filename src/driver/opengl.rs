@@ -318,7 +318,7 @@ pub struct MappedImage<'a> {
 impl MappedImage<'_> {
     /// The array of a layer, or face of a cubemap, and a mipmap level, both from
     /// 0 (`cuGraphicsSubResourceGetMappedArray`): a raw handle, good until the
-    /// image is given back.
+    /// image is given back, for [`Array::borrow_raw`](super::Array::borrow_raw).
     pub fn array(&self, layer: u32, level: u32) -> Result<CUarray, Error> {
         let resource = &self.mapping.resource;
         let api = resource.context.bind()?;

@@ -101,7 +101,11 @@ fn rust_names(names: &Names, entry: &str) -> String {
         .into_iter()
         .find_map(|map| map.get(entry).or_else(|| map.get(base)));
     let Some(found) = found else {
-        return "`Api` alone".to_owned();
+        let why = ALONE.iter().find(|(names, _)| names.contains(&entry));
+        return match why {
+            Some((_, why)) => format!("`Api` alone: {why}"),
+            None => "`Api` alone".to_owned(),
+        };
     };
     let quoted = |name: &String| match name.split_once(' ') {
         Some((how, name)) => format!("{how} `{name}`"),
@@ -173,6 +177,45 @@ is an error that names both.
 
 This file is made from the sources, and a test compares them.
 ";
+
+/// Entries that have no Rust name, and why that is right.
+const ALONE: &[(&[&str], &str)] = &[
+    (
+        &["cuGetErrorName", "cuGetErrorString"],
+        "`CudaError` knows names and advice without a driver",
+    ),
+    (
+        &["cuDeviceComputeCapability"],
+        "deprecated; `Device::compute_capability` asks for the attributes",
+    ),
+    (
+        &["cuModuleLoadFatBinary"],
+        "`Module::load` takes fatbins, and checks their sizes first",
+    ),
+    (
+        &["cuLinkAddFile_v2"],
+        "`LinkInput` takes the file's bytes, and checks them first",
+    ),
+    (
+        &["cuLibraryLoadFromFile"],
+        "`Library::load_file` checks the file first",
+    ),
+    (
+        &["cuKernelGetLibrary"],
+        "a kernel here keeps its library by itself",
+    ),
+    (
+        &[
+            "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+            "cuOccupancyMaxPotentialBlockSizeWithFlags",
+        ],
+        "the one flag is about GPUs of capability 5.x",
+    ),
+    (
+        &["ptxkitGetLastFault"],
+        "`DriverError::detail` has the text",
+    ),
+];
 
 const TAIL: &str = "
 ## What the guide names and newer entries do

@@ -1,16 +1,25 @@
 //! The samples of the guide's driver chapter, run.
 
-use crate::support::device;
+use crate::support::{device, isolated};
 
 #[path = "../../examples/guide_context.rs"]
 #[allow(dead_code)]
 mod guide_context;
+#[path = "../../examples/guide_devices.rs"]
+#[allow(dead_code)]
+mod guide_devices;
 #[path = "../../examples/guide_launch.rs"]
 #[allow(dead_code)]
 mod guide_launch;
 #[path = "../../examples/guide_module.rs"]
 #[allow(dead_code)]
 mod guide_module;
+#[path = "../../examples/guide_opengl.rs"]
+#[allow(dead_code)]
+pub mod guide_opengl;
+#[path = "../../examples/guide_shared.rs"]
+#[allow(dead_code)]
+mod guide_shared;
 #[path = "../../examples/guide_streams.rs"]
 #[allow(dead_code)]
 mod guide_streams;
@@ -33,4 +42,25 @@ fn launches() {
 #[test]
 fn streams_and_events() {
     guide_streams::run(device()).unwrap();
+}
+
+#[test]
+fn shared_memory() {
+    guide_shared::run(device()).unwrap();
+}
+
+#[test]
+fn several_devices() {
+    isolated(
+        "examples::several_devices",
+        &[("PTXKIT_CPU_DEVICES", "2")],
+        || {
+            guide_devices::run(device()).unwrap();
+        },
+    );
+}
+
+#[test]
+fn opengl() {
+    guide_opengl::run(device()).unwrap();
 }

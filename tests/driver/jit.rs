@@ -250,3 +250,18 @@ fn what_does_not_link_is_told() {
         assert!(matches!(error, Error::BadImage(_)), "{error}");
     }
 }
+
+#[test]
+fn code_for_link_time_optimisation_is_an_input() {
+    if is_gpu() {
+        return; // only drivers before CUDA 12.0 take what nobody can make here
+    }
+    let input = LinkInput::nvvm("code.nvvm", b"BC\xc0\xde");
+    let error = jit::link(&context(), &[input], &JitOptions::default()).unwrap_err();
+    assert_eq!(
+        error.code(),
+        Some(ptxkit::driver::CudaError::NOT_SUPPORTED),
+        "{error}"
+    );
+    assert!(error.to_string().contains("NVVM"), "{error}");
+}

@@ -1,9 +1,10 @@
 use ptxkit::driver::{
-    Context, DeviceBuffer, Error, KernelAttribute, LaunchConfig, Library, Loading, Module, Stream,
+    CacheConfig, Context, CudaError, DeviceBuffer, Error, Kernel, KernelAttribute, LaunchConfig,
+    Library, Loading, Module, SharedBanks, Stream, Symbol,
 };
 
 use crate::kernels::{REVERSE, SCALE, VECADD};
-use crate::support::{context, device, is_gpu, kernel};
+use crate::support::{context, device, is_gpu, isolated, kernel};
 
 #[test]
 fn an_unknown_kernel_is_told_with_those_there_are() {
@@ -249,12 +250,186 @@ fn a_context_destroyed_under_a_module() {
             (0_u64, 0_u64, 0_u64, 0_u32),
         )
         .unwrap_err();
-    assert_eq!(
-        error.code(),
-        Some(ptxkit::driver::CudaError::INVALID_CONTEXT),
-        "{error}"
-    );
+    assert_eq!(error.code(), Some(CudaError::INVALID_CONTEXT), "{error}");
     assert!(module.kernel("vecadd").is_err());
     assert!(module.global("x").is_err());
     // Dropping all of it reports to the trace alone.
+}
+
+/// The library is told of as a whole, and its variables are each context's own.
+#[test]
+fn a_library_tells_of_kernels_and_variables() {
+    let contexts = [context(), Context::create(&device(), 0).unwrap()];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scale.ptx");
+    let error = Library::load_file(&contexts[0], &path).unwrap_err();
+    assert!(matches!(error, Error::File { .. }), "{error}");
+    std::fs::write(&path, SCALE).unwrap();
+    let library = Library::load_file(&contexts[0], &path).unwrap();
+
+    let [first, second] = contexts
+        .each_ref()
+        .map(|context| library.global(context, "step").unwrap());
+    assert_eq!((first.bytes(), first.get::<f32>().unwrap()), (4, 10.0));
+    first.set(1.0_f32).unwrap();
+    assert_eq!(second.get::<f32>().unwrap(), 10.0);
+    let same = library
+        .module(&contexts[0])
+        .unwrap()
+        .global("step")
+        .unwrap();
+    assert_eq!(same.address(), first.address());
+    for error in [
+        library.global(&contexts[0], "stop").unwrap_err(),
+        library.managed(&contexts[0], "step").unwrap_err(),
+        library.managed(&contexts[0], "stop").unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::UnknownGlobal { .. }), "{error}");
+    }
+
+    let (context, stream) = (&contexts[0], Stream::new(&contexts[0]).unwrap());
+    let scale = library.kernel(context, "scale").unwrap();
+    let out = DeviceBuffer::<f32>::zeroed(context, 4).unwrap();
+    scale
+        .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+
+    let library = Library::load(context, VECADD.as_bytes()).unwrap();
+    match library.layout("vecadd") {
+        Ok(layout) => {
+            let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
+            assert_eq!(places, [(0, 8), (8, 8), (16, 8), (24, 4)]);
+        }
+        Err(error) => assert!(matches!(error, Error::EntryMissing { .. }), "{error}"),
+    }
+    library
+        .set_cache_config("vecadd", CacheConfig::PreferL1, &device())
+        .unwrap();
+    let error = library
+        .set_cache_config("vecsub", CacheConfig::PreferL1, &device())
+        .unwrap_err();
+    assert!(matches!(error, Error::UnknownKernel { .. }), "{error}");
+}
+
+#[test]
+fn a_managed_variable_is_the_hosts_too() {
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
+               .visible .global .attribute(.managed) .align 4 .u32 shared = 5;\n\
+               .visible .entry bump() { .reg .b32 %r; ld.global.u32 %r, [shared];\n\
+               add.u32 %r, %r, 1; st.global.u32 [shared], %r; ret; }";
+    let context = context();
+    let library = Library::load(&context, ptx.as_bytes()).unwrap();
+    let shared = library.managed(&context, "shared").unwrap();
+    assert_eq!((shared.bytes(), shared.get::<u32>().unwrap()), (4, 5));
+    let stream = Stream::new(&context).unwrap();
+    let bump = library.kernel(&context, "bump").unwrap();
+    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    stream.synchronize().unwrap();
+    // SAFETY: managed memory is the host's at the same address, and no kernel runs.
+    let seen =
+        unsafe { std::ptr::with_exposed_provenance::<u32>(shared.address() as usize).read() };
+    assert_eq!(seen, 6);
+    assert_eq!(shared.get::<u32>().unwrap(), 6);
+}
+
+/// PTX names a variable that is a buffer of ours.
+#[test]
+fn a_symbol_is_given_an_address() {
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
+               .extern .global .align 4 .b8 numbers[16];\n\
+               .visible .entry bump() { .reg .b32 %r; ld.global.u32 %r, [numbers+8];\n\
+               add.u32 %r, %r, 1; st.global.u32 [numbers+8], %r; ret; }";
+    let context = context();
+    let module = {
+        let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4]).unwrap();
+        let other = DeviceBuffer::from_slice(&context, &[9_u32]).unwrap();
+        let symbols = [
+            Symbol::new("other", &other),
+            Symbol::new("numbers", &numbers),
+        ];
+        let module = Module::load_resolving(&context, ptx.as_bytes(), &symbols[1..]).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let bump = module.kernel("bump").unwrap();
+        bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(numbers.to_vec().unwrap(), [1, 2, 4, 4]);
+        // The module keeps the memory.
+        module
+    };
+    let stream = Stream::new(&context).unwrap();
+    let bump = module.kernel("bump").unwrap();
+    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    stream.synchronize().unwrap();
+
+    // Nobody says where it is.
+    Module::load_resolving(&context, ptx.as_bytes(), &[]).unwrap_err();
+    Module::load(&context, ptx.as_bytes()).unwrap_err();
+    let foreign = Context::create(&device(), 0).unwrap();
+    let buffer = DeviceBuffer::<u32>::zeroed(&foreign, 4).unwrap();
+    let error =
+        Module::load_resolving(&context, ptx.as_bytes(), &[Symbol::new("numbers", &buffer)]);
+    assert!(matches!(error, Err(Error::DifferentContexts { .. })));
+}
+
+/// As another library hands one over.
+#[test]
+fn a_kernel_of_another_library() {
+    let context = context();
+    let owner = Module::load(&context, VECADD.as_bytes()).unwrap();
+    let theirs = owner.kernel("vecadd").unwrap();
+    let handle = theirs.raw();
+    // SAFETY: the owner keeps the module loaded.
+    let Ok(same) = (unsafe { Kernel::from_shared(&context, handle, std::sync::Arc::new(owner)) })
+    else {
+        return; // a driver before CUDA 12.3
+    };
+    drop(theirs);
+    assert_eq!(same.name(), "vecadd");
+    assert_eq!(same.module().kernel("vecadd").unwrap().raw(), handle);
+    same.set_shared_banks(SharedBanks::FourBytes).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let a = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0]).unwrap();
+    let sum = DeviceBuffer::<f32>::zeroed(&context, 2).unwrap();
+    same.launch(
+        LaunchConfig::for_elements(2, 32),
+        &stream,
+        (&a, &a, &sum, 2_u32),
+    )
+    .unwrap();
+    assert_eq!(sum.to_vec().unwrap(), [2.0, 4.0]);
+}
+
+/// Somebody resets the primary context under a module: errors, on both drivers.
+#[test]
+fn the_primary_context_reset_under_a_module() {
+    isolated(
+        "module::the_primary_context_reset_under_a_module",
+        &[],
+        || {
+            let (context, stream, vecadd) = kernel(VECADD, "vecadd");
+            // SAFETY: all that lives in the context is used for errors only.
+            unsafe { device().reset_primary() }.unwrap();
+            let gone = [
+                CudaError::INVALID_CONTEXT,
+                CudaError::CONTEXT_IS_DESTROYED,
+                CudaError::INVALID_HANDLE,
+            ];
+            let error = vecadd
+                .launch(
+                    LaunchConfig::default(),
+                    &stream,
+                    (0_u64, 0_u64, 0_u64, 0_u32),
+                )
+                .unwrap_err();
+            assert!(
+                error.code().is_some_and(|code| gone.contains(&code)),
+                "{error}"
+            );
+            assert!(!error.is_asynchronous(), "{error}");
+            context.synchronize().unwrap_err();
+            vecadd.module().kernel("vecadd").unwrap_err();
+        },
+    );
 }

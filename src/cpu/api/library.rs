@@ -190,16 +190,20 @@ entries! {
         module::variable(&module, address, bytes, name)
     }
 
-    /// No variable is managed.
     fn cuLibraryGetManaged(
-        _address: *mut CUdeviceptr,
-        _bytes: *mut usize,
+        address: *mut CUdeviceptr,
+        bytes: *mut usize,
         library: CUlibrary,
         name: *const c_char,
     ) {
-        find(library)?;
+        let (_, module) = find(library)?.in_context(&context::working()?)?;
         let name = name.text()?.to_string_lossy();
-        Err(Status::NOT_FOUND.because(format!("the library has no managed variable {name}")))
+        let (start, size) = module.code.managed(&name).ok_or_else(|| {
+            Status::NOT_FOUND.because(format!("the library has no managed variable {name}"))
+        })?;
+        address.put_if_asked(start);
+        bytes.put_if_asked(size as usize);
+        Ok(())
     }
 
     fn cuLibraryGetKernelCount(count: *mut c_uint, library: CUlibrary) {

@@ -102,13 +102,24 @@ fn load(result: Given<CUmodule>, given: Given<c_void>, mut options: Options) -> 
         return Err(Status::INVALID_VALUE.because("no image, or nowhere to put the module"));
     }
     let image = image::load(given, &mut options)?;
-    result.put(pointer(install(&context, image)?))
+    let symbols = options.symbols()?;
+    result.put(pointer(install_with(&context, image, &symbols)?))
 }
 
 /// Loads an image into a context: a module's handle as a number.
 pub(super) fn install(context: &Arc<Context>, image: Image) -> Answer<usize> {
+    install_with(context, image, &[])
+}
+
+/// The same with variables that the caller defines.
+fn install_with(context: &Arc<Context>, image: Image, symbols: &[(String, u64)]) -> Answer<usize> {
     let names = c_names(&image)?;
-    let code = LoadedModule::new(image, arena()?).map_err(|error| failure(&error))?;
+    let defined = |name: &str| {
+        let symbol = symbols.iter().find(|(known, _)| known == name);
+        symbol.map(|(_, address)| *address)
+    };
+    let code = LoadedModule::with_symbols(image, arena()?, defined);
+    let code = code.map_err(|error| failure(&error))?;
     let code = Arc::new(code);
     let module = handle::reserve();
     let function = |(index, name): (usize, CString)| {

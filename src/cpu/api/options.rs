@@ -1,7 +1,7 @@
 //! JIT options: what a caller asks of a compilation, and where it wants the
 //! logs.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::time::Duration;
 
 use super::entry::Given;
@@ -14,6 +14,9 @@ const INFO_LOG_SIZE: c_uint = 4;
 const ERROR_LOG: c_uint = 5;
 const ERROR_LOG_SIZE: c_uint = 6;
 const LOG_VERBOSE: c_uint = 12;
+const SYMBOL_NAMES: c_uint = 17;
+const SYMBOL_ADDRESSES: c_uint = 18;
+const SYMBOL_COUNT: c_uint = 19;
 /// The numbers of CUDA 13 and room for newer ones: the other options ask for
 /// what has no meaning here, as a number of registers.
 const NUMBERS: c_uint = 64;
@@ -27,6 +30,9 @@ pub(super) struct Options {
     info: Log,
     error: Log,
     verbose: bool,
+    /// Variables that a module declares and others define: names and addresses.
+    symbols: [Option<Given<c_void>>; 2],
+    symbol_count: usize,
 }
 
 /// A log's buffer, and where among the values its size stands.
@@ -56,6 +62,9 @@ impl Options {
                 ERROR_LOG => options.error.buffer = Some(value),
                 ERROR_LOG_SIZE => options.error.sized(index, value),
                 LOG_VERBOSE => options.verbose = value.addr() as u32 != 0,
+                SYMBOL_NAMES => options.symbols[0] = Some(value),
+                SYMBOL_ADDRESSES => options.symbols[1] = Some(value),
+                SYMBOL_COUNT => options.symbol_count = value.addr() as u32 as usize,
                 _ if number < NUMBERS => (),
                 _ => {
                     let detail = format!("no JIT option has the number {number}");
@@ -64,6 +73,20 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// The variables that the caller defines, and where they are.
+    pub(super) fn symbols(&self) -> Answer<Vec<(String, u64)>> {
+        let [Some(names), Some(addresses)] = self.symbols else {
+            return Ok(Vec::new());
+        };
+        let (names, addresses) = (names.cast::<*mut c_char>(), addresses.cast::<*mut c_void>());
+        (0..self.symbol_count)
+            .map(|index| {
+                let name = names.follow(index)?.text()?.to_string_lossy().into_owned();
+                Ok((name, addresses.follow(index)?.addr() as u64))
+            })
+            .collect()
     }
 
     /// Adds to the log of errors.

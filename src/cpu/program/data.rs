@@ -149,6 +149,7 @@ impl<'m, 'a> ModuleData<'m, 'a> {
                         variable.linkage,
                         Linkage::Visible | Linkage::Weak | Linkage::Common
                     ),
+                    managed: variable.attributes.managed,
                     size,
                     align: align_of(variable),
                     ..VariableImage::default()
