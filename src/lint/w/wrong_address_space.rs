@@ -11,7 +11,9 @@ pub static RULE: Rule = Rule {
     summary: "An address of one state space is used in another, or as a generic one.",
     why: "`mov` of a `.shared` or `.local` variable gives its offset in that memory, a small \
           number. A generic `ld` takes it for an address of the whole device, and faults or reads \
-          something else. The other way round, a generic address is no offset.",
+          something else. The other way round, a generic address is no offset.\n\n\
+          `ld.b32 a, [tile]`, which names the variable itself, is right: ptxas knows its state \
+          space.",
     instead: "Say the state space, `ld.shared`, or convert the address with `cvta.shared`; convert \
               a generic address with `cvta.to.shared` before `ld.shared`.",
     bad: "\
@@ -64,7 +66,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             return;
         };
         let origin = origins.of_operand(&flow.code, &flow.values, access.address);
-        // What is named in the address itself, the front end has judged.
+        // Of a variable that the address names itself, ptxas takes the state space,
+        // and refuses another: the front end has judged that.
         let direct = match function.body.operands.get(access.address) {
             Some(Operand::Address {
                 base: AddressBase::Name(_),
@@ -76,7 +79,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             _ => continue,
         };
         let (what, help) = match (access.space, origin) {
-            (None, Origin::Variable(id)) if is_window(flow.code.variable(id).space) => {
+            (None, Origin::Variable(id)) if !direct && is_window(flow.code.variable(id).space) => {
                 let variable = flow.code.variable(id);
                 let (name, space) = (variable.name.text, variable.space.text());
                 (
