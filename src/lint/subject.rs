@@ -1,13 +1,14 @@
 //! What rules look at.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::Options;
 use super::flow::{
     Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Readers, Step,
     Surroundings, UnsetValues, Values,
 };
+use crate::ptx::NameMap;
 use crate::ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
     Variable, Version,
@@ -29,8 +30,8 @@ pub struct Subject<'m, 'a> {
     pub version: Option<Version>,
     /// By the number of the mnemonic.
     effects: Vec<Effect>,
-    variables: HashMap<&'a str, &'m Variable<'a>>,
-    functions: HashMap<&'a str, &'m Function<'a>>,
+    variables: NameMap<'a, &'m Variable<'a>>,
+    functions: NameMap<'a, &'m Function<'a>>,
     lines: OnceCell<LineIndex<'a>>,
 }
 
@@ -38,8 +39,8 @@ impl<'m, 'a> Subject<'m, 'a> {
     pub(crate) fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
         let words = || module.target.iter();
         let own = || words().find_map(|name| Target::from_text(name.text));
-        let mut variables = HashMap::new();
-        let mut functions = HashMap::new();
+        let mut variables = NameMap::default();
+        let mut functions = NameMap::default();
         for item in &module.items {
             match item {
                 Item::Variable(variable) => {

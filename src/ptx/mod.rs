@@ -15,6 +15,7 @@ mod text;
 mod token;
 pub mod version;
 
+pub(crate) use check::NameMap;
 pub use check::{CheckOptions, Level, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use parse::read_head;

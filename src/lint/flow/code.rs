@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::effect::{Effect, Ends};
 use super::names::{Names, Reference, Register, VariableId};
+use crate::ptx::NameMap;
 use crate::ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, Name, Operand, Statement, Targets,
     Variable,
@@ -96,8 +97,8 @@ pub struct Code<'m, 'a> {
 /// What [`Code`] needs to know of the module.
 pub(crate) struct Surroundings<'s, 'm, 'a> {
     pub effects: &'s [Effect],
-    pub variables: &'s HashMap<&'a str, &'m Variable<'a>>,
-    pub functions: &'s HashMap<&'a str, &'m Function<'a>>,
+    pub variables: &'s NameMap<'a, &'m Variable<'a>>,
+    pub functions: &'s NameMap<'a, &'m Function<'a>>,
 }
 
 impl<'m, 'a> Code<'m, 'a> {

@@ -26,28 +26,36 @@ pub struct Readers {
 impl Readers {
     pub(crate) fn new(flow: &Flow<'_, '_>) -> Readers {
         let (code, values) = (&flow.code, &flow.values);
-        let mut pairs = Vec::new();
-        for id in code.ids() {
-            for (_, value) in values.reads(code, &code.steps[id.index()]) {
-                pairs.push((value, Use::Read(id)));
-            }
-        }
-        for at in 0..values.definitions.len() as u32 {
-            let joined = ValueId(at);
-            for part in values.parts(&flow.graph, joined) {
-                pairs.push((*part, Use::Part(joined)));
-            }
-        }
-        pairs.retain(|(value, _)| *value != ValueId::NONE);
-        pairs.sort_by_key(|(value, _)| *value);
         let mut starts = vec![0; values.definitions.len() + 1];
-        for (value, _) in &pairs {
-            starts[value.index() + 1] += 1;
-        }
+        let each = |found: &mut dyn FnMut(ValueId, Use)| {
+            for id in code.ids() {
+                for (_, value) in values.reads(code, &code.steps[id.index()]) {
+                    if value != ValueId::NONE {
+                        found(value, Use::Read(id));
+                    }
+                }
+            }
+            for at in 0..values.definitions.len() as u32 {
+                let joined = ValueId(at);
+                for part in values.parts(&flow.graph, joined) {
+                    if *part != ValueId::NONE {
+                        found(*part, Use::Part(joined));
+                    }
+                }
+            }
+        };
+        each(&mut |value, _| starts[value.index() + 1] += 1);
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let all = pairs.into_iter().map(|(_, user)| user).collect();
+        let nobody = Use::Part(ValueId::NONE);
+        let mut all = vec![nobody; starts.last().copied().unwrap_or(0) as usize];
+        let mut next = starts.clone();
+        each(&mut |value, user| {
+            let place = &mut next[value.index()];
+            all[*place as usize] = user;
+            *place += 1;
+        });
         Readers { starts, all }
     }
 

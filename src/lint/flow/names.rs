@@ -1,7 +1,6 @@
 //! Which register or variable a name of a function stands for.
 
-use std::collections::HashMap;
-
+use crate::ptx::NameMap;
 use crate::ptx::ast::{Space, Variable};
 
 /// A register of the function, by number; `%r<9>` is nine of them.
@@ -32,7 +31,7 @@ const MAX_REGISTERS: u32 = 1 << 22;
 pub(super) struct Names<'m, 'a> {
     /// `%r<9>`, innermost block last.
     ranges: Vec<Range<'a>>,
-    singles: HashMap<&'a str, Reference>,
+    singles: NameMap<'a, Reference>,
     /// What blocks that are open have hidden; `None` where a block began.
     undo: Vec<Option<(&'a str, Option<Reference>)>>,
     depths: Vec<usize>,
@@ -107,7 +106,7 @@ impl<'m, 'a> Names<'m, 'a> {
 
     /// What `name` stands for; variables of the module are known from their
     /// first mention on.
-    pub fn get(&mut self, name: &'a str, module: &HashMap<&'a str, &'m Variable<'a>>) -> Reference {
+    pub fn get(&mut self, name: &'a str, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
         // What stands alone is declared in a block inside of that of the range.
         if self.lone
             && let Some(known @ Reference::Register(_)) = self.singles.get(name)

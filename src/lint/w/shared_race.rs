@@ -84,10 +84,6 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     };
     let mut known: Vec<Option<Known>> = vec![None; flow.code.steps.len()];
     let mut any = Vec::new();
-    let stops: Vec<bool> = function
-        .steps()
-        .map(|(_, _, instruction)| synchronises(function, instruction))
-        .collect();
     for (id, step, instruction) in function.steps() {
         let block = flow.graph.block_of(id);
         if step.guarded || divergence.control(block) != Variance::Block {
@@ -105,6 +101,13 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             any.push(found);
         }
     }
+    if any.iter().all(|access| !access.store) {
+        return;
+    }
+    let steps = function.steps();
+    let stops: Vec<bool> = steps
+        .map(|(_, _, instruction)| synchronises(function, instruction))
+        .collect();
     // So many accesses are followed: what is missed is not said.
     for first in any.iter().take(512) {
         if let Some(second) = race(flow, &known, &stops, first) {

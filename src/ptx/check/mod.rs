@@ -33,6 +33,7 @@ use super::isa::target::{Since, Target};
 use super::needs::{Need, Needs};
 use super::version::Floor;
 use linkage::Declarations;
+pub(crate) use symbols::NameMap;
 use symbols::{ModuleSymbols, Symbol};
 use variable::Place;
 

@@ -470,12 +470,12 @@ fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'
     }
 }
 
-type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
+pub(crate) type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 
 /// A hash for names: a few bytes each, and millions of them. Seeded anew in
 /// each map, so that no text can be made of names that meet in one slot.
 #[derive(Clone, Debug)]
-struct Seed(u64);
+pub(crate) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
@@ -491,7 +491,7 @@ impl BuildHasher for Seed {
     }
 }
 
-struct NameHasher(u64);
+pub(crate) struct NameHasher(u64);
 
 impl NameHasher {
     fn mix(&mut self, word: u64) {
