@@ -42,9 +42,12 @@ fn main() {
 /// Medians of ours over `path` and of ptxas over `file`, so many times, in turn.
 fn pairs(runs: usize, folder: &Path, path: &str, of_ptxas: usize, file: &str) -> (f64, f64) {
     let ptxas = std::env::var_os("PTXAS").unwrap_or_else(|| "ptxas".into());
+    // Packed benches find it by the environment.
+    let ptxcheck = std::env::var_os("PTXKIT_CHECK_BIN");
+    let ptxcheck = ptxcheck.unwrap_or_else(|| env!("CARGO_BIN_EXE_ptxcheck").into());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..=runs {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ptxcheck"));
+        let mut command = Command::new(&ptxcheck);
         command
             .arg(path)
             .current_dir(folder)

@@ -49,9 +49,11 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Where the archive of this name lies.
+/// Where the archive of this name lies; packed programs find it by the environment.
 pub fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/conformance/recorded/{name}.xz"))
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/recorded");
+    let folder = std::env::var_os("PTXKIT_RECORDED").unwrap_or_else(|| recorded.into());
+    Path::new(&folder).join(format!("{name}.xz"))
 }
 
 /// The text of an archive.
