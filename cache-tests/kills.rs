@@ -10,10 +10,9 @@ use crate::program::{
     LARGEST, blob_bytes, cache, code, compiled, files, key, load, random, root, start,
 };
 
-/// 500 with `PTXKIT_CACHE_KILLS=500`; fewer where nobody asks, since a machine
-/// of two cores starts some 30 processes a second.
+/// A machine of two cores starts some 30 processes a second.
 fn kills() -> u64 {
-    std::env::var("PTXKIT_CACHE_KILLS").map_or(120, |text| text.parse().unwrap())
+    std::env::var("PTXKIT_CACHE_KILLS").map_or(500, |text| text.parse().unwrap())
 }
 
 #[test]

@@ -29,12 +29,21 @@ fn an_exported_cache_serves_read_only_and_is_imported() {
         fs::write(blob_path(from.path(), &key(1)), b"bad").unwrap();
         source.entries().unwrap();
         let out = out.path().join(name);
-        let moved = source.export(&out, |entry| entry.key != key(0)).unwrap();
+        let mut told = Vec::new();
+        let moved = source
+            .export(&out, |entry| entry.key != key(0), |now| told.push(*now))
+            .unwrap();
+        assert_eq!(told.len(), 3, "{name}");
+        assert!(told.is_sorted_by(|one, next| one.done < next.done));
+        assert_eq!(told[2].done, told[2].of, "{name}");
         assert_eq!((moved.blobs, moved.bytes > 0), (3, true), "{name}");
 
         let target = cache(to.path(), 1 << 30);
         load(&target, 2, || {});
-        let moved = target.import(&out).unwrap();
+        told.clear();
+        let moved = target.import(&out, |now| told.push(*now)).unwrap();
+        assert_eq!(told.len(), 3, "{name}");
+        assert!(told.iter().all(|now| 0 < now.done && now.done <= now.of));
         assert_eq!((moved.blobs, moved.skipped), (2, 1), "{name}");
         for n in 2..5 {
             assert!(!load(&target, n, || {}), "{name}: {n}");
@@ -50,11 +59,11 @@ fn an_exported_folder_and_an_unpacked_archive_are_caches() {
     let (from, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = filled(from.path());
     let (folder, archive) = (out.path().join("a"), out.path().join("b.tar"));
-    source.export(&folder, |_| true).unwrap();
+    source.export(&folder, |_| true, |_| {}).unwrap();
     // Again: what is there is left alone.
-    let again = source.export(&folder, |_| true).unwrap();
+    let again = source.export(&folder, |_| true, |_| {}).unwrap();
     assert_eq!((again.blobs, again.skipped), (0, 5));
-    source.export(&archive, |_| true).unwrap();
+    source.export(&archive, |_| true, |_| {}).unwrap();
     let unpacked = out.path().join("b");
     let unpack = std::process::Command::new("tar")
         .arg("-xf")
@@ -92,15 +101,15 @@ fn an_import_keeps_to_the_limit_and_refuses_rubbish() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     filled(from.path());
     let target = cache(to.path(), 60_000);
-    target.import(from.path()).unwrap();
+    target.import(from.path(), |_| {}).unwrap();
     assert!(crate::program::blob_bytes(to.path()) <= 60_000);
     let rubbish = from.path().join("rubbish.tar");
     fs::write(&rubbish, vec![7; 5000]).unwrap();
     assert!(matches!(
-        target.import(&rubbish),
+        target.import(&rubbish, |_| {}),
         Err(CacheError::Folder { .. })
     ));
-    assert!(target.import(&from.path().join("nowhere")).is_err());
+    assert!(target.import(&from.path().join("nowhere"), |_| {}).is_err());
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub use key::{Digest, Key, KeyParts, SCHEMA};
 pub use part::PartFile;
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
 pub use provenance::Provenance;
-pub use transfer::Moved;
+pub use transfer::{Moved, Moving};
 #[cfg(feature = "driver")]
 pub(crate) use turn::Landed;
 pub use turn::Turn;

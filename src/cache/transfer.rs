@@ -33,19 +33,35 @@ pub struct Moved {
     pub skipped: u64,
 }
 
+/// How far an export or an import is, in bytes of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Moving {
+    /// Of the blobs that were looked at, those passed over too.
+    pub done: u64,
+    /// Of all of them; of an archive, its own.
+    pub of: u64,
+}
+
 impl Cache {
     /// Copies the blobs that `choose` takes to `to`: a tar archive if its name
     /// ends in `.tar`, which is made anew, else a folder, which may hold others.
+    /// `progress` is told of each.
     pub fn export(
         &self,
         to: &Path,
         mut choose: impl FnMut(&Entry) -> bool,
+        mut progress: impl FnMut(&Moving),
     ) -> Result<Moved, CacheError> {
         let mut entries = self.entries()?;
         let mut there = HashSet::new();
         entries.retain(|entry| choose(entry) && there.insert(entry.key));
         let mut target = Target::open(to).map_err(|error| CacheError::of(to, error))?;
         let mut moved = Moved::default();
+        let mut now = Moving {
+            done: 0,
+            of: entries.iter().map(|entry| entry.size).sum(),
+        };
         for entry in &entries {
             match self.whole(entry) {
                 Some(blob) => {
@@ -56,21 +72,29 @@ impl Cache {
                 }
                 None => moved.skipped += 1,
             }
+            now.done += entry.size;
+            progress(&now);
         }
         target.close().map_err(|error| CacheError::of(to, error))?;
         Ok(moved)
     }
 
     /// Takes the blobs of what [`export`](Cache::export) wrote into the cache,
-    /// each after a check of all of it.
-    pub fn import(&self, from: &Path) -> Result<Moved, CacheError> {
+    /// each after a check of all of it. `progress` is told of each.
+    pub fn import(
+        &self,
+        from: &Path,
+        mut progress: impl FnMut(&Moving),
+    ) -> Result<Moved, CacheError> {
         let path = self.folder().ok_or(CacheError::NoFolder)?;
         let store = &Store::open(&path).map_err(|error| CacheError::of(&path, error))?;
         let mut moved = Moved::default();
         let mut error_of_store = None;
-        let add = |file: Vec<u8>| match take(store, file, self.policy().max_size()) {
+        let limit = self.policy().max_size();
+        let add = |file: Vec<u8>, now: &Moving| match take(store, file, limit) {
             Ok(bytes) => {
                 moved.count(bytes.is_some(), bytes.unwrap_or(0));
+                progress(now);
                 true
             }
             Err(error) => {
@@ -148,26 +172,36 @@ fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Option<usize>> {
     Ok(matches!(placed, Placed::Stored(_)).then_some(length))
 }
 
-/// Hands every blob file in a folder or an archive to `f`, until it says no.
-fn each_file(from: &Path, mut f: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+/// Hands every blob file in a folder or an archive to `f`, and how far that is
+/// with it, until `f` says no.
+fn each_file(from: &Path, mut f: impl FnMut(Vec<u8>, &Moving) -> bool) -> io::Result<()> {
     if from.is_dir() {
         let inside = from.join(FOLDER);
         let root = if inside.is_dir() { inside } else { from.into() };
-        for blob in scan::scan(&root)?.blobs {
+        let blobs = scan::scan(&root)?.blobs;
+        let mut now = Moving {
+            done: 0,
+            of: blobs.iter().map(|blob| blob.size).sum(),
+        };
+        for blob in blobs {
             let bytes = read(File::open(scan::path(&root, &blob.key))?, blob.size)?;
-            if !f(bytes) {
+            now.done += blob.size;
+            if !f(bytes, &now) {
                 break;
             }
         }
         return Ok(());
     }
-    let mut archive = tar::Archive::new(io::BufReader::new(File::open(from)?));
+    let file = File::open(from)?;
+    let of = file.metadata()?.len();
+    let mut archive = tar::Archive::new(io::BufReader::new(file));
     for entry in archive.entries()? {
         let entry = entry?;
         let is_blob = entry.path()?.extension().is_some_and(|end| end == "blob");
         if is_blob && entry.header().entry_type().is_file() {
             let size = entry.size();
-            if !f(read(entry, size)?) {
+            let done = entry.raw_file_position().saturating_add(size).min(of);
+            if !f(read(entry, size)?, &Moving { done, of }) {
                 break;
             }
         }

@@ -11,32 +11,45 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A bar that is gone when this is dropped.
 pub struct Progress {
     what: &'static str,
+    /// What is done, of how much, as the bar says it.
+    count: &'static str,
     started: Instant,
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
     pub fn new(what: &'static str) -> Progress {
+        Progress::counting(what, "{pos}/{len}")
+    }
+
+    /// One whose numbers are bytes.
+    pub fn of_bytes(what: &'static str) -> Progress {
+        Progress::counting(what, "{binary_bytes} of {binary_total_bytes}")
+    }
+
+    fn counting(what: &'static str, count: &'static str) -> Progress {
         Progress {
             what,
+            count,
             started: Instant::now(),
             bar: None,
         }
     }
 
     /// `done` of `of` are done, `last` the last of them.
-    pub fn show(&mut self, done: usize, of: usize, last: &str) {
+    pub fn show(&mut self, done: u64, of: u64, last: &str) {
         if self.started.elapsed() < PATIENCE {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
             // Draws nothing where standard error is no terminal.
-            let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {wide_msg}");
-            ProgressBar::new(of as u64)
+            let template = format!("{{prefix}} {{bar:30}} {} {{wide_msg}}", self.count);
+            let style = ProgressStyle::with_template(&template);
+            ProgressBar::new(of)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
                 .with_prefix(self.what)
         });
-        bar.set_position(done as u64);
+        bar.set_position(done);
         bar.set_message(last.to_owned());
     }
 }

@@ -21,15 +21,13 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failu
         let entries = cache.find(key).map_err(failed)?;
         chosen.insert(list::only(key, &entries)?.key);
     }
-    let mut progress = Progress::new("export");
-    let all = cache.entries().map_err(failed)?.len();
-    let mut done = 0;
+    let mut progress = Progress::of_bytes("export");
     let moved = cache
-        .export(to, |entry| {
-            done += 1;
-            progress.show(done, all, &entry.provenance.source);
-            keys.is_empty() || chosen.contains(&entry.key)
-        })
+        .export(
+            to,
+            |entry| keys.is_empty() || chosen.contains(&entry.key),
+            |now| progress.show(now.done, now.of, ""),
+        )
         .map_err(|error| written(error, to))?;
     drop(progress);
     Ok(answer(
@@ -45,12 +43,15 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
         return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
             .help("unset it, so that there is a cache to import into"));
     }
-    let moved = cache.import(from).map_err(|error| match &error {
-        CacheError::Folder { path, .. } if path == from => {
-            Failure::new(&error).help("give what `ptxkit cache export` wrote: a folder or a .tar")
-        }
-        _ => failed(error),
-    })?;
+    let mut progress = Progress::of_bytes("import");
+    let moved = cache
+        .import(from, |now| progress.show(now.done, now.of, ""))
+        .map_err(|error| match &error {
+            CacheError::Folder { path, .. } if path == from => Failure::new(&error)
+                .help("give what `ptxkit cache export` wrote: a folder or a .tar"),
+            _ => failed(error),
+        })?;
+    drop(progress);
     let skipped = "were there, were damaged or found no room";
     Ok(answer("imported from", from, moved, skipped))
 }

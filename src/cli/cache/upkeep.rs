@@ -13,7 +13,9 @@ use crate::cli::quantity::show_size;
 pub fn verify(cache: &Cache) -> Result<Answer, Failure> {
     let mut progress = Progress::new("verify");
     let found = cache
-        .verify(|checked| progress.show(checked.done, checked.of, &checked.key.short()))
+        .verify(|checked| {
+            progress.show(checked.done as u64, checked.of as u64, &checked.key.short())
+        })
         .map_err(failed)?;
     drop(progress);
     let mut text = String::new();

@@ -90,7 +90,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
         };
         let mut progress = Progress::new("warm");
         let warmed = loader.warm_files(&args.files, &options, |now| {
-            progress.show(now.done, now.of, &now.last.name);
+            progress.show(now.done as u64, now.of as u64, &now.last.name);
         });
         drop(progress);
         for (path, one) in args.files.iter().zip(&warmed) {
