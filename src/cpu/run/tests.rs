@@ -138,7 +138,7 @@ fn launch(
         .unwrap();
     let slice = unsafe { std::slice::from_raw_parts_mut(out as *mut u64, words) };
     slice.fill(0);
-    let result = engine.run(kernel, shape, &out.to_le_bytes());
+    let result = engine.run(0, kernel, shape, &out.to_le_bytes());
     let words = slice.to_vec();
     engine.memory().free(out).unwrap();
     result.map(|()| words)
@@ -598,6 +598,7 @@ fn a_fault_in_shared_memory_gives_the_offset() {
         }
         engine
             .run(
+                0,
                 &kernel(fault, &[]),
                 shape(1, 1),
                 &u64::from(access).to_le_bytes(),
@@ -625,7 +626,9 @@ fn shapes_that_no_block_has_are_refused() {
             shared_bytes: 0,
         };
         assert!(
-            engine.run(&kernel(write_index, &[]), shape, &[]).is_err(),
+            engine
+                .run(0, &kernel(write_index, &[]), shape, &[])
+                .is_err(),
             "{grid:?} {block:?}"
         );
     }
