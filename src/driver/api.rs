@@ -15,8 +15,8 @@ pub use cudarc::driver::sys::{
     CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
     CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
     CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
-    CUmemPoolProps, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
-    CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
+    CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream, CUsurfObject,
+    CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
 
 pub use super::descriptor::{Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc};
@@ -78,6 +78,73 @@ pub struct AttributeBits(pub [u32; 16]);
 
 const _: () =
     assert!(size_of::<AttributeBits>() == size_of::<cudarc::driver::sys::CUlaunchAttributeValue>());
+
+/// `CUmemLocation` with the kind as a plain integer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemLocation {
+    /// `CU_MEM_LOCATION_TYPE_*`: 1 a device, 2 the host.
+    pub kind: c_uint,
+    /// The device's number.
+    pub id: c_int,
+}
+
+/// `CUmemAccessDesc`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemAccessDesc {
+    /// Who.
+    pub location: MemLocation,
+    /// `CU_MEM_ACCESS_FLAGS_PROT_*`: 0 none, 1 read, 3 read and write.
+    pub flags: c_uint,
+}
+
+/// `CUmemPoolProps`, likewise; fields that a driver is too old for must be 0 for it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemPoolProps {
+    /// `CU_MEM_ALLOCATION_TYPE_*`: 1 is pinned.
+    pub alloc_type: c_uint,
+    /// `CU_MEM_HANDLE_TYPE_*`: 0 none, 1 a file descriptor.
+    pub handle_types: c_uint,
+    /// Where its memory is.
+    pub location: MemLocation,
+    /// On Windows, for handles.
+    pub win32_security: *mut c_void,
+    /// The most bytes it takes, 0 for as many as there are (from CUDA 12.2).
+    pub max_size: usize,
+    /// `CU_MEM_POOL_CREATE_USAGE_*` (from CUDA 12.8).
+    pub usage: u16,
+    /// 0.
+    pub reserved: [u8; 54],
+}
+
+/// `CUmemAllocationProp`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemAllocationProp {
+    /// `CU_MEM_ALLOCATION_TYPE_*`: 1 is pinned.
+    pub alloc_type: c_uint,
+    /// `CU_MEM_HANDLE_TYPE_*`: 0 none, 1 a file descriptor.
+    pub handle_types: c_uint,
+    /// Where the memory is.
+    pub location: MemLocation,
+    /// On Windows, for handles.
+    pub win32_meta: *mut c_void,
+    /// `CU_MEM_ALLOCATION_COMP_*`
+    pub compression: u8,
+    /// Whether network cards reach it.
+    pub gpu_direct_rdma: u8,
+    /// `CU_MEM_CREATE_USAGE_*`
+    pub usage: u16,
+    /// 0.
+    pub reserved: [u8; 4],
+}
+
+const _: () = assert!(
+    size_of::<MemPoolProps>() == size_of::<cudarc::driver::sys::CUmemPoolProps>()
+        && size_of::<MemAllocationProp>() == size_of::<cudarc::driver::sys::CUmemAllocationProp>()
+);
 
 /// `CUstreamCallback` with the status as a plain integer.
 pub type StreamCallback = Option<unsafe extern "C" fn(CUstream, c_uint, *mut c_void)>;

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::memory::{Allocation, DeviceBuffer, DeviceMemory, DeviceSlice};
+use super::allocation::Allocation;
+use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
 use super::param::DeviceParam;
 use super::plain::Plain;
 

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::allocation::hold;
 use super::api::{ArrayDesc, CUarray};
 use super::context::{Context, report_drop};
 use super::error::Error;
@@ -282,10 +283,10 @@ impl<T: Texel> Array<T> {
     pub fn write_async(&mut self, texels: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         self.same_length("write to an array", texels.len())?;
         self.begin(stream)?;
-        texels.used_by(stream);
+        let _held = hold(Some(stream), [texels.allocation()])?;
         let from = End::host(texels.pointer().cast());
-        // SAFETY: both have that many texels; `used_by` keeps the pinned memory as it is until
-        // the stream is done.
+        // SAFETY: both have that many texels; the pinned memory stays as it is until the
+        // stream is done.
         unsafe { self.queue(from, self.end([0; 3]), stream) }
     }
 
@@ -295,7 +296,7 @@ impl<T: Texel> Array<T> {
     pub fn read_async(&self, texels: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         self.same_length("read of an array", texels.len())?;
         self.begin(stream)?;
-        texels.used_by(stream);
+        let _held = hold(Some(stream), [texels.allocation()])?;
         let to = End::host(texels.pointer().cast());
         // SAFETY: as `write_async`.
         unsafe { self.queue(self.end([0; 3]), to, stream) }
@@ -305,6 +306,7 @@ impl<T: Texel> Array<T> {
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_from_buffer(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
         self.buffer_fits(source)?;
+        let _held = hold(None, [source.allocation()])?;
         let from = self.linear(source);
         // SAFETY: both have that many texels, and are of one context.
         unsafe { self.copy(from, self.end([0; 3])) }
@@ -318,7 +320,7 @@ impl<T: Texel> Array<T> {
     ) -> Result<(), Error> {
         self.buffer_fits(source)?;
         self.begin(stream)?;
-        source.keep_in(stream);
+        let _held = hold(Some(stream), [source.allocation()])?;
         let from = self.linear(source);
         // SAFETY: as `copy_from_buffer`; freeing either waits for the copy.
         unsafe { self.queue(from, self.end([0; 3]), stream) }
@@ -328,6 +330,7 @@ impl<T: Texel> Array<T> {
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_to_buffer(&self, target: &mut DeviceBuffer<T>) -> Result<(), Error> {
         self.buffer_fits(target)?;
+        let _held = hold(None, [target.allocation()])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer`.
         unsafe { self.copy(self.end([0; 3]), to) }
@@ -341,7 +344,7 @@ impl<T: Texel> Array<T> {
     ) -> Result<(), Error> {
         self.buffer_fits(target)?;
         self.begin(stream)?;
-        target.keep_in(stream);
+        let _held = hold(Some(stream), [target.allocation()])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer_async`.
         unsafe { self.queue(self.end([0; 3]), to, stream) }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUmemorytype;
 
+use super::allocation::Allocation;
 use super::api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS_v1,
 };
@@ -15,7 +16,7 @@ use super::error::Error;
 use super::keep::Kept;
 use super::kernel::Kernel;
 use super::launch::{LaunchConfig, with_pointers};
-use super::memory::{Allocation, DeviceBuffer};
+use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
 use super::plain::{Plain, bytes_of};
 use super::stream::HostFunction;
@@ -58,7 +59,7 @@ pub(super) fn write<T: Plain>(
     copy.srcHost = from.pointer().cast_const().cast();
     copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
     copy.dstDevice = to.address();
-    Ok((copy, vec![to.allocation().clone(), from.kept()]))
+    Ok((copy, vec![to.allocation().clone(), from.kept()?]))
 }
 
 /// A copy into pinned memory.
@@ -72,7 +73,7 @@ pub(super) fn read<T: Plain>(
     copy.srcDevice = from.address();
     copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     copy.dstHost = to.pointer().cast();
-    Ok((copy, vec![from.allocation().clone(), to.kept()]))
+    Ok((copy, vec![from.allocation().clone(), to.kept()?]))
 }
 
 /// A copy of a buffer's bytes in one row; its ends are still to be set.

@@ -62,6 +62,8 @@ macro_rules! driver_entries {
         fn cuDeviceGetDefaultMemPool(pool_out: *mut CUmemoryPool, dev: CUdevice) = "cuDeviceGetDefaultMemPool" 11020;
         /// The device's current memory pool.
         fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, dev: CUdevice) = "cuDeviceGetMemPool" 11020;
+        /// Makes a pool the one that `cuMemAllocAsync` takes from on a device.
+        fn cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool) = "cuDeviceSetMemPool" 11020;
 
         // Contexts
         /// A new context, pushed on this thread.
@@ -257,7 +259,7 @@ macro_rules! driver_entries {
         /// Frees in stream order.
         fn cuMemFreeAsync(dptr: CUdeviceptr, h_stream: CUstream) = "cuMemFreeAsync" 11020;
         /// A new memory pool.
-        fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const CUmemPoolProps) = "cuMemPoolCreate" 11020;
+        fn cuMemPoolCreate(pool: *mut CUmemoryPool, pool_props: *const MemPoolProps) = "cuMemPoolCreate" 11020;
         /// Destroys a memory pool.
         fn cuMemPoolDestroy(pool: CUmemoryPool) = "cuMemPoolDestroy" 11020;
         /// Gives a pool's unused memory back.
@@ -268,6 +270,24 @@ macro_rules! driver_entries {
         fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void) = "cuMemPoolSetAttribute" 11020;
         /// Allocates from a pool in stream order.
         fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool, h_stream: CUstream) = "cuMemAllocFromPoolAsync" 11020;
+        /// Lets devices reach a pool's memory.
+        fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const MemAccessDesc, count: usize) = "cuMemPoolSetAccess" 11020;
+        /// Whether a device reaches a pool's memory: 0 no, 1 to read, 3 to read and write.
+        fn cuMemPoolGetAccess(flags: *mut c_uint, mem_pool: CUmemoryPool, location: *mut MemLocation) = "cuMemPoolGetAccess" 11020;
+        /// Tells the driver how managed memory will be used.
+        fn cuMemAdvise(dev_ptr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice) = "cuMemAdvise" 8000;
+        /// The same with a location.
+        fn cuMemAdvise_v2(dev_ptr: CUdeviceptr, count: usize, advice: c_uint, location: MemLocation) = "cuMemAdvise" 12020;
+        /// Moves managed memory to a device or, with -1, to the host in stream order.
+        fn cuMemPrefetchAsync(dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice, h_stream: CUstream) = "cuMemPrefetchAsync" 8000;
+        /// The same with a location.
+        fn cuMemPrefetchAsync_v2(dev_ptr: CUdeviceptr, count: usize, location: MemLocation, flags: c_uint, h_stream: CUstream) = "cuMemPrefetchAsync" 12020;
+        /// What was advised for a range of managed memory, or where it was moved.
+        fn cuMemRangeGetAttribute(data: *mut c_void, data_size: usize, attribute: c_uint, dev_ptr: CUdeviceptr, count: usize) = "cuMemRangeGetAttribute" 8000;
+        /// Several of these.
+        fn cuMemRangeGetAttributes(data: *mut *mut c_void, data_sizes: *mut usize, attributes: *mut c_uint, num_attributes: usize, dev_ptr: CUdeviceptr, count: usize) = "cuMemRangeGetAttributes" 8000;
+        /// Says which streams may use managed memory.
+        fn cuStreamAttachMemAsync(h_stream: CUstream, dptr: CUdeviceptr, length: usize, flags: c_uint) = "cuStreamAttachMemAsync" 6000;
         /// One fact about an address.
         fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, ptr: CUdeviceptr) = "cuPointerGetAttribute" 4000;
         /// Several facts about an address.
@@ -326,6 +346,12 @@ macro_rules! driver_entries {
         fn cuMemsetD2D16_v2(dst_device: CUdeviceptr, dst_pitch: usize, us: u16, width: usize, height: usize) = "cuMemsetD2D16" 3020;
         /// Sets 32-bit words of a rectangle.
         fn cuMemsetD2D32_v2(dst_device: CUdeviceptr, dst_pitch: usize, ui: c_uint, width: usize, height: usize) = "cuMemsetD2D32" 3020;
+        /// Sets bytes of a rectangle in stream order.
+        fn cuMemsetD2D8Async(dst_device: CUdeviceptr, dst_pitch: usize, uc: u8, width: usize, height: usize, h_stream: CUstream) = "cuMemsetD2D8Async" 3020;
+        /// Sets 16-bit words of a rectangle in stream order.
+        fn cuMemsetD2D16Async(dst_device: CUdeviceptr, dst_pitch: usize, us: u16, width: usize, height: usize, h_stream: CUstream) = "cuMemsetD2D16Async" 3020;
+        /// Sets 32-bit words of a rectangle in stream order.
+        fn cuMemsetD2D32Async(dst_device: CUdeviceptr, dst_pitch: usize, ui: c_uint, width: usize, height: usize, h_stream: CUstream) = "cuMemsetD2D32Async" 3020;
 
         // Arrays
         /// A 1D or 2D array.

@@ -260,6 +260,39 @@ pub enum Error {
     )]
     CapturedOnce,
 
+    /// A rectangle or box leads outside of its memory.
+    #[error(
+        "{what}: {} values from {} on, of {}",
+        shape(extent),
+        shape(origin),
+        shape(room)
+    )]
+    Region {
+        what: &'static str,
+        /// Value of a row, row and plane, from 0.
+        origin: [usize; 3],
+        /// Values, rows and planes.
+        extent: [usize; 3],
+        room: [usize; 3],
+    },
+
+    /// A call that the driver makes by itself was given memory of the program's
+    /// own.
+    #[error("this takes memory of the driver's: pin the program's own (`PinnedBuffer`)")]
+    Pageable,
+
+    /// Something that a graph cannot do, or cannot keep.
+    #[error("{what} cannot be captured in a graph")]
+    Captured { what: &'static str },
+
+    /// Borrowed memory was used after it went back to its owner.
+    #[error("the memory was borrowed, and went back to its owner")]
+    Ended,
+
+    /// Memory and what is to use it are of different devices.
+    #[error("{what} are of different devices")]
+    DifferentDevices { what: &'static str },
+
     /// A node was used with a graph that it is not of.
     #[error("the node is not of this graph")]
     GraphNode,
@@ -428,7 +461,7 @@ pub(crate) fn cuda_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn shape([x, y, z]: &[u32; 3]) -> String {
+fn shape<N: fmt::Display>([x, y, z]: &[N; 3]) -> String {
     format!("{x} x {y} x {z}")
 }
 

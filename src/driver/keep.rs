@@ -9,13 +9,14 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::allocation::Users;
 use super::stream::Stream;
 
 /// Something that a graph may use.
 pub(crate) trait Keep: Debug + Send + Sync {
     /// Called before a graph that uses it is launched into `stream`; the guard
     /// is held until the launch is queued.
-    fn launching(&self, _stream: &Stream) -> Option<MutexGuard<'_, Vec<Stream>>> {
+    fn launching(&self, _stream: &Stream) -> Option<MutexGuard<'_, Users>> {
         None
     }
 

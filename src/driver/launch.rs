@@ -1,13 +1,12 @@
 //! Launching a kernel: the checks, then one call through the table.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::allocation::{self, Allocation};
 use super::argument::{Arg, Arguments};
 use super::error::Error;
 use super::kernel::Kernel;
-use super::memory::Allocation;
 use super::options::LaunchOptions;
 use super::params::ParamBuffer;
 use super::stream::Stream;
@@ -244,6 +243,8 @@ impl Kernel {
         self.check_stream(stream)?;
         arguments.with(|args| {
             self.check_args(args)?;
+            let memory = args.iter().filter_map(|arg| arg.memory());
+            let held = allocation::hold(Some(stream), memory)?;
             with_pointers(args, |pointers| {
                 let parameters = Parameters {
                     pointers,
@@ -253,7 +254,8 @@ impl Kernel {
                 // its size that lives through the call, which copies it.
                 unsafe { self.call(config, stream, how, parameters) }
             })?;
-            self.keep_in(stream, args.iter().filter_map(|arg| arg.memory()));
+            drop(held);
+            self.keep_in(stream);
             self.after_launch(config, stream)
         })
     }
@@ -314,8 +316,11 @@ impl Kernel {
                 params.push(arg);
             }
             self.check_params(&params)?;
+            let memory = args.iter().filter_map(|arg| arg.memory());
+            let held = allocation::hold(Some(stream), memory)?;
             self.launch_block(config, stream, params.bytes(), how)?;
-            self.keep_in(stream, args.iter().filter_map(|arg| arg.memory()));
+            drop(held);
+            self.keep_in(stream);
             self.after_launch(config, stream)
         })
     }
@@ -329,16 +334,19 @@ impl Kernel {
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
         self.check_params(params)?;
+        let pieces = params.pieces().iter();
+        let memory = pieces.filter_map(|piece| piece.memory.as_ref());
+        let held = allocation::hold(Some(stream), memory)?;
         self.launch_block(config, stream, params.bytes(), How::Plain)?;
-        let memory = params.pieces().iter();
-        self.keep_in(stream, memory.filter_map(|piece| piece.memory.as_ref()));
+        drop(held);
+        self.keep_in(stream);
         self.after_launch(config, stream)
     }
 
     fn check_params(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
         for (index, piece) in params.pieces().iter().enumerate() {
             if let Some(memory) = piece.memory.as_ref()
-                && memory.context() != self.context()
+                && !memory.is_reached_from(self.context())
             {
                 self.foreign_argument(index, memory)?;
             }
@@ -373,7 +381,7 @@ impl Kernel {
         params: &[u8],
     ) -> Result<(), Error> {
         self.launch_block(config, stream, params, How::Plain)?;
-        self.keep_in(stream, []);
+        self.keep_in(stream);
         self.after_launch(config, stream)
     }
 
@@ -414,14 +422,11 @@ impl Kernel {
         unsafe { self.call(config, stream, how, parameters) }
     }
 
-    /// If the stream captures, its graph keeps the kernel and the memory.
+    /// If the stream captures, its graph keeps the kernel.
     #[inline]
-    fn keep_in<'m>(&self, stream: &Stream, memory: impl IntoIterator<Item = &'m Arc<Allocation>>) {
+    fn keep_in(&self, stream: &Stream) {
         if let Some(capture) = stream.capture() {
             capture.add(self.kept());
-            for allocation in memory {
-                capture.add(allocation.clone());
-            }
         }
     }
 
@@ -505,7 +510,7 @@ impl Kernel {
         }
         for (index, arg) in args.iter().enumerate() {
             if let Some(memory) = arg.memory()
-                && memory.context() != self.context()
+                && !memory.is_reached_from(self.context())
             {
                 self.foreign_argument(index, memory)?;
             }

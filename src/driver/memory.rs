@@ -2,51 +2,27 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::api::CUdeviceptr;
+use super::allocation::{Allocation, Release, hold};
+use super::api::{Api, CUdeviceptr};
 use super::argument::Arg;
-use super::context::{Context, report_drop};
+use super::context::Context;
+use super::element::Element;
 use super::error::Error;
-use super::keep::Keep;
 use super::pinned::PinnedBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use super::stream::Stream;
 
 /// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
 /// the work that uses them), or with the last graph that uses them.
+///
+/// Memory from [`new_async`](DeviceMemory::new_async) or a
+/// [`MemoryPool`](super::MemoryPool) is freed in the order of its stream
+/// (`cuMemFreeAsync`), after the work of all streams that were given it.
 #[derive(Debug)]
 pub struct DeviceMemory {
     allocation: Arc<Allocation>,
-}
-
-/// What is freed once nobody uses it.
-#[derive(Debug)]
-pub(crate) struct Allocation {
-    context: Context,
-    address: CUdeviceptr,
-    bytes: usize,
-    /// Other contexts whose work was given it: freeing waits for them too.
-    users: Mutex<Vec<Context>>,
-}
-
-impl Keep for Allocation {}
-
-impl Allocation {
-    pub fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// Notes that work of a context uses it.
-    pub fn used_by(&self, context: &Context) {
-        if context == &self.context {
-            return;
-        }
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if !users.contains(context) {
-            users.push(context.clone());
-        }
-    }
 }
 
 impl DeviceMemory {
@@ -62,58 +38,92 @@ impl DeviceMemory {
         Ok(DeviceMemory::adopt(context, address, bytes))
     }
 
+    /// Allocates in the order of a stream, from the current pool of its device
+    /// (`cuMemAllocAsync`, from CUDA 11.2). Work of other streams waits for the
+    /// allocation by itself when it uses the memory. A capturing stream
+    /// allocates nothing ([`Error::Captured`]).
+    pub fn new_async(stream: &Stream, bytes: usize) -> Result<DeviceMemory, Error> {
+        DeviceMemory::in_order(stream, bytes, |api, address| {
+            // SAFETY: the stream is live; writes one address.
+            unsafe { api.cuMemAllocAsync(address, bytes, stream.raw()) }
+        })
+    }
+
+    pub(crate) fn in_order(
+        stream: &Stream,
+        bytes: usize,
+        allocate: impl FnOnce(&Api, &mut CUdeviceptr) -> Result<(), Error>,
+    ) -> Result<DeviceMemory, Error> {
+        if stream.is_capturing() {
+            return Err(Error::Captured {
+                what: "an allocation",
+            });
+        }
+        let context = stream.context();
+        let api = context.bind()?;
+        let mut address = 0;
+        let mut release = Release::Nothing;
+        if bytes > 0 {
+            allocate(api, &mut address)?;
+            release = Release::InOrder(stream.clone());
+        }
+        Ok(DeviceMemory {
+            allocation: Allocation::new(context, address, bytes, false, release, true),
+        })
+    }
+
     /// Takes over an allocation of `bytes` bytes that `cuMemFree_v2` frees.
     pub(crate) fn adopt(context: &Context, address: CUdeviceptr, bytes: usize) -> DeviceMemory {
         DeviceMemory {
-            allocation: Arc::new(Allocation {
-                context: context.clone(),
-                address,
-                bytes,
-                users: Mutex::default(),
-            }),
+            allocation: Allocation::device(context, address, bytes),
         }
+    }
+
+    /// Frees it in the order of another stream than the one in which it was
+    /// allocated (`cuMemFreeAsync`): after that stream's work so far, and after
+    /// the work of all streams that were given the memory. Memory that was not
+    /// allocated in a stream's order is dropped. A graph that uses the memory
+    /// frees it with itself.
+    pub fn free_async(mut self, stream: &Stream) -> Result<(), Error> {
+        if stream.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "memory and stream",
+            });
+        }
+        if stream.is_capturing() {
+            return Err(Error::Captured {
+                what: "the end of memory",
+            });
+        }
+        if let Some(allocation) = Arc::get_mut(&mut self.allocation) {
+            allocation.move_to(stream);
+        }
+        Ok(())
     }
 
     /// The context it lives in.
     pub fn context(&self) -> &Context {
-        &self.allocation.context
+        self.allocation.context()
     }
 
     /// Its address on the device.
     pub fn address(&self) -> CUdeviceptr {
-        self.allocation.address
+        *self.allocation.address()
     }
 
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
-        self.allocation.bytes
+        self.allocation.bytes()
     }
 
     /// Its address as a kernel argument.
     pub fn arg(&self) -> Arg<'_> {
-        Arg::address(&self.allocation.address, &self.allocation)
+        Arg::address(self.allocation.address(), &self.allocation)
     }
 
     /// For a graph that uses it.
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.allocation
-    }
-}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        let users = self.users.get_mut();
-        for user in users.unwrap_or_else(PoisonError::into_inner) {
-            report_drop(user.synchronize());
-        }
-        if self.address != 0 {
-            // SAFETY: allocated once, freed once.
-            report_drop(
-                self.context
-                    .bind()
-                    .and_then(|api| unsafe { api.cuMemFree_v2(self.address) }),
-            );
-        }
     }
 }
 
@@ -145,11 +155,39 @@ impl<T: Plain> DeviceBuffer<T> {
     pub fn new(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
         // More than all memory: the driver says "out of memory".
         let bytes = len.saturating_mul(size_of::<T>());
-        Ok(DeviceBuffer {
-            memory: DeviceMemory::new(context, bytes)?,
+        DeviceMemory::new(context, bytes).map(|memory| DeviceBuffer::of(memory, len))
+    }
+
+    /// An array of `len` values, allocated in the order of a stream
+    /// ([`DeviceMemory::new_async`]) and freed in it: which values is not said.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, Stream};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let stream = Stream::new(&context)?;
+    /// let mut scratch = DeviceBuffer::<u32>::new_async(&stream, 1024)?;
+    /// scratch.fill_async(7, &stream)?;
+    /// drop(scratch); // nothing waits: it is freed when the stream comes to it
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn new_async(stream: &Stream, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        DeviceMemory::new_async(stream, bytes).map(|memory| DeviceBuffer::of(memory, len))
+    }
+
+    pub(crate) fn of(memory: DeviceMemory, len: usize) -> DeviceBuffer<T> {
+        DeviceBuffer {
+            memory,
             len,
             values: PhantomData,
-        })
+        }
+    }
+
+    /// Frees it in the order of another stream ([`DeviceMemory::free_async`]).
+    pub fn free_async(self, stream: &Stream) -> Result<(), Error> {
+        self.memory.free_async(stream)
     }
 
     /// An array of `len` values of zero bits.
@@ -205,6 +243,7 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation()])?;
         // SAFETY: the range is within the buffer and as long as the slice.
         unsafe { api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len()) }
     }
@@ -223,6 +262,7 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation()])?;
         // SAFETY: the range is within the buffer and as long as the slice; any bits are values.
         unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), address, room.len()) }
     }
@@ -234,44 +274,46 @@ impl<T: Plain> DeviceBuffer<T> {
         Ok(values)
     }
 
-    /// Sets every value (`cuMemsetD8_v2`, `D16`, `D32`; larger values are copied
-    /// from the host).
+    /// Sets every value (`cuMemsetD8_v2`, `cuMemsetD16_v2`, `cuMemsetD32_v2`;
+    /// larger values are copied from the host).
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
-        if self.bytes() == 0 {
-            return Ok(());
+        if !matches!(size_of::<T>(), 1 | 2 | 4) {
+            return self.write(&vec![value; self.len]);
         }
-        let api = self.context().bind()?;
-        let (address, len) = (self.address(), self.len);
-        // SAFETY: the range is the buffer.
-        unsafe {
-            match *bytes_of(&[value]) {
-                [a] => api.cuMemsetD8_v2(address, a, len),
-                [a, b] => api.cuMemsetD16_v2(address, u16::from_ne_bytes([a, b]), len),
-                [a, b, c, d] => api.cuMemsetD32_v2(address, u32::from_ne_bytes([a, b, c, d]), len),
-                _ => self.write(&vec![value; len]),
-            }
-        }
+        self.fill_in(None, value, self.len)
+    }
+
+    /// Sets every value in stream order (`cuMemsetD8Async`, `cuMemsetD16Async`,
+    /// `cuMemsetD32Async`). Values have 1, 2 or 4 bytes.
+    pub fn fill_async(&mut self, value: T, stream: &Stream) -> Result<(), Error> {
+        self.fill_in(Some(stream), value, self.len)
     }
 
     /// Sets every byte (`cuMemsetD8_v2`).
     pub fn fill_bytes(&mut self, byte: u8) -> Result<(), Error> {
-        if self.bytes() == 0 {
-            return Ok(());
-        }
-        let api = self.context().bind()?;
-        // SAFETY: the range is the buffer.
-        unsafe { api.cuMemsetD8_v2(self.address(), byte, self.bytes()) }
+        self.fill_in(None, byte, self.bytes())
     }
 
     /// Sets every byte in stream order (`cuMemsetD8Async`).
     pub fn fill_bytes_async(&mut self, byte: u8, stream: &Stream) -> Result<(), Error> {
+        self.fill_in(Some(stream), byte, self.bytes())
+    }
+
+    fn fill_in<V: Plain>(
+        &mut self,
+        stream: Option<&Stream>,
+        value: V,
+        count: usize,
+    ) -> Result<(), Error> {
+        let element = Element::of(&value)?;
         let api = self.bind_with(stream)?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        self.keep_in(stream);
-        // SAFETY: the range is the buffer; freeing it waits for the stream.
-        unsafe { api.cuMemsetD8Async(self.address(), byte, self.bytes(), stream.raw()) }?;
+        let _held = hold(stream, [self.allocation()])?;
+        // SAFETY: the range is the buffer, whose address the driver aligns to 256; freeing it
+        // waits for the stream.
+        unsafe { element.fill(api, stream, self.address(), count) }?;
         self.after(stream, "fill")
     }
 
@@ -296,10 +338,7 @@ impl<T: Plain> DeviceBuffer<T> {
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
         self.same_length("copy between buffers", source.len)?;
-        let api = match stream {
-            Some(stream) => self.bind_with(stream)?,
-            None => self.context().bind()?,
-        };
+        let api = self.bind_with(stream)?;
         if source.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "the buffers of a copy",
@@ -308,10 +347,7 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        if let Some(stream) = stream {
-            self.keep_in(stream);
-            source.keep_in(stream);
-        }
+        let held = hold(stream, [self.allocation(), source.allocation()])?;
         let (to, from, bytes) = (self.address(), source.address(), self.bytes());
         // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
         unsafe {
@@ -320,52 +356,41 @@ impl<T: Plain> DeviceBuffer<T> {
                 None => api.cuMemcpyDtoD_v2(to, from, bytes),
             }
         }?;
-        stream.map_or(Ok(()), |stream| self.after(stream, "copy between buffers"))
+        drop(held);
+        self.after(stream, "copy between buffers")
     }
 
     /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
     /// The pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         self.same_length("write to a buffer", values.len())?;
-        let api = self.bind_with(stream)?;
+        let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        self.keep_in(stream);
-        values.used_by(stream);
-        // SAFETY: both have that many bytes; `used_by` keeps the pinned memory as it is
-        // until the stream is done.
-        unsafe {
-            api.cuMemcpyHtoDAsync_v2(
-                self.address(),
-                values.pointer().cast(),
-                self.bytes(),
-                stream.raw(),
-            )
-        }?;
-        self.after(stream, "copy to the device")
+        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let (to, from) = (self.address(), values.pointer().cast());
+        // SAFETY: both have that many bytes; the pinned memory stays as it is until the
+        // stream is done.
+        unsafe { api.cuMemcpyHtoDAsync_v2(to, from, self.bytes(), stream.raw()) }?;
+        drop(held);
+        self.after(Some(stream), "copy to the device")
     }
 
     /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
     /// The pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         self.same_length("read of a buffer", values.len())?;
-        let api = self.bind_with(stream)?;
+        let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        self.keep_in(stream);
-        values.used_by(stream);
+        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let (to, from) = (values.pointer().cast(), self.address());
         // SAFETY: as `write_async`.
-        unsafe {
-            api.cuMemcpyDtoHAsync_v2(
-                values.pointer().cast(),
-                self.address(),
-                self.bytes(),
-                stream.raw(),
-            )
-        }?;
-        self.after(stream, "copy to the host")
+        unsafe { api.cuMemcpyDtoHAsync_v2(to, from, self.bytes(), stream.raw()) }?;
+        drop(held);
+        self.after(Some(stream), "copy to the host")
     }
 
     /// Part of it, to launch a kernel with.
@@ -393,8 +418,8 @@ impl<T: Plain> DeviceBuffer<T> {
         self.memory.arg()
     }
 
-    fn bind_with(&self, stream: &Stream) -> Result<&'static super::api::Api, Error> {
-        if stream.context() != self.context() {
+    fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
+        if stream.is_some_and(|stream| stream.context() != self.context()) {
             return Err(Error::DifferentContexts {
                 what: "buffer and stream",
             });
@@ -403,21 +428,18 @@ impl<T: Plain> DeviceBuffer<T> {
     }
 
     /// In check mode, waits for what was queued just now.
-    fn after(&self, stream: &Stream, what: &str) -> Result<(), Error> {
-        if !self.context().check_mode() {
-            return Ok(());
+    fn after(&self, stream: Option<&Stream>, what: &str) -> Result<(), Error> {
+        match stream {
+            Some(stream) if self.context().check_mode() => {
+                stream.wait_for_check(|| format!("{what}, {} bytes", self.bytes()))
+            }
+            _ => Ok(()),
         }
-        stream.wait_for_check(|| format!("{what}, {} bytes", self.bytes()))
     }
 
     /// For a graph that uses it.
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         self.memory.allocation()
-    }
-
-    /// If the stream captures, its graph keeps the memory.
-    pub(crate) fn keep_in(&self, stream: &Stream) {
-        stream.keep(|| self.memory.allocation.clone());
     }
 
     fn same_length(&self, what: &'static str, given: usize) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
+use super::allocation::Allocation;
 use super::api::{Api, CUdeviceptr, CUmodule};
 use super::code::CudaError;
 use super::context::{Context, Owner, report_drop};
@@ -13,7 +14,7 @@ use super::kernel::Kernel;
 use super::layout::kernels_of;
 use super::library::LibraryHandle;
 use super::log::{JitOptionList, option, read_log};
-use super::memory::{Allocation, DeviceBuffer};
+use super::memory::DeviceBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use crate::ptx::signature::KernelSignature;
 

@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::allocation::Allocation;
 use super::argument::Argument;
-use super::memory::Allocation;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`

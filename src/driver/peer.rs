@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::CUmemorytype;
 
+use super::allocation::hold;
 use super::api::CUDA_MEMCPY3D_PEER;
 use super::code::CudaError;
 use super::context::{Context, report_drop};
@@ -198,6 +199,7 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation(), source.allocation()])?;
         // SAFETY: both buffers have that many bytes and are of the contexts given.
         unsafe {
             api.cuMemcpyPeer(
@@ -223,10 +225,11 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = stream.context().bind()?;
-        for buffer in [&*self, source] {
-            buffer.keep_in(stream);
-            buffer.allocation().used_by(stream.context());
+        let memory = [self.allocation(), source.allocation()];
+        for memory in memory {
+            memory.used_by(stream.context());
         }
+        let held = hold(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.
         unsafe {
             api.cuMemcpyPeerAsync(
@@ -238,6 +241,7 @@ impl<T: Plain> DeviceBuffer<T> {
                 stream.raw(),
             )
         }?;
+        drop(held);
         match stream.context().check_mode() {
             true => stream.wait_for_check(|| format!("copy from a peer, {} bytes", self.bytes())),
             false => Ok(()),
@@ -282,13 +286,14 @@ impl<T: Plain> PitchedBuffer<T> {
             return Ok(());
         };
         let api = stream.context().bind()?;
-        for buffer in [&*self, source] {
-            let allocation = buffer.memory().allocation();
-            stream.keep(|| allocation.clone());
-            allocation.used_by(stream.context());
+        let memory = [self.allocation(), source.allocation()];
+        for memory in memory {
+            memory.used_by(stream.context());
         }
+        let held = hold(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.
         unsafe { api.cuMemcpy3DPeerAsync(&copy, stream.raw()) }?;
+        drop(held);
         match stream.context().check_mode() {
             true => stream.wait_for_check(|| format!("copy of {} rows from a peer", self.height())),
             false => Ok(()),
@@ -299,7 +304,7 @@ impl<T: Plain> PitchedBuffer<T> {
     fn peer_box(&self, source: &PitchedBuffer<T>) -> Result<Option<CUDA_MEMCPY3D_PEER>, Error> {
         let devices = [self, source].map(|buffer| buffer.context().device());
         devices[0].of_one_driver(devices[1])?;
-        let shape = |buffer: &PitchedBuffer<T>| (buffer.width(), buffer.height());
+        let shape = |buffer: &PitchedBuffer<T>| [buffer.width(), buffer.height(), buffer.depth()];
         if shape(self) != shape(source) {
             return Err(Error::Length {
                 what: "copy of rows from a peer",
@@ -308,7 +313,7 @@ impl<T: Plain> PitchedBuffer<T> {
             });
         }
         let bytes = self.width() * size_of::<T>(); // the rows are in memory
-        if bytes == 0 || self.height() == 0 {
+        if bytes == 0 || self.height() == 0 || self.depth() == 0 {
             return Ok(None);
         }
         Ok(Some(CUDA_MEMCPY3D_PEER {
@@ -336,7 +341,7 @@ impl<T: Plain> PitchedBuffer<T> {
             dstHeight: self.height(),
             WidthInBytes: bytes,
             Height: self.height(),
-            Depth: 1,
+            Depth: self.depth(),
         }))
     }
 }

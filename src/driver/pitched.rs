@@ -1,23 +1,25 @@
-//! Two-dimensional device memory with aligned rows.
+//! Device memory with aligned rows.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use cudarc::driver::sys::CUmemorytype;
-
-use super::api::{CUDA_MEMCPY2D, CUdeviceptr};
+use super::allocation::Allocation;
+use super::api::CUdeviceptr;
 use super::argument::{Arg, Argument};
 use super::context::Context;
 use super::error::Error;
 use super::memory::DeviceMemory;
 use super::plain::{Plain, zeroed};
+use super::region::{Rows, RowsMut};
 
-/// Rows of values, each row aligned for coalesced access (`cuMemAllocPitch_v2`).
-/// On the host the rows stand without gaps.
+/// Rows of values, each row aligned for coalesced access (`cuMemAllocPitch_v2`),
+/// and planes of rows. On the host the rows stand without gaps.
 #[derive(Debug)]
 pub struct PitchedBuffer<T> {
     memory: DeviceMemory,
     width: usize,
     height: usize,
+    depth: usize,
     pitch: usize,
     values: PhantomData<T>,
 }
@@ -25,19 +27,32 @@ pub struct PitchedBuffer<T> {
 impl<T: Plain> PitchedBuffer<T> {
     /// `height` rows of `width` values each; which values is not said.
     pub fn new(context: &Context, width: usize, height: usize) -> Result<PitchedBuffer<T>, Error> {
+        PitchedBuffer::with_planes(context, width, height, 1)
+    }
+
+    /// `depth` planes of `height` rows of `width` values each; which values is
+    /// not said.
+    pub fn with_planes(
+        context: &Context,
+        width: usize,
+        height: usize,
+        depth: usize,
+    ) -> Result<PitchedBuffer<T>, Error> {
         let api = context.bind()?;
         let (mut address, mut pitch) = (0, 0);
         let row = width.saturating_mul(size_of::<T>());
-        if row > 0 && height > 0 {
+        let rows = height.saturating_mul(depth);
+        if row > 0 && rows > 0 {
             // The driver knows the access sizes 4, 8 and 16.
             let element = size_of::<T>().next_power_of_two().clamp(4, 16) as u32;
             // SAFETY: writes an address and a number.
-            unsafe { api.cuMemAllocPitch_v2(&mut address, &mut pitch, row, height, element) }?;
+            unsafe { api.cuMemAllocPitch_v2(&mut address, &mut pitch, row, rows, element) }?;
         }
         Ok(PitchedBuffer {
-            memory: DeviceMemory::adopt(context, address, pitch.saturating_mul(height)),
+            memory: DeviceMemory::adopt(context, address, pitch.saturating_mul(rows)),
             width,
             height,
+            depth,
             pitch,
             values: PhantomData,
         })
@@ -48,9 +63,14 @@ impl<T: Plain> PitchedBuffer<T> {
         self.width
     }
 
-    /// Rows.
+    /// Rows of a plane.
     pub fn height(&self) -> usize {
         self.height
+    }
+
+    /// Planes.
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Bytes from one row to the next.
@@ -68,80 +88,61 @@ impl<T: Plain> PitchedBuffer<T> {
         self.memory.context()
     }
 
-    pub(crate) fn memory(&self) -> &DeviceMemory {
-        &self.memory
-    }
-
-    /// Writes all rows (`cuMemcpy2D_v2`).
+    /// Writes all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
         self.check("write to a pitched buffer", values.len())?;
-        let mut copy = self.rectangle();
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.srcHost = values.as_ptr().cast();
-        copy.srcPitch = copy.WidthInBytes;
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
-        copy.dstDevice = self.address();
-        copy.dstPitch = self.pitch;
-        self.copy(&copy)
+        let (width, extent) = (self.width, self.extent());
+        if values.is_empty() {
+            return Ok(());
+        }
+        let from = Rows::of_slice(values, width)?.planes(self.height)?;
+        self.rows_mut().copy_from(from, extent)
     }
 
-    /// Reads all rows (`cuMemcpy2D_v2`).
+    /// Reads all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
         self.check("read of a pitched buffer", values.len())?;
-        let mut copy = self.rectangle();
-        copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
-        copy.srcDevice = self.address();
-        copy.srcPitch = self.pitch;
-        copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.dstHost = values.as_mut_ptr().cast();
-        copy.dstPitch = copy.WidthInBytes;
-        self.copy(&copy)
+        if values.is_empty() {
+            return Ok(());
+        }
+        let to = RowsMut::of_slice(values, self.width)?.planes(self.height)?;
+        to.copy_from(self.rows(), self.extent())
     }
 
     /// All rows as one vector.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        let mut values = zeroed(self.width.saturating_mul(self.height));
+        let mut values = zeroed(self.len());
         self.read(&mut values)?;
         Ok(values)
     }
 
-    fn copy(&self, copy: &CUDA_MEMCPY2D) -> Result<(), Error> {
-        if copy.WidthInBytes == 0 || copy.Height == 0 {
-            return Ok(());
-        }
-        // SAFETY: the host side holds `width * height` values (checked), the device side
-        // `height` rows of `pitch` bytes.
-        unsafe { self.context().bind()?.cuMemcpy2D_v2(copy) }
+    /// Sets every value and leaves what lies between the rows
+    /// ([`RowsMut::fill`]). Values have 1, 2 or 4 bytes.
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        let extent = self.extent();
+        self.rows_mut().fill(value, extent)
     }
 
-    fn rectangle(&self) -> CUDA_MEMCPY2D {
-        CUDA_MEMCPY2D {
-            srcXInBytes: 0,
-            srcY: 0,
-            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
-            srcHost: std::ptr::null(),
-            srcDevice: 0,
-            srcArray: std::ptr::null_mut(),
-            srcPitch: 0,
-            dstXInBytes: 0,
-            dstY: 0,
-            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
-            dstHost: std::ptr::null_mut(),
-            dstDevice: 0,
-            dstArray: std::ptr::null_mut(),
-            dstPitch: 0,
-            // Rows of any width can be none.
-            WidthInBytes: self.width.saturating_mul(size_of::<T>()),
-            Height: self.height,
-        }
+    fn extent(&self) -> [usize; 3] {
+        [self.width, self.height, self.depth]
+    }
+
+    fn len(&self) -> usize {
+        self.width
+            .saturating_mul(self.height)
+            .saturating_mul(self.depth)
     }
 
     fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        let room = self.width.saturating_mul(self.height);
+        let room = self.len();
         if given != room {
             return Err(Error::Length { what, given, room });
         }
         Ok(())
+    }
+
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        self.memory.allocation()
     }
 
     /// The address of its first row as a kernel argument.

@@ -212,9 +212,15 @@ impl Stream {
         self.capture().is_some()
     }
 
+    /// Whether there may be one: cheaper to ask.
+    #[inline]
+    pub(crate) fn may_capture(&self) -> bool {
+        self.inner.captures.load(Ordering::Acquire)
+    }
+
     /// The capture that the stream takes part in.
     pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
-        if !self.inner.captures.load(Ordering::Acquire) {
+        if !self.may_capture() {
             return None;
         }
         let mut capture = self.capture_slot();

@@ -124,7 +124,7 @@ impl Stream {
                 room: 0,
             });
         }
-        buffer.keep_in(self);
+        drop(buffer.allocation().used_in(self)?);
         Ok(buffer.address())
     }
 }

@@ -31,6 +31,19 @@ fn entries(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What stands behind the parameters of an `impl`, if it has any.
+fn after_generics(rest: &str) -> &str {
+    let mut depth = 0;
+    let end = rest.find(|c| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        depth == 0
+    });
+    match rest.starts_with('<') {
+        true => end.map_or(rest, |end| &rest[end + 1..]),
+        false => rest,
+    }
+}
+
 /// Reads one source file: types, their public functions, and what those name.
 fn read(source: &str, names: &mut Names) {
     let (mut of, mut told, mut function) = (String::new(), Vec::new(), None);
@@ -46,7 +59,7 @@ fn read(source: &str, names: &mut Names) {
             continue;
         }
         if let Some(rest) = line.strip_prefix("impl") {
-            let rest = rest.trim_start_matches(|c| c != ' ').trim_start();
+            let rest = after_generics(rest).trim_start();
             let rest = rest.rsplit(" for ").next().unwrap_or(rest);
             let end = rest
                 .find(|c: char| !c.is_alphanumeric())

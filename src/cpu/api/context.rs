@@ -138,6 +138,7 @@ impl Context {
     /// After waiting for work: shows what it printed, and tells of its fault.
     pub(super) fn settle(&self) -> Answer {
         show_output();
+        super::pool::settle();
         self.check()
     }
 

@@ -343,6 +343,25 @@ entries! {
         )
     }
 
+    fn cuMemsetD2D8Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: u8,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    ) {
+        fill(
+            &stream::find(stream)?,
+            When::InOrder,
+            to,
+            pitch,
+            value,
+            width,
+            height,
+        )
+    }
+
     fn cuMemsetD2D8_v2(to: CUdeviceptr, pitch: usize, value: u8, width: usize, height: usize) {
         fill(
             &default_stream()?,
@@ -355,10 +374,48 @@ entries! {
         )
     }
 
+    fn cuMemsetD2D16Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: u16,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    ) {
+        fill(
+            &stream::find(stream)?,
+            When::InOrder,
+            to,
+            pitch,
+            value,
+            width,
+            height,
+        )
+    }
+
     fn cuMemsetD2D16_v2(to: CUdeviceptr, pitch: usize, value: u16, width: usize, height: usize) {
         fill(
             &default_stream()?,
             When::Now,
+            to,
+            pitch,
+            value,
+            width,
+            height,
+        )
+    }
+
+    fn cuMemsetD2D32Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: c_uint,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    ) {
+        fill(
+            &stream::find(stream)?,
+            When::InOrder,
             to,
             pitch,
             value,

@@ -191,7 +191,8 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         106 => BLOCKS_PER_MULTIPROCESSOR,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         21..=29 | 42..=46 | 52..=74 | 77 => array::limit(number)?,
-        // Known numbers of what the device lacks: IPC, pools, clusters …
+        115 => 1, // MEMORY_POOLS_SUPPORTED
+        // Known numbers of what the device lacks: IPC, clusters …
         17
         | 20
         | 32
@@ -208,7 +209,8 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         | 100
         | 102..=105
         | 107..=110
-        | 112..=148 => 0,
+        | 112..=114
+        | 116..=148 => 0,
         _ => return None,
     };
     Some(value.cast_signed())

@@ -122,6 +122,7 @@ plain_arguments!(
     u64,
     usize,
     crate::driver::api::CUhostFn,
+    crate::driver::api::MemLocation,
     crate::driver::api::CUipcEventHandle,
     crate::driver::api::CUipcMemHandle,
     crate::driver::api::StreamCallback,

@@ -55,6 +55,12 @@ impl<T> Handles<T> {
         live.get(&handle).cloned()
     }
 
+    /// Looks at every live object.
+    pub(super) fn for_each(&self, look: impl Fn(&T)) {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().for_each(|object| look(object));
+    }
+
     pub(super) fn remove(&self, handle: usize) -> Option<Arc<T>> {
         self.live
             .write()

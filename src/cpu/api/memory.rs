@@ -9,6 +9,7 @@ use super::device::engine;
 use super::entry::entries;
 use super::status::{Answer, Failure, Status};
 use super::stream;
+use super::{managed, pool};
 use crate::cpu::memory::{DeviceMemory, MemoryError, Purpose};
 use crate::driver::api::{CUdeviceptr, CUstream};
 
@@ -52,6 +53,8 @@ pub(super) struct Owned {
     /// A number that no other allocation has or had.
     pub(super) buffer: u64,
     registered: bool,
+    /// The handle of the pool that it came from, or 0.
+    pub(super) pool: usize,
 }
 
 /// By first address.
@@ -61,7 +64,7 @@ fn owned() -> MutexGuard<'static, BTreeMap<u64, Owned>> {
     OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn own(start: u64, context: &Context, flags: c_uint, registered: bool) {
+fn own(start: u64, context: &Context, flags: c_uint, registered: bool, pool: usize) {
     let buffer = super::handle::reserve() as u64;
     owned().insert(
         start,
@@ -71,6 +74,7 @@ fn own(start: u64, context: &Context, flags: c_uint, registered: bool) {
             flags,
             buffer,
             registered,
+            pool,
         },
     );
 }
@@ -92,19 +96,37 @@ pub(super) fn free_all(context: &Context) {
         let _ = if owned.registered {
             arena.unregister(start)
         } else {
+            let bytes = arena.range_of(start).map_or(0, |found| found.size);
+            pool::freed(owned.pool, bytes);
+            managed::forget(start);
             arena.free(start)
         };
     }
 }
 
-fn allocate(context: &Context, bytes: usize, purpose: Purpose, flags: c_uint) -> Answer<u64> {
+pub(super) fn allocate(
+    context: &Context,
+    bytes: usize,
+    purpose: Purpose,
+    flags: c_uint,
+) -> Answer<u64> {
+    allocate_from(0, context, bytes, purpose, flags)
+}
+
+pub(super) fn allocate_from(
+    pool: usize,
+    context: &Context,
+    bytes: usize,
+    purpose: Purpose,
+    flags: c_uint,
+) -> Answer<u64> {
     if bytes == 0 {
         return Err(Status::INVALID_VALUE.because("0 bytes asked for"));
     }
     let start = arena()?.allocate(bytes as u64, ALIGNMENT, purpose);
     // Also a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
-    own(start, context, flags, false);
+    own(start, context, flags, false, pool);
     if purpose == Purpose::Device {
         arena()?.restrict(start, context.device() as usize); // a device's number is not negative
     }
@@ -112,19 +134,19 @@ fn allocate(context: &Context, bytes: usize, purpose: Purpose, flags: c_uint) ->
 }
 
 /// Takes an allocation of one of these purposes out of the books, so that it
-/// cannot be freed twice; its bytes are still to be freed.
-fn disown(start: u64, purposes: &[Purpose]) -> Answer {
+/// cannot be freed twice; its bytes are still to be freed. Gives its pool and
+/// its bytes.
+fn disown(start: u64, purposes: &[Purpose]) -> Answer<(usize, u64)> {
     let arena = arena()?;
     let found = arena
         .range_of(start)
         .filter(|found| found.start == start && purposes.contains(&found.purpose));
-    let is_owned = found.is_some() && owned().remove(&start).is_some();
-    if is_owned {
-        Ok(())
-    } else {
+    let gone = found.and_then(|found| Some((owned().remove(&start)?.pool, found.size)));
+    managed::forget(start);
+    gone.ok_or_else(|| {
         let what = arena.describe(start);
-        Err(Status::INVALID_VALUE.because(format!("{start:#x} cannot be freed here: {what}")))
-    }
+        Status::INVALID_VALUE.because(format!("{start:#x} cannot be freed here: {what}"))
+    })
 }
 
 /// What `cuMemFree` and `cuMemFreeAsync` take.
@@ -179,28 +201,21 @@ entries! {
     /// Waits for all work first, which may still use the memory.
     fn cuMemFree_v2(address: CUdeviceptr) {
         let context = context::working()?;
-        disown(address, OF_DEVICE)?;
+        let (pool, bytes) = disown(address, OF_DEVICE)?;
         context.wait();
         arena()?.free(address).map_err(|error| failure(&error))?;
+        pool::freed(pool, bytes);
         context.settle()
-    }
-
-    fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
-        let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured("a capturing stream has nothing to wait for")?;
-        if address.is_null() {
-            return Err(Status::INVALID_VALUE.into());
-        }
-        address.put(allocate(&context, bytes, Purpose::Device, 0)?)
     }
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured("a capturing stream has nothing to wait for")?;
-        disown(address, OF_DEVICE)?;
+        stream.refuse_captured("memory of graphs is not served")?;
+        let (pool, bytes) = disown(address, OF_DEVICE)?;
         let arena = arena()?;
         stream.soon(&context, move |_| {
             let _ = arena.free(address); // it was live when it was disowned, by this thread alone
+            pool::freed(pool, bytes);
         });
         Ok(())
     }
@@ -279,7 +294,7 @@ entries! {
         arena
             .register(start, bytes as u64)
             .map_err(|error| failure(&error))?;
-        own(start, &context, flags, true);
+        own(start, &context, flags, true, 0);
         Ok(())
     }
 
