@@ -261,19 +261,14 @@ pub enum Error {
     CapturedOnce,
 
     /// A rectangle or box leads outside of its memory.
-    #[error(
-        "{what}: {} values from {} on, of {}",
-        shape(extent),
-        shape(origin),
-        shape(room)
-    )]
+    #[error("{what}: {start}..{end} along {}, the memory has {room}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
     Region {
         what: &'static str,
-        /// Value of a row, row and plane, from 0.
-        origin: [usize; 3],
-        /// Values, rows and planes.
-        extent: [usize; 3],
-        room: [usize; 3],
+        /// 0, 1, 2 for values of a row, rows of a plane, planes.
+        axis: usize,
+        start: usize,
+        end: usize,
+        room: usize,
     },
 
     /// A call that the driver makes by itself was given memory of the program's
@@ -461,7 +456,7 @@ pub(crate) fn cuda_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn shape<N: fmt::Display>([x, y, z]: &[N; 3]) -> String {
+fn shape([x, y, z]: &[u32; 3]) -> String {
     format!("{x} x {y} x {z}")
 }
 

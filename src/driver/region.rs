@@ -91,19 +91,20 @@ impl<'a> Side<'a> {
     }
 
     fn check(&self, what: &'static str, extent: [usize; 3]) -> Result<(), Error> {
-        let fits = (0..3).all(|axis| {
-            let end = self.origin[axis].checked_add(extent[axis]);
-            end.is_some_and(|end| end <= self.room[axis])
-        });
-        match fits {
-            true => Ok(()),
-            false => Err(Error::Region {
-                what,
-                origin: self.origin,
-                extent,
-                room: self.room,
-            }),
+        for (axis, &room) in self.room.iter().enumerate() {
+            let start = self.origin[axis];
+            let end = start.saturating_add(extent[axis]);
+            if end > room {
+                return Err(Error::Region {
+                    what,
+                    axis,
+                    start,
+                    end,
+                    room,
+                });
+            }
         }
+        Ok(())
     }
 
     fn split_planes(&mut self, height: usize) -> Result<(), Error> {

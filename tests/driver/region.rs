@@ -211,23 +211,18 @@ fn boxes_stay_within_their_memory() {
     let context = context();
     let source = DeviceBuffer::from_slice(&context, &picture()).unwrap();
     let mut to = DeviceBuffer::<u32>::zeroed(&context, 35).unwrap();
-    for (origin, extent) in [
-        ([5, 0, 0], [3, 1, 1]),
-        ([0, 4, 0], [1, 2, 1]),
-        ([0, 0, 1], [1, 1, 1]),
-        ([0, 0, 0], [8, 1, 1]),
-        ([usize::MAX, 0, 0], [2, 1, 1]),
+    for (origin, extent, wrong) in [
+        ([5, 0, 0], [3, 1, 1], 0),
+        ([0, 4, 0], [1, 2, 1], 1),
+        ([0, 0, 1], [1, 1, 1], 2),
+        ([0, 0, 0], [8, 1, 1], 0),
+        ([usize::MAX, 0, 0], [2, 1, 1], 0),
     ] {
         let rows = source.rows(7).unwrap().at(origin);
         let result = to.rows_mut(7).unwrap().copy_from(rows, extent);
         assert!(
-            matches!(
-                result,
-                Err(Error::Region {
-                    room: [7, 5, 1],
-                    ..
-                })
-            ),
+            matches!(result, Err(Error::Region { axis, room, .. })
+                if axis == wrong && room == [7, 5, 1][axis]),
             "{origin:?} {extent:?}: {result:?}"
         );
         let rows = to.rows_mut(7).unwrap().at(origin);
