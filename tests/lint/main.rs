@@ -168,8 +168,14 @@ fn anything_is_survived() {
     );
     let many =
         format!("{head}.entry k() {{ .reg .b32 r<4294967295>; mov.b32 r4294967294, r0; ret; }}");
+    let mut sums = format!("{head}.entry k() {{ .reg .b32 r<30000>, unset;\n");
+    for at in 1..30_000 {
+        sums += &format!("add.s32 r{at}, r{}, unset;\n", at - 1);
+    }
+    sums += "ret; }\n";
     for text in [
         jumps.as_str(),
+        sums.as_str(),
         deep.as_str(),
         many.as_str(),
         "",

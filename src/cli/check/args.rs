@@ -45,7 +45,7 @@ pub enum Command {
 #[derive(Debug, Default, clap::Args)]
 pub struct CheckArgs {
     /// PTX files, fatbins, programs and libraries with PTX in them, folders of
-    /// these; `-` is standard input, nothing the current folder
+    /// these; `-` is standard input. Without any, the current folder
     pub paths: Vec<PathBuf>,
     /// How findings are written
     #[arg(long, value_enum, default_value_t)]

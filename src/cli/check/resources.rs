@@ -420,12 +420,17 @@ impl Resources {
 
 impl Barriers {
     fn text(&self) -> String {
-        let numbers = self.numbers.iter().map(u64::to_string);
+        let numbers: Vec<String> = self.numbers.iter().map(u64::to_string).collect();
+        let known = match numbers.as_slice() {
+            [] => None,
+            [one] => Some(format!("1, number {one}")),
+            all => Some(format!("{}, numbers {}", all.len(), all.join(" "))),
+        };
         let computed = self.computed.then(|| "some named by a register".to_owned());
-        let all: Vec<String> = numbers.chain(computed).collect();
+        let all: Vec<String> = known.into_iter().chain(computed).collect();
         match all.is_empty() {
             true => "none".to_owned(),
-            false => all.join(", "),
+            false => all.join("; "),
         }
     }
 }

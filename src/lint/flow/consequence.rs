@@ -67,6 +67,9 @@ impl Readers {
     }
 }
 
+/// So many values are followed, which is as far as anyone would look.
+const FOLLOWED: usize = 100;
+
 /// Whether what an instruction reads of a value that is not set reaches what
 /// others see: a branch, an address, memory that others read.
 ///
@@ -97,8 +100,7 @@ pub(crate) fn is_noticed<'m, 'a>(
     if trace.reads(reader, value) {
         return true;
     }
-    // As far as anyone would follow.
-    for _ in 0..1000 {
+    for _ in 0..FOLLOWED {
         let Some(value) = trace.open.pop() else {
             break;
         };
@@ -128,7 +130,7 @@ struct Trace<'t, 'm, 'a> {
 
 impl Trace<'_, '_, '_> {
     fn follow(&mut self, value: ValueId) {
-        if !self.seen.contains(&value) {
+        if self.seen.len() < FOLLOWED && !self.seen.contains(&value) {
             self.seen.push(value);
             self.open.push(value);
         }
