@@ -162,10 +162,16 @@ impl Trace<'_, '_, '_> {
         if let Some(access) = Access::of(self.function, instruction) {
             return self.accesses(id, value, &access, instruction);
         }
-        if !self.function.effect(step).pure {
+        let read: Vec<(Slot, ValueId)> = values.reads(code, step).collect();
+        // Another lane gets it, and may not use it: structures are shuffled whole.
+        let shuffled = instruction.opcode == Opcode::Shfl
+            && read
+                .iter()
+                .filter(|(_, known)| *known == value)
+                .all(|(slot, _)| slot.operand == instruction.operands.start + 1);
+        if !shuffled && !self.function.effect(step).pure {
             return true;
         }
-        let read: Vec<(Slot, ValueId)> = values.reads(code, step).collect();
         let operands = read.iter().filter(|(slot, _)| slot.operand != Slot::GUARD);
         let mnemonic = self.function.mnemonic(instruction);
         let shows = match instruction.opcode {
