@@ -94,7 +94,7 @@ pub(crate) fn is_noticed<'m, 'a>(
             .is_some_and(|u| u.of(value) == Unset::Always),
         // A guard that misses its reader was written by hand.
         guarded: matches!(flow.values.definition(value), Some(Definition::Written(_))),
-        seen: vec![value],
+        seen: Vec::new(),
         open: Vec::new(),
     };
     if trace.reads(reader, value) {

@@ -154,8 +154,23 @@ impl Graph {
     }
 
     /// The nearest block that every path to this one goes through.
-    pub(super) fn dominator(&self, block: BlockId) -> BlockId {
+    pub(crate) fn dominator(&self, block: BlockId) -> BlockId {
         BlockId(self.dominator[block.index()])
+    }
+
+    /// Whether some path from `from` comes to `to`.
+    pub(crate) fn leads_to(&self, from: BlockId, to: BlockId) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            if at == to {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[at.index()], true) {
+                open.extend(self.successors(at));
+            }
+        }
+        false
     }
 
     /// Where what this block dominates ends.

@@ -87,7 +87,7 @@ fn always_comes<'f>(
         }
         at = at.and_then(|at| after[at.index()]);
     }
-    false
+    first_turn_comes(flow, made, home)
 }
 
 /// The `mov` that made the value, if one did.
@@ -97,6 +97,28 @@ fn copy_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<Span> {
     };
     copied(&flow.code, &flow.values, id)?;
     Some(flow.code.instruction(id)?.opcode_span)
+}
+
+/// Whether the first turn of a loop comes to `home`, if there is one: each
+/// branch on the way from `head` leads there or out of the loop for good.
+fn first_turn_comes(flow: &Flow<'_, '_>, head: BlockId, home: BlockId) -> bool {
+    let graph = &flow.graph;
+    if !graph.predecessors(head).any(|from| graph.dominates(head, from)) {
+        return false;
+    }
+    let mut at = home;
+    // As far as anyone would look.
+    for _ in 0..16 {
+        if at == head {
+            return home != head;
+        }
+        at = graph.dominator(at);
+        let mut others = graph.successors(at);
+        if others.any(|to| !graph.dominates(to, home) && graph.leads_to(to, head)) {
+            return false;
+        }
+    }
+    false
 }
 
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
