@@ -34,7 +34,7 @@ pub struct Access {
 
 impl Access {
     /// The access that an instruction is, if it is one.
-    pub fn of(function: &FunctionSubject<'_, '_>, instruction: &Instruction<'_>) -> Option<Access> {
+    pub fn of(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> Option<Access> {
         let shape = function.effect_of(instruction)?.access?;
         if shape.number >= instruction.operands.len {
             return None;

@@ -164,7 +164,7 @@ pub struct Flow<'m, 'a> {
 
 impl<'m, 'a> FunctionSubject<'m, 'a> {
     /// Its instructions in the order of the text.
-    pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction<'a>> + use<'m, 'a> {
+    pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction> + use<'m, 'a> {
         let statements = self.body.statements.iter();
         statements.filter_map(|statement| match statement {
             Statement::Instruction(instruction) => Some(instruction),
@@ -173,12 +173,12 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// The opcode with its modifiers.
-    pub fn mnemonic(&self, instruction: &Instruction<'_>) -> &'m Mnemonic<'a> {
+    pub fn mnemonic(&self, instruction: &Instruction) -> &'m Mnemonic<'a> {
         self.subject.module.mnemonic(instruction)
     }
 
     /// The operands in the order of the text.
-    pub fn operands(&self, instruction: &Instruction<'_>) -> &'m [Operand<'a>] {
+    pub fn operands(&self, instruction: &Instruction) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
     }
 
@@ -189,7 +189,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// The same, by instruction.
-    pub fn effect_of(&self, instruction: &Instruction<'_>) -> Option<&'m Effect> {
+    pub fn effect_of(&self, instruction: &Instruction) -> Option<&'m Effect> {
         self.subject.effects.get(instruction.mnemonic.index())
     }
 
@@ -271,7 +271,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// Each instruction with its step.
-    pub fn steps(&self) -> impl Iterator<Item = (InstructionId, &Step, &'m Instruction<'a>)> {
+    pub fn steps(&self) -> impl Iterator<Item = (InstructionId, &Step, &'m Instruction)> {
         let code = self.flow().map(|flow| &flow.code);
         code.into_iter().flat_map(|code| {
             code.ids()
@@ -280,7 +280,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     }
 
     /// Where an operand of an instruction stands.
-    pub fn operand_span(&self, instruction: &Instruction<'_>, operand: &Operand<'_>) -> Span {
+    pub fn operand_span(&self, instruction: &Instruction, operand: &Operand<'_>) -> Span {
         match *operand {
             Operand::Name(name)
             | Operand::Component { name, .. }
@@ -311,7 +311,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
 
     /// Whether an instruction is inline assembly, which the compiler put into its
     /// own text without looking at it.
-    pub fn is_inline_assembly(&self, instruction: &Instruction<'_>) -> bool {
+    pub fn is_inline_assembly(&self, instruction: &Instruction) -> bool {
         let (start, end) = (self.function.span.start, instruction.span.start);
         let before = self.subject.source.get(start as usize..end as usize);
         let mark = |text: &str| before.and_then(|before| before.rfind(text));

@@ -98,7 +98,7 @@ pub struct Module<'a> {
 
 impl<'a> Module<'a> {
     /// The opcode and the modifiers that an instruction of this module has.
-    pub fn mnemonic(&self, instruction: &Instruction<'_>) -> &Mnemonic<'a> {
+    pub fn mnemonic(&self, instruction: &Instruction) -> &Mnemonic<'a> {
         let found = self.mnemonics.get(instruction.mnemonic.index());
         found.unwrap_or(const { &Mnemonic::UNKNOWN })
     }
@@ -380,6 +380,21 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
+    /// `@%p` before the opcode of an instruction of this function. Its
+    /// predicate lies in the pool, behind the operands: few have one.
+    pub fn guard(&self, instruction: &Instruction) -> Option<Guard<'a>> {
+        if !instruction.guarded {
+            return None;
+        }
+        let List { start, len } = instruction.operands;
+        let (predicate, negated) = match *self.operands.get(start as usize + len as usize)? {
+            Operand::Name(predicate) => (predicate, false),
+            Operand::Not(predicate) => (predicate, true),
+            _ => return None,
+        };
+        Some(Guard { predicate, negated })
+    }
+
     /// The operands that `list` stands for.
     pub fn list(&self, list: List) -> &[Operand<'a>] {
         let start = list.start as usize;
@@ -404,7 +419,7 @@ pub enum Statement<'a> {
     /// `LOOP:`
     Label(Name<'a>),
     /// `@%p add.s32 %r1, %r2, 4;`
-    Instruction(Instruction<'a>),
+    Instruction(Instruction),
     /// `.reg .b32 %r<9>;`, `.shared .f32 tile[64];`, known until the end of its block.
     /// Boxed, as it is large and instructions are many.
     Variable(Box<Variable<'a>>),
@@ -485,9 +500,9 @@ pub struct Prototype<'a> {
 
 /// `@!p opcode.modifiers a, b, c;`
 #[derive(Clone, Debug, PartialEq)]
-pub struct Instruction<'a> {
-    /// `@%p` before the opcode.
-    pub guard: Option<Guard<'a>>,
+pub struct Instruction {
+    /// Whether `@%p` stands before the opcode: [`Body::guard`] gives it.
+    pub guarded: bool,
     /// The first word alone: `cp` of `cp.async.bulk`.
     pub opcode: Opcode,
     /// The opcode with its modifiers: [`Module::mnemonic`] gives it.
@@ -499,6 +514,9 @@ pub struct Instruction<'a> {
     /// Of the opcode with its modifiers.
     pub opcode_span: Span,
 }
+
+// A module has a million of them.
+const _: () = assert!(size_of::<Statement<'_>>() == 32);
 
 /// `@%p` or `@!%p`: threads where it does not hold skip the instruction (PTX
 /// ISA, "Predicated Execution").

@@ -59,7 +59,8 @@ impl<'s, 'a> Needs<'s, 'a> {
         self.found.drain(..)
     }
 
-    /// Those of an item, which follows the ones before.
+    /// Those of an item, which follows the ones before; of a function, what
+    /// stands before its body.
     pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Need> {
         match item {
             Item::Variable(variable) => self.variable(variable),
@@ -144,16 +145,8 @@ impl<'s, 'a> Needs<'s, 'a> {
         }
         self.parameters(function);
         self.function_directives(&function.directives, function.kind);
-        match &function.body {
-            None if function.kind == FunctionKind::Entry => {
-                self.need("the declaration of a kernel", since(3, 0, 0), span);
-            }
-            None => {}
-            Some(body) => {
-                for statement in &body.statements {
-                    self.statement(statement);
-                }
-            }
+        if function.body.is_none() && function.kind == FunctionKind::Entry {
+            self.need("the declaration of a kernel", since(3, 0, 0), span);
         }
     }
 
@@ -218,7 +211,8 @@ impl<'s, 'a> Needs<'s, 'a> {
         }
     }
 
-    fn statement(&mut self, statement: &Statement<'a>) {
+    /// Those of a statement of a body. Instructions have theirs in the table.
+    pub fn statement(&mut self, statement: &Statement<'a>) -> impl Iterator<Item = Need> {
         match statement {
             Statement::Variable(variable) => self.variable(variable),
             Statement::Directive(directive) => self.directive(directive),
@@ -237,5 +231,6 @@ impl<'s, 'a> Needs<'s, 'a> {
             }
             _ => {}
         }
+        self.found.drain(..)
     }
 }

@@ -222,7 +222,7 @@ fn edge(code: &Code<'_, '_>, graph: &Graph, from: BlockId, to: BlockId) -> Strin
         .steps()
         .next_back()
         .and_then(|last| code.instruction(last));
-    let guard = last.and_then(|last| last.guard);
+    let guard = last.and_then(|last| code.body.guard(last));
     let falls = graph.blocks[to.index()].start == block.end;
     let mut said = Vec::new();
     if let Some(guard) = guard.filter(|_| graph.successors(from).count() > 1) {

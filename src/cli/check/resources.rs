@@ -189,7 +189,7 @@ fn functions<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Functio
     })
 }
 
-fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction<'a>> {
+fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction> {
     body.statements
         .iter()
         .filter_map(|statement| match statement {

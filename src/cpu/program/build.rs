@@ -348,11 +348,11 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn instruction(
         &mut self,
         body: &'m Body<'a>,
-        ast: &'m ast::Instruction<'a>,
+        ast: &'m ast::Instruction,
     ) -> Result<(), Refusal> {
         let line = self.module.line(ast.span);
-        let guard = match &ast.guard {
-            Some(guard) => Some(self.guard(guard)?),
+        let guard = match body.guard(ast) {
+            Some(guard) => Some(self.guard(&guard)?),
             None => None,
         };
         if ast.opcode == Opcode::Unknown {
@@ -459,7 +459,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn branch(
         &mut self,
         body: &'m Body<'a>,
-        ast: &'m ast::Instruction<'a>,
+        ast: &'m ast::Instruction,
         guard: Option<Guard>,
     ) -> Result<(), Refusal> {
         let [Operand::Name(name)] = body.list(ast.operands) else {
@@ -485,7 +485,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn table(
         &mut self,
         body: &'m Body<'a>,
-        ast: &'m ast::Instruction<'a>,
+        ast: &'m ast::Instruction,
         guard: Option<Guard>,
         line: u32,
     ) -> Result<(), Refusal> {

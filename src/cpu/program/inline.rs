@@ -17,7 +17,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn call(
         &mut self,
         body: &'m Body<'a>,
-        ast: &'m ast::Instruction<'a>,
+        ast: &'m ast::Instruction,
         line: u32,
     ) -> Result<(), Refusal> {
         let mut operands = body.list(ast.operands);

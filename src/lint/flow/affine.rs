@@ -239,7 +239,7 @@ struct Reader<'c, 'm, 'a> {
     values: &'c Values,
     affine: &'c Affine,
     written: ValueId,
-    instruction: &'c Instruction<'a>,
+    instruction: &'c Instruction,
     mnemonic: &'c Mnemonic<'a>,
 }
 

@@ -69,7 +69,8 @@ pub(super) struct Label<'a> {
 /// A function as a list of instructions.
 #[derive(Debug)]
 pub struct Code<'m, 'a> {
-    pub(super) body: &'m Body<'a>,
+    /// What was read of it.
+    pub body: &'m Body<'a>,
     /// In the order of the text.
     pub steps: Vec<Step>,
     slots: Vec<Slot>,
@@ -149,7 +150,7 @@ impl<'m, 'a> Code<'m, 'a> {
     }
 
     /// The instruction as read.
-    pub fn instruction(&self, id: InstructionId) -> Option<&'m Instruction<'a>> {
+    pub fn instruction(&self, id: InstructionId) -> Option<&'m Instruction> {
         let step = self.steps.get(id.index())?;
         match self.body.statements.get(step.statement as usize) {
             Some(Statement::Instruction(instruction)) => Some(instruction),
@@ -252,7 +253,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         }
     }
 
-    fn instruction(&mut self, statement: u32, instruction: &Instruction<'a>, scope: u32) {
+    fn instruction(&mut self, statement: u32, instruction: &Instruction, scope: u32) {
         let effects = self.around.effects;
         let mnemonic = instruction.mnemonic.index();
         let Some(effect) = effects.get(mnemonic) else {
@@ -269,7 +270,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             written: 0,
             end: 0,
         };
-        if let Some(guard) = instruction.guard
+        if let Some(guard) = self.code.body.guard(instruction)
             && let Reference::Register(register) = self.lookup(guard.predicate)
         {
             step.guarded = true;
@@ -302,7 +303,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
     }
 
     /// How many operands of a call are written: the list before the callee.
-    fn call(&self, instruction: &Instruction<'a>, step: &mut Step) -> u32 {
+    fn call(&self, instruction: &Instruction, step: &mut Step) -> u32 {
         let operands = self.code.body.list(instruction.operands);
         let returns = matches!(operands, [Operand::Arguments(..), Operand::Name(_), ..]);
         if let Some(Operand::Name(callee)) = operands.get(usize::from(returns))

@@ -213,7 +213,7 @@ impl Trace<'_, '_, '_> {
         id: InstructionId,
         value: ValueId,
         access: &Access,
-        instruction: &Instruction<'_>,
+        instruction: &Instruction,
     ) -> bool {
         let (code, values) = (&self.flow.code, &self.flow.values);
         let step = &code.steps[id.index()];

@@ -268,7 +268,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    fn specials(&self, instruction: &Instruction<'_>) -> impl Iterator<Item = Variance> {
+    fn specials(&self, instruction: &Instruction) -> impl Iterator<Item = Variance> {
         let operands = self.code.body.list(instruction.operands).iter();
         operands.filter_map(|operand| match operand {
             Operand::Special(register, _) => Some(of_special(*register)),
@@ -276,7 +276,7 @@ impl Solver<'_, '_, '_> {
         })
     }
 
-    fn operand(&self, instruction: &Instruction<'_>, number: u32, block: BlockId) -> Variance {
+    fn operand(&self, instruction: &Instruction, number: u32, block: BlockId) -> Variance {
         let place = (instruction.operands.start + number) as usize;
         match self.code.body.operands.get(place) {
             Some(Operand::Special(register, _)) => of_special(*register),
@@ -289,7 +289,7 @@ impl Solver<'_, '_, '_> {
     /// `%tid.x >> 5`, `%tid.x < 64`.
     fn is_of_warp(
         &self,
-        instruction: &Instruction<'_>,
+        instruction: &Instruction,
         mnemonic: &Mnemonic<'_>,
         block: BlockId,
     ) -> bool {

@@ -133,7 +133,7 @@ fn inputs(
     flow: &Flow<'_, '_>,
     function: &FunctionSubject<'_, '_>,
     made: &[Made],
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
 ) -> Made {
     let start = instruction.operands.start as usize;
     let places = start + 1..start + instruction.operands.len as usize;
@@ -167,7 +167,7 @@ fn of_value(flow: &Flow<'_, '_>, made: &[Made], value: ValueId) -> Made {
 
 fn tell(
     function: &FunctionSubject<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     count: u32,
     findings: &mut Findings,
 ) {

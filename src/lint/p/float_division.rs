@@ -99,7 +99,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 /// What a division of floating-point numbers divides by, if that is a constant.
 pub(super) fn divisor(
     function: &FunctionSubject<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
 ) -> Option<Divisor> {
     if instruction.opcode != Opcode::Div {
         return None;

@@ -108,7 +108,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 fn fix(
     function: &FunctionSubject<'_, '_>,
     flow: &Flow<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     access: &Access,
     space: &str,
 ) -> Option<[Edit; 2]> {

@@ -18,7 +18,7 @@ pub(super) struct Division<'m, 'a> {
 impl<'m, 'a> Division<'m, 'a> {
     pub fn of(
         function: &FunctionSubject<'m, 'a>,
-        instruction: &Instruction<'a>,
+        instruction: &Instruction,
     ) -> Option<Division<'m, 'a>> {
         let remainder = match instruction.opcode {
             Opcode::Div => false,

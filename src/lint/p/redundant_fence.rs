@@ -65,7 +65,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         return;
     };
     for block in &flow.graph.order {
-        let mut last: Option<(&Instruction<'_>, Strength)> = None;
+        let mut last: Option<(&Instruction, Strength)> = None;
         for id in flow.graph.blocks[block.index()].steps() {
             let step = &flow.code.steps[id.index()];
             let Some(instruction) = flow.code.instruction(id) else {
@@ -113,7 +113,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     }
 }
 
-fn tell(instruction: &Instruction<'_>, why: &str, findings: &mut Findings) {
+fn tell(instruction: &Instruction, why: &str, findings: &mut Findings) {
     findings
         .add(instruction.opcode_span, why)
         .help("leave it out")

@@ -62,7 +62,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         return;
     };
     for block in &flow.graph.order {
-        let mut last: Option<&Instruction<'_>> = None;
+        let mut last: Option<&Instruction> = None;
         for id in flow.graph.blocks[block.index()].steps() {
             let step = &flow.code.steps[id.index()];
             let Some(instruction) = flow.code.instruction(id) else {

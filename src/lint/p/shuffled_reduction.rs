@@ -125,7 +125,7 @@ fn extended(
     function: &FunctionSubject<'_, '_>,
     flow: &Flow<'_, '_>,
     known: &[Steps],
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
 ) -> Option<Steps> {
     let start = instruction.operands.start as usize;
     let (a, b) = (register(flow, start + 1)?, register(flow, start + 2)?);

@@ -84,7 +84,7 @@ pub(super) fn unwaited<'m, 'a>(
     function: &FunctionSubject<'m, 'a>,
     begins: impl Fn(&Mnemonic<'a>) -> bool,
     event: impl Fn(&Mnemonic<'a>) -> Event,
-    mut found: impl FnMut(&'m crate::ptx::ast::Instruction<'a>),
+    mut found: impl FnMut(&'m crate::ptx::ast::Instruction),
 ) {
     let mut known = function.instructions().map(|i| function.mnemonic(i));
     if !function.subject.uses(&begins) || !known.any(&begins) {

@@ -48,7 +48,7 @@ fn is_barrier(opcode: Opcode, mnemonic: &Mnemonic<'_>) -> bool {
 }
 
 /// A barrier that waits for every thread of the block.
-fn waits_for_all(instruction: &Instruction<'_>, mnemonic: &Mnemonic<'_>) -> bool {
+fn waits_for_all(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
     let count = match mnemonic.modifiers.has(Modifier::Red) {
         // The result and the predicate are operands too.
         true => 4,
@@ -57,7 +57,7 @@ fn waits_for_all(instruction: &Instruction<'_>, mnemonic: &Mnemonic<'_>) -> bool
     is_barrier(instruction.opcode, mnemonic) && instruction.operands.len < count
 }
 
-fn is_aligned(instruction: &Instruction<'_>, mnemonic: &Mnemonic<'_>) -> bool {
+fn is_aligned(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
     instruction.opcode == Opcode::Bar || mnemonic.modifiers.has(Modifier::Aligned)
 }
 
@@ -111,7 +111,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     }
 }
 
-fn report(instruction: &Instruction<'_>, all: bool, message: String, findings: &mut Findings) {
+fn report(instruction: &Instruction, all: bool, message: String, findings: &mut Findings) {
     let help = match all {
         true => {
             "move the barrier to where every thread comes, or give it the number of threads that do"

@@ -56,7 +56,7 @@ DONE:
 /// Whether all lanes of a warp have to execute it together.
 fn wants_warp(
     function: &FunctionSubject<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     mnemonic: &Mnemonic<'_>,
 ) -> bool {
     let has = |word| mnemonic.modifiers.has(word);
@@ -72,7 +72,7 @@ fn wants_warp(
 }
 
 /// Whether the last operand names all 32 lanes.
-fn full_mask(function: &FunctionSubject<'_, '_>, instruction: &Instruction<'_>) -> bool {
+fn full_mask(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> bool {
     let Some(last) = instruction.operands.len.checked_sub(1) else {
         return false;
     };

@@ -73,7 +73,7 @@ struct Known {
 const THREADS: i64 = 32;
 
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let stores = |i: &Instruction<'_>| {
+    let stores = |i: &Instruction| {
         i.opcode == Opcode::St && function.mnemonic(i).modifiers.has(Modifier::Shared)
     };
     if !function.instructions().any(stores) || threads(function) < THREADS {
@@ -242,7 +242,7 @@ fn meets(a: &Known, b: &Known) -> bool {
 }
 
 /// Whether threads wait for each other here, or may do so.
-fn synchronises(function: &FunctionSubject<'_, '_>, instruction: &Instruction<'_>) -> bool {
+fn synchronises(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> bool {
     if instruction.opcode == Opcode::Call {
         let callee = callee(function.operands(instruction));
         return callee.is_none_or(|name| function.subject.may_execute(name, waits));

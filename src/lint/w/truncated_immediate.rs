@@ -61,7 +61,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 fn constant(
     function: &FunctionSubject<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     place: usize,
     integer: &Integer,
     findings: &mut Findings,

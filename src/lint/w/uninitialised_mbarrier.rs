@@ -85,7 +85,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
 /// The variable whose address the instruction is given.
 fn variable<'m, 'a>(
     function: &FunctionSubject<'m, 'a>,
-    instruction: &Instruction<'a>,
+    instruction: &Instruction,
 ) -> Option<&'m Variable<'a>> {
     let operands = function.operands(instruction);
     let number = operands

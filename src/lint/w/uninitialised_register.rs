@@ -151,7 +151,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             seen.insert(slot.register);
-            let (name, span) = match (slot.operand, instruction.guard) {
+            let (name, span) = match (slot.operand, function.body.guard(instruction)) {
                 (Slot::GUARD, Some(guard)) => (
                     guard.predicate.text,
                     guard.predicate.span(function.subject.source),

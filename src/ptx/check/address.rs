@@ -272,7 +272,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                 "is a parameter of a kernel"
             }
             (Opcode::Prefetch, Role::Own) => "belongs to a call and has no address",
-            (Opcode::Ld | Opcode::St, Role::Own) if self.instruction.guard.is_some() => {
+            (Opcode::Ld | Opcode::St, Role::Own) if self.instruction.guarded => {
                 "belongs to a call, for which no thread may be skipped"
             }
             _ => return Ok(()),

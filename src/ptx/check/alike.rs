@@ -110,7 +110,7 @@ impl What {
 impl<'a> Checker<'_, '_, 'a> {
     /// All that counts of an instruction, if a number can say it.
     #[inline]
-    pub fn likeness(&self, instruction: &Instruction<'a>) -> Option<Likeness> {
+    pub fn likeness(&self, instruction: &Instruction) -> Option<Likeness> {
         let id = instruction.mnemonic.index() as u64;
         let spelling = self.context.spellings.get(instruction.mnemonic)?;
         let operands = self.body.list(instruction.operands);
@@ -128,7 +128,7 @@ impl<'a> Checker<'_, '_, 'a> {
     }
 
     #[inline]
-    fn what(&self, instruction: &Instruction<'a>, operand: &Operand<'a>) -> Option<u64> {
+    fn what(&self, instruction: &Instruction, operand: &Operand<'a>) -> Option<u64> {
         match *operand {
             Operand::Name(name) => match self.register(name) {
                 Some(ty) => What::Register.of(ty as u16),
@@ -185,7 +185,7 @@ impl<'a> Checker<'_, '_, 'a> {
 
     /// `[name]`, a parameter or memory, or by a register that its bytes do not
     /// tell.
-    fn variable(&self, instruction: &Instruction<'a>, name: Name<'a>, offset: i64) -> Option<u64> {
+    fn variable(&self, instruction: &Instruction, name: Name<'a>, offset: i64) -> Option<u64> {
         let (variable, role) = match (self.scopes.get(name.text)?, offset) {
             (Symbol::Variable(variable, role), _) => (variable, role),
             (Symbol::Register { ty, vector: 1 }, 0) => return What::Address.of(ty as u16),
@@ -197,7 +197,7 @@ impl<'a> Checker<'_, '_, 'a> {
         let plain = matches!(variable.space, Space::Param | Space::Shared | Space::Local)
             && !is_opaque(variable)
             && variable.attributes == Attributes::default();
-        if !plain || instruction.guard.is_some() {
+        if !plain || instruction.guarded {
             return None;
         }
         let detail = (variable.space as u16) << 2 | role as u16;

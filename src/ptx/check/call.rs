@@ -31,17 +31,14 @@ impl<'m, 'a> From<&'m Function<'a>> for Signature<'m, 'a> {
     }
 }
 
-pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) {
     if let Err(mut wrong) = call(checker, instruction) {
         wrong.span = anchored(checker, instruction, wrong.span);
         checker.report.add(wrong);
     }
 }
 
-fn call<'a>(
-    checker: &Checker<'_, '_, 'a>,
-    instruction: &Instruction<'a>,
-) -> Result<(), Diagnostic> {
+fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<(), Diagnostic> {
     let call = parts(checker, instruction)?;
     let source = checker.context.source;
     let wrong = |name: Name<'a>, message: &str| {
@@ -115,10 +112,7 @@ fn call<'a>(
 }
 
 /// Where a call begins, as ptxas has it: at its modifiers or operands.
-pub fn operands_start<'a>(
-    checker: &Checker<'_, '_, 'a>,
-    instruction: &Instruction<'a>,
-) -> Option<u32> {
+pub fn operands_start<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Option<u32> {
     if !checker.modifiers(instruction).as_slice().is_empty() {
         return Some(instruction.opcode_span.start);
     }
@@ -128,7 +122,7 @@ pub fn operands_start<'a>(
 
 /// A place in a call, from the start of its operands if it lies on a line
 /// after: compilers write calls on many lines.
-fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction<'a>, span: Span) -> Span {
+fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction, span: Span) -> Span {
     let Some(start) = operands_start(checker, instruction) else {
         return span;
     };
@@ -145,7 +139,7 @@ fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction<'a>, sp
 /// Takes the operands of a call apart.
 fn parts<'o, 'a>(
     checker: &Checker<'_, 'o, 'a>,
-    instruction: &Instruction<'a>,
+    instruction: &Instruction,
 ) -> Result<Call<'o, 'a>, Diagnostic> {
     let operands = checker.body.list(instruction.operands);
     let (results, rest) = match operands {

@@ -187,7 +187,7 @@ impl Place {
 
 /// Checks an instruction against its rows. `true` if every name in it has been
 /// looked up.
-pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) -> bool {
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) -> bool {
     let Some(spelling) = checker.context.spellings.get(instruction.mnemonic) else {
         return false;
     };
@@ -216,7 +216,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a
 fn fits<'a>(
     checker: &Checker<'_, '_, 'a>,
     spelling: &Spelling,
-    instruction: &Instruction<'a>,
+    instruction: &Instruction,
     operands: &[Operand<'a>],
 ) -> Result<bool, Diagnostic> {
     let context = checker.context;

@@ -15,6 +15,7 @@ use crate::ptx::ast::{
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::ptx::names::{Opcode, Type};
+use crate::ptx::needs::Needs;
 
 /// What is known where an instruction stands.
 pub struct Checker<'c, 'm, 'a> {
@@ -34,7 +35,12 @@ pub struct Checker<'c, 'm, 'a> {
     places: directive::Places,
 }
 
-pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, report: &mut Report) {
+pub fn check<'m, 'a>(
+    function: &'m Function<'a>,
+    context: &Context<'m, 'a>,
+    needs: &mut Needs<'_, 'a>,
+    report: &mut Report,
+) {
     let Some(body) = &function.body else {
         return;
     };
@@ -68,6 +74,15 @@ pub fn check<'m, 'a>(function: &'m Function<'a>, context: &Context<'m, 'a>, repo
         places: directive::Places::new(),
     };
     for statement in &body.statements {
+        // Nearly all are instructions.
+        if let Statement::Instruction(instruction) = statement {
+            checker.instruction(instruction);
+            continue;
+        }
+        let lacking = |need| context.allowed.lacking(need);
+        for wrong in needs.statement(statement).filter_map(lacking) {
+            checker.report.add(wrong);
+        }
         checker.statement(statement, function.kind);
     }
 }
@@ -78,7 +93,6 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             Statement::Begin(_) => self.scopes.open(),
             Statement::End(_) => self.scopes.close(),
             Statement::Variable(variable) => self.declare(variable, kind),
-            Statement::Instruction(instruction) => self.instruction(instruction),
             Statement::Targets(targets) => {
                 let table = self
                     .scopes
@@ -101,7 +115,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 }
             }
             // The block knows its labels from its start.
-            Statement::Label(_) => {}
+            Statement::Label(_) | Statement::Instruction(_) => {}
         }
     }
 
@@ -123,7 +137,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     }
 
     /// The words after the opcode.
-    pub fn modifiers(&self, instruction: &Instruction<'a>) -> &'m Modifiers {
+    pub fn modifiers(&self, instruction: &Instruction) -> &'m Modifiers {
         &self.context.module.mnemonic(instruction).modifiers
     }
 
@@ -178,8 +192,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         false
     }
 
-    fn instruction(&mut self, instruction: &Instruction<'a>) {
-        if let Some(guard) = instruction.guard {
+    fn instruction(&mut self, instruction: &Instruction) {
+        if let Some(guard) = self.body.guard(instruction) {
             self.guard(guard.predicate);
         }
         if instruction.opcode == Opcode::Call {

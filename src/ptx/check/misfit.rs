@@ -39,7 +39,7 @@ fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
 /// A wrong number of operands; `least` to `most` may stand.
 pub fn count(
     context: &Context<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     form: &Form,
     (least, most): (usize, usize),
 ) -> Diagnostic {
@@ -57,7 +57,7 @@ pub fn count(
 }
 
 /// The form that is nearest to an instruction.
-pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction<'_>, form: &Form) -> String {
+pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction, form: &Form) -> String {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
     format!("write `{}`", isa::usage(form, modifiers.as_slice()))
 }
@@ -103,7 +103,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
 
 /// An opcode of several words, of which only the first is there; `None` if the
 /// opcode has no rows.
-fn incomplete(instruction: &Instruction<'_>) -> Option<Diagnostic> {
+fn incomplete(instruction: &Instruction) -> Option<Diagnostic> {
     let opcode = instruction.opcode;
     let mut second: Vec<Modifier> = Vec::new();
     for form in isa::forms(opcode) {
@@ -120,7 +120,7 @@ fn incomplete(instruction: &Instruction<'_>) -> Option<Diagnostic> {
 }
 
 /// Why no row fits the modifiers; `None` if the opcode has no rows.
-pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction<'_>) -> Option<Diagnostic> {
+pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option<Diagnostic> {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
     if isa::forms_of(instruction.opcode, modifiers)
         .next()
@@ -253,7 +253,7 @@ fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> 
 /// needs all that stands beside it.
 pub fn floor(
     context: &Context<'_, '_>,
-    instruction: &Instruction<'_>,
+    instruction: &Instruction,
     forbidden: &[(&Form, &[&'static Since])],
 ) -> Option<Diagnostic> {
     let allowed = context.allowed;

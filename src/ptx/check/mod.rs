@@ -224,7 +224,7 @@ fn check_each<'a>(
                 declarations.function(function, &mut report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name.text, symbol);
-                function::check(function, &context, &mut report);
+                function::check(function, &context, &mut needs, &mut report);
             }
             Item::Directive(directive) => match &directive.kind {
                 DirectiveKind::Alias { name, function } => {

@@ -13,7 +13,7 @@ pub(super) type Checked = Result<(), Diagnostic>;
 
 pub fn check<'a>(
     checker: &Checker<'_, '_, 'a>,
-    instruction: &Instruction<'a>,
+    instruction: &Instruction,
     place: &form::Place,
     operand: &Operand<'a>,
 ) -> Checked {
@@ -48,7 +48,7 @@ pub fn check<'a>(
 /// Where an operand goes.
 pub(super) struct Place<'p, 'c, 'm, 'a> {
     pub(super) checker: &'p Checker<'c, 'm, 'a>,
-    pub(super) instruction: &'p Instruction<'a>,
+    pub(super) instruction: &'p Instruction,
     pub(super) wanted: Option<Wanted>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
     pub(super) vector: u32,

@@ -5,7 +5,7 @@ use crate::ptx::ast::{FloatValue, Instruction, Operand};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::names::{Modifier, Opcode};
 
-pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction<'a>) {
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) {
     if instruction.opcode != Opcode::Createpolicy {
         return;
     }

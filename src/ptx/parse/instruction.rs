@@ -57,10 +57,14 @@ impl<'a> BodyReader<'_, 'a> {
             rest.advance();
             operands
         };
+        let operands = match guard {
+            Some(guard) => self.store.pool.guard(guard, operands),
+            None => operands,
+        };
         self.store
             .statements
             .push(Statement::Instruction(Instruction {
-                guard,
+                guarded: guard.is_some(),
                 opcode,
                 mnemonic,
                 operands,

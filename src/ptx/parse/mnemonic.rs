@@ -34,7 +34,7 @@ struct Slot {
 pub struct Usual {
     pub id: MnemonicId,
     pub opcode: Opcode,
-    /// Where it ends; a blank stands there.
+    /// Where it ends.
     pub end: usize,
 }
 
@@ -133,6 +133,21 @@ impl<'a> Mnemonics<'a> {
         })
     }
 
+    /// The mnemonic from this byte to a semicolon, as [`usual`](Self::usual):
+    /// `ret;`
+    #[cold]
+    pub fn alone(&self, source: &str, at: usize) -> Option<Usual> {
+        let rest = &source.as_bytes()[at..];
+        let length = rest.iter().take(LONGEST).position(|b| *b == b';')?;
+        let id = self.known(source.get(at..at + length)?)?;
+        let mnemonic = self.get(id).filter(|m| is_usual(m))?;
+        Some(Usual {
+            id,
+            opcode: mnemonic.opcode,
+            end: at + length,
+        })
+    }
+
     #[inline]
     fn find(
         &self,
@@ -174,8 +189,7 @@ impl<'a> Mnemonics<'a> {
     fn place(&mut self, id: usize) {
         let mnemonic = &self.list[id];
         let (hash, start) = hash(mnemonic.text.as_bytes());
-        let usual =
-            mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN);
+        let usual = is_usual(mnemonic);
         let slot = Slot {
             start,
             length: mnemonic.text.len() as u32,
@@ -189,6 +203,11 @@ impl<'a> Mnemonics<'a> {
         }
         self.slots[at & mask] = slot;
     }
+}
+
+/// Whether it is known in whole.
+fn is_usual(mnemonic: &Mnemonic<'_>) -> bool {
+    mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN)
 }
 
 /// So many times eight bytes, and more than any mnemonic has.

@@ -8,7 +8,7 @@ use nom::Err;
 
 use super::expression::{Constant, constant, integer, starts_constant};
 use super::input::{Parsed, Problem, Tokens, join, name, text};
-use crate::ptx::ast::{AddressBase, Integer, List, Name, Operand, Selector, Span};
+use crate::ptx::ast::{AddressBase, Guard, Integer, List, Name, Operand, Selector, Span};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::names::SpecialRegister;
 use crate::ptx::token::TokenKind;
@@ -42,6 +42,20 @@ impl<'a> Pool<'a> {
             start,
             len: self.operands.len() as u32 - start,
         }
+    }
+
+    /// Puts a guard where [`Body::guard`](crate::ptx::ast::Body::guard) finds
+    /// it: behind the operands, which were closed last.
+    #[inline]
+    pub fn guard(&mut self, guard: Guard<'a>, operands: List) -> List {
+        let len = operands.len;
+        let start = self.operands.len() as u32 - len;
+        let Guard { predicate, negated } = guard;
+        self.operands.push(match negated {
+            true => Operand::Not(predicate),
+            false => Operand::Name(predicate),
+        });
+        List { start, len }
     }
 
     /// The operands of an instruction, up to its semicolon.

@@ -48,7 +48,7 @@ impl Layout<'_> {
             Statement::Instruction(instruction) => {
                 self.before(instruction.span, tabs);
                 let mut line = String::new();
-                if let Some(Guard { predicate, negated }) = instruction.guard {
+                if let Some(Guard { predicate, negated }) = body.guard(instruction) {
                     let sign = if negated { "!" } else { "" };
                     append(&mut line, format_args!("@{sign}{} ", predicate.text));
                 }

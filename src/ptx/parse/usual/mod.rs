@@ -54,13 +54,23 @@ impl<'a> BodyReader<'_, 'a> {
             text.at += 1;
             let negated = text.byte()? == b'!';
             text.at += usize::from(negated);
-            let (predicate, _) = text.register()?;
+            let predicate = match text.byte()? {
+                b'%' => text.register()?.0,
+                _ => text.plain_name()?,
+            };
+            if !matches!(text.byte()?, b' ' | b'\t') {
+                return None;
+            }
             text.skip_blanks()?;
             guard = Some(Guard { predicate, negated });
         }
         let opcode = text.at;
         let bytes = text.source.as_bytes();
-        let mnemonic = self.store.mnemonics.usual(bytes, opcode)?;
+        let mnemonics = &self.store.mnemonics;
+        let mnemonic = match mnemonics.usual(bytes, opcode) {
+            Some(mnemonic) => mnemonic,
+            None => mnemonics.alone(text.source, opcode)?,
+        };
         text.at = mnemonic.end;
         text.skip_blanks()?;
         let pool = &mut self.store.pool;
@@ -75,10 +85,14 @@ impl<'a> BodyReader<'_, 'a> {
             pool.operands.truncate(mark);
             return None;
         };
+        let operands = match guard {
+            Some(guard) => pool.guard(guard, operands),
+            None => operands,
+        };
         self.store
             .statements
             .push(Statement::Instruction(Instruction {
-                guard,
+                guarded: guard.is_some(),
                 opcode: mnemonic.opcode,
                 mnemonic: mnemonic.id,
                 operands,

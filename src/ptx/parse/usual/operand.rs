@@ -1,7 +1,8 @@
 //! Operands: registers, addresses, constants, labels, lists of these.
 
 use super::text::Text;
-use crate::ptx::ast::{AddressBase, Float, FloatValue, Integer, List, Operand, Span};
+use crate::ptx::ast::{AddressBase, Float, FloatValue, Integer, List, Name, Operand, Span};
+use crate::ptx::names::SpecialRegister;
 use crate::ptx::parse::operand::{Pool, plain};
 
 /// Longer lists are not usual.
@@ -22,6 +23,10 @@ impl<'a> Text<'a> {
     /// the list that they are in.
     #[inline(always)]
     pub fn operands(&mut self, pool: &mut Pool<'a>, mut mark: usize) -> Option<List> {
+        if self.byte()? == b';' {
+            self.at += 1;
+            return Some(List::default());
+        }
         loop {
             if self.byte()? == b'{' {
                 // What stands before it has to wait.
@@ -34,7 +39,12 @@ impl<'a> Text<'a> {
             } else {
                 self.operand(&mut pool.operands)?;
             }
-            match self.byte()? {
+            let mut next = self.byte()?;
+            if next != b',' && next != b';' {
+                mark = self.pair(pool, mark)?;
+                next = self.byte()?;
+            }
+            match next {
                 b',' => self.comma()?,
                 b';' => break,
                 _ => return None,
@@ -42,6 +52,31 @@ impl<'a> Text<'a> {
         }
         self.at += 1;
         list(pool, mark)
+    }
+
+    /// `%p|%q`, of which the first has been read. Gives where the list begins
+    /// that it is in.
+    #[cold]
+    fn pair(&mut self, pool: &mut Pool<'a>, mark: usize) -> Option<usize> {
+        if self.byte()? != b'|' {
+            return None;
+        }
+        let first = pool.operands.pop()?;
+        let start = match first {
+            Operand::Name(Name { text }) => self.at - text.len(),
+            Operand::Sink(_) => self.at - 1,
+            _ => return None,
+        };
+        self.at += 1;
+        pool.open.extend_from_slice(pool.operands.get(mark..)?);
+        pool.operands.truncate(mark);
+        pool.operands.push(first);
+        self.operand(&mut pool.operands)?;
+        let pair = Operand::Pair(list(pool, mark)?, self.span_from(start));
+        let mark = pool.operands.len();
+        pool.operands.append(&mut pool.open);
+        pool.operands.push(pair);
+        Some(mark)
     }
 
     /// `(results), function, (arguments), prototype;` on any number of lines.
@@ -120,20 +155,33 @@ impl<'a> Text<'a> {
     fn operand(&mut self, operands: &mut Vec<Operand<'a>>) -> Option<()> {
         let start = self.at;
         let operand = match self.byte()? {
-            b'%' => {
-                let (name, common) = self.register()?;
-                if common {
-                    Operand::Name(name)
-                } else {
-                    plain(name, self.span_from(start))
-                }
-            }
+            b'%' => match self.register() {
+                Some((name, true)) => Operand::Name(name),
+                Some((name, false)) => plain(name, self.span_from(start)),
+                None => self.unlike_registers(start)?,
+            },
             b'[' => self.address()?,
             b'0'..=b'9' | b'-' => self.number()?,
             _ => plain(self.name()?, self.span_from(start)),
         };
         operands.push(operand);
         Some(())
+    }
+
+    /// `%tid.x`, `%lanemask_le`, or another name that few registers have.
+    #[cold]
+    fn unlike_registers(&mut self, start: usize) -> Option<Operand<'a>> {
+        self.at = start + 1;
+        self.skip_identifier()?;
+        if self.byte()? != b'.' {
+            let name = self.ended(start).filter(|name| name.text != "%")?;
+            return Some(plain(name, self.span_from(start)));
+        }
+        self.at += 1;
+        self.skip_identifier()?;
+        let register = SpecialRegister::from_text(self.since(start)?)?;
+        let ends = matches!(self.byte()?, b',' | b';' | b'}');
+        ends.then_some(Operand::Special(register, self.span_from(start)))
     }
 
     /// `[%rd1+8]`, `[kernel_param_0]`
@@ -169,7 +217,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// `42`, `-1`, `0f3F800000`
+    /// `42`, `-1`, `0xFF`, `0f3F800000`
     #[inline]
     fn number(&mut self) -> Option<Operand<'a>> {
         let start = self.at;
@@ -189,7 +237,14 @@ impl<'a> Text<'a> {
             return matches!(self.byte()?, b',' | b';' | b'}')
                 .then_some(Operand::Float(Float { value, span }));
         }
-        let value = self.digits()?;
+        let value = match self.source.as_bytes().get(self.at + 1) {
+            Some(b'x') if self.byte()? == b'0' => {
+                self.at += 2;
+                let value = self.hexadecimal_digits()?;
+                matches!(self.byte()?, b',' | b';' | b'}').then_some(value)?
+            }
+            _ => self.digits()?,
+        };
         Some(Operand::Integer(Integer {
             value: if negative {
                 value.wrapping_neg()

@@ -207,10 +207,10 @@ impl<'a> Text<'a> {
 
     /// The name from `start` on, if nothing that follows makes it more than one.
     #[inline(always)]
-    fn ended(&self, start: usize) -> Option<Name<'a>> {
+    pub fn ended(&self, start: usize) -> Option<Name<'a>> {
         if !matches!(
             self.byte()?,
-            b',' | b';' | b']' | b'+' | b'}' | b' ' | b'\t' | b'\n' | b')'
+            b',' | b';' | b']' | b'+' | b'}' | b' ' | b'\t' | b'\n' | b')' | b'|'
         ) {
             return None;
         }
@@ -218,7 +218,7 @@ impl<'a> Text<'a> {
         Some(Name { text })
     }
 
-    /// A decimal number of at most 15 digits. What follows it is seen to by the
+    /// A decimal number of at most 18 digits. What follows it is seen to by the
     /// caller.
     #[inline]
     pub fn unsigned(&mut self) -> Option<u64> {
@@ -227,15 +227,16 @@ impl<'a> Text<'a> {
         let mut length = through_digits(word);
         let mut value = decimal(word, length);
         self.at += length;
-        if length == 8 {
+        let mut last = length;
+        while last == 8 {
             let word = self.eight()?;
-            let more = through_digits(word);
-            if more == 8 {
+            last = through_digits(word);
+            length += last;
+            if length > 18 {
                 return None;
             }
-            value = value * 10_u64.pow(more as u32) + decimal(word, more);
-            self.at += more;
-            length += more;
+            value = value * 10_u64.pow(last as u32) + decimal(word, last);
+            self.at += last;
         }
         // A zero in front makes it octal.
         let octal = length > 1 && self.source.as_bytes().get(start) == Some(&b'0');
@@ -253,6 +254,17 @@ impl<'a> Text<'a> {
         }
         self.at += length;
         u8::try_from(decimal(word, length)).ok()
+    }
+
+    /// At most 15 hexadecimal digits.
+    pub fn hexadecimal_digits(&mut self) -> Option<u64> {
+        let start = self.at;
+        let mut value = 0;
+        while let Some(digit) = (self.byte()? as char).to_digit(16) {
+            value = value << 4 | u64::from(digit);
+            self.at += 1;
+        }
+        (1..16).contains(&(self.at - start)).then_some(value)
     }
 
     /// Eight hexadecimal digits.
