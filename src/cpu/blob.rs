@@ -11,7 +11,7 @@ use super::block::{SyncKind, SyncPoint};
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 
 /// Raised whenever the meaning of a blob or of `BlockContext` changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Everything a module needs to run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,6 +98,8 @@ pub struct VariableImage {
     pub exported: bool,
     /// `.attribute(.managed)`: the host reaches it by its address too.
     pub managed: bool,
+    /// A texture or surface, of which the address is the name.
+    pub reference: Reference,
     /// Bytes.
     pub size: u64,
     /// Bytes, a power of two.
@@ -106,6 +108,19 @@ pub struct VariableImage {
     pub init: Vec<u8>,
     /// Addresses in it, known only once the module is loaded.
     pub relocations: Vec<Relocation>,
+}
+
+/// What a variable stands for, if not for its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reference {
+    /// Nothing else.
+    #[default]
+    None = 0,
+    /// `.texref`
+    Texture = 1,
+    /// `.surfref`
+    Surface = 2,
 }
 
 /// Eight bytes at `offset` hold the address of another variable.
@@ -368,6 +383,7 @@ impl VariableImage {
         w.u8(u8::from(self.external));
         w.u8(u8::from(self.exported));
         w.u8(u8::from(self.managed));
+        w.u8(self.reference as u8);
         w.u64(self.size);
         w.u32(self.align);
         w.bytes(&self.init);
@@ -385,6 +401,12 @@ impl VariableImage {
             external: r.flag()?,
             exported: r.flag()?,
             managed: r.flag()?,
+            reference: match r.u8()? {
+                0 => Reference::None,
+                1 => Reference::Texture,
+                2 => Reference::Surface,
+                _ => return damaged("unknown kind of reference"),
+            },
             size: r.u64()?,
             align: r.u32()?,
             init: r.bytes()?.to_vec(),

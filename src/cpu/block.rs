@@ -154,6 +154,11 @@ pub enum FaultKind {
     /// The host has no memory left for the block's own state
     /// (`CUDA_ERROR_OUT_OF_MEMORY`).
     OutOfMemory = 8,
+    /// No texture or surface has the handle, or its geometry is another
+    /// (`CUDA_ERROR_ILLEGAL_ADDRESS`).
+    BadTexture = 9,
+    /// A `.trap` access outside of a surface (`CUDA_ERROR_ILLEGAL_ADDRESS`).
+    OutsideSurface = 10,
 }
 
 impl FaultKind {
@@ -169,6 +174,8 @@ impl FaultKind {
             IllegalInstruction,
             BadFree,
             OutOfMemory,
+            BadTexture,
+            OutsideSurface,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use memmap2::{Mmap, MmapMut};
 use wasmtime_internal_jit_icache_coherence as icache;
 
-use super::blob::{BlobError, Image, KernelImage, VariableImage};
+use super::blob::{BlobError, Image, KernelImage, Reference, VariableImage};
 use super::block::KernelFn;
 use super::hot::Hot;
 use super::memory::{DeviceMemory, MemoryError, Purpose};
@@ -162,7 +162,8 @@ impl LoadedModule {
 
     /// Address and bytes of the variable with this name.
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
-        let index = self.variables.iter().position(|v| v.name == name)?;
+        let is_it = |v: &VariableImage| v.name == name && v.reference == Reference::None;
+        let index = self.variables.iter().position(is_it)?;
         Some((*self.addresses.get(index)?, self.variables[index].size))
     }
 
@@ -170,6 +171,13 @@ impl LoadedModule {
     pub fn managed(&self, name: &str) -> Option<(u64, u64)> {
         let variable = self.variables.iter().find(|v| v.name == name)?;
         self.variable(name).filter(|_| variable.managed)
+    }
+
+    /// Address of the texture or surface reference with this name.
+    pub(crate) fn reference(&self, name: &str, kind: Reference) -> Option<u64> {
+        let is_it = |v: &VariableImage| v.name == name && v.reference == kind;
+        let index = self.variables.iter().position(is_it)?;
+        self.addresses.get(index).copied()
     }
 
     /// Address of each variable, as compiled code finds them.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::allocation::Allocation;
+use super::keep::Object;
 use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
 use super::param::DeviceParam;
 use super::plain::Plain;
@@ -17,6 +18,7 @@ pub struct Arg<'a> {
     size: usize,
     align: usize,
     memory: Option<&'a Arc<Allocation>>,
+    object: Option<&'a dyn Object>,
     /// Bytes of the value that belong to none of its fields.
     padding: &'static [Range<usize>],
     lifetime: PhantomData<&'a ()>,
@@ -30,6 +32,7 @@ impl<'a> Arg<'a> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             memory: None,
+            object: None,
             padding: &[],
             lifetime: PhantomData,
         }
@@ -44,6 +47,7 @@ impl<'a> Arg<'a> {
             size: bytes.len(),
             align: align.clamp(1, 32 << 10),
             memory: None,
+            object: None,
             padding: &[],
             lifetime: PhantomData,
         }
@@ -57,6 +61,7 @@ impl<'a> Arg<'a> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             memory: None,
+            object: None,
             padding: T::PADDING,
             lifetime: PhantomData,
         }
@@ -67,6 +72,14 @@ impl<'a> Arg<'a> {
         Arg {
             memory: Some(memory),
             ..Arg::value(address)
+        }
+    }
+
+    /// The handle of a texture or surface.
+    pub(crate) fn handle(handle: &'a u64, object: &'a dyn Object) -> Arg<'a> {
+        Arg {
+            object: Some(object),
+            ..Arg::value(handle)
         }
     }
 
@@ -87,6 +100,11 @@ impl<'a> Arg<'a> {
     /// The memory that it points to.
     pub(crate) fn memory(&self) -> Option<&'a Arc<Allocation>> {
         self.memory
+    }
+
+    /// The texture or surface that it stands for.
+    pub(crate) fn object(&self) -> Option<&'a dyn Object> {
+        self.object
     }
 
     pub(crate) fn has_padding(&self) -> bool {

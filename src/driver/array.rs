@@ -71,6 +71,12 @@ unsafe impl Sync for ArrayMemory {}
 
 impl Keep for ArrayMemory {}
 
+impl ArrayMemory {
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
 impl Drop for ArrayMemory {
     fn drop(&mut self) {
         if matches!(self.owner, Owner::Itself) {
@@ -383,6 +389,11 @@ impl<T: Texel> Array<T> {
         stream.keep(|| source.memory.clone());
         // SAFETY: as `copy_from`; freeing either waits for the copy.
         unsafe { self.queue(source.end([0; 3]), self.end([0; 3]), stream) }
+    }
+
+    /// For textures and surfaces of it.
+    pub(crate) fn memory(&self) -> &Arc<ArrayMemory> {
+        &self.memory
     }
 
     fn end(&self, origin: [usize; 3]) -> End {

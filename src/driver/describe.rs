@@ -13,7 +13,7 @@ use super::api::{
 use super::argument::{Arg, Arguments};
 use super::context::Context;
 use super::error::Error;
-use super::keep::Kept;
+use super::keep::{Kept, Object};
 use super::kernel::Kernel;
 use super::launch::{LaunchConfig, with_pointers};
 use super::memory::DeviceBuffer;
@@ -205,4 +205,5 @@ pub(super) fn keep_launch(kept: &mut Vec<Kept>, kernel: &Kernel, args: &[Arg<'_>
     kept.push(kernel.kept());
     let memory = args.iter().filter_map(Arg::memory);
     kept.extend(memory.map(|memory: &Arc<Allocation>| memory.clone() as Kept));
+    kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
 }

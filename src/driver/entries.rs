@@ -387,6 +387,70 @@ macro_rules! driver_entries {
         /// A 1D array to the host in stream order.
         fn cuMemcpyAtoHAsync_v2(dst_host: *mut c_void, src_array: CUarray, src_offset: usize, byte_count: usize, h_stream: CUstream) = "cuMemcpyAtoHAsync" 3020;
 
+        // Textures and surfaces
+        /// A texture of an array or of memory.
+        fn cuTexObjectCreate(p_tex_object: *mut CUtexObject, p_res_desc: *const ResourceDesc, p_tex_desc: *const TextureDesc, p_res_view_desc: *const ResourceViewDesc) = "cuTexObjectCreate" 5000;
+        /// Destroys a texture.
+        fn cuTexObjectDestroy(tex_object: CUtexObject) = "cuTexObjectDestroy" 5000;
+        /// What a texture is of.
+        fn cuTexObjectGetResourceDesc(p_res_desc: *mut ResourceDesc, tex_object: CUtexObject) = "cuTexObjectGetResourceDesc" 5000;
+        /// How a texture is read.
+        fn cuTexObjectGetTextureDesc(p_tex_desc: *mut TextureDesc, tex_object: CUtexObject) = "cuTexObjectGetTextureDesc" 5000;
+        /// What a texture shows of its array.
+        fn cuTexObjectGetResourceViewDesc(p_res_view_desc: *mut ResourceViewDesc, tex_object: CUtexObject) = "cuTexObjectGetResourceViewDesc" 5000;
+        /// A surface of an array.
+        fn cuSurfObjectCreate(p_surf_object: *mut CUsurfObject, p_res_desc: *const ResourceDesc) = "cuSurfObjectCreate" 5000;
+        /// Destroys a surface.
+        fn cuSurfObjectDestroy(surf_object: CUsurfObject) = "cuSurfObjectDestroy" 5000;
+        /// What a surface is of.
+        fn cuSurfObjectGetResourceDesc(p_res_desc: *mut ResourceDesc, surf_object: CUsurfObject) = "cuSurfObjectGetResourceDesc" 5000;
+        /// The most texels of a texture of linear memory.
+        fn cuDeviceGetTexture1DLinearMaxWidth(max_width_in_elements: *mut usize, format: c_uint, num_channels: c_uint, dev: CUdevice) = "cuDeviceGetTexture1DLinearMaxWidth" 11010;
+
+        // Texture and surface references
+        /// A texture reference of a module, by name.
+        fn cuModuleGetTexRef(p_tex_ref: *mut CUtexref, hmod: CUmodule, name: *const c_char) = "cuModuleGetTexRef" 2000;
+        /// A surface reference of a module, by name.
+        fn cuModuleGetSurfRef(p_surf_ref: *mut CUsurfref, hmod: CUmodule, name: *const c_char) = "cuModuleGetSurfRef" 3000;
+        /// Binds a texture reference to an array.
+        fn cuTexRefSetArray(h_tex_ref: CUtexref, h_array: CUarray, flags: c_uint) = "cuTexRefSetArray" 2000;
+        /// Binds a texture reference to a mipmapped array.
+        fn cuTexRefSetMipmappedArray(h_tex_ref: CUtexref, h_mipmapped_array: CUmipmappedArray, flags: c_uint) = "cuTexRefSetMipmappedArray" 5000;
+        /// Binds a texture reference to linear memory.
+        fn cuTexRefSetAddress_v2(byte_offset: *mut usize, h_tex_ref: CUtexref, dptr: CUdeviceptr, bytes: usize) = "cuTexRefSetAddress" 3020;
+        /// Binds a texture reference to rows of memory.
+        fn cuTexRefSetAddress2D_v3(h_tex_ref: CUtexref, desc: *const ArrayDesc, dptr: CUdeviceptr, pitch: usize) = "cuTexRefSetAddress2D" 4010;
+        /// The format of linear memory.
+        fn cuTexRefSetFormat(h_tex_ref: CUtexref, fmt: c_uint, num_packed_components: c_int) = "cuTexRefSetFormat" 2000;
+        /// What stands outside of a texture, along one dimension.
+        fn cuTexRefSetAddressMode(h_tex_ref: CUtexref, dim: c_int, am: c_uint) = "cuTexRefSetAddressMode" 2000;
+        /// How a texture is filtered.
+        fn cuTexRefSetFilterMode(h_tex_ref: CUtexref, fm: c_uint) = "cuTexRefSetFilterMode" 2000;
+        /// How a texture is filtered between levels.
+        fn cuTexRefSetMipmapFilterMode(h_tex_ref: CUtexref, fm: c_uint) = "cuTexRefSetMipmapFilterMode" 5000;
+        /// What is added to the level asked for.
+        fn cuTexRefSetMipmapLevelBias(h_tex_ref: CUtexref, bias: f32) = "cuTexRefSetMipmapLevelBias" 5000;
+        /// The least and the greatest level.
+        fn cuTexRefSetMipmapLevelClamp(h_tex_ref: CUtexref, min_mipmap_level_clamp: f32, max_mipmap_level_clamp: f32) = "cuTexRefSetMipmapLevelClamp" 5000;
+        /// Texels along the longer axis of a footprint.
+        fn cuTexRefSetMaxAnisotropy(h_tex_ref: CUtexref, max_aniso: c_uint) = "cuTexRefSetMaxAnisotropy" 5000;
+        /// The colour of the border: four numbers.
+        fn cuTexRefSetBorderColor(h_tex_ref: CUtexref, p_border_color: *mut f32) = "cuTexRefSetBorderColor" 8000;
+        /// Integers as they are, normalised coordinates, sRGB.
+        fn cuTexRefSetFlags(h_tex_ref: CUtexref, flags: c_uint) = "cuTexRefSetFlags" 2000;
+        /// The array that a texture reference is bound to.
+        fn cuTexRefGetArray(ph_array: *mut CUarray, h_tex_ref: CUtexref) = "cuTexRefGetArray" 2000;
+        /// What stands outside of a texture, along one dimension.
+        fn cuTexRefGetAddressMode(pam: *mut c_uint, h_tex_ref: CUtexref, dim: c_int) = "cuTexRefGetAddressMode" 2000;
+        /// How a texture is filtered.
+        fn cuTexRefGetFilterMode(pfm: *mut c_uint, h_tex_ref: CUtexref) = "cuTexRefGetFilterMode" 2000;
+        /// What `cuTexRefSetFlags` set.
+        fn cuTexRefGetFlags(p_flags: *mut c_uint, h_tex_ref: CUtexref) = "cuTexRefGetFlags" 2000;
+        /// Binds a surface reference to an array.
+        fn cuSurfRefSetArray(h_surf_ref: CUsurfref, h_array: CUarray, flags: c_uint) = "cuSurfRefSetArray" 3000;
+        /// The array that a surface reference is bound to.
+        fn cuSurfRefGetArray(ph_array: *mut CUarray, h_surf_ref: CUsurfref) = "cuSurfRefGetArray" 3000;
+
         // Streams
         /// A new stream.
         fn cuStreamCreate(ph_stream: *mut CUstream, flags: c_uint) = "cuStreamCreate" 2000;

@@ -80,6 +80,10 @@ pub enum Error {
     #[error("there is no variable `{name}` in the module")]
     UnknownGlobal { name: String },
 
+    /// A module has no texture or surface reference of that name.
+    #[error("there is no texture or surface reference `{name}` in the module")]
+    UnknownReference { name: String },
+
     /// A kernel was given more or fewer arguments than it has parameters.
     #[error("kernel `{kernel}` takes {expected} argument{}, {given} given", if *expected == 1 { "" } else { "s" })]
     ArgumentCount {
@@ -236,6 +240,20 @@ pub enum Error {
         found: Option<ArrayFormat>,
         channels: u32,
     },
+
+    /// Texels that are read as integers cannot be filtered.
+    #[error(
+        "{format:?} texels that are read as integers cannot be filtered: use FilterMode::Point, or read integers of 8 or 16 bits as fractions"
+    )]
+    IntegerFilter { format: ArrayFormat },
+
+    /// The array was not made for surfaces.
+    #[error("the array was made without ArrayFlags::surface: no surface can be made of it")]
+    NotForSurfaces,
+
+    /// Only arrays have views.
+    #[error("only arrays have views: this texture is one of linear memory")]
+    NotAnArray,
 
     /// A mipmapped array has no such level, or its shape not so many.
     #[error("{what}: {given} given, there are {levels} at most")]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::allocation::Users;
+use super::context::Context;
 use super::stream::Stream;
 
 /// Something that a graph may use.
@@ -28,6 +29,12 @@ pub(crate) trait Keep: Debug + Send + Sync {
 }
 
 pub(crate) type Kept = Arc<dyn Keep>;
+
+/// A texture or surface that a kernel's argument stands for.
+pub(crate) trait Object: Debug {
+    fn context(&self) -> &Context;
+    fn kept(&self) -> Kept;
+}
 
 /// What a capture has used so far; shared by all streams that take part in it.
 #[derive(Debug, Default)]

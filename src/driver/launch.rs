@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::allocation::{self, Allocation};
 use super::argument::{Arg, Arguments};
+use super::context::Context;
 use super::error::Error;
+use super::keep::{Kept, Object};
 use super::kernel::Kernel;
 use super::options::LaunchOptions;
 use super::params::ParamBuffer;
@@ -255,7 +257,8 @@ impl Kernel {
                 unsafe { self.call(config, stream, how, parameters) }
             })?;
             drop(held);
-            self.keep_in(stream);
+            let objects = args.iter().filter_map(Arg::object);
+            self.keep_in(stream, objects.map(Object::kept));
             self.after_launch(config, stream)
         })
     }
@@ -320,7 +323,8 @@ impl Kernel {
             let held = allocation::hold(Some(stream), memory)?;
             self.launch_block(config, stream, params.bytes(), how)?;
             drop(held);
-            self.keep_in(stream);
+            let objects = args.iter().filter_map(Arg::object);
+            self.keep_in(stream, objects.map(Object::kept));
             self.after_launch(config, stream)
         })
     }
@@ -339,7 +343,11 @@ impl Kernel {
         let held = allocation::hold(Some(stream), memory)?;
         self.launch_block(config, stream, params.bytes(), How::Plain)?;
         drop(held);
-        self.keep_in(stream);
+        let objects = params
+            .pieces()
+            .iter()
+            .filter_map(|piece| piece.object.as_ref());
+        self.keep_in(stream, objects.map(|(_, kept)| kept.clone()));
         self.after_launch(config, stream)
     }
 
@@ -349,6 +357,9 @@ impl Kernel {
                 && !memory.is_reached_from(self.context())
             {
                 self.foreign_argument(index, memory)?;
+            }
+            if let Some((context, _)) = &piece.object {
+                self.check_object(index, context)?;
             }
         }
         let Some(layout) = self.layout() else {
@@ -381,7 +392,7 @@ impl Kernel {
         params: &[u8],
     ) -> Result<(), Error> {
         self.launch_block(config, stream, params, How::Plain)?;
-        self.keep_in(stream);
+        self.keep_in(stream, []);
         self.after_launch(config, stream)
     }
 
@@ -422,11 +433,15 @@ impl Kernel {
         unsafe { self.call(config, stream, how, parameters) }
     }
 
-    /// If the stream captures, its graph keeps the kernel.
+    /// If the stream captures, its graph keeps the kernel, its textures and
+    /// surfaces.
     #[inline]
-    fn keep_in(&self, stream: &Stream) {
+    fn keep_in(&self, stream: &Stream, objects: impl IntoIterator<Item = Kept>) {
         if let Some(capture) = stream.capture() {
             capture.add(self.kept());
+            for object in objects {
+                capture.add(object);
+            }
         }
     }
 
@@ -514,6 +529,17 @@ impl Kernel {
             {
                 self.foreign_argument(index, memory)?;
             }
+            if let Some(object) = arg.object() {
+                self.check_object(index, object.context())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Textures and surfaces are their context's alone.
+    fn check_object(&self, index: usize, context: &Context) -> Result<(), Error> {
+        if context != self.context() {
+            return Err(self.argument_context(index));
         }
         Ok(())
     }
@@ -560,10 +586,15 @@ impl Kernel {
             memory.used_by(self.context());
             return Ok(());
         }
-        Err(Error::ArgumentContext {
+        Err(self.argument_context(index))
+    }
+
+    #[cold]
+    fn argument_context(&self, index: usize) -> Error {
+        Error::ArgumentContext {
             kernel: self.name().to_owned(),
             index,
-        })
+        }
     }
 }
 

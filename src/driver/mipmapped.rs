@@ -151,4 +151,8 @@ impl<T: Texel> MipmappedArray<T> {
         unsafe { api.cuMipmappedArrayGetLevel(&mut raw, self.raw(), level) }?;
         Ok(Array::level(&self.levels, raw, self.shape().level(level)))
     }
+    /// For textures of it.
+    pub(crate) fn memory(&self) -> &Arc<Levels> {
+        &self.levels
+    }
 }

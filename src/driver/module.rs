@@ -1,8 +1,9 @@
 //! Loaded code.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::allocation::Allocation;
 use super::api::{Api, CUdeviceptr, CUmodule};
@@ -10,6 +11,7 @@ use super::code::CudaError;
 use super::context::{Context, Owner, report_drop};
 use super::error::{Error, JitError};
 use super::extent::{self, Checked};
+use super::keep::Kept;
 use super::kernel::Kernel;
 use super::layout::kernels_of;
 use super::library::LibraryHandle;
@@ -46,6 +48,8 @@ struct Inner {
     /// Memory that its variables stand for.
     #[allow(dead_code, reason = "held, not read")]
     memory: Vec<Arc<Allocation>>,
+    /// What its texture and surface references are bound to.
+    bound: Mutex<BTreeMap<CString, Kept>>,
 }
 
 /// Who unloads a module.
@@ -119,6 +123,7 @@ impl Module {
             kernels,
             owner: Owned::Here,
             memory: Vec::new(),
+            bound: Mutex::default(),
         };
         let api = context.bind()?;
         match extent::check(image)? {
@@ -200,6 +205,7 @@ impl Module {
                 kernels: kernels_of(&text),
                 owner: Owned::Here,
                 memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
+                bound: Mutex::default(),
             }),
         })
     }
@@ -244,6 +250,7 @@ impl Module {
                 kernels: Vec::new(),
                 owner,
                 memory: Vec::new(),
+                bound: Mutex::default(),
             }),
         }
     }
@@ -336,6 +343,19 @@ impl Module {
                 Ok(name.to_string_lossy().into_owned())
             })
             .collect()
+    }
+
+    /// Keeps what a reference is bound to, in place of what it was bound to.
+    pub(crate) fn keep_bound(&self, reference: &CStr, kept: Kept) {
+        let mut bound = self
+            .inner
+            .bound
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = bound.insert(reference.to_owned(), kept);
+        drop(bound);
+        // Freeing memory waits for the device.
+        drop(before);
     }
 
     /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::allocation::Allocation;
 use super::argument::Argument;
+use super::context::Context;
+use super::keep::Kept;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
@@ -30,6 +32,8 @@ pub(crate) struct Piece {
     pub size: usize,
     /// The memory that it points to.
     pub memory: Option<Arc<Allocation>>,
+    /// The texture or surface that it stands for, and its context.
+    pub object: Option<(Context, Kept)>,
 }
 
 impl<'a> ParamBuffer<'a> {
@@ -48,6 +52,9 @@ impl<'a> ParamBuffer<'a> {
             offset,
             size: arg.size(),
             memory: arg.memory().cloned(),
+            object: arg
+                .object()
+                .map(|object| (object.context().clone(), object.kept())),
         });
         self
     }

@@ -35,7 +35,7 @@ pub enum ArrayShape {
 }
 
 /// `CUDA_ARRAY3D_LAYERED`, `_SURFACE_LDST`, `_CUBEMAP`, `_TEXTURE_GATHER`
-const LAYERED: u32 = 0x01;
+pub(crate) const LAYERED: u32 = 0x01;
 const SURFACE: u32 = 0x02;
 const CUBEMAP: u32 = 0x04;
 const GATHER: u32 = 0x08;

@@ -24,6 +24,13 @@ mod guide_shared;
 #[allow(dead_code)]
 mod guide_streams;
 
+#[path = "../../examples/guide_surfaces.rs"]
+#[allow(dead_code)]
+mod guide_surfaces;
+#[path = "../../examples/guide_textures.rs"]
+#[allow(dead_code)]
+mod guide_textures;
+
 #[test]
 fn contexts() {
     guide_context::run(device()).unwrap();
@@ -63,4 +70,14 @@ fn several_devices() {
 #[test]
 fn opengl() {
     guide_opengl::run(device()).unwrap();
+}
+
+#[test]
+fn textures() {
+    guide_textures::run(device()).unwrap();
+}
+
+#[test]
+fn surfaces_layers_and_cubemaps() {
+    guide_surfaces::run(device()).unwrap();
 }

@@ -29,6 +29,7 @@ pub(super) struct Array {
 
 pub(super) struct Mipmapped {
     context: Weak<Context>,
+    pub(super) levels: Vec<Texels>,
     /// Handles of the levels.
     arrays: Vec<usize>,
 }
@@ -248,12 +249,14 @@ entries! {
             .map(|level| Texels::new(arena()?, format, texture::level(desc, level))
                 .map_err(|error| failure(&error)))
             .collect();
-        let arrays = made?
-            .into_iter()
-            .map(|texels| publish(&context, texels, true))
+        let levels = made?;
+        let arrays = levels
+            .iter()
+            .map(|texels| publish(&context, texels.clone(), true))
             .collect();
         array.put(pointer(MIPMAPPED.insert(Arc::new(Mipmapped {
             context: Arc::downgrade(&context),
+            levels,
             arrays,
         }))))
     }

@@ -158,6 +158,7 @@ impl Context {
         event::destroy_all(self);
         module::destroy_all(self);
         super::peer::forget(self);
+        super::texture::destroy_all(self);
         super::array::destroy_all(self);
         memory::free_all(self);
     }

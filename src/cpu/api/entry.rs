@@ -121,6 +121,7 @@ plain_arguments!(
     u16,
     u64,
     usize,
+    f32,
     crate::driver::api::CUhostFn,
     crate::driver::api::MemLocation,
     crate::driver::api::CUipcEventHandle,

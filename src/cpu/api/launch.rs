@@ -220,7 +220,9 @@ fn blocking() -> bool {
 
 fn failure(fault: Fault) -> Failure {
     let status = match fault.kind {
-        FaultKind::OutOfBounds => Status::ILLEGAL_ADDRESS,
+        FaultKind::OutOfBounds | FaultKind::BadTexture | FaultKind::OutsideSurface => {
+            Status::ILLEGAL_ADDRESS
+        }
         FaultKind::Misaligned => Status::MISALIGNED_ADDRESS,
         FaultKind::Assert => Status::ASSERT,
         FaultKind::IllegalInstruction => Status::ILLEGAL_INSTRUCTION,

@@ -33,9 +33,11 @@ mod peer;
 mod pointer;
 mod pool;
 mod queue;
+mod reference;
 mod region;
 mod status;
 mod stream;
+mod texture;
 mod value;
 
 use std::sync::LazyLock;
@@ -73,6 +75,8 @@ fn fill() -> Api {
     copy::serve(&mut api);
     region::serve(&mut api);
     array::serve(&mut api);
+    texture::serve(&mut api);
+    reference::serve(&mut api);
     pointer::serve(&mut api);
     module::serve(&mut api);
     function::serve(&mut api);

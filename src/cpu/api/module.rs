@@ -13,9 +13,10 @@ use super::library;
 use super::memory::arena;
 use super::options::Options;
 use super::status::{Answer, Failure, Status};
-use crate::cpu::blob::{Image, KernelImage};
+use crate::cpu::blob::{Image, KernelImage, Reference};
 use crate::cpu::code::{LoadError, LoadedModule};
 use crate::driver::api::{CUdeviceptr, CUfunction, CUmodule};
+use cudarc::driver::sys::CUmod_st as CUmodule_st;
 
 static MODULES: Handles<Module> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
@@ -92,7 +93,10 @@ pub(super) fn function<H>(function: Given<H>) -> Answer<Arc<Function>> {
 
 /// Frees the handles of a context's modules and kernels.
 pub(super) fn destroy_all(context: &Arc<Context>) {
-    MODULES.remove_all(|module| std::ptr::eq(module.context.as_ptr(), &**context));
+    let gone = MODULES.remove_all(|module| std::ptr::eq(module.context.as_ptr(), &**context));
+    for module in gone {
+        super::reference::forget(module.code.addresses());
+    }
     FUNCTIONS.remove_all(|function| std::ptr::eq(function.context.as_ptr(), &**context));
 }
 
@@ -154,9 +158,23 @@ pub(super) fn c_names(image: &Image) -> Answer<Vec<CString>> {
     image.kernels.iter().map(name).collect()
 }
 
+/// The address of a module's texture or surface reference, which stands for it.
+pub(super) fn reference(
+    module: Given<CUmodule_st>,
+    name: Given<c_char>,
+    kind: Reference,
+) -> Answer<u64> {
+    let (module, name) = (find(module)?, name.text()?.to_string_lossy());
+    module.code.reference(&name, kind).ok_or_else(|| {
+        let detail = format!("the module has no texture or surface reference {name}");
+        Status::NOT_FOUND.because(detail)
+    })
+}
+
 /// Unloads a module and its kernels.
 pub(super) fn unload(module: usize) -> Option<()> {
     let unloaded = MODULES.remove(module)?;
+    super::reference::forget(unloaded.code.addresses());
     FUNCTIONS.remove_all(|function| Arc::ptr_eq(&function.code, &unloaded.code));
     Some(())
 }

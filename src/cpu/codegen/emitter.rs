@@ -7,7 +7,8 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Signature, Type, Value, types,
+    AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Signature, StackSlot, Type,
+    Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
@@ -96,6 +97,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub guard: Option<Value>,
     /// What single threads of the group have written.
     pub pending: Vec<(Reg, u32, Value)>,
+    /// Where operands and results of texture instructions lie, once there is one.
+    pub scratch: Option<StackSlot>,
     /// Values of the step at hand and their vectors.
     pub spreads: Vec<(Value, Value)>,
 }

@@ -193,6 +193,7 @@ fn prologue<'e, 'a>(
         line: 0,
         guard: None,
         pending: Vec::new(),
+        scratch: None,
         spreads: Vec::new(),
     }
 }

@@ -112,6 +112,9 @@ impl Emitter<'_, '_> {
                 Ok(())
             }
             O::Cp => self.copy_async(i),
+            O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {
+                self.texture(i)
+            }
             // Hints, and waits for what has already happened.
             O::Prefetch
             | O::Prefetchu

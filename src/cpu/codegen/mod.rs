@@ -22,6 +22,7 @@ mod slots;
 mod special;
 mod sync;
 mod system;
+mod texture;
 mod video;
 mod ways;
 

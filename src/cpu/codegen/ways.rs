@@ -109,7 +109,7 @@ pub(super) fn way(
                 _ => Way::Singly,
             };
         }
-        O::Red | O::Atom | O::Cp => return Way::Singly,
+        O::Red | O::Atom | O::Cp | O::Sust | O::Sured => return Way::Singly,
         _ => {}
     }
     if shared {

@@ -90,7 +90,7 @@ pub(super) extern "C" fn f32_to_tf32(a: f32, rounding: u32) -> f32 {
     f32::from_bits(narrow(number_f32(a), Format::TF32, rounding) << 13)
 }
 
-pub(super) extern "C" fn f16_to_f32(a: u32) -> f32 {
+pub(crate) extern "C" fn f16_to_f32(a: u32) -> f32 {
     let sign = (a & 0x8000) << 16;
     let magnitude = a & 0x7fff;
     match magnitude {
@@ -106,7 +106,7 @@ pub(super) extern "C" fn bf16_to_f32(a: u32) -> f32 {
     f32::from_bits(a << 16)
 }
 
-pub(super) extern "C" fn f32_to_f16(a: f32, rounding: u32) -> u32 {
+pub(crate) extern "C" fn f32_to_f16(a: f32, rounding: u32) -> u32 {
     let bits = a.to_bits();
     let magnitude = bits & 0x7fff_ffff;
     // Normal results, to the nearest, are most of them.

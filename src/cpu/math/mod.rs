@@ -16,6 +16,7 @@ pub mod half;
 pub mod integer;
 pub mod round;
 pub mod services;
+pub mod texture;
 pub mod video;
 
 use crate::cpu::block::BlockContext;
@@ -78,6 +79,7 @@ abi! {
     f32 => F32,
     f64 => F64,
     *mut BlockContext => I64,
+    *mut texture::TextureAccess => I64,
 }
 
 macro_rules! helpers {
@@ -285,4 +287,8 @@ helpers! {
     services::malloc(context: *mut BlockContext, bytes: u64) -> u64;
     /// `free(address)`: 0, or 1 with the fault recorded.
     services::free(context: *mut BlockContext, thread: u32, line: u32, address: u64) -> u32;
+
+    /// Texture and surface instructions: operands and results lie where `access`
+    /// points; 0, or 1 with the fault recorded.
+    texture::texture(context: *mut BlockContext, thread: u32, line: u32, mode: u64, access: *mut texture::TextureAccess) -> u32;
 }

@@ -16,7 +16,7 @@ use crate::cpu::run::Engine;
 ///
 /// # Safety
 /// As the module says; the result must not outlive the call.
-unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
+pub(super) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
     // SAFETY: the caller's.
     unsafe { &mut *context }
 }
@@ -27,7 +27,7 @@ fn engine(context: &BlockContext) -> &Engine {
     unsafe { &*(*context.services).engine }
 }
 
-fn record(
+pub(super) fn record(
     context: &mut BlockContext,
     kind: FaultKind,
     thread: u32,

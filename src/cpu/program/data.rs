@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Refusal;
-use crate::cpu::blob::{Relocation, VariableImage};
+use crate::cpu::blob::{Reference, Relocation, VariableImage};
 use crate::ptx::ast::{
     FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
 };
@@ -26,7 +26,7 @@ pub(crate) enum ModuleSymbol<'m, 'a> {
     /// Placed anew in every kernel that uses it.
     Shared(&'m Variable<'a>),
     Function(&'m Function<'a>),
-    /// Textures, samplers and surfaces.
+    /// Samplers.
     Opaque,
 }
 
@@ -124,12 +124,19 @@ pub(crate) fn module_data<'m, 'a>(
 impl<'m, 'a> ModuleData<'m, 'a> {
     fn declare(&mut self, variable: &'m Variable<'a>, refusals: &mut Vec<Refusal>) {
         let name = variable.name.text;
+        let reference = match (variable.space, variable.ty) {
+            (Space::Tex, _) | (_, Type::Texref) => Reference::Texture,
+            (_, Type::Surfref) => Reference::Surface,
+            _ => Reference::None,
+        };
         let symbol = match variable.space {
             Space::Shared => ModuleSymbol::Shared(variable),
-            Space::Global | Space::Const
-                if !matches!(variable.ty, Type::Texref | Type::Samplerref | Type::Surfref) =>
-            {
-                let Some(size) = size_of(variable) else {
+            Space::Global | Space::Const | Space::Tex if variable.ty != Type::Samplerref => {
+                let size = match reference {
+                    Reference::None => size_of(variable),
+                    _ => Some(8),
+                };
+                let Some(size) = size else {
                     refusals.push(Refusal::invalid(variable.span, "the variable is too large"));
                     return;
                 };
@@ -150,8 +157,9 @@ impl<'m, 'a> ModuleData<'m, 'a> {
                         Linkage::Visible | Linkage::Weak | Linkage::Common
                     ),
                     managed: variable.attributes.managed,
+                    reference,
                     size,
-                    align: align_of(variable),
+                    align: align_of(variable).max(if reference == Reference::None { 1 } else { 8 }),
                     ..VariableImage::default()
                 });
                 ModuleSymbol::Global(self.variables.len() as u32 - 1)

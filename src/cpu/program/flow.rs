@@ -167,6 +167,15 @@ fn vote(opcode: Opcode, modifiers: &super::Modifiers, i: usize) -> i32 {
     let mut types = modifiers.types();
     let ty = match opcode {
         Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => return 0,
+        // Handles, coordinates and results are of several types.
+        Opcode::Tex
+        | Opcode::Tld4
+        | Opcode::Txq
+        | Opcode::Suld
+        | Opcode::Sust
+        | Opcode::Sured
+        | Opcode::Suq
+        | Opcode::Istypep => return 0,
         Opcode::Cvt => {
             let (to, from) = (types.next(), types.next());
             if i == 0 { to } else { from }

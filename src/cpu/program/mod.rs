@@ -290,9 +290,9 @@ impl Program<'_> {
             Bar | Barrier => instruction.modifiers.has(Modifier::Red),
             // A parameter of a call that became a register.
             St => matches!(self.list(instruction.args).first(), Some(Arg::Reg(_))),
-            Red | Membar | Fence | Prefetch | Prefetchu | Cp | Nanosleep | Brkpt | Discard
-            | Applypriority | Griddepcontrol | Pmevent | Setmaxnreg | Stackrestore | Trap
-            | Exit | Ret | Bra | Brx | Call => false,
+            Red | Sust | Sured | Membar | Fence | Prefetch | Prefetchu | Cp | Nanosleep | Brkpt
+            | Discard | Applypriority | Griddepcontrol | Pmevent | Setmaxnreg | Stackrestore
+            | Trap | Exit | Ret | Bra | Brx | Call => false,
             _ => true,
         }
     }

@@ -36,7 +36,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             )),
             ModuleSymbol::Opaque => Err(Refusal::unsupported(
                 self.module.span(name),
-                format!("{}: textures, samplers and surfaces", name.text),
+                format!("{}: samplers apart from their textures", name.text),
             )),
         }
     }
@@ -156,11 +156,11 @@ impl<'m, 'a> Builder<'m, 'a> {
                     }
                 },
             },
-            Operand::Vector(list, _) | Operand::Pair(list, _) => {
+            Operand::Vector(list, _) | Operand::Pair(list, _) | Operand::Indexed(list, _) => {
                 Arg::List(self.arguments(body, *list)?)
             }
             Operand::Sink(_) => Arg::Sink,
-            Operand::Arguments(_, span) | Operand::Indexed(_, span) | Operand::Element(_, span) => {
+            Operand::Arguments(_, span) | Operand::Element(_, span) => {
                 return Err(Refusal::unsupported(*span, "this kind of operand"));
             }
         })

@@ -140,5 +140,12 @@ fn describe(
             )
         }
         FaultKind::OutOfMemory => "no memory for the block".into(),
+        FaultKind::BadTexture => format!(
+            "{:#x} is no texture or surface that the instruction can use",
+            record.address
+        ),
+        FaultKind::OutsideSurface => {
+            format!("access outside of the surface {:#x}", record.address)
+        }
     }
 }

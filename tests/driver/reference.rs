@@ -1,0 +1,214 @@
+//! Texture and surface references of modules, where the driver still has them.
+
+use ptxkit::driver::{
+    AddressMode, Array, ArrayFlags, ArrayShape, Context, DeviceBuffer, Error, FilterMode,
+    LaunchConfig, MipmappedArray, Module, PitchedBuffer, Stream, TextureDescriptor,
+};
+
+use crate::support::context;
+
+const PTX: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.global .texref picture;
+.global .texref table;
+.global .surfref canvas;
+.global .b32 number;
+.visible .entry fetch(.param .f32 x, .param .f32 y, .param .u64 results) {
+    .reg .f32 %x, %y, %r, %g, %b, %a; .reg .b64 %to;
+    ld.param.f32 %x, [x];
+    ld.param.f32 %y, [y];
+    ld.param.u64 %to, [results];
+    tex.2d.v4.f32.f32 {%r, %g, %b, %a}, [picture, {%x, %y}];
+    st.global.f32 [%to], %r;
+    ret;
+}
+.visible .entry look_up(.param .u32 n, .param .u64 results) {
+    .reg .b32 %n; .reg .f32 %r, %g, %b, %a; .reg .b64 %to;
+    ld.param.u32 %n, [n];
+    ld.param.u64 %to, [results];
+    tex.1d.v4.f32.s32 {%r, %g, %b, %a}, [table, {%n}];
+    st.global.f32 [%to], %r;
+    ret;
+}
+.visible .entry paint(.param .u32 x, .param .u32 value) {
+    .reg .b32 %x, %v;
+    ld.param.u32 %x, [x];
+    ld.param.u32 %v, [value];
+    sust.b.1d.b32.trap [canvas, {%x}], %v;
+    ret;
+}";
+
+/// The module, unless the driver has no references any more.
+fn module(context: &Context) -> Option<Module> {
+    let module = match Module::load(context, PTX.as_bytes()) {
+        Ok(module) => module,
+        Err(error) => {
+            eprintln!("not tested: {error}");
+            return None;
+        }
+    };
+    match module.texture_reference("picture") {
+        Err(Error::EntryMissing { entry, .. }) => {
+            assert_eq!(entry, "cuModuleGetTexRef");
+            None
+        }
+        found => found.ok().map(|_| module),
+    }
+}
+
+fn result(
+    module: &Module,
+    kernel: &str,
+    launch: impl FnOnce(&ptxkit::driver::Kernel, &Stream, &DeviceBuffer<f32>),
+) -> f32 {
+    let stream = Stream::new(module.context()).unwrap();
+    let results = DeviceBuffer::<f32>::zeroed(module.context(), 1).unwrap();
+    launch(&module.kernel(kernel).unwrap(), &stream, &results);
+    stream.synchronize().unwrap();
+    results.to_vec().unwrap()[0]
+}
+
+fn fetch(module: &Module, x: f32, y: f32) -> f32 {
+    result(module, "fetch", |kernel, stream, results| {
+        let one = LaunchConfig::default();
+        kernel.launch(one, stream, (x, y, results)).unwrap();
+    })
+}
+
+fn look_up(module: &Module, n: u32) -> f32 {
+    result(module, "look_up", |kernel, stream, results| {
+        let one = LaunchConfig::default();
+        kernel.launch(one, stream, (n, results)).unwrap();
+    })
+}
+
+const SQUARE: ArrayShape = ArrayShape::D2 {
+    width: 2,
+    height: 2,
+};
+
+#[test]
+fn a_reference_reads_what_is_bound_to_it() {
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    let picture = module.texture_reference("picture").unwrap();
+    let array = Array::from_slice(&context, SQUARE, &[1.0_f32, 2.0, 5.0, 10.0]).unwrap();
+    let plain = TextureDescriptor::default();
+    picture.bind(&array, &plain).unwrap();
+    assert_eq!(picture.array().unwrap(), array.raw());
+    drop(array);
+    assert_eq!(fetch(&module, 1.5, 1.5), 10.0);
+
+    // Bound again, read otherwise.
+    let other = Array::from_slice(&context, SQUARE, &[3.0_f32, 5.0, 7.0, 9.0]).unwrap();
+    let smooth = TextureDescriptor {
+        address: [AddressMode::Wrap, AddressMode::Mirror, AddressMode::Clamp],
+        filter: FilterMode::Linear,
+        normalized_coordinates: true,
+        ..plain
+    };
+    picture.bind(&other, &smooth).unwrap();
+    assert_eq!(picture.descriptor().unwrap(), smooth);
+    assert_eq!(fetch(&module, 0.5, 0.5), 6.0);
+    // Half way over the edge that wraps, in the upper row.
+    assert_eq!(fetch(&module, 1.0, 0.25), 4.0);
+
+    let mut rows = PitchedBuffer::new(&context, 2, 2).unwrap();
+    rows.write(&[11.0_f32, 12.0, 13.0, 14.0]).unwrap();
+    picture.bind(&rows, &plain).unwrap();
+    assert_eq!(fetch(&module, 1.5, 0.5), 12.0);
+
+    let levels = MipmappedArray::<f32>::new(&context, SQUARE, 2, ArrayFlags::default()).unwrap();
+    levels
+        .level(0)
+        .unwrap()
+        .write(&[21.0, 22.0, 23.0, 24.0])
+        .unwrap();
+    let normalized = TextureDescriptor {
+        normalized_coordinates: true,
+        ..plain
+    };
+    picture.bind(&levels, &normalized).unwrap();
+    assert_eq!(fetch(&module, 0.25, 0.75), 23.0);
+}
+
+#[test]
+fn references_of_one_module_are_apart() {
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    let array = Array::from_slice(&context, SQUARE, &[1.0_f32; 4]).unwrap();
+    let table = DeviceBuffer::from_slice(&context, &[0.5_f32, 1.5, 2.5]).unwrap();
+    let plain = TextureDescriptor::default();
+    module
+        .texture_reference("picture")
+        .unwrap()
+        .bind(&array, &plain)
+        .unwrap();
+    module
+        .texture_reference("table")
+        .unwrap()
+        .bind(&table, &plain)
+        .unwrap();
+    drop(table);
+    let _others: Vec<_> = (0..4)
+        .map(|_| DeviceBuffer::from_slice(&context, &[9.0_f32; 3]))
+        .collect();
+    assert_eq!((look_up(&module, 0), look_up(&module, 2)), (0.5, 2.5));
+    assert_eq!(fetch(&module, 0.5, 0.5), 1.0);
+}
+
+#[test]
+fn a_surface_reference_writes() {
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    let canvas = module.surface_reference("canvas").unwrap();
+    let shape = ArrayShape::D1 { width: 3 };
+    let flags = ArrayFlags::default().surface();
+    let mut row = Array::with_flags(&context, shape, flags).unwrap();
+    row.write(&[1_u32, 2, 3]).unwrap();
+    canvas.bind(&row).unwrap();
+    assert_eq!(canvas.array().unwrap(), row.raw());
+    let stream = Stream::new(&context).unwrap();
+    let paint = module.kernel("paint").unwrap();
+    paint
+        .launch(LaunchConfig::default(), &stream, (8_u32, 77_u32))
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(row.to_vec().unwrap(), [1, 2, 77]);
+
+    let plain = Array::<u32>::new(&context, shape).unwrap();
+    assert!(matches!(canvas.bind(&plain), Err(Error::NotForSurfaces)));
+}
+
+#[test]
+fn what_is_no_reference() {
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    for name in ["nothing", "number", "with\0nul"] {
+        let missing = module.texture_reference(name).unwrap_err();
+        assert!(
+            matches!(&missing, Error::UnknownReference { name: found } if found == name),
+            "{missing}"
+        );
+    }
+    assert!(module.surface_reference("nothing").is_err());
+    let words = Array::<u32>::new(&context, SQUARE).unwrap();
+    let smooth = TextureDescriptor {
+        filter: FilterMode::Linear,
+        ..TextureDescriptor::default()
+    };
+    let picture = module.texture_reference("picture").unwrap();
+    assert!(matches!(
+        picture.bind(&words, &smooth),
+        Err(Error::IntegerFilter { .. })
+    ));
+}
