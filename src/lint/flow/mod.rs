@@ -14,6 +14,7 @@ mod graph;
 mod names;
 mod origin;
 mod pending;
+mod shown;
 mod unset;
 mod values;
 
@@ -28,6 +29,7 @@ pub use graph::{Block, BlockId, Graph};
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
 pub(super) use pending::{Event, is_waited_for};
+pub(super) use shown::Ways;
 pub(super) use unset::copied;
 pub use unset::{Unset, UnsetValues};
 pub use values::{Definition, ValueId, Values};

@@ -99,66 +99,6 @@ impl UnsetValues {
         unset
     }
 
-    /// Whether one decision leads past every write of the value.
-    ///
-    /// Where several do, they may hang together in a way that the text does
-    /// not show: the same question asked twice, a loop of at least one turn.
-    pub fn is_shown(
-        &self,
-        code: &Code<'_, '_>,
-        graph: &Graph,
-        values: &Values,
-        value: ValueId,
-    ) -> bool {
-        let mut at = value;
-        // As far as anyone would follow.
-        for _ in 0..16 {
-            match values.definition(at) {
-                Some(Definition::Start) => return true,
-                Some(Definition::Written(id)) => {
-                    let before = copied(code, values, id).or(values.prior(at));
-                    let Some(before) = before else {
-                        return false;
-                    };
-                    if let Some(Definition::Written(earlier)) = values.definition(before)
-                        && are_related(code, values, id, earlier)
-                    {
-                        return false;
-                    }
-                    at = before;
-                }
-                Some(Definition::Joined(block)) => {
-                    return self.is_joined_by_one(code, graph, values, at, block);
-                }
-                None => return false,
-            }
-        }
-        false
-    }
-
-    /// Whether a joined value is not set because of the branch above the join
-    /// alone.
-    fn is_joined_by_one(
-        &self,
-        code: &Code<'_, '_>,
-        graph: &Graph,
-        values: &Values,
-        value: ValueId,
-        block: BlockId,
-    ) -> bool {
-        let above = graph.dominator(block);
-        let parts = values.parts(graph, value);
-        let mut unset = graph
-            .predecessors(block)
-            .zip(parts)
-            .filter(|(_, part)| **part != value && self.of(**part) != Unset::Never);
-        unset.all(|(from, part)| {
-            self.of(*part) == Unset::Always
-                && leads_straight(graph, above, from)
-                && !is_known(code, graph, values, above, from, block)
-        })
-    }
-
     fn find(&self, code: &Code<'_, '_>, graph: &Graph, values: &Values, value: ValueId) -> Unset {
         match values.definition(value) {
             Some(Definition::Written(id)) => {
@@ -227,86 +167,9 @@ impl UnsetValues {
     }
 }
 
-/// Whether the guards of two instructions compare the same things, so that one
-/// may hold where the other does not.
-fn are_related(code: &Code<'_, '_>, values: &Values, a: InstructionId, b: InstructionId) -> bool {
-    let compared = |id: InstructionId| {
-        let step = &code.steps[id.index()];
-        let (guard, _) = plain(code, values, values.guard(code, step)?, false);
-        let Some(Definition::Written(made)) = values.definition(guard) else {
-            return None;
-        };
-        let read = values.reads(code, &code.steps[made.index()]);
-        let read: Vec<ValueId> = read.map(|(_, value)| value).collect();
-        let operands = code.body.list(code.instruction(made)?.operands);
-        let number = operands.iter().find_map(|operand| match operand {
-            Operand::Integer(integer) => Some(integer.value),
-            _ => None,
-        });
-        Some((read, number))
-    };
-    compared(a).is_some_and(|a| compared(b) == Some(a))
-}
-
-/// Whether no branch lies between the end of `above` and the end of `from`.
-fn leads_straight(graph: &Graph, above: BlockId, from: BlockId) -> bool {
-    let mut at = from;
-    for _ in 0..64 {
-        if at == above {
-            return true;
-        }
-        let mut before = graph.predecessors(at);
-        at = match (before.next(), before.next()) {
-            (Some(one), None) if graph.successors(at).count() == 1 => one,
-            _ => return false,
-        };
-    }
-    false
-}
-
-/// Whether it is decided before the branch that control does not go from
-/// `above` through `from` to `to`: by an earlier branch on the same predicate,
-/// or because that is a constant.
-fn is_known(
-    code: &Code<'_, '_>,
-    graph: &Graph,
-    values: &Values,
-    above: BlockId,
-    from: BlockId,
-    to: BlockId,
-) -> bool {
-    let mut next = (from, to);
-    while next.0 != above {
-        match graph.predecessors(next.0).next() {
-            Some(before) => next = (before, next.0),
-            None => return true,
-        }
-    }
-    let Some((predicate, is)) = edge(code, graph, values, above, next.1) else {
-        return false;
-    };
-    if let Some(Definition::Written(id)) = values.definition(predicate)
-        && let Some(instruction) = code.instruction(id)
-        && let [Operand::Name(_), Operand::Integer(constant)] = code.body.list(instruction.operands)
-    {
-        return (constant.value != 0) != is;
-    }
-    let mut at = above;
-    for _ in 0..64 {
-        if condition_of(code, graph, values, at) == Some((predicate, !is)) {
-            return true;
-        }
-        if at == BlockId::ENTRY {
-            break;
-        }
-        at = graph.dominator(at);
-    }
-    false
-}
-
 /// What holds wherever control is in a block: the predicate of the branch that
 /// alone leads to it.
-fn condition_of(
+pub(super) fn condition_of(
     code: &Code<'_, '_>,
     graph: &Graph,
     values: &Values,
@@ -320,7 +183,7 @@ fn condition_of(
 }
 
 /// What holds on the way from one block to the next.
-fn edge(
+pub(super) fn edge(
     code: &Code<'_, '_>,
     graph: &Graph,
     values: &Values,
@@ -359,7 +222,7 @@ pub(crate) fn copied(code: &Code<'_, '_>, values: &Values, id: InstructionId) ->
 }
 
 /// A predicate and what it is, seen through `not.pred`.
-fn plain(
+pub(super) fn plain(
     code: &Code<'_, '_>,
     values: &Values,
     mut predicate: ValueId,

@@ -3,9 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::lint::flow::{
-    BlockId, Definition, InstructionId, Slot, Unset, ValueId, copied, is_noticed,
-};
+use crate::lint::flow::{Definition, Slot, Unset, ValueId, Ways, copied, is_noticed};
 use crate::lint::{Check, Code, Findings, Flow, FunctionSubject, Rule};
 use crate::ptx::ast::Span;
 
@@ -61,35 +59,6 @@ DONE:
     check: Check::Function(check),
 };
 
-/// Whether control always comes from where the value is made to where it is
-/// read. If a branch lies between, it may know better: the same condition may
-/// have decided whether the register was written.
-fn always_comes<'f>(
-    flow: &Flow<'_, '_>,
-    after: impl Fn() -> &'f Option<Vec<Option<BlockId>>>,
-    value: ValueId,
-    reader: InstructionId,
-) -> bool {
-    let made = match flow.values.definition(value) {
-        Some(Definition::Written(id)) => flow.graph.block_of(id),
-        Some(Definition::Joined(block)) => block,
-        _ => return true,
-    };
-    let home = flow.graph.block_of(reader);
-    let Some(after) = after() else {
-        return false;
-    };
-    let mut at = Some(made);
-    // As far as anyone would look.
-    for _ in 0..64 {
-        if at == Some(home) {
-            return true;
-        }
-        at = at.and_then(|at| after[at.index()]);
-    }
-    first_turn_comes(flow, made, home)
-}
-
 /// The `mov` that made the value, if one did.
 fn copy_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<Span> {
     let Some(Definition::Written(id)) = flow.values.definition(value) else {
@@ -99,35 +68,13 @@ fn copy_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<Span> {
     Some(flow.code.instruction(id)?.opcode_span)
 }
 
-/// Whether the first turn of a loop comes to `home`, if there is one: each
-/// branch on the way from `head` leads there or out of the loop for good.
-fn first_turn_comes(flow: &Flow<'_, '_>, head: BlockId, home: BlockId) -> bool {
-    let graph = &flow.graph;
-    if !graph.predecessors(head).any(|from| graph.dominates(head, from)) {
-        return false;
-    }
-    let mut at = home;
-    // As far as anyone would look.
-    for _ in 0..16 {
-        if at == head {
-            return home != head;
-        }
-        at = graph.dominator(at);
-        let mut others = graph.successors(at);
-        if others.any(|to| !graph.dominates(to, home) && graph.leads_to(to, head)) {
-            return false;
-        }
-    }
-    false
-}
-
 fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let (Some(flow), Some(unset)) = (function.flow(), function.unset()) else {
         return;
     };
     // The first read of a register says it all.
     let mut seen = HashSet::new();
-    let after = OnceCell::new();
+    let ways = OnceCell::new();
     for (id, step, instruction) in function.steps() {
         if copied(&flow.code, &flow.values, id).is_some() {
             continue;
@@ -137,11 +84,9 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
-            let after = || after.get_or_init(|| flow.graph.post_dominators());
             let shown = || {
-                when == Unset::Always
-                    || always_comes(flow, after, value, id)
-                        && unset.is_shown(&flow.code, &flow.graph, &flow.values, value)
+                let ways = ways.get_or_init(|| Ways::new(flow, unset));
+                when == Unset::Always || ways.are_shown(value, id)
             };
             if when == Unset::Never
                 || seen.contains(&slot.register)
