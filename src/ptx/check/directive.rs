@@ -33,13 +33,28 @@ pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Re
 }
 
 /// Places that `.loc` directives of a function have named.
-pub type Places = HashSet<(u32, u32, u32)>;
+#[derive(Debug, Default)]
+pub struct Places {
+    known: HashSet<(u32, u32, u32)>,
+    /// Not yet among the known: many functions have nothing inlined.
+    new: Vec<(u32, u32, u32)>,
+}
+
+impl Places {
+    fn add(&mut self, place: Place) {
+        self.new.push((place.file, place.line, place.column));
+    }
+
+    fn has(&mut self, place: Place) -> bool {
+        self.known.extend(self.new.drain(..));
+        self.known.contains(&(place.file, place.line, place.column))
+    }
+}
 
 /// Code is inlined into a place that a `.loc` before has named.
 pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Report) {
-    let key = |place: Place| (place.file, place.line, place.column);
     if let Some(inlined) = &location.inlined
-        && !places.contains(&key(inlined.at))
+        && !places.has(inlined.at)
     {
         report.add(Diagnostic::new(
             Code::Undeclared,
@@ -47,7 +62,7 @@ pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Repor
             "no `.loc` before names the place that this is inlined into",
         ));
     }
-    places.insert(key(location.place));
+    places.add(location.place);
 }
 
 /// `.branchtargets` are labels, `.calltargets` functions.

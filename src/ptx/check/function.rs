@@ -71,7 +71,7 @@ pub fn check<'m, 'a>(
         missing: Cell::new(false),
         labels_lost,
         call: None,
-        places: directive::Places::new(),
+        places: directive::Places::default(),
     };
     for statement in &body.statements {
         // Nearly all are instructions.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 
 use super::registers::Registers;
 use crate::ptx::ast::{Function, Name, Prototype, Space, Statement, Targets, Variable};
@@ -169,7 +170,7 @@ enum Undo<'m, 'a> {
 impl<'m, 'a> Scopes<'m, 'a> {
     /// The scope of a function whose statements are these. Calls `duplicate`
     /// for each label that its block has already.
-    pub fn new(statements: &[Statement<'a>], duplicate: impl FnMut(Name<'a>)) -> Self {
+    pub fn new(statements: &[Statement<'a>], mut duplicate: impl FnMut(Name<'a>)) -> Self {
         let mut scopes = Scopes::default();
         let mut open = vec![0];
         let mut blocks = 0;
@@ -193,13 +194,19 @@ impl<'m, 'a> Scopes<'m, 'a> {
         scopes.labels.sort_by_key(|(block, _)| *block);
         let of_block = scopes.labels.len();
         scopes.names.reserve(of_block.min(1 << 16));
-        scopes.open();
-        duplicates(&scopes.labels, duplicate);
+        scopes.enter(&mut duplicate);
+        // Nearly all labels are of the outermost block.
+        duplicates(&scopes.labels[scopes.next_label..], duplicate);
         scopes
     }
 
     /// Enters the next block of the text: its labels are known from its start.
     pub fn open(&mut self) {
+        self.enter(|_| {});
+    }
+
+    /// Calls `duplicate` for each label that the block has already.
+    fn enter(&mut self, mut duplicate: impl FnMut(Name<'a>)) {
         self.undo.push(Undo::Block);
         self.depth += 1;
         while let Some((_, name)) = self
@@ -209,7 +216,9 @@ impl<'m, 'a> Scopes<'m, 'a> {
         {
             let name = *name;
             self.next_label += 1;
-            self.insert(name, Symbol::Label);
+            if self.insert(name, Symbol::Label).is_some() {
+                duplicate(name);
+            }
         }
         self.opened += 1;
     }
@@ -473,13 +482,14 @@ fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'
 pub(crate) type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 
 /// A hash for names: a few bytes each, and millions of them. Seeded anew in
-/// each map, so that no text can be made of names that meet in one slot.
+/// each process, so that no text can be made of names that meet in one slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
-        Seed(RandomState::new().build_hasher().finish())
+        static SEED: OnceLock<u64> = OnceLock::new();
+        Seed(*SEED.get_or_init(|| RandomState::new().build_hasher().finish()))
     }
 }
 

@@ -15,17 +15,12 @@ pub fn usual_data(source: &str, start: usize) -> usize {
 }
 
 impl Text<'_> {
-    /// `.b8 1,2,3`, and no more of it in the next line.
+    /// `.b8 1,2,3`, and no more of it in the next line, to whose first token it
+    /// goes.
     fn line_of_data(&mut self) -> Option<()> {
         self.skip_blanks()?;
         match self.word()? {
-            "b8" => loop {
-                self.byte_value()?;
-                match self.byte()? {
-                    b',' => self.comma()?,
-                    _ => break,
-                }
-            },
+            "b8" => self.byte_values()?,
             // A number, or a place.
             "b32" | "b64" => match self.byte()? {
                 b'0'..=b'9' => {
@@ -38,7 +33,8 @@ impl Text<'_> {
         if self.byte()? != b'\n' {
             return None;
         }
-        let (_, first) = self.next_token()?;
+        let (at, first) = self.next_token()?;
+        self.at = at;
         (first == b'.' || begins_statement(first)).then_some(())
     }
 }

@@ -243,17 +243,30 @@ impl<'a> Text<'a> {
         (length > 0 && !octal).then_some(value)
     }
 
-    /// A decimal number below 256, seen to as the above.
+    /// `1,2, 3`, decimal numbers below 256. What follows them is seen to by the
+    /// caller.
     #[inline]
-    pub fn byte_value(&mut self) -> Option<u8> {
-        let word = self.eight()?;
-        let length = through_digits(word);
-        let octal = length > 1 && word as u8 == b'0';
-        if length == 0 || length > 3 || octal {
-            return None;
+    pub fn byte_values(&mut self) -> Option<()> {
+        loop {
+            let word = self.eight()?;
+            let length = through_digits(word);
+            let small = match length {
+                1 => true,
+                // A zero in front makes it octal.
+                2 => word as u8 != b'0',
+                // As text they are in the order of the numbers.
+                3 => word as u8 != b'0' && word.swap_bytes() >> 40 <= 0x32_35_35,
+                _ => false,
+            };
+            if !small {
+                return None;
+            }
+            self.at += length;
+            if (word >> (8 * length)) as u8 != b',' {
+                return Some(());
+            }
+            self.comma()?;
         }
-        self.at += length;
-        u8::try_from(decimal(word, length)).ok()
     }
 
     /// At most 15 hexadecimal digits.
