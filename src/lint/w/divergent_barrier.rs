@@ -13,26 +13,49 @@ pub static RULE: Rule = Rule {
     why: "`bar.sync` waits until all threads of the block have come, unless it says how many \
           do. Those that took another way never come: the block hangs, or goes on without \
           them and reads shared memory that nobody has written yet. `bar` and `.aligned` want \
-          besides that all threads of a warp execute it together.",
+          besides that all threads of a warp execute it together.\n\n\
+          Threads that have ended are not waited for, so that a kernel which some threads leave \
+          early may well run. The CUDA programming guide allows a barrier in conditional code \
+          only where all threads of the block decide alike: that is what this rule says.",
     instead: "Move the barrier out of the branch, and guard the work alone. Where only some warps \
               meet, say how many threads: `bar.sync 1, 64`.",
     bad: "\
-.entry k()
+.entry k(.param .u64 .ptr .global .align 4 out)
 {
 	.reg .pred p;
-	.reg .b32 t;
+	.reg .b32 t, a;
+	.reg .b64 to;
+	.shared .align 4 .b32 first;
+	ld.param.u64 to, [out];
 	mov.u32 t, %tid.x;
-	setp.gt.u32 p, t, 15;
-	@p bra DONE;
+	setp.ne.u32 p, t, 0;
+	@p bra REST;
+	st.shared.b32 [first], 7;
 	bar.sync 0;
-DONE:
+REST:
+	ld.shared.b32 a, [first];
+	mad.wide.u32 to, t, 4, to;
+	st.global.b32 [to], a;
 	ret;
 }
 ",
     good: "\
-.entry k()
+.entry k(.param .u64 .ptr .global .align 4 out)
 {
+	.reg .pred p;
+	.reg .b32 t, a;
+	.reg .b64 to;
+	.shared .align 4 .b32 first;
+	ld.param.u64 to, [out];
+	mov.u32 t, %tid.x;
+	setp.ne.u32 p, t, 0;
+	@p bra REST;
+	st.shared.b32 [first], 7;
+REST:
 	bar.sync 0;
+	ld.shared.b32 a, [first];
+	mad.wide.u32 to, t, 4, to;
+	st.global.b32 [to], a;
 	ret;
 }
 ",
