@@ -180,6 +180,15 @@ impl LoadedModule {
         self.addresses.get(index).copied()
     }
 
+    /// The addresses of the variables that only its device has: not those of
+    /// others, and no managed ones.
+    pub(crate) fn own_addresses(&self) -> impl Iterator<Item = u64> {
+        let own = |variable: &VariableImage| !variable.external && !variable.managed;
+        let all = self.variables.iter().zip(&self.addresses);
+        all.filter(move |(variable, _)| own(variable))
+            .map(|(_, address)| *address)
+    }
+
     /// Address of each variable, as compiled code finds them.
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses

@@ -157,7 +157,12 @@ fn a_share_of_the_multiprocessors_takes_mps() {
     let device = device();
     let all = device.attribute(Attribute::MULTIPROCESSOR_COUNT).unwrap();
     let context = Context::primary(&device).unwrap();
-    assert_eq!(context.multiprocessors().unwrap(), all);
+    // Without MPS a driver may not say so.
+    let of_all = || match context.multiprocessors() {
+        Ok(count) => count == all,
+        Err(error) => error.code() == Some(CudaError::UNSUPPORTED_EXEC_AFFINITY),
+    };
+    assert!(of_all());
     let half = Context::with_multiprocessors(&device, 0, all.div_ceil(2));
     match device.can_divide_multiprocessors().unwrap() {
         true => assert!(half.unwrap().multiprocessors().unwrap() <= all),
@@ -167,7 +172,7 @@ fn a_share_of_the_multiprocessors_takes_mps() {
         ),
     }
     // What failed left nothing current.
-    assert_eq!(context.multiprocessors().unwrap(), all);
+    assert!(of_all());
 }
 
 #[test]

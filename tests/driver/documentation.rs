@@ -239,6 +239,8 @@ const TAIL: &str = "
 | `cuFuncSetBlockShape`, `cuFuncSetSharedSize` | `LaunchConfig` |
 | `cuCtxAttach`, `cuCtxDetach` | `Context::clone`; `Context::attach` where the driver is to count |
 | `cuDeviceGetProperties` | `Device::attribute` |
+| `cuGLCtxCreate` | any context: `driver::opengl` |
+| `cuD3D9*`, `cuD3D10*`, `cuD3D11*`, `cuGraphicsD3D*`, `cuWGLGetDevice` | nothing: Direct3D is left out |
 | `cuModuleLoad` | `Module::load_file`, which checks the file first |
 ";
 

@@ -152,6 +152,34 @@ fn an_address_without_access_is_a_fault() {
     );
 }
 
+/// The variables of a module are their device's own too.
+#[test]
+fn a_kernel_reaches_its_peers_variables() {
+    linked(
+        "peer::a_kernel_reaches_its_peers_variables",
+        |[first, second]| {
+            let ptx = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .global .u32 n = 5;";
+            let n = Module::load(&first, ptx.as_bytes())
+                .unwrap()
+                .global("n")
+                .unwrap();
+            let stream = Stream::new(&second).unwrap();
+            let add = Module::load(&second, ADD.as_bytes())
+                .unwrap()
+                .kernel("add")
+                .unwrap();
+            let access = second.enable_peer(&first).unwrap();
+            add.launch(ONE, &stream, (n.address(), 2_u32)).unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(n.get::<u32>().unwrap(), 7);
+            drop(access);
+            add.launch(ONE, &stream, (n.address(), 2_u32)).unwrap();
+            let error = stream.synchronize().unwrap_err();
+            assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
+        },
+    );
+}
+
 #[test]
 fn a_device_is_no_peer_of_itself() {
     two("peer::a_device_is_no_peer_of_itself", |[device, _]| {

@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use ptxkit::driver::{
     AccessPolicy, AccessProperty, Attribute, Context, CudaError, DeviceBuffer, Error, Event,
@@ -304,7 +305,8 @@ fn a_callback_is_told_of_a_fault() {
             .add_callback(move |result| tell.send(result).unwrap())
             .is_ok()
         {
-            assert_eq!(told.recv().unwrap(), Err(CudaError::ILLEGAL_ADDRESS));
+            let told = told.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(told, Err(CudaError::ILLEGAL_ADDRESS));
         }
         assert!(stream.synchronize().unwrap_err().is_sticky());
     });

@@ -186,10 +186,12 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         91 => 1,                       // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
         95 => 1,                       // COOPERATIVE_LAUNCH
         97 => MAX_SHARED_ASKED,        // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        98 | 122 | 123 => 1,           // CAN_FLUSH_REMOTE_WRITES, CAN_USE_…: values of streams
         99 => 1,                       // HOST_REGISTER_SUPPORTED
         101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
         106 => BLOCKS_PER_MULTIPROCESSOR,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
+        126 => 1,    // MEM_SYNC_DOMAIN_COUNT
         21..=29 | 42..=46 | 52..=74 | 77 => array::limit(number)?,
         115 => 1, // MEMORY_POOLS_SUPPORTED
         // Known numbers of what the device lacks: IPC, clusters …
@@ -205,12 +207,14 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         | 88
         | 92..=94
         | 96
-        | 98
         | 100
         | 102..=105
         | 107..=110
         | 112..=114
-        | 116..=148 => 0,
+        | 116..=121
+        | 124
+        | 125
+        | 127..=148 => 0,
         _ => return None,
     };
     Some(value.cast_signed())
