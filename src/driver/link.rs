@@ -33,13 +33,14 @@ pub struct LinkInput<'a> {
 
 /// `CUjitInputType`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkKind {
+pub(super) enum LinkKind {
     Cubin = 0,
     Ptx = 1,
     Fatbin = 2,
     Object = 3,
     Library = 4,
-    Nvvm = 5,
+    /// `CU_JIT_INPUT_NVVM`
+    Lto = 5,
 }
 
 impl<'a> LinkInput<'a> {
@@ -88,19 +89,29 @@ impl<'a> LinkInput<'a> {
         }
     }
 
-    /// Code for link-time optimisation (NVVM IR), as toolkits before CUDA 12.0
-    /// made it (`nvcc -dlto`): drivers since then leave newer code to
-    /// [`nvjitlink`](super::nvjitlink).
-    pub fn nvvm(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    /// Code for link-time optimisation, which is compiled when it is linked
+    /// (`nvcc -dlto -ltoir`). A driver's linker takes what toolkits before CUDA
+    /// 12.0 made; [`NvJitLink::link`](super::nvjitlink::NvJitLink::link) takes what
+    /// its own toolkit and earlier ones made, with the option `-lto`.
+    pub fn lto(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
-            kind: LinkKind::Nvvm,
+            kind: LinkKind::Lto,
         }
     }
 
+    /// What stands for it in messages.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    pub(super) fn kind(&self) -> LinkKind {
+        self.kind
+    }
+
     /// The bytes for the driver, which neither lead outside nor lack a NUL.
-    fn checked(&self) -> Result<Cow<'a, [u8]>, Error> {
+    pub(super) fn checked(&self) -> Result<Cow<'a, [u8]>, Error> {
         if self.kind == LinkKind::Library {
             // Its members have sizes of their own; the driver is given all of them at once.
             return match self.bytes.starts_with(b"!<arch>\n") {
@@ -108,8 +119,8 @@ impl<'a> LinkInput<'a> {
                 false => Err(Error::BadImage(format!("{} is no archive", self.name))),
             };
         }
-        if self.kind == LinkKind::Nvvm {
-            // Bitcode comes with its length.
+        if self.kind == LinkKind::Lto {
+            // It comes with its length.
             return Ok(Cow::Borrowed(self.bytes));
         }
         match (extent::check(self.bytes)?, self.kind) {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use libloading::Library;
 
+use super::link::{LinkInput, LinkKind};
+
 type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
@@ -16,7 +18,18 @@ type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 
-/// `NVJITLINK_INPUT_PTX`
+/// `NVJITLINK_INPUT_*`
+fn input_type(kind: LinkKind) -> c_int {
+    match kind {
+        LinkKind::Cubin => 1,
+        LinkKind::Ptx => PTX,
+        LinkKind::Lto => 3,
+        LinkKind::Fatbin => 4,
+        LinkKind::Object => 5,
+        LinkKind::Library => 6,
+    }
+}
+
 const PTX: c_int = 2;
 /// The toolkits whose library this reads, newest first.
 const MAJORS: [u32; 2] = [13, 12];
@@ -38,6 +51,9 @@ pub enum NvJitLinkError {
     /// It is not there, or not what it should be.
     #[error("nvJitLink cannot be used: {0}")]
     Missing(String),
+    /// An input leads outside of its bytes, or is of another kind than was said.
+    #[error("{0}")]
+    BadInput(String),
     /// It refused the PTX.
     #[error("nvJitLink gave error {code}\n{log}")]
     Failed {
@@ -125,11 +141,42 @@ impl NvJitLink {
         ptx: &str,
         options: &[String],
     ) -> Result<(Vec<u8>, String), NvJitLinkError> {
-        let text = |text: &str| {
-            CString::new(text)
-                .map_err(|_| NvJitLinkError::Missing("there is a NUL in the text".into()))
-        };
         let ptx = text(ptx.trim_end_matches('\0'))?;
+        self.run(
+            &[(PTX, ptx.as_bytes_with_nul(), c"ptx".to_owned())],
+            options,
+        )
+    }
+
+    /// Links several inputs: PTX, cubins, code for link-time optimisation (with
+    /// the option `-lto`), objects, fatbins and archives.
+    pub fn link(
+        &self,
+        inputs: &[LinkInput<'_>],
+        options: &[String],
+    ) -> Result<(Vec<u8>, String), NvJitLinkError> {
+        let bad = |error: super::Error| NvJitLinkError::BadInput(error.to_string());
+        let checked = inputs.iter().map(|input| {
+            let name = CString::new(input.name()).unwrap_or_default(); // no name with a NUL
+            Ok((
+                input_type(input.kind()),
+                input.checked().map_err(bad)?,
+                name,
+            ))
+        });
+        let checked = checked.collect::<Result<Vec<_>, _>>()?;
+        let inputs: Vec<_> = checked
+            .iter()
+            .map(|(kind, bytes, name)| (*kind, &bytes[..], name.clone()))
+            .collect();
+        self.run(&inputs, options)
+    }
+
+    fn run(
+        &self,
+        inputs: &[(c_int, &[u8], CString)],
+        options: &[String],
+    ) -> Result<(Vec<u8>, String), NvJitLinkError> {
         let options: Vec<CString> = options
             .iter()
             .map(|option| text(option))
@@ -150,18 +197,20 @@ impl NvJitLink {
         };
         self.check(&session, code)?;
         let add: AddData = self.entry("AddData")?;
-        let bytes = ptx.as_bytes_with_nul();
-        // SAFETY: the bytes are as many as is said, and end in the NUL that the library reads to.
-        let code = unsafe {
-            add(
-                session.handle,
-                PTX,
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                c"ptx".as_ptr(),
-            )
-        };
-        self.check(&session, code)?;
+        for (kind, bytes, name) in inputs {
+            // SAFETY: the bytes are as many as is said; PTX ends in the NUL that the library
+            // reads to, and the headers of binaries stay within them.
+            let code = unsafe {
+                add(
+                    session.handle,
+                    *kind,
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    name.as_ptr(),
+                )
+            };
+            self.check(&session, code)?;
+        }
         let complete: Complete = self.entry("Complete")?;
         // SAFETY: the session is live.
         let code = unsafe { complete(session.handle) };
@@ -216,6 +265,10 @@ impl NvJitLink {
             code => Err(failed(code)),
         }
     }
+}
+
+fn text(text: &str) -> Result<CString, NvJitLinkError> {
+    CString::new(text).map_err(|_| NvJitLinkError::BadInput("there is a NUL in the text".into()))
 }
 
 /// A linking session, ended when dropped.

@@ -186,10 +186,12 @@ fn the_primary_context_has_a_state() {
 
 #[test]
 fn a_stretch_is_collected_by_a_profiler() {
-    let context = context();
-    // Without a profiler it is nothing, and no error.
-    let profiling = context.profile().unwrap();
-    let within = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
-    drop(profiling);
-    assert_eq!(within.to_vec().unwrap(), [1]);
+    isolated("context::a_stretch_is_collected_by_a_profiler", &[], || {
+        let context = context();
+        // Without a profiler it is nothing, and no error.
+        let profiling = context.profile().unwrap();
+        let within = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+        drop(profiling);
+        assert_eq!(within.to_vec().unwrap(), [1]);
+    });
 }

@@ -69,7 +69,9 @@ fn several_devices() {
 
 #[test]
 fn opengl() {
-    guide_opengl::run(device()).unwrap();
+    isolated("examples::opengl", &[], || {
+        guide_opengl::run(device()).unwrap();
+    });
 }
 
 #[test]

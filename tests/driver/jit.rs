@@ -1,3 +1,6 @@
+use std::path::PathBuf;
+
+use ptxkit::driver::nvjitlink::{NvJitLink, NvJitLinkError};
 use ptxkit::driver::{Context, DeviceBuffer, Error, LaunchConfig, Module, Stream};
 use ptxkit::jit::{self, JitOptions, LinkInput, LogSeverity};
 
@@ -256,7 +259,7 @@ fn code_for_link_time_optimisation_is_an_input() {
     if is_gpu() {
         return; // only drivers before CUDA 12.0 take what nobody can make here
     }
-    let input = LinkInput::nvvm("code.nvvm", b"BC\xc0\xde");
+    let input = LinkInput::lto("code.ltoir", b"BC\xc0\xde");
     let error = jit::link(&context(), &[input], &JitOptions::default()).unwrap_err();
     assert_eq!(
         error.code(),
@@ -264,4 +267,89 @@ fn code_for_link_time_optimisation_is_an_input() {
         "{error}"
     );
     assert!(error.to_string().contains("NVVM"), "{error}");
+}
+
+/// The toolkit that `CUDA_HOME` names, if it has nvJitLink.
+fn nvjitlink() -> Option<NvJitLink> {
+    let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);
+    match NvJitLink::open(toolkit.as_deref()) {
+        Ok(library) => Some(library),
+        Err(why) => {
+            eprintln!("nvJitLink is left out: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn nvjitlink_links_several_inputs() {
+    let Some(library) = nvjitlink() else { return };
+    let head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+    let kernel = format!(
+        "{head}.extern .func (.param .b32 r) f();\n.visible .entry k(.param .u64 p) {{ \
+         .reg .b32 %r; .reg .b64 %rd; .param .b32 a; ld.param.u64 %rd, [p]; call (a), f; \
+         ld.param.b32 %r, [a]; st.global.b32 [%rd], %r; ret; }}"
+    );
+    let function = format!(
+        "{head}.visible .func (.param .b32 r) f() {{ .reg .b32 %r; mov.b32 %r, 7; \
+         st.param.b32 [r], %r; ret; }}"
+    );
+    let inputs = [LinkInput::ptx("k", &kernel), LinkInput::ptx("f", &function)];
+    let options = ["-arch=sm_90".to_owned()];
+    let (cubin, _) = library.link(&inputs, &options).unwrap();
+    assert!(cubin.starts_with(b"\x7fELF"));
+    // One of them alone lacks the other.
+    let error = library.link(&inputs[..1], &options).unwrap_err();
+    assert!(matches!(error, NvJitLinkError::Failed { .. }), "{error}");
+    assert!(error.to_string().contains('f'), "{error}");
+    // What is no object is not handed to it.
+    let error = library
+        .link(&[LinkInput::cubin("k", kernel.as_bytes())], &options)
+        .unwrap_err();
+    assert!(matches!(error, NvJitLinkError::BadInput(_)), "{error}");
+}
+
+/// Where a toolkit with nvcc makes such code.
+#[test]
+fn nvjitlink_optimises_when_it_links() {
+    let Some(library) = nvjitlink() else { return };
+    let Some(home) = std::env::var_os("CUDA_HOME").map(PathBuf::from) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let code = |name: &str, source: &str| {
+        let file = folder.path().join(format!("{name}.cu"));
+        std::fs::write(&file, source).unwrap();
+        let out = file.with_extension("ltoir");
+        let made = std::process::Command::new(home.join("bin/nvcc"))
+            .args(["-dlto", "-ltoir", "-rdc=true", "-arch=sm_90", "-o"])
+            .args([&out, &file])
+            .status();
+        match made {
+            Ok(status) if status.success() => std::fs::read(out).ok(),
+            other => {
+                eprintln!("link-time optimisation is left out: nvcc: {other:?}");
+                None
+            }
+        }
+    };
+    let (Some(f), Some(k)) = (
+        code(
+            "f",
+            "extern \"C\" __device__ int f(int x) { return 3 * x; }",
+        ),
+        code(
+            "k",
+            "extern \"C\" __device__ int f(int); extern \"C\" __global__ void k(int *p) { *p = f(*p); }",
+        ),
+    ) else {
+        return;
+    };
+    let inputs = [LinkInput::lto("k", &k), LinkInput::lto("f", &f)];
+    let options = ["-arch=sm_90".to_owned(), "-lto".to_owned()];
+    let (cubin, _) = library.link(&inputs, &options).unwrap();
+    assert!(cubin.starts_with(b"\x7fELF"));
+    // The function is part of the kernel now.
+    let has = |name: &[u8]| cubin.windows(name.len()).any(|bytes| bytes == name);
+    assert!(has(b".text.k") && !has(b".text.f"));
 }

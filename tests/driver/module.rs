@@ -337,6 +337,10 @@ fn a_managed_variable_is_the_hosts_too() {
 /// PTX names a variable that is a buffer of ours.
 #[test]
 fn a_symbol_is_given_an_address() {
+    isolated("module::a_symbol_is_given_an_address", &[], give_an_address);
+}
+
+fn give_an_address() {
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
                .extern .global .align 4 .b8 numbers[16];\n\
                .visible .entry bump() { .reg .b32 %r; ld.global.u32 %r, [numbers+8];\n\

@@ -5,10 +5,15 @@ use ptxkit::driver::{CudaError, LaunchConfig, Module, Stream};
 
 use crate::examples::guide_opengl::egl::OpenGl;
 use crate::kernels::PLACE;
-use crate::support::{context, device, is_gpu};
+use crate::support::{context, device, is_gpu, isolated};
 
 #[test]
 fn a_kernel_writes_a_buffer_of_opengl() {
+    let name = "opengl::a_kernel_writes_a_buffer_of_opengl";
+    isolated(name, &[], write_a_buffer);
+}
+
+fn write_a_buffer() {
     let context = context();
     if !is_gpu() {
         // Whether there is an OpenGL context or not.

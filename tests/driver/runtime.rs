@@ -7,7 +7,7 @@ use libloading::Library;
 use ptxkit::driver::{Context, DeviceBuffer, LaunchConfig, Module, Stream};
 
 use crate::kernels::ADD;
-use crate::support::{context, device, is_gpu};
+use crate::support::{context, device, is_gpu, isolated};
 
 /// The runtime, where it is installed.
 fn runtime() -> Result<Library, String> {
@@ -53,13 +53,17 @@ fn pointers_and_streams_are_exchanged_with_the_runtime() {
         eprintln!("the runtime is left out: it takes NVIDIA's driver");
         return;
     }
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(why) => {
-            eprintln!("the runtime is left out: {why}");
-            return;
-        }
-    };
+    match runtime() {
+        Ok(runtime) => isolated(
+            "runtime::pointers_and_streams_are_exchanged_with_the_runtime",
+            &[],
+            || exchange(&runtime),
+        ),
+        Err(why) => eprintln!("the runtime is left out: {why}"),
+    }
+}
+
+fn exchange(runtime: &Library) {
     cuda!(runtime, b"cudaSetDevice": (c_int), device().ordinal() as c_int);
     let mut theirs = null_mut::<c_void>();
     cuda!(runtime, b"cudaMalloc": (*mut *mut c_void, usize), &mut theirs, 4);
