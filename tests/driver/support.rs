@@ -52,10 +52,16 @@ pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
         .output()
         .expect("the test's own program runs");
     let text = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    for line in text.lines().chain(told.lines()) {
+        if line.contains("left out") {
+            eprintln!("{line}");
+        }
+    }
     assert!(
         output.status.success() && text.contains("1 passed"),
         "{}\n{text}\n{}",
         output.status,
-        String::from_utf8_lossy(&output.stderr)
+        told
     );
 }
