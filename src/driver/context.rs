@@ -3,9 +3,9 @@
 use std::ffi::c_uint;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::api::{Api, CUcontext, ExecAffinity};
+use super::api::{Api, CUcontext, DriverKind, ExecAffinity};
 use super::device::{Device, DeviceLimits};
 use super::error::Error;
 use super::open::Driver;
@@ -28,6 +28,24 @@ struct Inner {
     limits: DeviceLimits,
     ownership: Ownership,
     check_mode: AtomicBool,
+    /// How often the primary context was reset that it is, and how often it was
+    /// when this was made: afterwards nothing in it is to be touched any more.
+    resets: &'static AtomicU32,
+    generation: u32,
+}
+
+/// Resets of primary contexts, by driver and device.
+static RESETS: [[AtomicU32; MOST_DEVICES]; 2] =
+    [const { [const { AtomicU32::new(0) }; MOST_DEVICES] }; 2];
+/// Those of contexts that are not primary.
+static NEVER: AtomicU32 = AtomicU32::new(0);
+const MOST_DEVICES: usize = 64;
+
+/// The resets of a device's primary context.
+pub(crate) fn resets(device: &Device) -> &'static AtomicU32 {
+    let driver = usize::from(device.driver().kind() == DriverKind::Cpu);
+    let place = (device.ordinal() as usize).min(MOST_DEVICES - 1);
+    &RESETS[driver][place]
 }
 
 enum Ownership {
@@ -312,6 +330,10 @@ impl Context {
     }
 
     fn own(device: &Device, handle: CUcontext, ownership: Ownership) -> Result<Context, Error> {
+        let resets = match ownership {
+            Ownership::Primary => resets(device),
+            _ => &NEVER,
+        };
         // Owned before anything can fail, so that it is given back then.
         let mut inner = Inner {
             device: *device,
@@ -319,6 +341,8 @@ impl Context {
             limits: DeviceLimits::default(),
             ownership,
             check_mode: AtomicBool::new(check_mode_of_environment()),
+            resets,
+            generation: resets.load(Ordering::Acquire),
         };
         inner.limits = device.limits()?;
         Ok(Context {
@@ -352,6 +376,9 @@ impl Context {
     /// right also when other code changed the context meanwhile.
     #[inline]
     pub fn bind(&self) -> Result<&'static Api, Error> {
+        if self.inner.resets.load(Ordering::Relaxed) != self.inner.generation {
+            return Err(Error::ContextReset);
+        }
         let api = self.api();
         let mut current = std::ptr::null_mut();
         // SAFETY: writes one handle.

@@ -1,10 +1,11 @@
 //! A device and what it says about itself.
 
 use std::ffi::{c_char, c_int};
+use std::sync::atomic::Ordering;
 
 use super::api::{Api, CUdevice, DriverKind};
 use super::attribute::{Attribute, AttributeValue};
-use super::context::ContextFlags;
+use super::context::{ContextFlags, resets};
 use super::error::Error;
 use super::open::Driver;
 
@@ -178,14 +179,22 @@ impl Device {
     }
 
     /// Destroys what lives in the primary context, whoever uses it
-    /// (`cuDevicePrimaryCtxReset_v2`).
+    /// (`cuDevicePrimaryCtxReset_v2`). What was made here of
+    /// [`Context::primary`](super::Context::primary) says
+    /// [`Error::ContextReset`] from then on, and is dropped without the driver.
     ///
     /// # Safety
-    /// Nothing made in the primary context may be used any more, by any library
-    /// of the process.
+    /// No other thread may be using the primary context now, and no other library
+    /// of the process anything made in it any more.
     pub unsafe fn reset_primary(&self) -> Result<(), Error> {
+        let resets = resets(self);
+        resets.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the caller answers for the users.
-        unsafe { self.api().cuDevicePrimaryCtxReset_v2(self.handle) }
+        let reset = unsafe { self.api().cuDevicePrimaryCtxReset_v2(self.handle) };
+        if reset.is_err() {
+            resets.fetch_sub(1, Ordering::AcqRel);
+        }
+        reset
     }
 
     /// Compute capability, `(9, 0)` for an H200.

@@ -324,6 +324,12 @@ pub enum Error {
     #[error("the path {} has a NUL in it", .0.display())]
     BadPath(std::path::PathBuf),
 
+    /// What is used was made in a primary context that was reset since.
+    #[error(
+        "the device's primary context was reset, and what was made in it is gone: make a new one with `Context::primary`"
+    )]
+    ContextReset,
+
     /// Two objects that must share a context do not.
     #[error("{what} belong to different contexts")]
     DifferentContexts { what: &'static str },
@@ -344,6 +350,7 @@ impl Error {
             Error::Driver(error) => Some(error.code),
             Error::Jit(error) => Some(error.code),
             Error::Checked { source, .. } => source.code(),
+            Error::ContextReset => Some(CudaError::CONTEXT_IS_DESTROYED),
             _ => None,
         }
     }

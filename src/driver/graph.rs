@@ -178,6 +178,9 @@ impl Graph {
         let mut count = 0;
         // SAFETY: the graph is live; writes one integer.
         unsafe { api.cuGraphGetNodes(graph.0, null_mut(), &mut count) }?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let mut nodes = vec![null_mut(); count];
         // SAFETY: the array has room for `count` handles.
         unsafe { api.cuGraphGetNodes(graph.0, nodes.as_mut_ptr(), &mut count) }?;
@@ -217,6 +220,9 @@ impl Graph {
         let mut count = 0;
         // SAFETY: the graph is live; writes one integer.
         unsafe { api.cuGraphGetEdges(graph.0, null_mut(), null_mut(), &mut count) }?;
+        if count == 0 {
+            return Ok(Vec::new()); // arrays without room are an error of the driver's
+        }
         let (mut from, mut to) = (vec![null_mut(); count], vec![null_mut(); count]);
         // SAFETY: the arrays have room for `count` handles.
         unsafe { api.cuGraphGetEdges(graph.0, from.as_mut_ptr(), to.as_mut_ptr(), &mut count) }?;

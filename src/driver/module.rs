@@ -17,6 +17,7 @@ use super::layout::kernels_of;
 use super::library::LibraryHandle;
 use super::log::{JitOptionList, option, read_log};
 use super::memory::DeviceBuffer;
+use super::pinned::PinnedBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use crate::ptx::signature::KernelSignature;
 
@@ -151,9 +152,9 @@ impl Module {
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
-    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, LaunchConfig, Module, Stream, Symbol};
+    /// use ptxkit::driver::{Context, Driver, LaunchConfig, Module, PinnedBuffer, Stream, Symbol};
     /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
-    /// let counter = DeviceBuffer::from_slice(&context, &[41_u32])?;
+    /// let counter = PinnedBuffer::from_slice(&context, &[41_u32])?;
     /// let module = Module::load_resolving(&context, b".version 8.0 .target sm_80 .address_size 64
     ///     .extern .global .u32 counter;
     ///     .visible .entry count() { .reg .b32 %r; ld.global.u32 %r, [counter];
@@ -161,6 +162,7 @@ impl Module {
     ///     &[Symbol::new("counter", &counter)])?;
     /// let stream = Stream::new(&context)?;
     /// module.kernel("count")?.launch(LaunchConfig::default(), &stream, ())?;
+    /// stream.synchronize()?;
     /// assert_eq!(counter.to_vec()?, [42]);
     /// # }
     /// # Ok::<(), ptxkit::driver::Error>(())
@@ -172,7 +174,7 @@ impl Module {
     ) -> Result<Module, Error> {
         if symbols
             .iter()
-            .any(|symbol| symbol.memory.context() != context)
+            .any(|symbol| !symbol.memory.is_reached_from(context))
         {
             return Err(Error::DifferentContexts {
                 what: "a module and the memory of its variables",
@@ -452,8 +454,19 @@ pub struct Symbol<'a> {
 }
 
 impl<'a> Symbol<'a> {
-    /// The variable `name` is this buffer.
-    pub fn new<T: Plain>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
+    /// The variable `name` is this pinned buffer, which kernels then reach
+    /// unasked: wait for them before it is read.
+    pub fn new<T: Plain>(name: &'a str, buffer: &'a PinnedBuffer<T>) -> Symbol<'a> {
+        Symbol {
+            name,
+            address: buffer.pointer().expose_provenance() as CUdeviceptr,
+            memory: buffer.allocation(),
+        }
+    }
+
+    /// The variable `name` is this buffer. CUDA speaks of addresses of the host:
+    /// not every driver takes one of a device.
+    pub fn device<T: Plain>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
         Symbol {
             name,
             address: buffer.address(),

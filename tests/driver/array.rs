@@ -5,7 +5,7 @@ use ptxkit::driver::{
     Error, F16, Float4, Graph, MipmappedArray, PinnedBuffer, PitchedBuffer, Stream, Texel,
 };
 
-use crate::support::context;
+use crate::support::{alone, context};
 
 const SHAPES: [ArrayShape; 7] = [
     ArrayShape::D1 { width: 37 },
@@ -220,6 +220,7 @@ fn copies_in_streams() {
 
 #[test]
 fn a_graph_keeps_its_arrays() {
+    alone();
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
     let shape = SHAPES[2];

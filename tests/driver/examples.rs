@@ -1,6 +1,6 @@
 //! The samples of the guide's driver chapter, run.
 
-use crate::support::{device, isolated};
+use crate::support::{alone, device, isolated};
 
 #[path = "../../examples/guide_context.rs"]
 #[allow(dead_code)]
@@ -48,6 +48,7 @@ fn launches() {
 
 #[test]
 fn streams_and_events() {
+    alone();
     guide_streams::run(device()).unwrap();
 }
 

@@ -7,7 +7,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::{ADD, PLACE};
-use crate::support::{context, device};
+use crate::support::{alone, context, device};
 
 /// A context, a stream that can be captured, and `add(data, n)`.
 fn adder() -> (Context, Stream, Kernel) {
@@ -22,6 +22,7 @@ const ONE: LaunchConfig = LaunchConfig::new([1; 3], [1; 3]);
 
 #[test]
 fn a_capture_runs_when_it_is_launched_and_as_often() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[5_u32]).unwrap();
     let mut copy = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
@@ -55,6 +56,7 @@ fn a_capture_runs_when_it_is_launched_and_as_often() {
 
 #[test]
 fn a_graph_keeps_what_it_uses() {
+    alone();
     let (context, stream, add) = adder();
     let out = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut pinned = PinnedBuffer::from_slice(&context, &[0_u32]).unwrap();
@@ -98,6 +100,7 @@ fn a_graph_keeps_what_it_uses() {
 
 #[test]
 fn streams_are_drawn_into_a_capture_by_events() {
+    alone();
     let (context, stream, add) = adder();
     let other = Stream::non_blocking(&context).unwrap();
     let (a, b) = ([0_u32], [100_u32]);
@@ -146,6 +149,7 @@ fn streams_are_drawn_into_a_capture_by_events() {
 
 #[test]
 fn what_cannot_be_captured_is_told() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
@@ -172,6 +176,7 @@ fn what_cannot_be_captured_is_told() {
 
 #[test]
 fn nodes_by_hand() {
+    alone();
     let (context, stream, add) = adder();
     let data = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let copy = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
@@ -237,6 +242,7 @@ fn nodes_by_hand() {
 
 #[test]
 fn parameters_are_updated_and_shapes_are_not() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let of = |values: &[u32]| {
@@ -266,6 +272,7 @@ fn parameters_are_updated_and_shapes_are_not() {
 
 #[test]
 fn a_graph_and_its_parts_are_of_one_context() {
+    alone();
     let (_, _, add) = adder();
     let other = Context::create(&device(), 0).unwrap();
     let mut graph = Graph::new(&other).unwrap();
@@ -280,6 +287,7 @@ fn a_graph_and_its_parts_are_of_one_context() {
 
 #[test]
 fn a_launch_of_a_graph_is_not_captured() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let inner = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
@@ -305,6 +313,7 @@ fn a_launch_of_a_graph_is_not_captured() {
 
 #[test]
 fn grids_of_captured_launches_are_whole() {
+    alone();
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
     let place = Module::load(&context, PLACE.as_bytes())

@@ -9,7 +9,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::ADD;
-use crate::support::context;
+use crate::support::{alone, context};
 
 const ONE: LaunchConfig = LaunchConfig::new([1; 3], [1; 3]);
 
@@ -28,6 +28,7 @@ fn run(ready: &GraphExec, stream: &Stream) {
 
 #[test]
 fn a_clone_goes_its_own_way() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut graph = Graph::new(&context).unwrap();
@@ -63,6 +64,7 @@ fn a_clone_goes_its_own_way() {
 
 #[test]
 fn the_order_of_nodes_is_told_and_changed() {
+    alone();
     let (context, stream, _) = adder();
     let mut n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut graph = Graph::new(&context).unwrap();
@@ -98,6 +100,7 @@ fn the_order_of_nodes_is_told_and_changed() {
 
 #[test]
 fn copies_and_fills_get_other_ends() {
+    alone();
     let (context, stream, _) = adder();
     let buffer = |numbers: &[u32]| DeviceBuffer::from_slice(&context, numbers).unwrap();
     let (a, b) = (buffer(&[1, 2]), buffer(&[0, 0]));
@@ -152,6 +155,7 @@ fn copies_and_fills_get_other_ends() {
 
 #[test]
 fn calls_graphs_and_events_are_replaced() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let calls = Arc::new(AtomicU32::new(0));
@@ -205,6 +209,7 @@ fn calls_graphs_and_events_are_replaced() {
 
 #[test]
 fn nodes_are_passed_over() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut graph = Graph::new(&context).unwrap();
@@ -228,6 +233,7 @@ fn nodes_are_passed_over() {
 
 #[test]
 fn the_driver_tells_whether_a_stream_captures() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     assert_eq!(stream.capture_status().unwrap(), CaptureStatus::None);
@@ -250,6 +256,7 @@ fn the_driver_tells_whether_a_stream_captures() {
 
 #[test]
 fn a_captured_event_is_recorded_by_each_launch() {
+    alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let [start, end] = [(); 2].map(|()| Arc::new(Event::new(&context).unwrap()));

@@ -8,7 +8,7 @@ use ptxkit::driver::{
 };
 
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::{context, device};
+use crate::support::{alone, context, device};
 
 /// `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED`
 const ALREADY_REGISTERED: CudaError = CudaError(712);
@@ -20,6 +20,7 @@ const PAGES: usize = 1 << 18;
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
+    device(); // this test's turn beside or without others comes first, in all tests
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -39,6 +40,7 @@ fn flags_are_told() {
 
 #[test]
 fn kernels_reach_mapped_memory() {
+    alone();
     let context = context();
     let increment = Module::load(&context, INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
@@ -103,6 +105,7 @@ fn pinning_twice_is_an_error() {
 
 #[test]
 fn borrowed_memory_goes_back_after_its_copies() {
+    alone();
     let _turn = turn();
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
@@ -133,6 +136,7 @@ fn borrowed_memory_goes_back_after_its_copies() {
 
 #[test]
 fn no_graph_keeps_borrowed_memory() {
+    alone();
     let _turn = turn();
     let context = context();
     let stream = Stream::new(&context).unwrap();

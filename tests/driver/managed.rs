@@ -6,7 +6,7 @@ use ptxkit::driver::{
 };
 
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::{context, device, is_gpu};
+use crate::support::{alone, context, device, is_gpu};
 
 fn managed(values: &[u32]) -> ManagedBuffer<u32> {
     ManagedBuffer::from_slice(&context(), values, Attach::Global).unwrap()
@@ -14,6 +14,7 @@ fn managed(values: &[u32]) -> ManagedBuffer<u32> {
 
 #[test]
 fn kernels_and_host_share_values() {
+    alone();
     let increment = Module::load(&context(), INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
     let stream = Stream::non_blocking(&context()).unwrap();
@@ -35,6 +36,7 @@ fn kernels_and_host_share_values() {
 
 #[test]
 fn a_reader_waits_for_the_kernel() {
+    alone();
     let increment = Module::load(&context(), INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
     let stream = Stream::non_blocking(&context()).unwrap();

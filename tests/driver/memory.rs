@@ -2,7 +2,7 @@ use ptxkit::driver::{
     Context, CudaError, DeviceBuffer, Error, PinnedBuffer, PitchedBuffer, Stream,
 };
 
-use crate::support::{context, device};
+use crate::support::{alone, context, device};
 
 #[test]
 fn what_is_written_is_read() {
@@ -148,6 +148,7 @@ fn pinned_memory_waits_for_its_copies() {
 
 #[test]
 fn pinned_memory_waits_for_the_default_streams_of_all_contexts() {
+    alone();
     let values = vec![1_u32; 1 << 10];
     let contexts = [context(), Context::create(&device(), 0).unwrap()];
     let mut pinned = PinnedBuffer::<u32>::zeroed(&contexts[0], values.len()).unwrap();

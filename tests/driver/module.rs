@@ -1,6 +1,6 @@
 use ptxkit::driver::{
     CacheConfig, Context, CudaError, DeviceBuffer, Error, Kernel, KernelAttribute, LaunchConfig,
-    Library, Loading, Module, SharedBanks, Stream, Symbol,
+    Library, Loading, Module, PinnedBuffer, SharedBanks, Stream, Symbol,
 };
 
 use crate::kernels::{REVERSE, SCALE, VECADD};
@@ -347,8 +347,8 @@ fn give_an_address() {
                add.u32 %r, %r, 1; st.global.u32 [numbers+8], %r; ret; }";
     let context = context();
     let module = {
-        let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4]).unwrap();
-        let other = DeviceBuffer::from_slice(&context, &[9_u32]).unwrap();
+        let numbers = PinnedBuffer::from_slice(&context, &[1_u32, 2, 3, 4]).unwrap();
+        let other = PinnedBuffer::from_slice(&context, &[9_u32]).unwrap();
         let symbols = [
             Symbol::new("other", &other),
             Symbol::new("numbers", &numbers),
@@ -372,9 +372,25 @@ fn give_an_address() {
     Module::load(&context, ptx.as_bytes()).unwrap_err();
     let foreign = Context::create(&device(), 0).unwrap();
     let buffer = DeviceBuffer::<u32>::zeroed(&foreign, 4).unwrap();
-    let error =
-        Module::load_resolving(&context, ptx.as_bytes(), &[Symbol::new("numbers", &buffer)]);
+    let symbols = [Symbol::device("numbers", &buffer)];
+    let error = Module::load_resolving(&context, ptx.as_bytes(), &symbols);
     assert!(matches!(error, Err(Error::DifferentContexts { .. })));
+
+    // Memory of the device, where the driver takes it.
+    let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4]).unwrap();
+    let symbols = [Symbol::device("numbers", &numbers)];
+    match Module::load_resolving(&context, ptx.as_bytes(), &symbols) {
+        Ok(module) => {
+            let bump = module.kernel("bump").unwrap();
+            bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+            stream.synchronize().unwrap();
+            assert_eq!(numbers.to_vec().unwrap(), [1, 2, 4, 4]);
+        }
+        Err(error) => {
+            assert!(is_gpu(), "{error}");
+            eprintln!("symbols in device memory are left out: {error}");
+        }
+    }
 }
 
 /// As another library hands one over.
@@ -431,9 +447,19 @@ fn the_primary_context_reset_under_a_module() {
                 error.code().is_some_and(|code| gone.contains(&code)),
                 "{error}"
             );
-            assert!(!error.is_asynchronous(), "{error}");
+            assert!(matches!(error, Error::ContextReset), "{error}");
+            assert!(!error.is_asynchronous() && !error.is_sticky(), "{error}");
             context.synchronize().unwrap_err();
             vecadd.module().kernel("vecadd").unwrap_err();
+            drop((context, stream, vecadd));
+            // A new one works, also after those are gone.
+            let (context, stream, vecadd) = kernel(VECADD, "vecadd");
+            let a = DeviceBuffer::from_slice(&context, &[1.0_f32]).unwrap();
+            let sum = DeviceBuffer::<f32>::zeroed(&context, 1).unwrap();
+            vecadd
+                .launch(LaunchConfig::default(), &stream, (&a, &a, &sum, 1_u32))
+                .unwrap();
+            assert_eq!(sum.to_vec().unwrap(), [2.0]);
         },
     );
 }

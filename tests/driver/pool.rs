@@ -5,7 +5,7 @@ use ptxkit::driver::{
     Module, PoolReuse, Stream,
 };
 
-use crate::support::{context, device, is_gpu};
+use crate::support::{alone, context, device, is_gpu};
 
 /// Adds 1 to each of 32 numbers.
 pub const INCREMENT: &[u8] = b".version 6.0 .target sm_50 .address_size 64
@@ -156,6 +156,7 @@ fn while_stopped(stream: &Stream, then: impl FnOnce()) {
 
 #[test]
 fn memory_is_freed_after_the_work_of_all_its_streams() {
+    alone();
     let context = context();
     let increment = Module::load(&context, INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
@@ -188,6 +189,7 @@ fn memory_is_freed_after_the_work_of_all_its_streams() {
 
 #[test]
 fn a_stream_waits_for_memory_that_another_allocates() {
+    alone();
     let context = context();
     let increment = Module::load(&context, INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
@@ -222,6 +224,7 @@ fn calls_without_a_stream_come_after_the_allocation_too() {
 
 #[test]
 fn graphs_keep_memory_of_streams() {
+    alone();
     let context = context();
     let increment = Module::load(&context, INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();

@@ -8,7 +8,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::{SLOW, STRAY, slow_result};
-use crate::support::{context, device, is_gpu, isolated, kernel};
+use crate::support::{alone, context, device, is_gpu, isolated, kernel};
 
 const ROUNDS: u32 = 3_000_000;
 
@@ -104,6 +104,7 @@ fn a_host_function_is_called_in_order() {
 
 #[test]
 fn work_waits_for_a_host_function() {
+    alone();
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
     let (release, gate) = mpsc::channel::<()>();
@@ -267,6 +268,7 @@ fn events_of_every_kind() {
 
 #[test]
 fn a_callback_is_told_how_it_went() {
+    alone();
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))

@@ -1,11 +1,43 @@
 //! The device under test, and tests that need a process of their own.
 
+use std::cell::RefCell;
 use std::process::Command;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ptxkit::driver::{Context, Device, DriverKind, Kernel, Module, Selection, Stream, select};
 
+/// Tests run beside one another, but for those that stop a whole GPU: a capture
+/// forbids others to wait for its context, and while a function of the host
+/// keeps a stream waiting, a call that waits for the device keeps out others.
+static TESTS: RwLock<()> = RwLock::new(());
+
+enum Turn {
+    Beside(#[allow(dead_code, reason = "held, not read")] RwLockReadGuard<'static, ()>),
+    Alone(#[allow(dead_code, reason = "held, not read")] RwLockWriteGuard<'static, ()>),
+}
+
+thread_local! {
+    /// What the test of this thread runs beside, up to its end.
+    static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
+}
+
+fn take(turn: impl FnOnce() -> Turn) {
+    // Threads that a test starts have no names, and are within its turn.
+    if std::thread::current().name().is_some() {
+        TURN.with_borrow_mut(|mine| {
+            mine.get_or_insert_with(turn);
+        });
+    }
+}
+
+/// No other test runs beside this one. To be called first.
+pub fn alone() {
+    take(|| Turn::Alone(TESTS.write().unwrap_or_else(PoisonError::into_inner)));
+}
+
 /// The device that `PTXKIT_DEVICE` names.
 pub fn device() -> Device {
+    take(|| Turn::Beside(TESTS.read().unwrap_or_else(PoisonError::into_inner)));
     let selection = std::env::var("PTXKIT_DEVICE").map_or(Selection::Cpu, |word| {
         word.parse().expect("PTXKIT_DEVICE names a device")
     });

@@ -5,7 +5,7 @@ use ptxkit::driver::{
     LaunchConfig, MipmappedArray, Module, Stream, Surface, Texel, Texture, TextureDescriptor,
 };
 
-use crate::support::{context, isolated};
+use crate::support::{alone, context, isolated};
 use crate::texture::{Given, kernel_of};
 
 /// Runs the instruction in as many threads as there are operands.
@@ -322,6 +322,7 @@ fn levels_are_surfaces() {
 
 #[test]
 fn a_graph_keeps_its_surfaces() {
+    alone();
     let context = context();
     let store = kernel_of("sust.b.1d.b32.trap [%t, {%i0}], %i1;");
     let module = Module::load(&context, store.as_bytes()).unwrap();

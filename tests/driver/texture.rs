@@ -7,7 +7,7 @@ use ptxkit::driver::{
     ResourceView, Stream, Texel, Texture, TextureDescriptor,
 };
 
-use crate::support::{context, device, is_gpu, isolated};
+use crate::support::{alone, context, device, is_gpu, isolated};
 
 /// What a thread hands to its fetch, as bits: `%i0` to `%i9`, and as numbers `%f0`
 /// to `%f9`.
@@ -779,6 +779,7 @@ fn a_texture_keeps_its_array() {
 
 #[test]
 fn a_graph_keeps_its_textures() {
+    alone();
     let context = context();
     let module = Module::load(&context, kernel_of(TEX_1D).as_bytes()).unwrap();
     let kernel = module.kernel("fetch").unwrap();

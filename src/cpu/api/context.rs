@@ -249,12 +249,9 @@ pub(super) fn release_primary(device: CUdevice) -> Answer {
     Ok(())
 }
 
+/// Whoever retained it still has to release it.
 pub(super) fn reset_primary(device: CUdevice) {
-    let taken = {
-        let mut primary = primary(device);
-        primary.uses = 0;
-        primary.context.take()
-    };
+    let taken = primary(device).context.take();
     if let Some(context) = taken {
         context.destroy();
     }
