@@ -74,6 +74,7 @@ pub fn provenance(n: u64) -> Provenance {
         target: "test".into(),
         compiler: "test".into(),
         compile_time: Duration::from_micros(n),
+        image: String::new(),
     }
 }
 

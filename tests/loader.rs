@@ -332,6 +332,64 @@ fn without_a_cache_everything_is_compiled() {
     }
 }
 
+/// Its text is not looked at then, and all that is said of it is the same.
+#[test]
+fn ptx_that_was_compiled_before_is_found_by_its_digest() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = Ptx::from_bytes(PTX, "k.ptx").unwrap();
+    let load = |policy: Policy, sharing| {
+        let loader = Loader::new(context(), Cache::new(policy)).with_sharing(sharing);
+        let loaded = loader.load(&Source::from(&ptx), &JitOptions::default());
+        (loader.counters(), loaded)
+    };
+    let (_, first) = load(policy(folder.path()), true);
+    let first = first.unwrap();
+    for sharing in [true, false] {
+        let (counters, again) = load(policy(folder.path()), sharing);
+        let again = again.unwrap();
+        assert_eq!(again.report.cache, CacheUse::Hit);
+        assert_eq!(again.report.image, first.report.image);
+        assert_eq!(again.report.key, first.report.key);
+        again.module.kernel("first").unwrap();
+        assert_eq!((counters.loads, counters.cache.hits), (1, 1));
+        assert_eq!(
+            (counters.modules, counters.cache.misses),
+            (u64::from(sharing), 0)
+        );
+    }
+    let never = JitPolicy {
+        disable_ptx: true,
+        ..JitPolicy::default()
+    };
+    let (_, refused) = load(policy(folder.path()).with_jit(never), true);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("CUDA_DISABLE_PTX_JIT"), "{error}");
+}
+
+#[test]
+fn a_blob_of_known_ptx_that_does_not_load_is_compiled_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = Ptx::from_bytes(PTX, "k.ptx").unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    let loader = Loader::new(context(), cache.clone());
+    let load = || loader.load(&Source::from(&ptx), &JitOptions::default());
+    let first = load().unwrap().report;
+    loader.flush();
+    cache.clear().unwrap();
+    let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&first.key.unwrap()) else {
+        panic!("the cache was emptied")
+    };
+    let provenance = ptxkit::cache::Provenance {
+        image: first.image.clone(),
+        ..Default::default()
+    };
+    turn.put(&provenance, b"\x7fELF and nothing else");
+    let again = load().unwrap().report;
+    assert_eq!(again.cache, CacheUse::Miss);
+    assert_eq!(again.image, first.image);
+    assert_eq!(cache.counters().bad, 1);
+}
+
 #[test]
 fn what_the_policy_forbids_is_not_compiled() {
     let never = JitPolicy {

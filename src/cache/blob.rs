@@ -31,6 +31,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
 use super::key::{Key, SCHEMA};
+use super::memory::Memory;
 use super::provenance::Provenance;
 
 const MAGIC: &[u8; 8] = b"PTXKBLOB";
@@ -47,7 +48,7 @@ pub(super) const LARGEST_HEAD: usize = 1 << 24;
 /// mostly is the only one. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Blob {
-    file: Arc<Vec<u8>>,
+    file: Arc<Memory>,
     parts: Arc<[Part]>,
     text: Range<usize>,
 }
@@ -117,7 +118,7 @@ impl Blob {
             });
         }
         Blob {
-            file: Arc::new(file),
+            file: Arc::new(file.into()),
             parts: placed.into(),
             text: before..head,
         }
@@ -125,7 +126,8 @@ impl Blob {
 
     /// Reads the blob of `key` out of a file's bytes. Where the file is
     /// `known` to be whole, its parts are not checked again.
-    pub(super) fn read(file: Vec<u8>, key: &Key, known: bool) -> Result<Blob, Damage> {
+    pub(super) fn read(file: impl Into<Memory>, key: &Key, known: bool) -> Result<Blob, Damage> {
+        let file = file.into();
         let fixed = Fixed::read(&file, file.len() as u64)?;
         let head = fixed.head(&file)?;
         if head.key != *key {
@@ -166,6 +168,12 @@ impl Blob {
     /// Where it comes from.
     pub fn provenance(&self) -> Provenance {
         Provenance::from_text(&String::from_utf8_lossy(&self.file[self.text.clone()]))
+    }
+
+    /// Its provenance's image, without reading the rest.
+    #[cfg(feature = "driver")]
+    pub(crate) fn image(&self) -> Option<String> {
+        Provenance::image_in(&String::from_utf8_lossy(&self.file[self.text.clone()]))
     }
 
     /// The whole file, as [`read`](Blob::read) takes it.
@@ -337,6 +345,7 @@ mod tests {
             target: "sm_90a".into(),
             compiler: "nvidia 13.0".into(),
             compile_time: Duration::from_micros(1234),
+            image: "PTX for sm_90: the only image".into(),
         }
     }
 

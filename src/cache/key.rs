@@ -1,6 +1,6 @@
 //! What a blob is found by: everything that can change the code.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use sha2::{Digest as _, Sha256};
 
@@ -184,8 +184,12 @@ impl fmt::Debug for Key {
     }
 }
 
-fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n & 15)]);
+    bytes.iter().try_for_each(|byte| {
+        f.write_char(digit(byte >> 4))?;
+        f.write_char(digit(*byte))
+    })
 }
 
 #[cfg(test)]

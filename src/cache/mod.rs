@@ -47,6 +47,7 @@ mod folder;
 mod key;
 mod ledger;
 mod lock;
+mod memory;
 mod part;
 mod policy;
 mod provenance;
@@ -175,6 +176,13 @@ impl Cache {
         Cache::new(Policy::from_environment(&Environment::read()))
     }
 
+    /// Opens the folders, which the first lookup does otherwise: for programs
+    /// that would rather wait for that when they start. Whether there is one to
+    /// look in.
+    pub fn open(&self) -> bool {
+        self.all_tiers().next().is_some()
+    }
+
     /// How it behaves.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy
@@ -200,7 +208,7 @@ impl Cache {
 
     fn look(&self, key: &Key, part: Option<&str>) -> Lookup {
         let started = Instant::now();
-        if self.all_tiers().next().is_none() {
+        if !self.open() {
             return Lookup::Off;
         }
         let serves = |blob: &Blob| part.is_none_or(|part| blob.part(part).is_some());
@@ -250,6 +258,16 @@ impl Cache {
         // What the blob has already is kept, but only where parts are asked for.
         let present = found.filter(|_| part.is_some());
         Lookup::Miss(Turn::new(self, key, pilot, lock, present))
+    }
+
+    /// The blob of `key` if it is there: a hit, or nothing that counts. Nobody
+    /// is waited for.
+    #[cfg(feature = "driver")]
+    pub(crate) fn find_blob(&self, key: &Key) -> Option<Blob> {
+        let started = Instant::now();
+        let blob = self.get(key)?;
+        self.count_hit(key, &blob, started, Duration::ZERO);
+        Some(blob)
     }
 
     /// Whether there is a file for `key`: nothing is read, counted or waited for.
@@ -380,6 +398,11 @@ impl Cache {
     }
 
     fn hit(&self, key: &Key, blob: Blob, started: Instant, waited: Duration) -> Lookup {
+        self.count_hit(key, &blob, started, waited);
+        Lookup::Hit(blob)
+    }
+
+    fn count_hit(&self, key: &Key, blob: &Blob, started: Instant, waited: Duration) {
         let counts = &self.shared.counts;
         counts.hits.one();
         counts.bytes_read.add(blob.file().len() as u64);
@@ -390,7 +413,6 @@ impl Cache {
         } else {
             debug!(key = %key.short(), us, bytes = blob.file().len(), "cache hit after a wait");
         }
-        Lookup::Hit(blob)
     }
 
     fn waited(&self, time: Duration) {

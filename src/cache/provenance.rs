@@ -15,6 +15,8 @@ pub struct Provenance {
     pub compiler: String,
     /// How long it took to compile.
     pub compile_time: Duration,
+    /// Which image of the source was taken, and why; empty where nobody said.
+    pub image: String,
 }
 
 impl Provenance {
@@ -48,10 +50,20 @@ impl Provenance {
                 .min(u64::MAX as u128)
                 .to_string(),
         );
+        if !self.image.is_empty() {
+            line("image", &self.image);
+        }
         for kernel in &self.kernels {
             line("kernel", kernel);
         }
         text
+    }
+
+    /// The image that `text` says: of hundreds of kernels, none is read.
+    #[cfg(feature = "driver")]
+    pub(super) fn image_in(text: &str) -> Option<String> {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix("image ").map(str::to_owned))
     }
 
     /// What `text` says; lines that it does not know are passed over.
@@ -65,6 +77,7 @@ impl Provenance {
                 Some(("compile_us", value)) => {
                     found.compile_time = Duration::from_micros(value.parse().unwrap_or(0));
                 }
+                Some(("image", value)) => found.image = value.to_owned(),
                 Some(("kernel", value)) => found.kernels.push(value.to_owned()),
                 _ => {}
             }

@@ -25,6 +25,7 @@ use super::blob::{Blob, Damage, Fixed, Head};
 use super::folder::{self, Owner};
 use super::key::Key;
 use super::lock::{self, Attempt};
+use super::memory::Memory;
 use super::policy::LARGEST_MAX_SIZE;
 use super::provenance::Provenance;
 use super::scan;
@@ -63,8 +64,13 @@ pub(super) struct Store {
 impl Store {
     /// The store in `root`, which is made if it is missing.
     pub(super) fn open(root: &Path) -> io::Result<Store> {
-        folder::create(root)?;
-        Store::existing(root)
+        match Store::existing(root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                folder::create(root)?;
+                Store::existing(root)
+            }
+            opened => opened,
+        }
     }
 
     /// The store in `root`, which must be there.
@@ -191,11 +197,8 @@ impl Store {
         if metadata.len() > LARGEST_MAX_SIZE {
             return Ok(Found::Bad(Damage::TooLong(metadata.len())));
         }
-        // One byte more than the file had when it was opened: growth is damage.
-        let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-        (&mut file)
-            .take(metadata.len() + 1)
-            .read_to_end(&mut bytes)?;
+        // A file that has grown since it was opened is damaged.
+        let bytes = Memory::read(&mut file, metadata.len() as usize)?;
         let identity = Identity::of(&metadata);
         let known = is_use && self.seen.knows(key, identity);
         let blob = match Blob::read(bytes, key, known) {

@@ -148,6 +148,7 @@ fn make(
             target: target_name,
             compiler: identity,
             compile_time: compile,
+            ..Provenance::default()
         };
         turn.put(&provenance, &code);
     }

@@ -45,21 +45,26 @@ pub(super) fn choose<'a>(
             }
         })?;
     let chosen = place(source, image, selection.place)?;
-    readable(driver_version, source, chosen, selection.reason)
+    let head = match image {
+        Image::Ptx(ptx) => Some(*ptx),
+        _ => None,
+    };
+    readable(driver_version, source, chosen, head, selection.reason)
 }
 
 /// PTX under a `.version` that the driver reads, where its own is newer and it
-/// uses nothing that is.
+/// uses nothing that is. Its `head` may be known.
 fn readable<'a>(
     driver_version: u32,
     source: &Source<'_>,
     chosen: Chosen<'a>,
+    head: Option<PtxText<'_>>,
     reason: String,
 ) -> Result<(Chosen<'a>, String), LoadError> {
     let Chosen::Ptx(text) = &chosen else {
         return Ok((chosen, reason));
     };
-    let Some(ptx) = PtxText::read(text) else {
+    let Some(ptx) = head.or_else(|| PtxText::read(text)) else {
         return Ok((chosen, reason));
     };
     match (ptx.for_driver(driver_version), ptx.version) {

@@ -10,7 +10,7 @@ use super::store::Store;
 use super::{CacheUse, Loader, Report, Source};
 use crate::cache::{Blob, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
-use crate::image::{self, Image};
+use crate::image::{self, CubinContents, Image};
 use crate::jit::{self, JitOptions};
 
 /// Device code on its way to the driver.
@@ -22,6 +22,14 @@ pub(super) struct Compiled {
     lookup: Duration,
     store: Duration,
     log: String,
+}
+
+/// PTX on its way to the compiler.
+pub(super) struct Text<'a> {
+    pub text: &'a str,
+    pub digest: Digest,
+    /// Which image of the source it is, and why.
+    pub image: &'a str,
 }
 
 enum Code {
@@ -39,6 +47,26 @@ pub(super) struct Compiler {
 }
 
 impl Compiled {
+    fn hit(key: Key, blob: Blob, lookup: Duration) -> Compiled {
+        Compiled {
+            code: Code::Blob(blob),
+            cache: CacheUse::Hit,
+            key,
+            lookup,
+            compile: Duration::ZERO,
+            store: Duration::ZERO,
+            log: String::new(),
+        }
+    }
+
+    /// Which image it was compiled from, and why, if its blob tells.
+    pub(super) fn image(&self) -> Option<String> {
+        match &self.code {
+            Code::Blob(blob) => blob.image(),
+            Code::Fresh(_) => None,
+        }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.code {
             Code::Blob(blob) => blob,
@@ -103,44 +131,52 @@ impl Loader {
         Ok((target, options))
     }
 
-    pub(super) fn cached_or_compiled(
+    fn key(
         &self,
-        source: &Source<'_>,
-        text: &str,
         digest: Digest,
+        target: &str,
         options: &JitOptions,
-        store: Store,
-    ) -> Result<Compiled, driver::Error> {
-        let (target, options) = self.target(options)?;
+    ) -> Result<Key, driver::Error> {
         let compiler = self.compiler()?;
         // What is compiled for another device is found by that device: its
         // loads do not name the target.
         let code_options = JitOptions {
             target: None,
-            ..options
+            ..*options
         };
-        let key = Key::new(&KeyParts {
+        Ok(Key::new(&KeyParts {
             source: digest,
-            target: &target,
+            target,
             driver_version: compiler.driver_version,
             compiler: &compiler.identity,
             options: &code_options.key_bytes(),
-        });
+        }))
+    }
+
+    /// What was compiled before.
+    pub(super) fn found(&self, digest: Digest, options: &JitOptions) -> Option<Compiled> {
+        let (target, options) = self.target(options).ok()?;
+        let key = self.key(digest, &target, &options).ok()?;
+        let started = Instant::now();
+        let blob = self.cache().find_blob(&key)?;
+        Some(Compiled::hit(key, blob, started.elapsed()))
+    }
+
+    pub(super) fn cached_or_compiled(
+        &self,
+        source: &Source<'_>,
+        text: &Text<'_>,
+        options: &JitOptions,
+        store: Store,
+    ) -> Result<Compiled, driver::Error> {
+        let (target, options) = self.target(options)?;
+        let compiler = self.compiler()?;
+        let key = self.key(text.digest, &target, &options)?;
         let started = Instant::now();
         let found = self.cache().lookup(&key);
         let lookup = started.elapsed();
         let turn = match found {
-            Lookup::Hit(blob) => {
-                return Ok(Compiled {
-                    code: Code::Blob(blob),
-                    cache: CacheUse::Hit,
-                    key,
-                    lookup,
-                    compile: Duration::ZERO,
-                    store: Duration::ZERO,
-                    log: String::new(),
-                });
-            }
+            Lookup::Hit(blob) => return Ok(Compiled::hit(key, blob, lookup)),
             Lookup::Failed(failure) => match failure.downcast_ref::<driver::Error>() {
                 Some(error) => return Err(error.clone()),
                 // Not one that a loader left there.
@@ -150,7 +186,7 @@ impl Loader {
             Lookup::Off => None,
         };
         let started = Instant::now();
-        let made = jit::compile(self.context(), text, &options);
+        let made = jit::compile(self.context(), text.text, &options);
         let compile = started.elapsed();
         count(&self.shared.counts.compiles);
         add_time(&self.shared.counts.compile_us, compile);
@@ -169,10 +205,11 @@ impl Loader {
             Some(turn) => {
                 let provenance = Provenance {
                     source: source.name.to_owned(),
-                    kernels: kernels(&made.binary, text),
+                    kernels: kernels(&made.binary, text.text),
                     target,
                     compiler: compiler.identity.clone(),
                     compile_time: compile,
+                    image: text.image.to_owned(),
                 };
                 let landed = turn.land(&provenance, &[("", &made.binary)]);
                 let blob = landed.blob().clone();
@@ -208,20 +245,28 @@ fn is_of_ptx(error: &driver::Error) -> bool {
     }
 }
 
-/// The kernels' names, for the blob's provenance. A cubin tells them at once.
+/// The kernels' names, for the blob's provenance, sorted. A cubin tells them at
+/// once.
 fn kernels(binary: &[u8], text: &str) -> Vec<String> {
-    if let Ok(Image::Cubin(cubin)) = image::open(binary)
-        && let Ok(contents) = cubin.contents()
-    {
-        return contents
+    let mut names: Vec<String> = match cubin(binary) {
+        Some(contents) => contents
             .kernels
             .into_iter()
             .map(|kernel| kernel.name)
-            .collect();
+            .collect(),
+        None => {
+            let module = crate::ptx::read(text).module;
+            let kernels = crate::ptx::signature::signatures(&module, text);
+            kernels.into_iter().map(|kernel| kernel.name).collect()
+        }
+    };
+    names.sort_unstable();
+    names
+}
+
+fn cubin(binary: &[u8]) -> Option<CubinContents> {
+    match image::open(binary) {
+        Ok(Image::Cubin(cubin)) => cubin.contents().ok(),
+        _ => None,
     }
-    let module = crate::ptx::read(text).module;
-    crate::ptx::signature::signatures(&module, text)
-        .into_iter()
-        .map(|kernel| kernel.name)
-        .collect()
 }

@@ -21,7 +21,7 @@ use crate::image::Image;
 use crate::jit::JitOptions;
 
 use choose::{Chosen, choose};
-use compile::Compiler;
+use compile::{Compiler, Text};
 use counters::{Counts, add_time, count};
 use error::explain;
 use modules::{Identity, Kept, Modules};
@@ -76,7 +76,7 @@ struct Shared {
 }
 
 impl Loader {
-    /// Loads into `context`, through `cache`.
+    /// Loads into `context`, through `cache`, whose folders are opened.
     pub fn new(context: Context, cache: Cache) -> Loader {
         let loader = Loader {
             shared: Arc::new(Shared {
@@ -89,7 +89,9 @@ impl Loader {
             }),
             sharing: true,
         };
-        // Asked now, and not on the way of the first hit. An error comes again there.
+        // Asked and opened now, and not on the way of the first hit. An error of
+        // the device's comes again there.
+        loader.cache().open();
         if let Err(error) = loader.compiler() {
             debug!("the device does not say what it is: {error}");
         }
@@ -160,6 +162,12 @@ impl Loader {
         {
             return Ok(loaded);
         }
+        // So is what was compiled before.
+        if let Some(digest) = source.digest_of_ptx()
+            && let Some(loaded) = self.known(digest, options)
+        {
+            return Ok(loaded);
+        }
         let image = open(source)?;
         let (chosen, reason) = self.choose(source, &image, options)?;
         info!(image = reason, "chosen");
@@ -176,10 +184,12 @@ impl Loader {
         };
         let explain = |error| explain(self.context(), source.name, &image, error);
         let digest = source.digest(&text);
-        let load = || {
-            self.load_ptx(source, &text, digest, options, reason)
-                .map_err(explain)
+        let text = Text {
+            text: &text,
+            digest,
+            image: &reason,
         };
+        let load = || self.load_ptx(source, &text, options).map_err(explain);
         if !self.sharing {
             return load();
         }
@@ -194,6 +204,31 @@ impl Loader {
         Ok(loaded)
     }
 
+    /// The module of PTX that was compiled before: its blob says which image was
+    /// chosen. Where that cannot be had, the whole way is gone, which tells why.
+    fn known(&self, digest: Digest, options: &JitOptions) -> Option<Loaded> {
+        if self.cache().policy().jit().disable_ptx {
+            return None;
+        }
+        let identity = Identity::new(digest, options);
+        let place = self.sharing.then(|| self.shared.modules.place(&identity));
+        // Held while it is loaded: threads that want the same wait and share.
+        let mut kept = place.as_ref().map(|place| place.lock());
+        if let Some(loaded) = kept.as_deref().and_then(|kept| kept.as_ref()?.share()) {
+            return Some(loaded);
+        }
+        let found = self.found(digest, options)?;
+        let image = found.image()?;
+        info!(image, "chosen");
+        let (module, load) = self.load_binary(found.bytes()).ok()?;
+        let report = found.report(image, load);
+        let loaded = Loaded { module, report };
+        if let Some(kept) = &mut kept {
+            **kept = Some(Kept::new(&loaded));
+        }
+        Some(loaded)
+    }
+
     /// The device code of an image, from the cache or compiled, for another
     /// library to load.
     pub fn code(&self, source: &Source<'_>, options: &JitOptions) -> Result<Vec<u8>, LoadError> {
@@ -203,8 +238,13 @@ impl Loader {
         match chosen {
             Chosen::Binary(binary) => Ok(binary.into_owned()),
             Chosen::Ptx(text) => {
+                let text = Text {
+                    text: &text,
+                    digest: source.digest(&text),
+                    image: &reason,
+                };
                 let compiled = self
-                    .cached_or_compiled(source, &text, source.digest(&text), options, Store::Behind)
+                    .cached_or_compiled(source, &text, options, Store::Behind)
                     .map_err(|error| explain(self.context(), source.name, &image, error))?;
                 Ok(compiled.bytes().to_vec())
             }
@@ -232,12 +272,10 @@ impl Loader {
     fn load_ptx(
         &self,
         source: &Source<'_>,
-        text: &str,
-        digest: Digest,
+        text: &Text<'_>,
         options: &JitOptions,
-        image: String,
     ) -> Result<Loaded, driver::Error> {
-        let compile = || self.cached_or_compiled(source, text, digest, options, Store::Behind);
+        let compile = || self.cached_or_compiled(source, text, options, Store::Behind);
         let mut compiled = compile()?;
         let (module, load) = match self.load_binary(compiled.bytes()) {
             // The cache is never the reason that a load fails.
@@ -249,7 +287,7 @@ impl Loader {
             }
             loaded => loaded?,
         };
-        let report = compiled.report(image, load);
+        let report = compiled.report(text.image.to_owned(), load);
         Ok(Loaded { module, report })
     }
 

@@ -56,6 +56,14 @@ impl<'a> Source<'a> {
         image::open(self.bytes)
     }
 
+    /// The digest of what is PTX and nothing else.
+    pub(super) fn digest_of_ptx(&self) -> Option<Digest> {
+        match self.digest {
+            Known::By(ptx) => Some(ptx.digest()),
+            _ => None,
+        }
+    }
+
     /// The digest, where it need not be computed from bytes that may be no PTX.
     pub(super) fn known_digest(&self) -> Option<Digest> {
         match self.digest {

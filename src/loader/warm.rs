@@ -8,6 +8,7 @@ use std::time::Duration;
 use tracing::info;
 
 use super::choose::Chosen;
+use super::compile::Text;
 use super::error::explain;
 use super::store::Store;
 use super::{CacheUse, LoadError, Loader, Source, open};
@@ -118,12 +119,17 @@ impl Loader {
             return Ok(Warm::Off);
         }
         let image = open(source)?;
-        let (chosen, _) = self.choose(source, &image, options)?;
+        let (chosen, reason) = self.choose(source, &image, options)?;
         let Chosen::Ptx(text) = chosen else {
             return Ok(Warm::Binary);
         };
+        let text = Text {
+            text: &text,
+            digest: source.digest(&text),
+            image: &reason,
+        };
         let compiled = self
-            .cached_or_compiled(source, &text, source.digest(&text), options, Store::Now)
+            .cached_or_compiled(source, &text, options, Store::Now)
             .map_err(|error| explain(self.context(), source.name, &image, error))?;
         let key = compiled.key;
         Ok(match compiled.cache {

@@ -85,6 +85,13 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
 ];
 
+/// Without a way out of the inner loop, so that many bytes are looked at at once.
+fn has_nul(bytes: &[u8]) -> bool {
+    bytes
+        .chunks(1024)
+        .any(|chunk| chunk.iter().fold(false, |found, b| found | (*b == 0)))
+}
+
 impl Ptx {
     /// Takes the bytes of a module; NULs at the end, as C programs pass them,
     /// are dropped. `name` is what messages call the module.
@@ -120,8 +127,7 @@ impl Ptx {
                 return Err(NotPtx::Encoding { name, offset });
             }
         };
-        // `contains` looks at many bytes at a time, `position` at one.
-        if text.as_bytes().contains(&0)
+        if has_nul(text.as_bytes())
             && let Some(offset) = text.bytes().position(|b| b == 0)
         {
             let line = LineIndex::new(&text).locate(offset as u32).line;

@@ -115,6 +115,9 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
         "compile",
         format!("{:.3} ms", in_ms(provenance.compile_time)),
     );
+    if !provenance.image.is_empty() {
+        lines.add("image", &provenance.image);
+    }
     if entry.stale {
         lines.add("stale", "an older driver made it: it goes first");
     }
@@ -177,6 +180,7 @@ fn json(entry: &Entry) -> Value {
         "target": provenance.target,
         "compiler": provenance.compiler,
         "compile_ms": in_ms(provenance.compile_time),
+        "image": provenance.image,
         "kernels": provenance.kernels,
     })
 }
