@@ -7,8 +7,10 @@ use super::api::CUdeviceptr;
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::event::Event;
+use super::growable::Mappings;
 use super::keep::Keep;
 use super::stream::Stream;
+use super::virtual_memory::Mapping;
 
 /// Memory of any kind: what buffers own, and graphs share.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub(crate) enum Release {
     InOrder(Stream),
     /// `cuMemFreeHost`
     Host(HostPointer),
+    /// With the mappings, which wait for the work of their context.
+    Mapped(Mappings),
     /// `cuMemHostUnregister`, and then the values are dropped, if they are owned.
     Registered(HostPointer, Option<Values>),
 }
@@ -284,6 +288,13 @@ impl Allocation {
         );
     }
 
+    /// Lets a mapping end with the memory that it is a part of.
+    pub fn keep_mapping(&self, mapping: Mapping) {
+        if let Release::Mapped(mappings) = &self.release {
+            mappings.push(mapping);
+        }
+    }
+
     /// From now on freed in another stream, after the work of the former one.
     pub fn move_to(&mut self, stream: &Stream) {
         let Release::InOrder(home) = &mut self.release else {
@@ -429,7 +440,7 @@ impl Drop for Allocation {
             _ => None,
         };
         // A stream that captures takes no work outside of its graph: with that it is freed.
-        if !matches!(release, Release::Free)
+        if !matches!(release, Release::Free | Release::Mapped(_))
             && let Some(capture) = users.iter().chain(home).find_map(Stream::capture)
         {
             capture.add(Arc::new(Allocation {
@@ -449,6 +460,7 @@ impl Drop for Allocation {
         let bound = self.context.bind();
         match release {
             Release::Nothing => {}
+            Release::Mapped(mappings) => drop(mappings),
             // SAFETY: allocated once, freed once.
             Release::Free => {
                 report_drop(bound.and_then(|api| unsafe { api.cuMemFree_v2(self.address) }));

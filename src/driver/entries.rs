@@ -292,6 +292,36 @@ macro_rules! driver_entries {
         fn cuPointerGetAttribute(data: *mut c_void, attribute: c_uint, ptr: CUdeviceptr) = "cuPointerGetAttribute" 4000;
         /// Several facts about an address.
         fn cuPointerGetAttributes(num_attributes: c_uint, attributes: *mut c_uint, data: *mut *mut c_void, ptr: CUdeviceptr) = "cuPointerGetAttributes" 7000;
+        /// Sets one: whether synchronous copies of the memory always wait.
+        fn cuPointerSetAttribute(value: *const c_void, attribute: c_uint, ptr: CUdeviceptr) = "cuPointerSetAttribute" 6000;
+
+        // Virtual memory
+        /// What sizes and addresses of physical memory are multiples of.
+        fn cuMemGetAllocationGranularity(granularity: *mut usize, prop: *const MemAllocationProp, option: c_uint) = "cuMemGetAllocationGranularity" 10020;
+        /// Physical memory without an address.
+        fn cuMemCreate(handle: *mut u64, size: usize, prop: *const MemAllocationProp, flags: u64) = "cuMemCreate" 10020;
+        /// Gives physical memory back, once it is mapped nowhere.
+        fn cuMemRelease(handle: u64) = "cuMemRelease" 10020;
+        /// Addresses without memory.
+        fn cuMemAddressReserve(ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr, flags: u64) = "cuMemAddressReserve" 10020;
+        /// Gives addresses back.
+        fn cuMemAddressFree(ptr: CUdeviceptr, size: usize) = "cuMemAddressFree" 10020;
+        /// Puts physical memory at reserved addresses.
+        fn cuMemMap(ptr: CUdeviceptr, size: usize, offset: usize, handle: u64, flags: u64) = "cuMemMap" 10020;
+        /// Takes it away from there.
+        fn cuMemUnmap(ptr: CUdeviceptr, size: usize) = "cuMemUnmap" 10020;
+        /// Who may use mapped memory, and how.
+        fn cuMemSetAccess(ptr: CUdeviceptr, size: usize, desc: *const MemAccessDesc, count: usize) = "cuMemSetAccess" 10020;
+        /// How a location may use mapped memory: 0 not, 1 to read, 3 to read and write.
+        fn cuMemGetAccess(flags: *mut u64, location: *const MemLocation, ptr: CUdeviceptr) = "cuMemGetAccess" 10020;
+        /// The physical memory at an address, its use count raised.
+        fn cuMemRetainAllocationHandle(handle: *mut u64, addr: *mut c_void) = "cuMemRetainAllocationHandle" 11000;
+        /// What physical memory was made with.
+        fn cuMemGetAllocationPropertiesFromHandle(prop: *mut MemAllocationProp, handle: u64) = "cuMemGetAllocationPropertiesFromHandle" 10020;
+        /// Physical memory as a file descriptor, for other processes.
+        fn cuMemExportToShareableHandle(shareable_handle: *mut c_void, handle: u64, handle_type: c_uint, flags: u64) = "cuMemExportToShareableHandle" 10020;
+        /// Physical memory of another process.
+        fn cuMemImportFromShareableHandle(handle: *mut u64, os_handle: *mut c_void, handle_type: c_uint) = "cuMemImportFromShareableHandle" 10020;
 
         // Copies
         /// Copies between any two addresses.

@@ -79,6 +79,13 @@ impl DeviceMemory {
         }
     }
 
+    /// Memory that others have too.
+    pub(crate) fn sharing(allocation: &Arc<Allocation>) -> DeviceMemory {
+        DeviceMemory {
+            allocation: allocation.clone(),
+        }
+    }
+
     /// Frees it in the order of another stream than the one in which it was
     /// allocated (`cuMemFreeAsync`): after that stream's work so far, and after
     /// the work of all streams that were given the memory. Memory that was not
@@ -216,7 +223,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Its size in bytes.
     pub fn bytes(&self) -> usize {
-        self.memory.bytes()
+        self.len * size_of::<T>() // no more than the memory has
     }
 
     /// Its address on the device.

@@ -189,6 +189,7 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         98 | 122 | 123 => 1,           // CAN_FLUSH_REMOTE_WRITES, CAN_USE_…: values of streams
         99 => 1,                       // HOST_REGISTER_SUPPORTED
         101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
+        102 | 103 => 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
         106 => BLOCKS_PER_MULTIPROCESSOR,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
@@ -208,7 +209,8 @@ fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
         | 92..=94
         | 96
         | 100
-        | 102..=105
+        | 104
+        | 105
         | 107..=110
         | 112..=114
         | 116..=121

@@ -55,6 +55,8 @@ pub(super) struct Owned {
     registered: bool,
     /// The handle of the pool that it came from, or 0.
     pub(super) pool: usize,
+    /// Whether synchronous copies of it always wait: here they do anyway.
+    pub(super) synchronous: bool,
 }
 
 /// By first address.
@@ -75,6 +77,7 @@ fn own(start: u64, context: &Context, flags: c_uint, registered: bool, pool: usi
             buffer,
             registered,
             pool,
+            synchronous: false,
         },
     );
 }
@@ -82,6 +85,13 @@ fn own(start: u64, context: &Context, flags: c_uint, registered: bool, pool: usi
 /// Who owns the allocation or registered range that begins at `start`.
 pub(super) fn owner(start: u64) -> Option<Owned> {
     owned().get(&start).copied()
+}
+
+/// Remembers whether synchronous copies of an allocation always wait.
+pub(super) fn set_synchronous(start: u64, always: bool) {
+    if let Some(owned) = owned().get_mut(&start) {
+        owned.synchronous = always;
+    }
 }
 
 /// Frees what a context allocated and registered.

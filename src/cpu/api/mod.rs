@@ -39,6 +39,7 @@ mod status;
 mod stream;
 mod texture;
 mod value;
+mod virtual_memory;
 
 use std::sync::LazyLock;
 
@@ -87,6 +88,7 @@ fn fill() -> Api {
     graph::serve(&mut api);
     graph_exec::serve(&mut api);
     value::serve(&mut api);
+    virtual_memory::serve(&mut api);
     peer::serve(&mut api);
     ipc::serve(&mut api);
     opengl::serve(&mut api);

@@ -2,13 +2,19 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::context;
 use super::entry::{Given, entries};
 use super::handle;
-use super::memory::{Owned, arena, owner};
+use super::memory::{Owned, arena, owner, set_synchronous};
 use super::status::{Answer, Status};
+use super::{context, virtual_memory};
 use crate::cpu::memory::Purpose;
 use crate::driver::api::{CUcontext, CUdeviceptr};
+
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
+const READ_WRITE: c_uint = 3;
+
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`
+const SYNCHRONOUS: c_uint = 6;
 
 /// An address in an allocation or in registered memory.
 struct Place {
@@ -19,6 +25,10 @@ struct Place {
     purpose: Option<Purpose>,
     /// Of a module's variables and the like none.
     owned: Option<Owned>,
+    /// Whose mapped memory it is.
+    device: c_int,
+    /// `CU_MEM_ACCESS_FLAGS_…`
+    access: c_uint,
 }
 
 fn place(address: u64) -> Answer<Option<Place>> {
@@ -28,13 +38,24 @@ fn place(address: u64) -> Answer<Option<Place>> {
         (None, Some((start, size))) => (start, size, None),
         (None, None) => return Ok(None),
     };
-    Ok(Some(Place {
+    let mut place = Place {
         address,
         start,
         size,
         purpose,
         owned: owner(start),
-    }))
+        device: 0,
+        access: READ_WRITE,
+    };
+    if purpose == Some(Purpose::Reserved) {
+        // Addresses alone are no memory.
+        let Some(mapped) = virtual_memory::mapped(address) else {
+            return Ok(None);
+        };
+        (place.start, place.size) = (mapped.start, mapped.bytes);
+        (place.device, place.access) = (mapped.device, mapped.access);
+    }
+    Ok(Some(place))
 }
 
 /// Writes `CU_POINTER_ATTRIBUTE_…` number `attribute` of a place; what an
@@ -63,13 +84,13 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: Given<c_void>) -> A
             Err(Status::INVALID_VALUE.because("the host has no pointer to device memory"))
         }
         4 => address(None),
-        6 => truth(false),                             // SYNC_MEMOPS
-        7 => address(owned.map(|owned| owned.buffer)), // BUFFER_ID
-        8 => truth(purpose == Some(Purpose::Managed)), // IS_MANAGED
+        6 => truth(owned.is_some_and(|owned| owned.synchronous)), // SYNC_MEMOPS
+        7 => address(owned.map(|owned| owned.buffer)),            // BUFFER_ID
+        8 => truth(purpose == Some(Purpose::Managed)),            // IS_MANAGED
         9 => data.cast::<c_int>().put(match (place, owned) {
             // DEVICE_ORDINAL; -2 is CU_DEVICE_INVALID
             (Some(_), Some(owned)) => owned.device,
-            (Some(_), None) => 0,
+            (Some(place), None) => place.device,
             (None, _) => -2,
         }),
         10 | 15 => truth(false), // IS_LEGACY_CUDA_IPC_CAPABLE, IS_GPU_DIRECT_RDMA_CAPABLE
@@ -79,8 +100,8 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: Given<c_void>) -> A
         14 => address(None),     // ALLOWED_HANDLE_TYPES
         16 => data
             .cast::<c_uint>()
-            .put(if place.is_some() { 3 } else { 0 }), // ACCESS_FLAGS: read and write
-        17 => address(None),     // MEMPOOL_HANDLE
+            .put(place.map_or(0, |place| place.access)), // ACCESS_FLAGS
+        17 => address(owned.map(|owned| owned.pool as u64)), // MEMPOOL_HANDLE
         _ => Err(Status::INVALID_VALUE
             .because(format!("no pointer attribute has the number {attribute}"))),
     }
@@ -94,6 +115,23 @@ entries! {
             None => Err(Status::INVALID_VALUE.because(format!(
                 "{address:#x} is not in memory that the device knows"
             ))),
+        }
+    }
+
+    fn cuPointerSetAttribute(value: *const c_void, number: c_uint, address: CUdeviceptr) {
+        context::working()?;
+        let place = place(address)?
+            .filter(|place| place.purpose == Some(Purpose::Device) && place.owned.is_some());
+        match (number, place) {
+            (SYNCHRONOUS, Some(place)) => {
+                let always = value.cast::<c_uint>().get()? != 0;
+                set_synchronous(place.start, always);
+                Ok(())
+            }
+            (SYNCHRONOUS, None) => Err(Status::INVALID_DEVICE
+                .because(format!("{address:#x} is not in memory of cuMemAlloc"))),
+            _ => Err(Status::INVALID_VALUE
+                .because(format!("no pointer attribute with the number {number} can be set"))),
         }
     }
 

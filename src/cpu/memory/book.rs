@@ -20,6 +20,8 @@ pub(super) struct Book {
     freed: VecDeque<(u64, u64)>,
     /// Registered host memory: length by first address.
     pub(super) registered: BTreeMap<u64, u64>,
+    /// Parts of reservations that may be accessed: length by first address.
+    pub(super) open: BTreeMap<u64, u64>,
     pub(super) reach: Reach,
 }
 
@@ -121,6 +123,22 @@ impl Book {
     pub(super) fn owner(&self, address: u64) -> Option<usize> {
         let (start, live) = self.live.range(..=address).next_back()?;
         live.owner.filter(|_| address - start < live.size)
+    }
+
+    /// Whether bytes of an allocation may be accessed: of a reservation only
+    /// those that were opened.
+    pub(super) fn allows(&self, found: &Allocation, address: u64, bytes: u64) -> bool {
+        if found.purpose != Purpose::Reserved {
+            return true;
+        }
+        let (mut at, end) = (address, address + bytes);
+        while at < end {
+            match self.open.range(..=at).next_back() {
+                Some((start, length)) if at < start + length => at = start + length,
+                _ => return false,
+            }
+        }
+        true
     }
 
     pub(super) fn registered_before(&self, address: u64) -> Option<(u64, u64)> {

@@ -13,6 +13,7 @@
 
 mod book;
 mod error;
+mod mapping;
 mod view;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::block::{GRANULE, GRANULE_SHIFT};
 use book::{Book, Live};
 pub use error::MemoryError;
+pub use mapping::Physical;
 use view::Reach;
 
 /// The environment variable with the device's memory in bytes.
@@ -51,6 +53,8 @@ pub enum Purpose {
     Heap,
     /// `cuArrayCreate`
     Array,
+    /// `cuMemAddressReserve`
+    Reserved,
 }
 
 impl Purpose {
@@ -64,6 +68,7 @@ impl Purpose {
             Purpose::Local => "local memory",
             Purpose::Heap => "in-kernel allocation",
             Purpose::Array => "array",
+            Purpose::Reserved => "reservation",
         }
     }
 }
@@ -282,7 +287,7 @@ impl DeviceMemory {
         };
         if book
             .before(address)
-            .is_some_and(|a| inside(a.start, a.size))
+            .is_some_and(|a| inside(a.start, a.size) && book.allows(&a, address, bytes))
             || book
                 .registered_before(address)
                 .is_some_and(|(start, size)| inside(start, size))
