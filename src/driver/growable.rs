@@ -107,7 +107,7 @@ impl<T: Plain> GrowableBuffer<T> {
     }
 
     /// The values to write, copy to and fill.
-    pub fn as_mut(&mut self) -> &mut DeviceBuffer<T> {
+    pub fn buffer_mut(&mut self) -> &mut DeviceBuffer<T> {
         &mut self.buffer
     }
 }

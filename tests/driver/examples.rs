@@ -11,6 +11,9 @@ mod guide_devices;
 #[path = "../../examples/guide_launch.rs"]
 #[allow(dead_code)]
 mod guide_launch;
+#[path = "../../examples/guide_memory.rs"]
+#[allow(dead_code)]
+mod guide_memory;
 #[path = "../../examples/guide_module.rs"]
 #[allow(dead_code)]
 mod guide_module;
@@ -39,6 +42,14 @@ fn contexts() {
 #[test]
 fn modules() {
     guide_module::run(device()).unwrap();
+}
+
+/// Alone: two vectors that are pinned can have a page in common.
+#[test]
+fn memory() {
+    isolated("examples::memory", &[], || {
+        guide_memory::run(device()).unwrap();
+    });
 }
 
 #[test]

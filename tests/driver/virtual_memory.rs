@@ -214,7 +214,7 @@ fn buffers_grow_where_they_are() {
         "{some:?}"
     );
     assert_eq!(some[33], first + 33);
-    numbers.as_mut().fill(8).unwrap();
+    numbers.buffer_mut().fill(8).unwrap();
     assert!(numbers.to_vec().unwrap().iter().all(|&value| value == 8));
 
     let error = numbers.resize(numbers.capacity() + 1).unwrap_err();
