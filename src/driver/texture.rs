@@ -245,6 +245,15 @@ impl ResourceView {
             _ => (depth as u32).saturating_sub(1),
         };
         let layers = self.layers.clone().unwrap_or(0..=all);
+        if layers.is_empty() || *layers.end() > all {
+            return Err(Error::ArrayBox {
+                what: "layers of a view",
+                axis: 2,
+                start: *layers.start() as usize,
+                end: *layers.end() as usize + 1,
+                room: all as usize + 1,
+            });
+        }
         // `CU_RES_VIEW_FORMAT_*` counts 1, 2 and 4 channels of each type.
         let row = match format {
             ArrayFormat::U8 => 0,

@@ -194,6 +194,10 @@ This file is made from the sources, and a test compares them.
 /// Entries that have no Rust name, and why that is right.
 const ALONE: &[(&[&str], &str)] = &[
     (
+        &["cuArrayGetPlane"],
+        "for formats with planes, which `ArrayFormat` has none of",
+    ),
+    (
         &["cuGetErrorName", "cuGetErrorString"],
         "`CudaError` knows names and advice without a driver",
     ),

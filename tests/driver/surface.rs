@@ -88,6 +88,31 @@ fn narrow_texels() {
 }
 
 #[test]
+fn wide_accesses_of_narrow_rows() {
+    let context = context();
+    let shape = ArrayShape::D2 {
+        width: 3,
+        height: 3,
+    };
+    let texels = counted(9);
+    let plane = array(&context, shape, &texels);
+    let surface = Surface::new(&plane).unwrap();
+    // The second row begins behind twelve bytes of the first.
+    let long = "suld.b.2d.b64.zero %w0, [%t, {%i0, %i1}]; mov.b64 {%v0, %v1}, %w0;";
+    let found = run(&surface, long, &[with([0, 1]), with([0, 2])]);
+    assert_eq!(
+        [&found[0][..2], &found[1][..2]],
+        [&texels[3..5], &texels[6..8]]
+    );
+    let add = "mov.b64 %w0, {%i2, %i3}; sured.b.add.2d.u64.trap [%t, {%i0, %i1}], %w0;";
+    run(&surface, add, &[with([0, 1, 1, 2])]);
+    assert_eq!(
+        plane.to_vec().unwrap()[3..5],
+        [texels[3] + 1, texels[4] + 2]
+    );
+}
+
+#[test]
 fn what_is_stored_is_there() {
     let context = context();
     let plane = array(&context, PLANE, &[0_u32; 12]);

@@ -760,6 +760,9 @@ fn what_cannot_be_a_texture() {
     let view = ResourceView::of::<u8>().levels(0..=1);
     let deeper = Texture::with_view(&bytes, &plain, &view);
     assert!(matches!(deeper, Err(Error::MipmapLevel { .. })));
+    let view = ResourceView::of::<u8>().layers(0..=1);
+    let wider = Texture::with_view(&bytes, &plain, &view);
+    assert!(matches!(wider, Err(Error::ArrayBox { axis: 2, .. })));
     let buffer = DeviceBuffer::<u8>::zeroed(&context, 16).unwrap();
     let view = Texture::with_view(&buffer, &plain, &ResourceView::of::<u8>());
     assert!(matches!(view, Err(Error::NotAnArray)));
@@ -827,4 +830,55 @@ fn a_handle_that_is_none_is_a_fault_with_a_name() {
             assert!(fault.to_string().contains("0x1234"), "{fault}");
         },
     );
+}
+
+#[test]
+fn memory_that_is_gone_is_a_fault_with_a_name() {
+    if is_gpu() {
+        return; // it does not look
+    }
+    isolated(
+        "texture::memory_that_is_gone_is_a_fault_with_a_name",
+        &[],
+        || {
+            let context = context();
+            let buffer = DeviceBuffer::from_slice(&context, &[1.0_f32; 4]).unwrap();
+            let texture = Texture::new(&buffer, &TextureDescriptor::default()).unwrap();
+            // Before: it could take the place of what is freed.
+            let operands = DeviceBuffer::from_slice(&context, &[[0; 10]; 64]).unwrap();
+            // SAFETY: the CPU device finds what is wrong with that.
+            unsafe { context.api().cuMemFree_v2(buffer.address()) }.unwrap();
+            let module = Module::load(&context, kernel_of(TEX_1D).as_bytes()).unwrap();
+            let kernel = module.kernel("fetch").unwrap();
+            let stream = Stream::new(&context).unwrap();
+            let one = LaunchConfig::default();
+            kernel
+                .launch(one, &stream, (&texture, &operands, &operands))
+                .unwrap();
+            let fault = stream.synchronize().unwrap_err();
+            assert!(fault.to_string().contains("read of 4 bytes"), "{fault}");
+        },
+    );
+}
+
+#[test]
+fn what_the_cpu_device_lacks_it_refuses_by_name() {
+    if is_gpu() {
+        return;
+    }
+    let context = context();
+    for (instruction, name) in [
+        (
+            "tex.2d.v4.f32.f32 {%v0, %v1, %v2, %v3}, [%t, {%f0, %f1}], {%i0, %i1}, %f3;",
+            "depth comparison",
+        ),
+        (
+            "tex.2dms.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0, %i1, %i2, %i2}];",
+            "several samples",
+        ),
+        ("txq.channel_order.b32 %v0, [%t];", "this question"),
+    ] {
+        let refused = Module::load(&context, kernel_of(instruction).as_bytes()).unwrap_err();
+        assert!(refused.to_string().contains(name), "{refused}");
+    }
 }

@@ -169,7 +169,7 @@ fn row(array: &Array, offset: usize, bytes: usize) -> Answer<Side> {
 /// The first of the bytes, rows and planes of a box of an array.
 pub(super) fn place(texels: &Texels, origin: [usize; 3], extent: [usize; 3]) -> Answer<Side> {
     let [_, rows, planes] = texels.extent();
-    let room = [texels.pitch(), rows, planes];
+    let room = [texels.row(), rows, planes];
     let inside = |axis: usize| {
         let end = origin[axis].checked_add(extent[axis]);
         end.is_some_and(|end| end <= room[axis])

@@ -7,7 +7,6 @@ use super::array;
 use super::context::{self, Context};
 use super::entry::entries;
 use super::handle::{self, Handles};
-use super::memory::arena;
 use super::status::{Answer, Failure, Status};
 use crate::cpu::texture::{
     self, Level, MOST_LINEAR, Object, READ_AS_INTEGER, SURFACE, Sampler, Surface, Texels, Texture,
@@ -181,10 +180,6 @@ impl Source {
         if integers && (sampler.linear || sampler.linear_levels && self.levels.len() > 1) {
             return Err(refuse("integers that are read as such are not filtered"));
         }
-        let checked = match self.hold.is_empty() {
-            true => Some(arena()?.clone()),
-            false => None,
-        };
         Ok(Texture {
             levels: self.levels,
             format: self.format,
@@ -192,7 +187,7 @@ impl Source {
             integers,
             sampler,
             flags: self.flags,
-            checked,
+            checked: self.hold.is_empty(),
             _hold: self.hold,
         })
     }

@@ -108,6 +108,12 @@ fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -
     access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
 }
 
+/// Whether a kernel may read so many bytes at a device address.
+pub(super) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool {
+    let size = u64::from(size);
+    fits(context, address, size, 0) || engine(context).memory().check(address, size).is_ok()
+}
+
 /// Is a single access of shared or device memory good? A quick look, as compiled
 /// code has it: what is registered host memory, it does not know.
 fn fits(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {

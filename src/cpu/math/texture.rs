@@ -2,7 +2,7 @@
 
 use super::Rounding;
 use super::convert::f32_to_f16;
-use super::services::{context, record};
+use super::services::{context, may_read, record};
 use crate::cpu::block::{Access, BlockContext, FaultKind};
 use crate::cpu::texture::{self, At, Coordinates, Geometry, Mode, Object, Operation, Outside};
 
@@ -38,7 +38,8 @@ pub(super) unsafe extern "C" fn texture(
     // written what the mode needs; any bits are numbers.
     let access = unsafe { &mut *access };
     let mode = Mode::from_number(mode);
-    let failed = texture::object(access.handle, |object| perform(mode, access, object));
+    let good = |address, bytes| may_read(context, address, bytes);
+    let failed = texture::object(access.handle, |object| perform(mode, access, object, &good));
     match failed {
         Ok(()) => 0,
         Err((kind, address, what)) => record(context, kind, thread, address, what, line),
@@ -48,7 +49,12 @@ pub(super) unsafe extern "C" fn texture(
 /// What a fault is, of which address, in how many bytes.
 type Failure = (FaultKind, u64, u32);
 
-fn perform(mode: Mode, access: &mut TextureAccess, object: Option<&Object>) -> Result<(), Failure> {
+fn perform(
+    mode: Mode,
+    access: &mut TextureAccess,
+    object: Option<&Object>,
+    good: &dyn Fn(u64, u32) -> bool,
+) -> Result<(), Failure> {
     let unknown = (FaultKind::BadTexture, access.handle, 0);
     let geometry = mode.geometry;
     match (mode.operation, object) {
@@ -67,7 +73,7 @@ fn perform(mode: Mode, access: &mut TextureAccess, object: Option<&Object>) -> R
         (Operation::Fetch | Operation::Gather, Some(Object::Texture(texture)))
             if texture.has(geometry) =>
         {
-            let texel = texture.fetch(mode, &at(mode, access));
+            let texel = texture.fetch(mode, &at(mode, access), good);
             let texel = texel.map_err(|gone| (FaultKind::OutOfBounds, gone.address, gone.bytes))?;
             access.values = match mode.halves {
                 false => texel.map(u64::from),

@@ -1,13 +1,10 @@
 //! Textures: what a fetch gives.
 
-use std::sync::Arc;
-
 use super::cube;
 use super::mode::{Geometry, Lod, Mode, Operation, Question};
 use super::sampler::{Address, Sampler, around, nearest};
 use super::texels::{CUBEMAP, LAYERED, Texels};
 use crate::cpu::math::convert::f16_to_f32;
-use crate::cpu::memory::DeviceMemory;
 use crate::driver::ArrayFormat;
 
 /// Texels of one size: row by row and plane by plane.
@@ -41,7 +38,7 @@ pub(crate) struct Texture {
     /// `CUDA_ARRAY3D_*`; 0 of memory that is no array.
     pub flags: u32,
     /// Memory that is no array may be gone: each texel is looked up.
-    pub checked: Option<Arc<DeviceMemory>>,
+    pub checked: bool,
     /// Keeps what the levels are of.
     pub _hold: Vec<Texels>,
 }
@@ -69,6 +66,9 @@ pub(crate) struct At {
 /// A texel: bits of numbers or integers, as the texture is read.
 type Texel = [u32; 4];
 
+/// Whether a kernel may read so many bytes at an address.
+type Good<'a> = &'a dyn Fn(u64, u32) -> bool;
+
 /// The memory of a texel is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone {
@@ -89,15 +89,15 @@ impl Texture {
     }
 
     /// What the instruction gives: four channels, or a channel of four texels.
-    pub fn fetch(&self, mode: Mode, at: &At) -> Result<Texel, Gone> {
+    pub fn fetch(&self, mode: Mode, at: &At, good: Good<'_>) -> Result<Texel, Gone> {
         if mode.operation == Operation::Gather {
-            return self.gather(mode, at);
+            return self.gather(mode, at, good);
         }
         let Some(first) = self.levels.first() else {
             return Ok([0; 4]);
         };
         if self.levels.len() == 1 || mode.lod == Lod::Base {
-            return self.sample(first, mode.geometry, at);
+            return self.sample(first, mode.geometry, at, good);
         }
         let lod = match mode.lod {
             Lod::Gradient => self.slope(mode.geometry, at),
@@ -108,15 +108,15 @@ impl Texture {
         let lod = lod.max(least).min(most).max(0.0).min(last as f64);
         if !self.sampler.linear_levels {
             let level = (lod + 0.5).floor() as usize;
-            return self.sample(&self.levels[level.min(last)], mode.geometry, at);
+            return self.sample(&self.levels[level.min(last)], mode.geometry, at, good);
         }
         let fixed = (lod * 256.0 + 0.5).floor() as usize;
         let (level, weight) = ((fixed >> 8).min(last), fixed & 255);
-        let near = self.sample(&self.levels[level], mode.geometry, at)?;
+        let near = self.sample(&self.levels[level], mode.geometry, at, good)?;
         if weight == 0 || level == last {
             return Ok(near);
         }
-        let far = self.sample(&self.levels[level + 1], mode.geometry, at)?;
+        let far = self.sample(&self.levels[level + 1], mode.geometry, at, good)?;
         Ok(mix(
             [(near, 256 - weight as u64), (far, weight as u64)],
             256.0,
@@ -142,15 +142,21 @@ impl Texture {
         steps[0].max(steps[1]).log2()
     }
 
-    fn sample(&self, level: &Level, geometry: Geometry, at: &At) -> Result<Texel, Gone> {
+    fn sample(
+        &self,
+        level: &Level,
+        geometry: Geometry,
+        at: &At,
+        good: Good<'_>,
+    ) -> Result<Texel, Gone> {
         if matches!(geometry, Geometry::Cube | Geometry::ACube) {
-            return self.sample_cube(level, geometry, at);
+            return self.sample_cube(level, geometry, at, good);
         }
         let dimensions = geometry.dimensions();
         let layer = self.layer(level, geometry, at.layer);
         let floats = match at.coordinates {
             Coordinates::Integers(integers) => {
-                return self.load(level, dimensions, integers, at.offset, layer);
+                return self.load(level, dimensions, integers, at.offset, layer, good);
             }
             Coordinates::Floats(floats) => floats,
         };
@@ -174,7 +180,7 @@ impl Texture {
                     None => return Ok(self.sampler.border.map(f32::to_bits)),
                 }
             }
-            self.texel(level, place)
+            self.texel(level, place, good)
         };
         if !self.sampler.linear {
             return texel(0);
@@ -204,6 +210,7 @@ impl Texture {
         place: [i32; 3],
         offset: [i32; 3],
         layer: Option<usize>,
+        good: Good<'_>,
     ) -> Result<Texel, Gone> {
         let mut texel = [0, 0, layer.unwrap_or(0)];
         for axis in 0..dimensions {
@@ -213,7 +220,7 @@ impl Texture {
                 None => return Ok([0; 4]),
             }
         }
-        self.texel(level, texel)
+        self.texel(level, texel, good)
     }
 
     /// The plane of a layer, the last one of those beyond.
@@ -227,7 +234,13 @@ impl Texture {
             .then(|| (layer as usize).min(planes.saturating_sub(1)))
     }
 
-    fn sample_cube(&self, level: &Level, geometry: Geometry, at: &At) -> Result<Texel, Gone> {
+    fn sample_cube(
+        &self,
+        level: &Level,
+        geometry: Geometry,
+        at: &At,
+        good: Good<'_>,
+    ) -> Result<Texel, Gone> {
         let Coordinates::Floats(direction) = at.coordinates else {
             return Ok([0; 4]);
         };
@@ -237,7 +250,7 @@ impl Texture {
         let place = place.map(|n| n * side as f64);
         if !self.sampler.linear {
             let [column, row] = place.map(nearest);
-            return self.face_texel(level, first, face, [column, row]);
+            return self.face_texel(level, first, face, [column, row], good);
         }
         let [(column, right), (row, down)] = place.map(around);
         let weigh =
@@ -251,7 +264,7 @@ impl Texture {
             if self.is_corner(at, side) {
                 missing = Some(n);
             } else {
-                corner.0 = self.face_texel(level, first, face, at)?;
+                corner.0 = self.face_texel(level, first, face, at, good)?;
             }
         }
         if let Some(missing) = missing {
@@ -274,13 +287,14 @@ impl Texture {
         first: usize,
         face: usize,
         at: [i64; 2],
+        good: Good<'_>,
     ) -> Result<Texel, Gone> {
         let side = level.extent[0];
         if self.sampler.seamless
             && !at.iter().all(|n| (0..side as i64).contains(n))
             && let Some((face, [column, row])) = cube::over_edge(face, at, side)
         {
-            return self.texel(level, [column, row, first + face]);
+            return self.texel(level, [column, row, first + face], good);
         }
         let mut place = [0, 0, first + face];
         for axis in 0..2 {
@@ -289,12 +303,12 @@ impl Texture {
                 None => return Ok(self.sampler.border.map(f32::to_bits)),
             }
         }
-        self.texel(level, place)
+        self.texel(level, place, good)
     }
 
     /// One channel of the four texels around a place, counter-clockwise from the
     /// lower left.
-    fn gather(&self, mode: Mode, at: &At) -> Result<Texel, Gone> {
+    fn gather(&self, mode: Mode, at: &At, good: Good<'_>) -> Result<Texel, Gone> {
         let Some(level) = self.levels.first() else {
             return Ok([0; 4]);
         };
@@ -318,12 +332,12 @@ impl Texture {
             let column = around(place[0]).0 + right + i64::from(at.offset[0]);
             let row = around(place[1]).0 + down + i64::from(at.offset[1]);
             let texel = if is_cube {
-                self.face_texel(level, layer * 6, face, [column, row])?
+                self.face_texel(level, layer * 6, face, [column, row], good)?
             } else {
                 let texel =
                     |axis: usize, at| self.sampler.address[axis].texel(at, level.extent[axis]);
                 match (texel(0, column), texel(1, row)) {
-                    (Some(column), Some(row)) => self.texel(level, [column, row, layer])?,
+                    (Some(column), Some(row)) => self.texel(level, [column, row, layer], good)?,
                     _ => self.sampler.border.map(f32::to_bits),
                 }
             };
@@ -334,13 +348,11 @@ impl Texture {
 
     /// A texel as the texture gives it; channels that it lacks are 0, and 1 the
     /// last one.
-    fn texel(&self, level: &Level, [x, y, z]: [usize; 3]) -> Result<Texel, Gone> {
+    fn texel(&self, level: &Level, [x, y, z]: [usize; 3], good: Good<'_>) -> Result<Texel, Gone> {
         let bytes = self.format.bytes();
         let size = bytes * self.channels as usize;
         let address = level.address + (x * size + y * level.pitch + z * level.plane) as u64;
-        if let Some(memory) = &self.checked
-            && memory.check(address, size as u64).is_err()
-        {
+        if self.checked && !good(address, size as u32) {
             let bytes = size as u32;
             return Err(Gone { address, bytes });
         }

@@ -45,7 +45,7 @@ impl Surface {
         let pitch = self.texels.pitch();
         let last = |count: usize| count as i64 - 1;
         // An access wider than a row lies nowhere.
-        let Some(furthest) = pitch.checked_sub(bytes) else {
+        let Some(furthest) = self.texels.row().checked_sub(bytes) else {
             return match mode.beyond {
                 Beyond::Zero => Ok(None),
                 _ => Err(Outside::Beyond),

@@ -1,4 +1,4 @@
-//! Texels in device memory: row by row and plane by plane, without gaps.
+//! Texels in device memory: row by row and plane by plane.
 
 use std::sync::Arc;
 
@@ -42,10 +42,9 @@ impl Texels {
         format: ArrayFormat,
         described: Array3dDesc,
     ) -> Result<Texels, MemoryError> {
-        let bytes = extent(&described).into_iter().fold(
-            texel_bytes(format, described.channels),
-            usize::saturating_mul,
-        );
+        let [width, rows, planes] = extent(&described);
+        let row = width.saturating_mul(texel_bytes(format, described.channels));
+        let bytes = padded(row).saturating_mul(rows).saturating_mul(planes);
         let address = memory.allocate(bytes as u64, 256, Purpose::Array)?;
         Ok(Texels {
             format,
@@ -67,15 +66,26 @@ impl Texels {
         texel_bytes(self.format, self.described.channels)
     }
 
+    /// Bytes of a row's texels.
+    pub fn row(&self) -> usize {
+        self.described.width * self.texel_bytes()
+    }
+
     /// Bytes from one row to the next.
     pub fn pitch(&self) -> usize {
-        self.described.width * self.texel_bytes()
+        padded(self.row())
     }
 
     /// Bytes from one plane to the next.
     pub fn plane(&self) -> usize {
         self.pitch() * self.extent()[1]
     }
+}
+
+/// A surface is accessed by up to 16 bytes at a time: its rows begin aligned to
+/// them.
+fn padded(row: usize) -> usize {
+    row.checked_next_multiple_of(16).unwrap_or(usize::MAX)
 }
 
 fn texel_bytes(format: ArrayFormat, channels: u32) -> usize {
