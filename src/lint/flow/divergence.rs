@@ -68,6 +68,7 @@ impl Divergence {
             meets: graph.post_dominators()?,
             joins: vec![Variance::Block; blocks],
             loops: vec![Variance::Block; blocks],
+            joined: values.joined(graph),
             seen: vec![0; blocks],
             epoch: 0,
             found: Divergence {
@@ -106,6 +107,8 @@ struct Solver<'c, 'm, 'a> {
     joins: Vec<Variance>,
     /// Loops that some threads leave before others.
     loops: Vec<Variance>,
+    /// Joined values, in the order of the graph.
+    joined: Vec<(BlockId, ValueId)>,
     seen: Vec<u32>,
     epoch: u32,
     found: Divergence,
@@ -114,7 +117,12 @@ struct Solver<'c, 'm, 'a> {
 impl Solver<'_, '_, '_> {
     fn round(&mut self) -> bool {
         let mut changed = false;
+        let joined = std::mem::take(&mut self.joined);
+        let mut next = joined.iter().peekable();
         for block in &self.graph.order {
+            while let Some((_, value)) = next.next_if(|(home, _)| home == block) {
+                changed |= self.join(*value, *block);
+            }
             for id in self.graph.blocks[block.index()].steps() {
                 let (code, values) = (self.code, self.values);
                 let step = &code.steps[id.index()];
@@ -135,27 +143,27 @@ impl Solver<'_, '_, '_> {
             }
             changed |= self.branch(*block);
         }
-        for value in (0..self.values.definitions.len() as u32).map(ValueId) {
-            let Some(Definition::Joined(block)) = self.values.definition(value) else {
-                continue;
-            };
-            let parts = self.values.parts(self.graph, value);
-            let mut variance = parts.iter().map(|part| self.read(*part, block)).max();
-            // Different numbers are different. Of other values nothing is shown:
-            // both sides may well have loaded the same.
-            let number = |part: &ValueId| self.affine.of(*part).as_number();
-            let mut numbers = parts.iter().map(number);
-            let first = numbers.next().flatten();
-            let known = first.is_some() && parts.iter().all(|part| number(part).is_some());
-            if known && numbers.any(|other| other != first) {
-                variance = variance.max(Some(self.joins[block.index()]));
-            }
-            changed |= raise(
-                &mut self.found.values[value.index()],
-                variance.unwrap_or_default(),
-            );
-        }
+        self.joined = joined;
         changed
+    }
+
+    /// Where different values meet in one.
+    fn join(&mut self, value: ValueId, block: BlockId) -> bool {
+        let parts = self.values.parts(self.graph, value);
+        let mut variance = parts.iter().map(|part| self.read(*part, block)).max();
+        // Different numbers are different. Of other values nothing is shown:
+        // both sides may well have loaded the same.
+        let number = |part: &ValueId| self.affine.of(*part).as_number();
+        let mut numbers = parts.iter().map(number);
+        let first = numbers.next().flatten();
+        let known = first.is_some() && parts.iter().all(|part| number(part).is_some());
+        if known && numbers.any(|other| other != first) {
+            variance = variance.max(Some(self.joins[block.index()]));
+        }
+        raise(
+            &mut self.found.values[value.index()],
+            variance.unwrap_or_default(),
+        )
     }
 
     /// What a value is to who reads it in this block: threads that left a loop

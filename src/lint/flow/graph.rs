@@ -147,6 +147,11 @@ impl Graph {
         self.rank[block.index()] != NONE
     }
 
+    /// Its place in [`Graph::order`].
+    pub(super) fn place(&self, block: BlockId) -> u32 {
+        self.rank[block.index()]
+    }
+
     /// Whether every path to `below` goes through `above`.
     pub fn dominates(&self, above: BlockId, below: BlockId) -> bool {
         let (above, below) = (above.index(), below.index());

@@ -4,7 +4,7 @@
 use super::code::Code;
 use super::graph::Graph;
 use super::names::{Reference, VariableId};
-use super::values::{Definition, ValueId, Values};
+use super::values::{ValueId, Values};
 use crate::ptx::ast::{Mnemonic, Operand, Space};
 use crate::ptx::names::{Modifier, Opcode};
 
@@ -57,13 +57,14 @@ impl Origins {
         let mut origins = Origins {
             of: vec![Origin::Number; values.definitions.len()],
         };
-        let joined: Vec<ValueId> = (0..values.definitions.len() as u32)
-            .map(ValueId)
-            .filter(|value| matches!(values.definition(*value), Some(Definition::Joined(_))))
-            .collect();
+        let joined = values.joined(graph);
         for _ in 0..ROUNDS {
-            let mut changed = false;
+            let mut next = joined.iter().peekable();
             for block in &graph.order {
+                while let Some((_, value)) = next.next_if(|(home, _)| home == block) {
+                    let origin = origins.met(values, graph, *value);
+                    origins.set(*value, origin);
+                }
                 for id in graph.blocks[block.index()].steps() {
                     let step = &code.steps[id.index()];
                     let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
@@ -76,16 +77,13 @@ impl Origins {
                         if let Some(prior) = values.prior(written) {
                             origin = origin.join(origins.of(prior));
                         }
-                        changed |= origins.set(written, origin);
+                        origins.set(written, origin);
                     }
                 }
             }
-            for value in &joined {
-                let parts = values.parts(graph, *value).iter();
-                let origin = parts.fold(Origin::Number, |sum, part| sum.join(origins.of(*part)));
-                changed |= origins.set(*value, origin);
-            }
-            if !changed {
+            // All else follows from what meets, in the order of the graph.
+            let settled = |value| origins.met(values, graph, value) == origins.of(value);
+            if joined.iter().all(|(_, value)| settled(*value)) {
                 return origins;
             }
         }
@@ -94,11 +92,16 @@ impl Origins {
         origins
     }
 
-    fn set(&mut self, value: ValueId, origin: Origin) -> bool {
-        let Some(known) = self.of.get_mut(value.index()) else {
-            return false;
-        };
-        std::mem::replace(known, origin) != origin
+    fn set(&mut self, value: ValueId, origin: Origin) {
+        if let Some(known) = self.of.get_mut(value.index()) {
+            *known = origin;
+        }
+    }
+
+    /// The origin of a joined value, by what meets in it.
+    fn met(&self, values: &Values, graph: &Graph, value: ValueId) -> Origin {
+        let parts = values.parts(graph, value).iter();
+        parts.fold(Origin::Number, |sum, part| sum.join(self.of(*part)))
     }
 
     /// Where a value comes from.

@@ -114,6 +114,20 @@ impl Values {
         parts.unwrap_or(&[])
     }
 
+    /// Every joined value with its block, in the order of the graph: each comes
+    /// behind what meets in it, loops aside.
+    pub(super) fn joined(&self, graph: &Graph) -> Vec<(BlockId, ValueId)> {
+        let values = (0..).map(ValueId).zip(&self.definitions);
+        let mut joined: Vec<_> = values
+            .filter_map(|(value, definition)| match definition {
+                Definition::Joined(block) => Some((*block, value)),
+                _ => None,
+            })
+            .collect();
+        joined.sort_by_key(|(block, _)| graph.place(*block));
+        joined
+    }
+
     /// How often a value is read, joins counted.
     pub fn read_count(&self, value: ValueId) -> u32 {
         self.reads.get(value.index()).copied().unwrap_or(0)

@@ -69,6 +69,9 @@ struct Known {
     base: Linear,
 }
 
+/// No shared memory is as large: what strides further is no address.
+const FAR: u64 = 1 << 32;
+
 /// A block has a warp of threads at least, unless it says less.
 const THREADS: i64 = 32;
 
@@ -227,18 +230,24 @@ fn meets(a: &Known, b: &Known) -> bool {
     if a.stride == 0 && b.stride == 0 {
         return false;
     }
-    let overlap = |x: i64, y: i64| x < y + b.bytes && y < x + a.bytes;
+    // Most pairs lie further apart than the threads reach.
+    let reach = a.stride.unsigned_abs().max(b.stride.unsigned_abs());
+    let reach = reach.saturating_mul(2 * THREADS as u64);
+    if reach > FAR {
+        return false;
+    }
+    let bytes = a.bytes.max(b.bytes).unsigned_abs();
+    if a.constant.abs_diff(b.constant) > reach.saturating_add(bytes) {
+        return false;
+    }
+    let between = a.constant - b.constant;
+    let overlap = |by: i64| between + by < b.bytes && -(between + by) < a.bytes;
     // Of one stride, only how far apart the two threads are matters.
     if a.stride == b.stride {
-        return (1..THREADS).any(|apart| {
-            let by = a.stride * apart;
-            overlap(a.constant + by, b.constant) || overlap(a.constant, b.constant + by)
-        });
+        let mut apart = (1..THREADS).map(|apart| a.stride * apart);
+        return apart.any(|by| overlap(by) || overlap(-by));
     }
-    (0..THREADS).any(|s| {
-        (0..THREADS)
-            .any(|t| s != t && overlap(a.constant + a.stride * s, b.constant + b.stride * t))
-    })
+    (0..THREADS).any(|s| (0..THREADS).any(|t| s != t && overlap(a.stride * s - b.stride * t)))
 }
 
 /// Whether threads wait for each other here, or may do so.
