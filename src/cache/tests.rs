@@ -190,7 +190,9 @@ fn a_folder_that_cannot_be_trusted_or_made_is_one_warning_and_no_cache() {
             fs::create_dir(&elsewhere).unwrap();
             symlink(elsewhere, root).unwrap();
         }),
-        ("not a directory", |root| fs::write(root, b"a file").unwrap()),
+        ("not a directory", |root| {
+            fs::write(root, b"a file").unwrap()
+        }),
     ];
     for (words, spoil) in spoils {
         let folder = tempfile::tempdir().unwrap();

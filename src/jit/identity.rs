@@ -1,5 +1,7 @@
 //! Which compiler a driver compiles PTX with: part of every key of the cache.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::sync::OnceLock;
 
 use crate::driver::DriverKind;
@@ -31,30 +33,32 @@ pub fn compiler_identity(kind: DriverKind) -> String {
 /// always of the same build. Containers may bring another than the kernel
 /// module's, so the file loaded is asked and not the kernel.
 fn nvidia_library() -> String {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let path = maps
-        .lines()
-        .filter_map(|line| Some(&line[line.find('/')?..]))
-        .find(|path| {
-            path.rsplit('/')
-                .next()
-                .is_some_and(|name| name.starts_with("libcuda.so"))
-        });
-    let Some(path) = path else {
+    let Some(path) = mapped_driver() else {
         return "of unknown build".to_owned();
     };
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or(&path);
     if name.matches('.').count() > 2 {
         return name.to_owned();
     }
     // Without a number in its name, a file is known by its size and its time.
-    let metadata = std::fs::metadata(path).ok();
+    let metadata = std::fs::metadata(&path).ok();
     let size = metadata.as_ref().map_or(0, std::fs::Metadata::len);
     let time = metadata
         .and_then(|metadata| metadata.modified().ok())
         .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_nanos());
     format!("{name} {size} {time}")
+}
+
+/// The path of the driver among the process's mappings. Nothing after it is
+/// read: the kernel takes its time to print them.
+fn mapped_driver() -> Option<String> {
+    let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
+    maps.lines().map_while(Result::ok).find_map(|line| {
+        let path = &line[line.find('/')?..];
+        let name = path.rsplit('/').next()?;
+        name.starts_with("libcuda.so").then(|| path.to_owned())
+    })
 }
 
 /// What code for this processor may use: a cache may be shared by machines
