@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::api::{Api, CUdevice, DriverKind};
 use super::attribute::{Attribute, AttributeValue};
-use super::context::{ContextFlags, resets};
+use super::context::resets;
+use super::context_settings::ContextFlags;
 use super::error::Error;
 use super::open::Driver;
 

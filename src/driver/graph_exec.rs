@@ -14,7 +14,7 @@ use super::event::Event;
 use super::graph::{Graph, GraphNode, Inner};
 use super::keep::Kept;
 use super::kernel::Kernel;
-use super::launch::LaunchConfig;
+use super::launch_config::LaunchConfig;
 use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
 use super::plain::Plain;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::api::CUfunction;
-use super::context::{CacheConfig, Context, SharedBanks};
+use super::context::Context;
+use super::context_settings::{CacheConfig, SharedBanks};
 use super::error::Error;
 use super::keep::{Keep, Kept};
 use super::layout::KernelLayout;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::api::{Api, CUdeviceptr, CUkernel, CUlibrary};
 use super::code::CudaError;
-use super::context::{CacheConfig, Context, report_drop};
+use super::context::{Context, report_drop};
+use super::context_settings::CacheConfig;
 use super::device::Device;
 use super::error::Error;
 use super::extent::{self, Checked};

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use super::error::Error;
 use super::kernel::Kernel;
-use super::launch::LaunchConfig;
+use super::launch_config::LaunchConfig;
 use super::options::LaunchOptions;
 
 /// The block with the best occupancy.

@@ -6,7 +6,7 @@ use super::api::{CUlaunchConfig, CUstream};
 use super::error::Error;
 use super::event::Event;
 use super::kernel::Kernel;
-use super::launch::LaunchConfig;
+use super::launch_config::LaunchConfig;
 use super::stream::Stream;
 
 /// Options of [`Kernel::launch_with`]. The default asks for nothing, and is the

@@ -1,7 +1,7 @@
 //! What a stream gives its work besides the order (`CUstreamAttrID`).
 
 use super::api::{Api, AttributeBits, CUdeviceptr};
-use super::context::Scheduling;
+use super::context_settings::Scheduling;
 use super::error::Error;
 use super::memory::DeviceSlice;
 use super::plain::Plain;
