@@ -4,7 +4,7 @@ use ptxkit::driver::{
 };
 
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::{context, device, isolated};
+use crate::support::{alone, context, device, isolated};
 
 /// Nothing where the device has no virtual memory management.
 fn memory(context: &Context) -> Option<PhysicalMemory> {
@@ -224,6 +224,7 @@ fn buffers_grow_where_they_are() {
 
 #[test]
 fn graphs_keep_what_is_mapped() {
+    alone();
     let context = context();
     if memory(&context).is_none() {
         return;
