@@ -123,7 +123,7 @@ fn order(before: &Stream, after: &Stream) -> Result<(), Error> {
 }
 
 impl Allocation {
-    /// Device memory, which `cuMemFree_v2` frees.
+    /// Memory of a device, which is freed as such.
     pub fn device(context: &Context, address: CUdeviceptr, bytes: usize) -> Arc<Allocation> {
         let release = match address {
             0 => Release::Nothing,

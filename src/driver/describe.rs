@@ -205,6 +205,7 @@ pub(super) fn with_launch<R>(
 pub(super) fn keep_launch(kept: &mut Vec<Kept>, kernel: &Kernel, args: &[Arg<'_>]) {
     kept.push(kernel.kept());
     let memory = args.iter().filter_map(Arg::memory);
+    let memory = memory.chain(kernel.module().resolved());
     kept.extend(memory.map(|memory: &Arc<Allocation>| memory.clone() as Kept));
     kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
 }

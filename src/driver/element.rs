@@ -27,8 +27,7 @@ impl Element {
         }
     }
 
-    /// Fills `count` values in a row, in stream order or before it returns
-    /// (`cuMemsetD8_v2` and the like).
+    /// Fills `count` values in a row, in stream order or before it returns.
     ///
     /// # Safety
     /// They are device memory that stays until the stream is done.
@@ -56,8 +55,7 @@ impl Element {
         }
     }
 
-    /// Fills `height` rows of `width` values that lie `pitch` bytes apart
-    /// (`cuMemsetD2D8_v2` and the like).
+    /// Fills `height` rows of `width` values that lie `pitch` bytes apart.
     ///
     /// # Safety
     /// As [`fill`](Element::fill).

@@ -75,8 +75,7 @@ impl<T: Plain> GrowableBuffer<T> {
         self.mapped
     }
 
-    /// Makes it `len` values long (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`
-    /// where memory is missing); which values the new ones are is not said.
+    /// Makes it `len` values long, with more memory mapped where it is missing; which values the new ones are is not said.
     /// Memory that it has once it keeps.
     pub fn resize(&mut self, len: usize) -> Result<(), Error> {
         let bytes = len.saturating_mul(size_of::<T>());

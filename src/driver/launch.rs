@@ -99,7 +99,7 @@ impl Kernel {
         arguments.with(|args| {
             self.check_args(args)?;
             let memory = args.iter().filter_map(|arg| arg.memory());
-            let held = allocation::hold(Some(stream), memory)?;
+            let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
             with_pointers(args, |pointers| {
                 let parameters = Parameters {
                     pointers,
@@ -173,7 +173,7 @@ impl Kernel {
             }
             self.check_params(&params)?;
             let memory = args.iter().filter_map(|arg| arg.memory());
-            let held = allocation::hold(Some(stream), memory)?;
+            let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
             self.launch_block(config, stream, params.bytes(), how)?;
             drop(held);
             let objects = args.iter().filter_map(Arg::object);
@@ -193,7 +193,7 @@ impl Kernel {
         self.check_params(params)?;
         let pieces = params.pieces().iter();
         let memory = pieces.filter_map(|piece| piece.memory.as_ref());
-        let held = allocation::hold(Some(stream), memory)?;
+        let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
         self.launch_block(config, stream, params.bytes(), How::Plain)?;
         drop(held);
         let objects = params

@@ -26,8 +26,8 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Allocates (`cuMemAlloc_v2`); what the bytes are is not said. 0 bytes are
-    /// no allocation and have address 0.
+    /// Allocates (`cuMemAlloc_v2`, and `cuMemFree_v2` when it is dropped); what the
+    /// bytes are is not said. 0 bytes are no allocation and have address 0.
     pub fn new(context: &Context, bytes: usize) -> Result<DeviceMemory, Error> {
         let api = context.bind()?;
         let mut address = 0;

@@ -347,6 +347,12 @@ impl Module {
             .collect()
     }
 
+    /// The memory of variables that the caller gave, which all kernels may use.
+    #[inline]
+    pub(crate) fn resolved(&self) -> &[Arc<Allocation>] {
+        &self.inner.memory
+    }
+
     /// Keeps what a reference is bound to, in place of what it was bound to.
     pub(crate) fn keep_bound(&self, reference: &CStr, kept: Kept) {
         let mut bound = self
@@ -454,8 +460,8 @@ pub struct Symbol<'a> {
 }
 
 impl<'a> Symbol<'a> {
-    /// The variable `name` is this pinned buffer, which kernels then reach
-    /// unasked: wait for them before it is read.
+    /// The variable `name` is this pinned buffer. Reading it waits for the
+    /// kernels of the module.
     pub fn new<T: Plain>(name: &'a str, buffer: &'a PinnedBuffer<T>) -> Symbol<'a> {
         Symbol {
             name,

@@ -99,7 +99,8 @@ impl<T: Plain> PinnedBuffer<T> {
         PinnedBuffer::with_flags(context, len, HostFlags::default())
     }
 
-    /// The same, allocated in another way than portable and mapped.
+    /// The same, allocated in another way than portable and mapped
+    /// (`cuMemHostAlloc`, and `cuMemFreeHost` when it is dropped).
     pub fn with_flags(
         context: &Context,
         len: usize,

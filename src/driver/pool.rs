@@ -215,7 +215,8 @@ impl MemoryPool {
         self.set_number(RELEASE_THRESHOLD, bytes)
     }
 
-    /// Bytes that the program has from it (`CU_MEMPOOL_ATTR_USED_MEM_*`).
+    /// Bytes that the program has from it (`cuMemPoolGetAttribute`,
+    /// `CU_MEMPOOL_ATTR_USED_MEM_*`).
     pub fn used(&self) -> Result<PoolBytes, Error> {
         Ok(PoolBytes {
             now: self.number(USED_CURRENT)?,
@@ -250,7 +251,7 @@ impl MemoryPool {
         Ok(value != 0)
     }
 
-    /// Opens or closes it; all are open at first.
+    /// Opens or closes it (`cuMemPoolSetAttribute`); all are open at first.
     pub fn allow(&self, reuse: PoolReuse, open: bool) -> Result<(), Error> {
         let mut value = i32::from(open);
         // SAFETY: the pool is live; this attribute is an `int`.

@@ -110,7 +110,7 @@ impl PhysicalMemory {
     }
 
     /// At least so many bytes of the context's device, rounded up to the least
-    /// granularity.
+    /// granularity (`cuMemCreate`).
     pub fn new(context: &Context, bytes: usize) -> Result<PhysicalMemory, Error> {
         let device = context.device();
         let granule = PhysicalMemory::granularity(device, Granularity::Minimum)?.max(1);
@@ -231,8 +231,9 @@ impl Drop for Physical {
 }
 
 impl AddressRange {
-    /// At least so many bytes of addresses, rounded up to the least granularity
-    /// and aligned to `alignment`, or as the driver likes for 0.
+    /// At least so many bytes of addresses (`cuMemAddressReserve`, and
+    /// `cuMemAddressFree` in the end), rounded up to the least granularity and
+    /// aligned to `alignment`, or as the driver likes for 0.
     pub fn reserve(
         context: &Context,
         bytes: usize,
@@ -266,8 +267,8 @@ impl AddressRange {
         self.inner.bytes
     }
 
-    /// Puts all of some physical memory at byte `at` of the range (`cuMemMap`),
-    /// where nothing is mapped yet. Nobody may access it there before
+    /// Puts all of some physical memory at byte `at` of the range (`cuMemMap`, and
+    /// `cuMemUnmap` when the mapping is dropped), where nothing is mapped yet. Nobody may access it there before
     /// [`Mapping::set_access`].
     pub fn map(&self, at: usize, memory: &PhysicalMemory) -> Result<Mapping, Error> {
         if at

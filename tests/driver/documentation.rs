@@ -206,6 +206,14 @@ const ALONE: &[(&[&str], &str)] = &[
         "deprecated; `Device::compute_capability` asks for the attributes",
     ),
     (
+        &["cuMemRangeGetAttributes"],
+        "`ManagedBuffer` asks for one at a time",
+    ),
+    (
+        &["cuPointerGetAttribute"],
+        "`Context::pointer_attributes` asks for all at once",
+    ),
+    (
         &["cuModuleLoadFatBinary"],
         "`Module::load` takes fatbins, and checks their sizes first",
     ),

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use ptxkit::driver::{
-    Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Error, Graph, HostFlags, Module,
-    PinnedBuffer, RegisterFlags, Stream,
+    Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Error, Graph, HostFlags,
+    LaunchConfig, Module, PinnedBuffer, RegisterFlags, Stream, Symbol,
 };
 
 use crate::pool::{BLOCK, INCREMENT};
@@ -189,4 +189,37 @@ fn memory_for_the_device_to_read_alone() {
     buffer.write_async(&pinned, &stream).unwrap();
     stream.synchronize().unwrap();
     assert_eq!(buffer.to_vec().unwrap(), vec![6; PAGES]);
+}
+
+/// A variable of PTX that the caller gives is used by all kernels of the module.
+#[test]
+fn readers_wait_for_kernels_that_reach_it_as_a_variable() {
+    let context = context();
+    let ptx = b".version 6.0 .target sm_50 .address_size 64
+.extern .global .u32 counter;
+.visible .entry count() {
+    .reg .b32 %r;
+    ld.global.u32 %r, [counter];
+    add.u32 %r, %r, 1;
+    st.global.u32 [counter], %r;
+    ret;
+}";
+    let counter = PinnedBuffer::from_slice(&context, &[41_u32]).unwrap();
+    let symbols = [Symbol::new("counter", &counter)];
+    let module = Module::load_resolving(&context, ptx, &symbols).unwrap();
+    let count = module.kernel("count").unwrap();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let (go, wait) = mpsc::channel::<()>();
+    stream
+        .call(move || wait.recv().unwrap_or_default())
+        .unwrap();
+    count.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| counter.to_vec().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let waited = !reader.is_finished();
+        go.send(()).unwrap();
+        assert_eq!(reader.join().unwrap(), [42]);
+        assert!(waited, "it read under the kernel");
+    });
 }
