@@ -167,7 +167,8 @@ impl Kernel {
         self.inner.handle
     }
 
-    /// Its parameters; `None` where neither the driver nor its PTX told them.
+    /// Its parameters, as the driver tells them (`cuFuncGetParamInfo`, from CUDA
+    /// 12.4); `None` where neither it nor its PTX does.
     #[inline]
     pub fn layout(&self) -> Option<&KernelLayout> {
         self.inner.layout.as_ref()

@@ -45,7 +45,8 @@ fn after_generics(rest: &str) -> &str {
 }
 
 /// Reads one source file: types, their public functions, and what those name.
-fn read(source: &str, names: &mut Names) {
+/// `module` stands before the names of a module that is public itself.
+fn read(module: &str, source: &str, names: &mut Names) {
     let (mut of, mut told, mut function) = (String::new(), Vec::new(), None);
     let main = source
         .lines()
@@ -75,8 +76,8 @@ fn read(source: &str, names: &mut Names) {
                 .find(|c: char| !c.is_alphanumeric() && c != '_')
                 .unwrap_or(0);
             let name = match line.starts_with(' ') {
-                true => format!("{of}::{}", &after[..end]),
-                false => after[..end].to_owned(),
+                true => format!("{module}{of}::{}", &after[..end]),
+                false => format!("{module}{}", &after[..end]),
             };
             for entry in told.drain(..) {
                 names.told.entry(entry).or_default().push(name.clone());
@@ -90,7 +91,7 @@ fn read(source: &str, names: &mut Names) {
             let how = if drops { "dropping" } else { "within" };
             for entry in entries(text) {
                 let all = names.within.entry(entry.to_owned()).or_default();
-                all.push(format!("{how} {main}"));
+                all.push(format!("{how} {module}{main}"));
             }
         } else if let Some(function) = &function
             && !text.starts_with("//")
@@ -145,7 +146,11 @@ fn document(sources: &Path, api: &Api) -> String {
         .collect();
     files.sort();
     for file in files {
-        read(&std::fs::read_to_string(file).unwrap(), &mut names);
+        let module = match file.ends_with("opengl.rs") {
+            true => "opengl::",
+            false => "",
+        };
+        read(module, &std::fs::read_to_string(file).unwrap(), &mut names);
     }
 
     let mut text = String::from(HEAD);
