@@ -19,7 +19,7 @@ use crate::ptx::token::TokenKind;
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        store: Store::default(),
+        store: Store::for_text(input.source.len()),
         report,
     };
     let mut rest = input;

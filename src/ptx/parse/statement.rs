@@ -28,6 +28,22 @@ pub struct Store<'a> {
     pub(super) statements: Vec<Statement<'a>>,
 }
 
+impl Store<'_> {
+    /// With room for what a text of so many bytes usually has, should all of it
+    /// be one function. Room that is not used costs nothing; where it is asked
+    /// for piece by piece instead, an allocator may give the memory of each
+    /// module back, and have the system map and clear it for the next one.
+    pub fn for_text(bytes: usize) -> Self {
+        const MUCH: usize = 16 << 20;
+        let bytes = bytes.min(MUCH);
+        let mut store = Store::default();
+        // Without the room it is made when it is needed.
+        let _ = store.statements.try_reserve(bytes / 32);
+        let _ = store.pool.operands.try_reserve(bytes / 16);
+        store
+    }
+}
+
 /// Reads bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
     pub(super) report: &'r mut Report,
@@ -350,7 +366,9 @@ fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
 fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
     const MUCH: usize = 1 << 16;
     if list.len() > MUCH {
-        return std::mem::take(list);
+        let mut taken = std::mem::take(list);
+        taken.shrink_to_fit();
+        return taken;
     }
     let mut exact = Vec::with_capacity(list.len());
     exact.append(list);
