@@ -96,7 +96,7 @@ fn is_per_thread(stream: &Stream) -> bool {
 }
 
 /// The default streams of all contexts have one handle: the contexts tell them apart.
-fn same(one: &Stream, other: &Stream) -> bool {
+pub(crate) fn same(one: &Stream, other: &Stream) -> bool {
     one.raw() == other.raw() && one.context() == other.context()
 }
 
@@ -397,7 +397,7 @@ impl Keep for Allocation {
 }
 
 /// Waits for the streams; whether none of them can use memory any more.
-fn is_unused(streams: &[Stream]) -> bool {
+pub(crate) fn is_unused(streams: &[Stream]) -> bool {
     streams.iter().all(|stream| {
         let result = wait(stream);
         let running = result.as_ref().is_err_and(|error| !error.is_sticky());

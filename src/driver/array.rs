@@ -1,13 +1,13 @@
 //! CUDA arrays: memory that is laid out for textures and surfaces.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
-use super::allocation::hold;
+use super::allocation::{Users, hold};
 use super::api::{ArrayDesc, CUarray};
 use super::context::{Context, report_drop};
 use super::error::Error;
-use super::keep::Keep;
+use super::keep::{Keep, UsingStreams};
 use super::memory::DeviceBuffer;
 use super::mipmapped::Levels;
 use super::pinned::PinnedBuffer;
@@ -22,8 +22,8 @@ use super::transfer::{End, transfer};
 /// textures and surfaces reach. On the host the texels stand row by row and
 /// plane by plane, without gaps.
 ///
-/// Freed when dropped (`cuArrayDestroy`), after the work of its context, or with
-/// the last texture, surface or graph that uses it.
+/// Freed when dropped (`cuArrayDestroy`), after the copies that use it, or with
+/// the last texture, surface or graph of it.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -50,6 +50,7 @@ pub(crate) struct ArrayMemory {
     shape: ArrayShape,
     flags: ArrayFlags,
     owner: Owner,
+    users: UsingStreams,
 }
 
 /// Who destroys an array.
@@ -58,7 +59,7 @@ enum Owner {
     Itself,
     /// The mipmapped array whose level it is.
     Levels {
-        _levels: Arc<Levels>,
+        levels: Arc<Levels>,
     },
     /// Whoever gave the handle.
     Another,
@@ -69,24 +70,40 @@ unsafe impl Send for ArrayMemory {}
 // SAFETY: as above.
 unsafe impl Sync for ArrayMemory {}
 
-impl Keep for ArrayMemory {}
+impl Keep for ArrayMemory {
+    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+        self.users.note(stream);
+        None
+    }
+}
 
 impl ArrayMemory {
     pub fn context(&self) -> &Context {
         &self.context
     }
+
+    /// Notes work of a stream; if it captures, its graph keeps the array.
+    fn used_in(self: &Arc<ArrayMemory>, stream: &Stream) {
+        match stream.capture() {
+            Some(capture) => capture.add(self.clone()),
+            None => self.users.note(stream),
+        }
+    }
 }
 
 impl Drop for ArrayMemory {
     fn drop(&mut self) {
-        if matches!(self.owner, Owner::Itself) {
-            report_drop(self.context.bind().and_then(|api| {
-                // SAFETY: made once and destroyed once, when nothing uses it any more.
-                unsafe {
-                    api.cuCtxSynchronize()?;
-                    api.cuArrayDestroy(self.raw)
-                }
-            }));
+        let is_done = self.users.are_done();
+        match &self.owner {
+            Owner::Itself if is_done => report_drop(
+                self.context
+                    .bind()
+                    // SAFETY: made once and destroyed once, when nothing uses it any more.
+                    .and_then(|api| unsafe { api.cuArrayDestroy(self.raw) }),
+            ),
+            // What a copy may still reach is better lost than given to others.
+            Owner::Levels { levels } if !is_done => std::mem::forget(levels.clone()),
+            _ => {}
         }
     }
 }
@@ -166,7 +183,7 @@ impl<T: Texel> Array<T> {
     /// A level of a mipmapped array.
     pub(crate) fn level(levels: &Arc<Levels>, raw: CUarray, shape: ArrayShape) -> Array<T> {
         let owner = Owner::Levels {
-            _levels: levels.clone(),
+            levels: levels.clone(),
         };
         Array::made(levels.context(), raw, shape, levels.flags(), owner)
     }
@@ -185,6 +202,7 @@ impl<T: Texel> Array<T> {
                 shape,
                 flags,
                 owner,
+                users: UsingStreams::default(),
             }),
             texels: PhantomData,
         }
@@ -378,6 +396,10 @@ impl<T: Texel> Array<T> {
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_from(&mut self, source: &Array<T>) -> Result<(), Error> {
         self.array_fits(source)?;
+        source
+            .memory
+            .users
+            .note(&Stream::default_of(self.context()));
         // SAFETY: both have that extent, and are of one context.
         unsafe { self.copy(source.end([0; 3]), self.end([0; 3])) }
     }
@@ -386,7 +408,7 @@ impl<T: Texel> Array<T> {
     pub fn copy_from_async(&mut self, source: &Array<T>, stream: &Stream) -> Result<(), Error> {
         self.array_fits(source)?;
         self.begin(stream)?;
-        stream.keep(|| source.memory.clone());
+        source.memory.used_in(stream);
         // SAFETY: as `copy_from`; freeing either waits for the copy.
         unsafe { self.queue(source.end([0; 3]), self.end([0; 3]), stream) }
     }
@@ -408,6 +430,8 @@ impl<T: Texel> Array<T> {
     /// # Safety
     /// Both ends have the texels of this array.
     unsafe fn copy(&self, from: End, to: End) -> Result<(), Error> {
+        // Between memories of the device the copy may go on when the call is over.
+        self.memory.users.note(&Stream::default_of(self.context()));
         // SAFETY: the caller's.
         unsafe { transfer::<T>(self.context(), from, to, self.shape().extent(), None) }
     }
@@ -431,7 +455,7 @@ impl<T: Texel> Array<T> {
                 what: "array and stream",
             });
         }
-        stream.keep(|| self.memory.clone());
+        self.memory.used_in(stream);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::allocation::Users;
+use super::allocation::{Users, is_unused, same};
 use super::context::Context;
 use super::stream::Stream;
 
@@ -29,6 +29,26 @@ pub(crate) trait Keep: Debug + Send + Sync {
 }
 
 pub(crate) type Kept = Arc<dyn Keep>;
+
+/// The streams whose work may still use an array, texture or surface: no driver
+/// promises to wait for it before it destroys those.
+#[derive(Debug, Default)]
+pub(crate) struct UsingStreams(Mutex<Vec<Stream>>);
+
+impl UsingStreams {
+    pub fn note(&self, stream: &Stream) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !streams.iter().any(|user| same(user, stream)) {
+            streams.push(stream.clone());
+        }
+    }
+
+    /// Waits for them; whether all are done. Waiting would spoil a capture.
+    pub fn are_done(&mut self) -> bool {
+        let streams = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        !streams.iter().any(Stream::is_capturing) && is_unused(streams)
+    }
+}
 
 /// A texture or surface that a kernel's argument stands for.
 pub(crate) trait Object: Debug {

@@ -287,13 +287,17 @@ impl Kernel {
     }
 
     /// If the stream captures, its graph keeps the kernel, its textures and
-    /// surfaces.
+    /// surfaces; else those wait for the stream before they are destroyed.
     #[inline]
     fn keep_in(&self, stream: &Stream, objects: impl IntoIterator<Item = Kept>) {
-        if let Some(capture) = stream.capture() {
+        let capture = stream.capture();
+        if let Some(capture) = &capture {
             capture.add(self.kept());
-            for object in objects {
-                capture.add(object);
+        }
+        for object in objects {
+            match &capture {
+                Some(capture) => capture.add(object),
+                None => drop(object.launching(stream)),
             }
         }
     }

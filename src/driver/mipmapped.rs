@@ -15,8 +15,8 @@ use super::texel::Texel;
 /// further one [half of it](ArrayShape::level). A texture of it filters within
 /// and between levels.
 ///
-/// Freed when dropped (`cuMipmappedArrayDestroy`), after the work of its
-/// context, or with the last level, texture or graph that uses it.
+/// Freed when dropped (`cuMipmappedArrayDestroy`), after the copies of its levels,
+/// or with the last level, texture or graph of it.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -65,13 +65,13 @@ impl Levels {
 
 impl Drop for Levels {
     fn drop(&mut self) {
-        report_drop(self.context.bind().and_then(|api| {
-            // SAFETY: made once and destroyed once, when nothing uses it any more.
-            unsafe {
-                api.cuCtxSynchronize()?;
-                api.cuMipmappedArrayDestroy(self.raw)
-            }
-        }));
+        report_drop(
+            self.context
+                .bind()
+                // SAFETY: made once and destroyed once; levels and textures, which keep it,
+                // have waited for the work that uses them.
+                .and_then(|api| unsafe { api.cuMipmappedArrayDestroy(self.raw) }),
+        );
     }
 }
 

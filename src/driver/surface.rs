@@ -1,13 +1,15 @@
 //! Surface objects: arrays that kernels read and write by coordinates.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
+use super::allocation::Users;
 use super::api::{CUsurfObject, ResourceDesc};
 use super::argument::{Arg, Argument};
 use super::array::{Array, ArrayMemory};
 use super::context::{Context, report_drop};
 use super::error::Error;
-use super::keep::{Keep, Kept, Object};
+use super::keep::{Keep, Kept, Object, UsingStreams};
+use super::stream::Stream;
 use super::texel::Texel;
 
 /// A surface object (`cuSurfObjectCreate`). A kernel takes it as a `.u64`
@@ -15,7 +17,7 @@ use super::texel::Texel;
 /// `sust` and `sured`, whose first coordinate counts bytes.
 ///
 /// It keeps its array. Destroyed when dropped (`cuSurfObjectDestroy`), after the
-/// work of its context, or with the last graph that uses it.
+/// kernels that were launched with it, or with the last graph that uses it.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -55,10 +57,16 @@ pub struct Surface {
 #[derive(Debug)]
 pub(crate) struct SurfaceObject {
     raw: CUsurfObject,
+    users: UsingStreams,
     array: Arc<ArrayMemory>,
 }
 
-impl Keep for SurfaceObject {}
+impl Keep for SurfaceObject {
+    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+        self.users.note(stream);
+        None
+    }
+}
 
 impl Object for Arc<SurfaceObject> {
     fn context(&self) -> &Context {
@@ -72,13 +80,12 @@ impl Object for Arc<SurfaceObject> {
 
 impl Drop for SurfaceObject {
     fn drop(&mut self) {
-        report_drop(self.array.context().bind().and_then(|api| {
+        // One that a kernel may still write is better lost than given to others.
+        if self.users.are_done() {
+            let bound = self.array.context().bind();
             // SAFETY: made once and destroyed once, when nothing uses it any more.
-            unsafe {
-                api.cuCtxSynchronize()?;
-                api.cuSurfObjectDestroy(self.raw)
-            }
-        }));
+            report_drop(bound.and_then(|api| unsafe { api.cuSurfObjectDestroy(self.raw) }));
+        }
     }
 }
 
@@ -101,6 +108,7 @@ impl Surface {
         Ok(Surface {
             object: Arc::new(SurfaceObject {
                 raw,
+                users: UsingStreams::default(),
                 array: array.memory().clone(),
             }),
         })

@@ -1,8 +1,9 @@
 //! Texture objects: memory that kernels read by coordinates, filtered.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
+use super::allocation::Users;
 use super::api::{
     CUarray, CUdeviceptr, CUmipmappedArray, CUtexObject, ResourceDesc, ResourceViewDesc,
     TextureDesc,
@@ -12,11 +13,12 @@ use super::array::Array;
 use super::context::{Context, report_drop};
 use super::device::Device;
 use super::error::Error;
-use super::keep::{Keep, Kept, Object};
+use super::keep::{Keep, Kept, Object, UsingStreams};
 use super::memory::DeviceBuffer;
 use super::mipmapped::MipmappedArray;
 use super::pitched::PitchedBuffer;
 use super::shape::{ArrayShape, LAYERED};
+use super::stream::Stream;
 use super::texel::{ArrayFormat, Texel};
 
 /// What stands outside of a texture (`CUaddress_mode`), along one axis. Only
@@ -429,7 +431,7 @@ impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
 ///
 /// It keeps what it is of, which may be written meanwhile: kernels that are
 /// launched later read it. Destroyed when dropped (`cuTexObjectDestroy`), after
-/// the work of its context, or with the last graph that uses it.
+/// the kernels that were launched with it, or with the last graph that uses it.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -470,10 +472,16 @@ pub(crate) struct TextureObject {
     context: Context,
     raw: CUtexObject,
     has_view: bool,
+    users: UsingStreams,
     _resource: Kept,
 }
 
-impl Keep for TextureObject {}
+impl Keep for TextureObject {
+    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+        self.users.note(stream);
+        None
+    }
+}
 
 impl Object for Arc<TextureObject> {
     fn context(&self) -> &Context {
@@ -487,13 +495,15 @@ impl Object for Arc<TextureObject> {
 
 impl Drop for TextureObject {
     fn drop(&mut self) {
-        report_drop(self.context.bind().and_then(|api| {
-            // SAFETY: made once and destroyed once, when nothing uses it any more.
-            unsafe {
-                api.cuCtxSynchronize()?;
-                api.cuTexObjectDestroy(self.raw)
-            }
-        }));
+        // One that a kernel may still read is better lost than given to others.
+        if self.users.are_done() {
+            report_drop(
+                self.context
+                    .bind()
+                    // SAFETY: made once and destroyed once, when nothing uses it any more.
+                    .and_then(|api| unsafe { api.cuTexObjectDestroy(self.raw) }),
+            );
+        }
     }
 }
 
@@ -543,6 +553,7 @@ impl Texture {
                 context: source.context,
                 raw,
                 has_view: view.is_some(),
+                users: UsingStreams::default(),
                 _resource: source.kept,
             }),
         })
