@@ -38,8 +38,9 @@ pub enum Scheduling {
     Block = 4,
 }
 
-/// Flags of a context (`CU_CTX_*`), for [`Context::create`] and
-/// [`Device::set_primary_flags`].
+/// Flags of a context (`CU_CTX_*`), for
+/// [`Context::create`](super::Context::create) and
+/// [`Device::set_primary_flags`](super::Device::set_primary_flags).
 ///
 /// ```
 /// use ptxkit::driver::{ContextFlags, Scheduling};

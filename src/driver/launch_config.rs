@@ -95,11 +95,12 @@ impl<G: Into<Dim>, B: Into<Dim>> From<(G, B)> for LaunchConfig {
 }
 
 /// Launches a kernel as CUDA C++ does with `<<<grid, block, shared, stream>>>`,
-/// with any number of arguments, checked as [`Kernel::launch`] checks them.
+/// with any number of arguments, checked as [`Kernel::launch`](crate::driver::Kernel::launch)
+/// checks them.
 ///
 /// In the brackets stand grid and block (each anything that is a [`Dim`]), the
 /// bytes of dynamic shared memory if there are any, and the stream; or a
-/// [`LaunchConfig`] and the stream; or that, the stream and [`LaunchOptions`].
+/// [`LaunchConfig`] and the stream; or that, the stream and [`LaunchOptions`](crate::driver::LaunchOptions).
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
