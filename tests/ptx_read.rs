@@ -1,7 +1,12 @@
 //! The reader, checker and printer on whole modules, and on broken ones.
 
+use ptxkit::ptx::ast::{Item, Module, Statement};
 use ptxkit::ptx::printer::print;
 use ptxkit::ptx::{check, diagnostic, read, signature, version};
+
+#[path = "conformance/archive.rs"]
+#[allow(dead_code, reason = "only the reading is used")]
+mod archive;
 
 /// A module with something of everything.
 const EVERYTHING: &str = r#"//
@@ -301,4 +306,52 @@ fn a_register_behind_its_range_is_told_the_range() {
         found[0].help.as_deref(),
         Some("`%r<4>` declares as many registers, from 0 on")
     );
+}
+
+/// The text with form feeds for blanks, in which nothing is as compilers write
+/// it.
+fn with_other_blanks(text: &str) -> String {
+    let (mut quoted, mut comment, mut before) = (false, false, ' ');
+    let other = |c: char| {
+        match c {
+            '"' if !comment => quoted = !quoted,
+            '/' if !quoted && before == '/' => comment = true,
+            '\n' => comment = false,
+            _ => {}
+        }
+        before = c;
+        match c {
+            ' ' | '\t' if !quoted && !comment => '\u{c}',
+            c => c,
+        }
+    };
+    text.chars().map(other).collect()
+}
+
+#[test]
+fn what_compilers_write_is_read_as_the_same_with_other_blanks() {
+    let bodies = |module: &Module<'_>| -> Vec<_> {
+        let functions = module.items.iter().filter_map(|item| match item {
+            Item::Function(function) => function.body.clone(),
+            _ => None,
+        });
+        functions
+            .map(|mut body| {
+                // Their text has the blanks.
+                let directive = |s: &Statement<'_>| matches!(s, Statement::Directive(_));
+                body.statements.retain(|s| !directive(s));
+                format!("{body:?}")
+            })
+            .collect()
+    };
+    let mut compared = 0;
+    for entry in archive::entries(&archive::read("corpus")).iter().step_by(9) {
+        let other = with_other_blanks(&entry.text);
+        let (usual, other) = (read(&entry.text), read(&other));
+        assert_eq!(usual.diagnostics, other.diagnostics, "{}", entry.name);
+        let (usual, other) = (bodies(&usual.module), bodies(&other.module));
+        assert!(usual == other, "{}", entry.name);
+        compared += usual.len();
+    }
+    assert!(compared > 100, "{compared}");
 }
