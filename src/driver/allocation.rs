@@ -351,21 +351,45 @@ impl Users {
 }
 
 /// Held while work that uses memory is queued.
-pub(crate) type Held<'a> = Vec<MutexGuard<'a, Users>>;
+#[derive(Default)]
+pub(crate) struct Held<'a> {
+    /// Most calls have one, for which no list is made.
+    one: Option<MutexGuard<'a, Users>>,
+    #[allow(dead_code, reason = "held, not read")]
+    others: Vec<MutexGuard<'a, Users>>,
+}
 
 /// Tells memory of work that is queued next in `stream`, or by a call that names
 /// none and is ordered like the default stream.
 #[inline]
 pub(crate) fn hold<'a>(
     stream: Option<&Stream>,
-    memory: impl IntoIterator<Item = &'a Arc<Allocation>, IntoIter: Clone>,
+    memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
 ) -> Result<Held<'a>, Error> {
     let memory = memory.into_iter();
-    let captures = stream.is_some_and(Stream::may_capture);
-    if !captures && !memory.clone().any(|memory| memory.has_users()) {
-        return Ok(Vec::new());
+    if stream.is_some_and(Stream::may_capture) {
+        return hold_all(stream, memory.collect());
     }
-    hold_all(stream, memory.collect())
+    let mut with_users = memory.filter(|memory| memory.has_users());
+    match (with_users.next(), with_users.next()) {
+        (None, _) => Ok(Held::default()),
+        (Some(only), None) => hold_one(stream, only),
+        (Some(one), Some(other)) => {
+            let others = [one, other].into_iter().chain(with_users);
+            hold_all(stream, others.collect())
+        }
+    }
+}
+
+fn hold_one<'a>(stream: Option<&Stream>, memory: &'a Arc<Allocation>) -> Result<Held<'a>, Error> {
+    let one = match stream {
+        Some(stream) => memory.used_in(stream)?,
+        None => memory.used_in(&Stream::default_of(memory.context()))?,
+    };
+    Ok(Held {
+        one,
+        others: Vec::new(),
+    })
 }
 
 #[cold]
@@ -376,14 +400,11 @@ fn hold_all<'a>(
     // One order for all threads, and no lock twice.
     memory.sort_by_key(|memory| Arc::as_ptr(memory));
     memory.dedup_by_key(|memory| Arc::as_ptr(memory));
-    let mut held = Vec::new();
+    let mut others = Vec::new();
     for memory in memory {
-        held.extend(match stream {
-            Some(stream) => memory.used_in(stream)?,
-            None => memory.used_in(&Stream::default_of(memory.context()))?,
-        });
+        others.extend(hold_one(stream, memory)?.one);
     }
-    Ok(held)
+    Ok(Held { one: None, others })
 }
 
 impl Keep for Allocation {
