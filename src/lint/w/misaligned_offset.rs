@@ -3,7 +3,7 @@
 use crate::lint::flow::{Linear, Term};
 use crate::lint::memory::Access;
 use crate::lint::{Check, Code, Findings, FunctionSubject, Rule};
-use crate::ptx::ast::{Space, Variable};
+use crate::ptx::ast::Variable;
 use crate::ptx::names::SpecialRegister;
 use crate::ptx::signature::layout;
 
@@ -101,11 +101,7 @@ pub(super) fn places<'m, 'a>(
         found(Place {
             variable,
             size: (!open).then_some(size),
-            align: match variable.space {
-                // Parameters begin at their own alignment.
-                Space::Param => align,
-                _ => align,
-            },
+            align,
             access,
             offset: linear.without(Term::Address(id)),
         });
