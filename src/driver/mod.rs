@@ -82,6 +82,7 @@ mod pointer;
 mod pool;
 mod reference;
 mod region;
+mod resource;
 mod select;
 mod shape;
 mod stream;
@@ -136,15 +137,14 @@ pub use pointer::{MemoryKind, PointerAttributes};
 pub use pool::{MemoryPool, PoolBytes, PoolReuse};
 pub use reference::{SurfaceReference, TextureReference};
 pub use region::{Rows, RowsMut};
+pub use resource::TextureResource;
 pub use select::{Selected, Selection, select};
 pub use shape::{ArrayDescriptor, ArrayFlags, ArrayShape};
 pub use stream::Stream;
 pub use stream_attribute::{AccessPolicy, AccessProperty};
 pub use surface::Surface;
 pub use texel::{ArrayFormat, F16, Texel};
-pub use texture::{
-    AddressMode, FilterMode, ResourceView, Texture, TextureDescriptor, TextureResource,
-};
+pub use texture::{AddressMode, FilterMode, ResourceView, Texture, TextureDescriptor};
 pub use unified::{Linear, copy, copy_async};
 pub use value::{MemoryOp, WaitValue};
 pub use vector::*;

@@ -8,8 +8,9 @@ use super::array::Array;
 use super::code::CudaError;
 use super::error::Error;
 use super::module::Module;
+use super::resource::{Bound, TextureResource};
 use super::texel::Texel;
-use super::texture::{Bound, TextureDescriptor, TextureResource};
+use super::texture::TextureDescriptor;
 
 /// A `.texref` of a module (`cuModuleGetTexRef`). CUDA deprecates references:
 /// drivers that have none any more say so ([`Error::EntryMissing`]).

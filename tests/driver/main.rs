@@ -31,4 +31,5 @@ mod stream;
 mod support;
 mod surface;
 mod texture;
+mod texture_array;
 mod virtual_memory;
