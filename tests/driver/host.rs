@@ -113,11 +113,10 @@ fn borrowed_memory_goes_back_after_its_copies() {
     let source = DeviceBuffer::from_slice(&context, &vec![5_u32; PAGES]).unwrap();
     context.synchronize().unwrap();
     let (go, wait) = mpsc::channel::<()>();
-    stream
-        .call(move || wait.recv().unwrap_or_default())
-        .unwrap();
     let mut escaped = PinnedBuffer::<u32>::zeroed(&context, 1).unwrap();
     PinnedBuffer::borrowed(&context, &mut values, RegisterFlags::default(), |pinned| {
+        let stop = move || wait.recv().unwrap_or_default();
+        stream.call(stop).unwrap();
         source.read_async(pinned, &stream).unwrap();
         std::mem::swap(pinned, &mut escaped);
         go.send(()).unwrap();
@@ -194,6 +193,7 @@ fn memory_for_the_device_to_read_alone() {
 /// A variable of PTX that the caller gives is used by all kernels of the module.
 #[test]
 fn readers_wait_for_kernels_that_reach_it_as_a_variable() {
+    alone();
     let context = context();
     let ptx = b".version 6.0 .target sm_50 .address_size 64
 .extern .global .u32 counter;

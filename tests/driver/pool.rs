@@ -195,10 +195,14 @@ fn a_stream_waits_for_memory_that_another_allocates() {
     let increment = increment.kernel("increment").unwrap();
     let [home, other] = [(); 2].map(|()| Stream::non_blocking(&context).unwrap());
     let mut buffer = DeviceBuffer::<u32>::zeroed(&context, 32).unwrap();
+    // The pool has what it needs before a stream is stopped.
+    let pool = MemoryPool::new(&device()).unwrap();
+    pool.set_release_threshold(u64::MAX).unwrap();
+    drop(pool.buffer::<u32>(&home, 32).unwrap());
     context.synchronize().unwrap();
     let (go, wait) = mpsc::channel::<()>();
     home.call(move || wait.recv().unwrap_or_default()).unwrap();
-    let mut late = DeviceBuffer::<u32>::new_async(&home, 32).unwrap();
+    let mut late = pool.buffer::<u32>(&home, 32).unwrap();
     late.fill_async(9, &home).unwrap();
     increment.launch(BLOCK, &other, (&late,)).unwrap();
     buffer.copy_from_async(&late, &other).unwrap();
