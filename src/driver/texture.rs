@@ -463,7 +463,7 @@ impl Argument for &Texture {
 }
 
 impl Device {
-    /// How many texels `T` a texture of a [`DeviceBuffer`] can have
+    /// How many texels `T` a texture of a [`DeviceBuffer`](super::DeviceBuffer) can have
     /// (`cuDeviceGetTexture1DLinearMaxWidth`, from CUDA 11.1).
     pub fn most_linear_texels<T: Texel>(&self) -> Result<usize, Error> {
         let mut texels = 0;
