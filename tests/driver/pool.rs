@@ -5,7 +5,7 @@ use ptxkit::driver::{
     Module, PoolReuse, Stream,
 };
 
-use crate::support::{alone, context, device, is_gpu};
+use crate::support::{alone, context, device, is_gpu, isolated};
 
 /// Adds 1 to each of 32 numbers.
 pub const INCREMENT: &[u8] = b".version 6.0 .target sm_50 .address_size 64
@@ -94,7 +94,7 @@ fn what_a_pool_does_not_keep_goes_back_when_the_program_waits() {
 
 #[test]
 fn the_current_pool_is_what_streams_allocate_from() {
-    crate::support::isolated(
+    isolated(
         "pool::the_current_pool_is_what_streams_allocate_from",
         &[],
         || {
@@ -273,4 +273,33 @@ fn memory_is_freed_in_a_stream_of_its_own_context_alone() {
         buffer.free_async(&foreign),
         Err(Error::DifferentContexts { .. })
     ));
+}
+
+#[test]
+fn a_pool_serves_streams_of_its_own_device() {
+    isolated(
+        "pool::a_pool_serves_streams_of_its_own_device",
+        &[("PTXKIT_CPU_DEVICES", "2")],
+        || {
+            let here = device();
+            let driver = here.driver();
+            if driver.device_count().unwrap() < 2 {
+                eprintln!("left out: there is one device");
+                return;
+            }
+            let there = driver.device(1).unwrap();
+            let pool = MemoryPool::new(&there).unwrap();
+            let stream = Stream::new(&context()).unwrap();
+            let foreign = pool.buffer::<u32>(&stream, 4);
+            assert!(
+                matches!(foreign, Err(Error::DifferentDevices { .. })),
+                "{foreign:?}"
+            );
+            assert_eq!(pool.access(&here).unwrap(), Access::None);
+            let theirs = Stream::new(&Context::primary(&there).unwrap()).unwrap();
+            let mut buffer = pool.buffer::<u32>(&theirs, 4).unwrap();
+            buffer.fill(3).unwrap();
+            assert_eq!(buffer.to_vec().unwrap(), [3; 4]);
+        },
+    );
 }
