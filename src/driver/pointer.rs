@@ -21,7 +21,8 @@ pub struct PointerAttributes {
     pub context: CUcontext,
     /// The address for kernels, 0 where they do not reach it.
     pub device_address: CUdeviceptr,
-    /// The address for the host, where it reaches it.
+    /// The address for the host, where it reaches it; also of memory that the
+    /// driver does not know, on devices that read the host's pages by themselves.
     pub host_address: Option<usize>,
     /// The number of the device.
     pub device: Option<u32>,
