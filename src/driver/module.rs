@@ -150,6 +150,10 @@ impl Module {
     /// module keeps the buffers' memory. A variable that stays undefined is an
     /// error of the load.
     ///
+    /// The CPU device takes them. NVIDIA's driver for CUDA 13.0 refused them where
+    /// it was tried (`CUDA_ERROR_INVALID_VALUE`): there, define the variable in
+    /// PTX of its own and [link](crate::jit::link) the two.
+    ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
     /// use ptxkit::driver::{Context, Driver, LaunchConfig, Module, PinnedBuffer, Stream, Symbol};
