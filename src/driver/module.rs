@@ -306,7 +306,13 @@ impl Module {
                 let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
                 Kernel::new(self.clone(), function, name, known)
             }
-            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            // A kernel that is there and yet not found did not compile when it was asked for.
+            Err(error)
+                if error.code() == Some(CudaError::NOT_FOUND)
+                    && !self.kernel_names().iter().any(|known| known == name) =>
+            {
+                Err(unknown())
+            }
             Err(error) => Err(error),
         }
     }

@@ -28,7 +28,8 @@ pub enum AddressMode {
     Clamp = 1,
     /// The texture again, every second time backwards.
     Mirror = 2,
-    /// The border's colour.
+    /// The border's colour. A GPU filters a row as a plane of one: along y it
+    /// meets the border too, if that is the mode of y.
     Border = 3,
 }
 
@@ -419,7 +420,8 @@ impl Texture {
         self.object.raw
     }
 
-    /// How it is read, as the driver says (`cuTexObjectGetTextureDesc`).
+    /// How it is read, as the driver says (`cuTexObjectGetTextureDesc`). NVIDIA's
+    /// tells zeros for the border's colour.
     pub fn descriptor(&self) -> Result<TextureDescriptor, Error> {
         let mut desc = TextureDesc::default();
         let api = self.context().bind()?;
