@@ -124,9 +124,9 @@ fn install_with(context: &Arc<Context>, image: Image, symbols: &[(String, u64)])
     };
     let code = LoadedModule::with_symbols(image, arena()?, defined);
     let code = code.map_err(|error| failure(&error))?;
-    // As allocations are, variables are their device's own.
+    // Variables are their device's own, also where its allocations are not.
     for address in code.own_addresses() {
-        arena()?.restrict(address, context.device() as usize); // a device's number is not negative
+        arena()?.restrict_variable(address, context.device() as usize); // a device's number is not negative
     }
     let code = Arc::new(code);
     let module = handle::reserve();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::view::Reach;
+use super::view::{Owner, Reach};
 use super::{Allocation, Purpose};
 
 /// How many freed allocations are remembered for messages.
@@ -32,7 +32,7 @@ pub(super) struct Live {
     pub(super) reserved: u64,
     pub(super) purpose: Purpose,
     /// The device whose own it is, where there are several.
-    pub(super) owner: Option<usize>,
+    pub(super) owner: Option<Owner>,
 }
 
 impl Book {
@@ -120,7 +120,7 @@ impl Book {
     }
 
     /// The device whose own an address is.
-    pub(super) fn owner(&self, address: u64) -> Option<usize> {
+    pub(super) fn owner(&self, address: u64) -> Option<Owner> {
         let (start, live) = self.live.range(..=address).next_back()?;
         live.owner.filter(|_| address - start < live.size)
     }

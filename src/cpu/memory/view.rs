@@ -10,6 +10,15 @@ use memmap2::MmapRaw;
 use super::book::Live;
 use super::{DeviceMemory, MemoryError};
 
+/// Whose an allocation is.
+#[derive(Clone, Copy)]
+pub(super) struct Owner {
+    device: usize,
+    /// Peers reach it where they may reach the device's memory. They never
+    /// reach the variables of a module: NVIDIA's driver does not map them.
+    peers: bool,
+}
+
 /// Which devices' memory one device may access, one bit each.
 #[derive(Default)]
 pub(super) struct Reach(Vec<u32>);
@@ -20,9 +29,10 @@ impl Reach {
         Reach((0..count).map(|device| 1 << device).collect())
     }
 
-    fn allows(&self, device: usize, owner: Option<usize>) -> bool {
+    fn allows(&self, device: usize, owner: Option<Owner>) -> bool {
         match (self.0.get(device), owner) {
-            (Some(reached), Some(owner)) => reached & (1 << owner) != 0,
+            (Some(_), Some(owner)) if !owner.peers => owner.device == device,
+            (Some(reached), Some(owner)) => reached & (1 << owner.device) != 0,
             _ => true,
         }
     }
@@ -35,13 +45,35 @@ impl DeviceMemory {
         shadow.as_ptr().cast()
     }
 
-    /// Makes the allocation at `start` a device's own.
+    /// Makes the allocation at `start` a device's own, and its peers' where they
+    /// may access its memory.
     pub fn restrict(&self, start: u64, device: usize) {
+        self.own(
+            start,
+            Owner {
+                device,
+                peers: true,
+            },
+        );
+    }
+
+    /// Makes the variable at `start` a device's own.
+    pub fn restrict_variable(&self, start: u64, device: usize) {
+        self.own(
+            start,
+            Owner {
+                device,
+                peers: false,
+            },
+        );
+    }
+
+    fn own(&self, start: u64, owner: Owner) {
         let mut book = self.book();
         let Some(live) = book.live.get_mut(&start) else {
             return;
         };
-        live.owner = Some(device);
+        live.owner = Some(owner);
         let live = *live;
         for (viewer, view) in self.views.iter().enumerate() {
             if !book.reach.allows(viewer, live.owner) {
@@ -62,7 +94,7 @@ impl DeviceMemory {
             false => *reached &= !(1 << owner),
         }
         for (&start, live) in &book.live {
-            if live.owner == Some(owner) {
+            if live.owner.is_some_and(|own| own.device == owner) {
                 match book.reach.allows(device, live.owner) {
                     true => self.mark_in(view, start, live.size),
                     false => self.clear_in(view, start, live),
@@ -74,7 +106,7 @@ impl DeviceMemory {
     /// [`check`](Self::check) as a kernel of a device is held to it.
     pub fn check_from(&self, device: usize, address: u64, bytes: u64) -> Result<(), MemoryError> {
         self.check(address, bytes)?;
-        if self.is_hidden(device, address) {
+        if self.hides(device, address).is_some() {
             return Err(MemoryError::OutOfBounds {
                 address,
                 bytes,
@@ -88,18 +120,20 @@ impl DeviceMemory {
     /// that is there was out of its reach.
     pub fn describe_to(&self, device: usize, address: u64) -> String {
         let what = self.describe(address);
-        match self.is_hidden(device, address) {
-            true => {
+        match self.hides(device, address) {
+            Some(Owner { peers: true, .. }) => {
                 format!("{what}, which is another device's: peer access to it is not enabled")
             }
-            false => what,
+            Some(_) => format!("{what}, a variable of another device, which peers do not reach"),
+            None => what,
         }
     }
 
-    fn is_hidden(&self, device: usize, address: u64) -> bool {
+    /// Whose the memory is that a device may not access.
+    fn hides(&self, device: usize, address: u64) -> Option<Owner> {
         let book = self.book();
         let owner = book.owner(address);
-        !book.reach.allows(device, owner)
+        owner.filter(|_| !book.reach.allows(device, owner))
     }
 
     fn clear_in(&self, view: &MmapRaw, start: u64, live: &Live) {
@@ -140,6 +174,12 @@ mod tests {
         assert!(sees(1, later), "access is to what comes later too");
         memory.set_access(1, 0, false);
         assert!(!sees(1, first) && !sees(1, later) && sees(1, second));
+
+        let variable = memory.allocate(10, 256, Purpose::Device).unwrap();
+        memory.restrict_variable(variable, 0);
+        memory.set_access(1, 0, true);
+        assert!(sees(0, variable) && !sees(1, variable));
+        assert!(memory.describe_to(1, variable).contains("a variable"));
 
         memory.free(first).unwrap();
         memory.free(second).unwrap();
