@@ -151,10 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_lacks_is_refused() {
-        assert!(table().cuMemPoolCreate.is_none());
+    fn what_the_device_cannot_do_is_refused() {
         // SAFETY: the entry looks at neither pointer.
-        let code = unsafe { cuMemPoolCreate(std::ptr::null_mut(), std::ptr::null()) };
+        let code = unsafe {
+            assert_eq!(cuInit(0), SUCCESS);
+            cuGLGetDevices_v2(std::ptr::null_mut(), std::ptr::null_mut(), 0, 0)
+        };
         assert_eq!(code, NOT_SUPPORTED);
     }
 }
