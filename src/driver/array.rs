@@ -8,6 +8,7 @@ use super::api::{ArrayDesc, CUarray};
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::keep::{Keep, UsingStreams};
+use super::length;
 use super::memory::DeviceBuffer;
 use super::mipmapped::Levels;
 use super::pinned::PinnedBuffer;
@@ -305,7 +306,7 @@ impl<T: Texel> Array<T> {
     /// (`cuMemcpyHtoAAsync_v2`, `cuMemcpy2DAsync_v2`, `cuMemcpy3DAsync_v2`). The
     /// pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, texels: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        self.same_length("write to an array", texels.len())?;
+        length::same("write to an array", texels.len(), self.len())?;
         self.begin(stream)?;
         let _held = hold(Some(stream), [texels.allocation()])?;
         let from = End::host(texels.pointer().cast());
@@ -318,7 +319,7 @@ impl<T: Texel> Array<T> {
     /// (`cuMemcpyAtoHAsync_v2`, `cuMemcpy2DAsync_v2`, `cuMemcpy3DAsync_v2`). The
     /// pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, texels: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        self.same_length("read of an array", texels.len())?;
+        length::same("read of an array", texels.len(), self.len())?;
         self.begin(stream)?;
         let _held = hold(Some(stream), [texels.allocation()])?;
         let to = End::host(texels.pointer().cast());
@@ -459,14 +460,6 @@ impl<T: Texel> Array<T> {
         Ok(())
     }
 
-    fn same_length(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        let room = self.len();
-        if given != room {
-            return Err(Error::Length { what, given, room });
-        }
-        Ok(())
-    }
-
     fn same_context(&self, other: &Context, what: &'static str) -> Result<(), Error> {
         if other != self.context() {
             return Err(Error::DifferentContexts { what });
@@ -475,7 +468,11 @@ impl<T: Texel> Array<T> {
     }
 
     fn buffer_fits(&self, buffer: &DeviceBuffer<T>) -> Result<(), Error> {
-        self.same_length("copy between a buffer and an array", buffer.len())?;
+        length::same(
+            "copy between a buffer and an array",
+            buffer.len(),
+            self.len(),
+        )?;
         self.same_context(buffer.context(), "the buffer and the array of a copy")
     }
 
@@ -526,9 +523,6 @@ impl<T: Texel> Array<T> {
         }
         // Within the array, so the product is no larger than its texels.
         let room = extent.into_iter().product();
-        if given != room {
-            return Err(Error::Length { what, given, room });
-        }
-        Ok(())
+        length::same(what, given, room)
     }
 }

@@ -7,6 +7,7 @@ use super::api::{CUdeviceptr, CUipcMemHandle};
 use super::argument::{Arg, Argument};
 use super::context::{Context, report_drop};
 use super::error::Error;
+use super::length;
 use super::memory::DeviceBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 
@@ -89,13 +90,7 @@ impl<T: Plain> IpcBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        if values.len() != self.len {
-            return Err(Error::Length {
-                what: "write to another process's buffer",
-                given: values.len(),
-                room: self.len,
-            });
-        }
+        length::same("write to another process's buffer", values.len(), self.len)?;
         let (api, bytes) = (self.context.bind()?, bytes_of(values));
         if bytes.is_empty() {
             return Ok(());

@@ -8,6 +8,7 @@ use super::api::CUdeviceptr;
 use super::argument::{Arg, Argument};
 use super::context::Context;
 use super::error::Error;
+use super::length;
 use super::location::Location;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use super::stream::Stream;
@@ -151,7 +152,7 @@ impl<T: Plain> ManagedBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`), after the work that uses it.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        self.check("write to managed memory", values.len())?;
+        length::same("write to managed memory", values.len(), self.len)?;
         self.write_at(0, values)
     }
 
@@ -170,7 +171,7 @@ impl<T: Plain> ManagedBuffer<T> {
 
     /// Reads all of it (`cuMemcpyDtoH_v2`), after the work that uses it.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        self.check("read of managed memory", values.len())?;
+        length::same("read of managed memory", values.len(), self.len)?;
         self.read_at(0, values)
     }
 
@@ -338,27 +339,10 @@ impl<T: Plain> ManagedBuffer<T> {
         &self.memory
     }
 
-    fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        if given != self.len {
-            return Err(Error::Length {
-                what,
-                given,
-                room: self.len,
-            });
-        }
-        Ok(())
-    }
-
     /// The address of value `at`, if `len` values from there are within it.
     fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
-        match at.checked_add(len) {
-            Some(end) if end <= self.len => Ok(self.address() + (at * size_of::<T>()) as u64),
-            _ => Err(Error::Length {
-                what,
-                given: at.saturating_add(len),
-                room: self.len,
-            }),
-        }
+        length::within(what, at, len, self.len)?;
+        Ok(self.address() + (at * size_of::<T>()) as u64)
     }
 }
 

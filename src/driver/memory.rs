@@ -10,6 +10,7 @@ use super::argument::Arg;
 use super::context::Context;
 use super::element::Element;
 use super::error::Error;
+use super::length;
 use super::pinned::PinnedBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 use super::stream::Stream;
@@ -238,7 +239,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        self.same_length("write to a buffer", values.len())?;
+        length::same("write to a buffer", values.len(), self.len)?;
         self.write_at(0, values)
     }
 
@@ -257,7 +258,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Reads all of it (`cuMemcpyDtoH_v2`); `values` has its length.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        self.same_length("read of a buffer", values.len())?;
+        length::same("read of a buffer", values.len(), self.len)?;
         self.read_at(0, values)
     }
 
@@ -344,7 +345,7 @@ impl<T: Plain> DeviceBuffer<T> {
         source: &DeviceBuffer<T>,
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
-        self.same_length("copy between buffers", source.len)?;
+        length::same("copy between buffers", source.len, self.len)?;
         let api = self.bind_with(stream)?;
         if source.context() != self.context() {
             return Err(Error::DifferentContexts {
@@ -370,7 +371,7 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
     /// The pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        self.same_length("write to a buffer", values.len())?;
+        length::same("write to a buffer", values.len(), self.len)?;
         let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
@@ -387,7 +388,7 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
     /// The pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        self.same_length("read of a buffer", values.len())?;
+        length::same("read of a buffer", values.len(), self.len)?;
         let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
@@ -449,27 +450,10 @@ impl<T: Plain> DeviceBuffer<T> {
         self.memory.allocation()
     }
 
-    fn same_length(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        if given != self.len {
-            return Err(Error::Length {
-                what,
-                given,
-                room: self.len,
-            });
-        }
-        Ok(())
-    }
-
     /// The address of value `at`, if `len` values from there are within the buffer.
     fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
-        match at.checked_add(len) {
-            Some(end) if end <= self.len => Ok(self.address() + (at * size_of::<T>()) as u64),
-            _ => Err(Error::Length {
-                what,
-                given: at.saturating_add(len),
-                room: self.len,
-            }),
-        }
+        length::within(what, at, len, self.len)?;
+        Ok(self.address() + (at * size_of::<T>()) as u64)
     }
 }
 

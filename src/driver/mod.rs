@@ -59,6 +59,7 @@ mod kernel;
 mod launch;
 mod launch_config;
 mod layout;
+mod length;
 mod library;
 pub(crate) mod link;
 mod location;

@@ -11,6 +11,7 @@ use super::code::CudaError;
 use super::context::{Context, report_drop};
 use super::device::Device;
 use super::error::Error;
+use super::length;
 use super::memory::DeviceBuffer;
 use super::pitched::PitchedBuffer;
 use super::plain::Plain;
@@ -251,13 +252,7 @@ impl<T: Plain> DeviceBuffer<T> {
     fn check_peer(&self, source: &DeviceBuffer<T>) -> Result<(), Error> {
         let devices = [self, source].map(|buffer| buffer.context().device());
         devices[0].of_one_driver(devices[1])?;
-        if self.len() != source.len() {
-            return Err(Error::Length {
-                what: "copy from a peer",
-                given: source.len(),
-                room: self.len(),
-            });
-        }
+        length::same("copy from a peer", source.len(), self.len())?;
         Ok(())
     }
 }

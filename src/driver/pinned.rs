@@ -11,6 +11,7 @@ use super::argument::{Arg, Argument};
 use super::context::Context;
 use super::error::Error;
 use super::keep::Kept;
+use super::length;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
 
 /// An array in pinned host memory (`cuMemHostAlloc`), for copies that run
@@ -289,7 +290,7 @@ impl<T: Plain> PinnedBuffer<T> {
 
     /// Writes all of it, after the work that uses it.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        self.check("write to pinned memory", values.len())?;
+        length::same("write to pinned memory", values.len(), self.len)?;
         let _idle = self.memory.idle()?;
         let bytes = bytes_of(values);
         // SAFETY: as many bytes as there is room for; no work uses them, and none is started
@@ -300,7 +301,7 @@ impl<T: Plain> PinnedBuffer<T> {
 
     /// Reads all of it, after the work that uses it.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        self.check("read of pinned memory", values.len())?;
+        length::same("read of pinned memory", values.len(), self.len)?;
         let _idle = self.memory.idle()?;
         let room = bytes_of_mut(values);
         // SAFETY: as many bytes as there are; no work uses them, and none is started while the
@@ -347,17 +348,6 @@ impl<T: Plain> PinnedBuffer<T> {
     pub(crate) fn kept(&self) -> Result<Kept, Error> {
         self.memory.refuse_borrowed()?;
         Ok(self.memory.clone())
-    }
-
-    fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        if given != self.len {
-            return Err(Error::Length {
-                what,
-                given,
-                room: self.len,
-            });
-        }
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use super::api::CUdeviceptr;
 use super::argument::{Arg, Argument};
 use super::context::Context;
 use super::error::Error;
+use super::length;
 use super::memory::DeviceMemory;
 use super::plain::{Plain, zeroed};
 use super::region::{Rows, RowsMut};
@@ -90,7 +91,7 @@ impl<T: Plain> PitchedBuffer<T> {
 
     /// Writes all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        self.check("write to a pitched buffer", values.len())?;
+        length::same("write to a pitched buffer", values.len(), self.len())?;
         let (width, extent) = (self.width, self.extent());
         if values.is_empty() {
             return Ok(());
@@ -101,7 +102,7 @@ impl<T: Plain> PitchedBuffer<T> {
 
     /// Reads all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        self.check("read of a pitched buffer", values.len())?;
+        length::same("read of a pitched buffer", values.len(), self.len())?;
         if values.is_empty() {
             return Ok(());
         }
@@ -131,14 +132,6 @@ impl<T: Plain> PitchedBuffer<T> {
         self.width
             .saturating_mul(self.height)
             .saturating_mul(self.depth)
-    }
-
-    fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        let room = self.len();
-        if given != room {
-            return Err(Error::Length { what, given, room });
-        }
-        Ok(())
     }
 
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {

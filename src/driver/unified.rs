@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::allocation::{Allocation, hold};
 use super::api::{Api, CUdeviceptr};
 use super::error::Error;
+use super::length;
 use super::managed::ManagedBuffer;
 use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
@@ -93,13 +94,7 @@ fn copy_in<T: Plain>(
     from: &impl Linear<T>,
     call: impl FnOnce(&Api, CUdeviceptr, CUdeviceptr, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    if to.count() != from.count() {
-        return Err(Error::Length {
-            what: "copy between arrays",
-            given: from.count(),
-            room: to.count(),
-        });
-    }
+    length::same("copy between arrays", from.count(), to.count())?;
     let memory = [to.memory(), from.memory()];
     let own = memory.iter().find(|memory| !memory.is_portable());
     let context = match stream {
