@@ -21,7 +21,7 @@ const CONTAINERS: [(&str, &[u8]); 4] = [
 ];
 
 fn containers() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder(&[]);
     for (name, bytes) in CONTAINERS {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }

@@ -59,9 +59,10 @@ fn ptxcheck(folder: &Path, args: &[&str]) -> Ran {
 
 /// With something on standard input.
 fn ptxcheck_on(input: &str, args: &[&str]) -> Ran {
+    let folder = folder(&[]);
     let mut child = program()
         .args(args)
-        .current_dir(std::env::temp_dir())
+        .current_dir(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -76,9 +77,10 @@ fn ptxcheck_on(input: &str, args: &[&str]) -> Ran {
     child.wait_with_output().unwrap().into()
 }
 
-/// A folder with these files.
+/// A folder with these files, and a repository: what lies above does not count.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".git")).unwrap();
     for (name, content) in files {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -9,7 +9,8 @@ fn the_example_is_the_output() {
     let Ok(readme) = std::fs::read_to_string(folder.join("README.md")) else {
         return;
     };
-    let ran = ptxcheck(&folder.join("tests/check/cases"), &["scale.ptx"]);
+    let cases = folder.join("tests/check/cases");
+    let ran = ptxcheck(&cases, &["scale.ptx", "--isolated"]);
     let block = format!("```text\n{}```\n", ran.out);
     assert!(readme.contains(&block), "the README does not have\n{block}");
 }

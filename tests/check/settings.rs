@@ -36,6 +36,29 @@ fn the_next_file_above_counts() {
 }
 
 #[test]
+fn what_lies_above_the_repository_does_not_count() {
+    let folder = folder(&[
+        ("ptxcheck.toml", "ignore = [\"all\"]\n"),
+        ("k.ptx", BAD),
+        ("worktree/.git", "gitdir: elsewhere\n"),
+        ("worktree/k.ptx", BAD),
+        ("clone/.git/HEAD", "ref: refs/heads/main\n"),
+        ("clone/deep/k.ptx", BAD),
+        // The top of a repository is a part of it.
+        ("own/.git/HEAD", "ref: refs/heads/main\n"),
+        ("own/ptxcheck.toml", "ignore = [\"E0101\"]\n"),
+        ("own/deep/k.ptx", BAD),
+    ]);
+    let ran = ptxcheck(folder.path(), &["--format", "concise"]);
+    let files: Vec<&str> = ran
+        .out
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(files, ["clone/deep/k.ptx", "worktree/k.ptx"], "{}", ran.out);
+}
+
+#[test]
 fn all_that_it_knows() {
     let settings = "\
 select = [\"P\"]

@@ -25,7 +25,10 @@ fn cases() {
             .next()
             .and_then(|line| line.strip_prefix("// options: "));
         let options = options.unwrap_or_default().split_whitespace();
-        let args: Vec<&str> = std::iter::once(name.as_str()).chain(options).collect();
+        let args: Vec<&str> = [name.as_str(), "--isolated"]
+            .into_iter()
+            .chain(options)
+            .collect();
         let ran = ptxcheck(&cases, &args);
         let said = format!("{}{}status {}", ran.out, ran.err, ran.status.unwrap());
         insta::with_settings!({

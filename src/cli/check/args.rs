@@ -87,7 +87,8 @@ pub struct CheckArgs {
     /// Leave out files of folders that match this, `vendor/**`
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Use this ptxcheck.toml, instead of the next one above each file
+    /// Use this ptxcheck.toml, instead of the next one above each file, which is looked
+    /// for up to the top of the git repository
     #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
     pub config: Option<PathBuf>,
     /// Use no ptxcheck.toml

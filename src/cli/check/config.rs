@@ -18,6 +18,22 @@ use crate::ptx::{CheckOptions, Level};
 
 const NAME: &str = "ptxcheck.toml";
 
+/// The file that counts for a folder: the next one above. What lies above the
+/// repository is not looked at, so that a checkout is judged alike wherever it
+/// lies. `.git` is a file in worktrees and submodules.
+fn above(folder: &Path) -> Option<PathBuf> {
+    for folder in folder.ancestors() {
+        let file = folder.join(NAME);
+        if file.is_file() {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
 /// The options of the command line that say what is judged, by the same names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -196,8 +212,7 @@ impl<'c> Configs<'c> {
             folder
         };
         let whole = std::path::absolute(named).unwrap_or_else(|_| folder.to_owned());
-        let mut above = whole.ancestors().map(|folder| folder.join(NAME));
-        let settings = match above.find(|file| file.is_file()) {
+        let settings = match above(&whole) {
             // Folders below one file share what was read of it.
             Some(file) => match self.known.get(&file) {
                 Some(settings) => settings.clone(),
