@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The same kernel by ptxkit, with its arguments checked, in cudarc's stream.
     let ours = ptxkit::interop::context(&context)?;
     let vecadd = ptxkit::interop::kernel(&ours, &vecadd)?;
-    let queue = ptxkit::interop::stream(&stream)?;
+    // SAFETY: nothing captures the stream.
+    let queue = unsafe { ptxkit::interop::stream(&stream) }?;
     let error = vecadd
         .launch(ptxkit::driver::LaunchConfig::default(), &queue, (1_u32,))
         .unwrap_err();

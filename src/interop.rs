@@ -57,11 +57,15 @@ pub fn context(context: &Arc<CudaContext>) -> Result<Context, Error> {
     unsafe { Context::from_shared(&device, context.cu_ctx(), context.clone()) }
 }
 
-/// cudarc's stream as ptxkit's; it is kept as long as the value returned. It
-/// must not be captured by cudarc while it is used here.
-pub fn stream(stream: &Arc<CudaStream>) -> Result<Stream, Error> {
+/// cudarc's stream as ptxkit's; it is kept as long as the value returned.
+///
+/// # Safety
+/// cudarc must not capture the stream while it is used here: the graph would not
+/// keep what is used.
+pub unsafe fn stream(stream: &Arc<CudaStream>) -> Result<Stream, Error> {
     let context = context(stream.context())?;
-    // SAFETY: the stream lives as long as its `Arc`, which is handed over.
+    // SAFETY: the stream lives as long as its `Arc`, which is handed over; the caller
+    // answers for captures.
     Ok(unsafe { Stream::from_shared(&context, stream.cu_stream(), stream.clone()) })
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Allocation {
     /// As kernels see it.
     address: CUdeviceptr,
     bytes: usize,
-    /// Whether every context of the process reaches it.
+    /// Whether every context of its driver reaches it.
     portable: bool,
     release: Release,
     /// Where freeing does not wait for all work by itself, or the host reaches
@@ -88,20 +88,13 @@ impl Drop for Values {
     }
 }
 
-/// `CU_STREAM_PER_THREAD`: one name for another stream in each thread.
-const PER_THREAD: usize = 2;
-
-fn is_per_thread(stream: &Stream) -> bool {
-    stream.raw().addr() == PER_THREAD
-}
-
 /// The default streams of all contexts have one handle: the contexts tell them apart.
 pub(crate) fn same(one: &Stream, other: &Stream) -> bool {
     one.raw() == other.raw() && one.context() == other.context()
 }
 
 fn wait(stream: &Stream) -> Result<(), Error> {
-    match is_per_thread(stream) {
+    match stream.is_per_thread() {
         true => stream.context().synchronize(),
         false => stream.synchronize(),
     }
@@ -114,7 +107,7 @@ fn order(before: &Stream, after: &Stream) -> Result<(), Error> {
             what: "work outside of a graph that waits for a stream within it",
         });
     }
-    if is_per_thread(before) || is_per_thread(after) {
+    if before.is_per_thread() || after.is_per_thread() {
         return wait(before);
     }
     let event = Event::without_timing(before.context())?;
@@ -173,7 +166,7 @@ impl Allocation {
         matches!(self.release, Release::Registered(_, Some(_)))
     }
 
-    /// Whether every context of the process reaches it.
+    /// Whether every context of its driver reaches it.
     pub fn is_portable(&self) -> bool {
         self.portable
     }
@@ -181,7 +174,7 @@ impl Allocation {
     /// Whether work in `context` may use it.
     #[inline]
     pub fn is_reached_from(&self, context: &Context) -> bool {
-        self.portable || &self.context == context
+        &self.context == context || self.portable && self.context.has_driver_of(context)
     }
 
     /// Notes that work of a context that is a peer uses it.
@@ -408,12 +401,8 @@ fn hold_all<'a>(
 }
 
 impl Keep for Allocation {
-    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
-        let held = self.queued_in(stream);
-        held.unwrap_or_else(|error| {
-            tracing::warn!(%error, "a graph is launched before its memory is there");
-            None
-        })
+    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.queued_in(stream)
     }
 }
 
@@ -490,7 +479,7 @@ impl Drop for Allocation {
                 for user in &users {
                     order(user, &home)?;
                 }
-                if is_per_thread(&home) {
+                if home.is_per_thread() {
                     wait(&home)?;
                 }
                 // SAFETY: allocated once, freed once, after all that uses it.

@@ -72,9 +72,9 @@ unsafe impl Send for ArrayMemory {}
 unsafe impl Sync for ArrayMemory {}
 
 impl Keep for ArrayMemory {
-    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.note(stream);
-        None
+        Ok(None)
     }
 }
 

@@ -103,7 +103,9 @@ impl Graph {
     /// run (`cuStreamBeginCapture_v2`, `cuStreamEndCapture`). Streams that wait
     /// for an event recorded there take part, and have to be waited for in turn.
     ///
-    /// The default stream cannot be captured. Where `work` fails, or calls what
+    /// The default streams cannot be captured. Other threads must leave the stream
+    /// alone while the capture begins and ends: what they queue just then is in
+    /// the graph or not, and the graph may not keep the memory. Where `work` fails, or calls what
     /// cannot be captured, there is no graph, and the error of that call.
     pub fn capture(
         stream: &Stream,
@@ -140,6 +142,7 @@ impl Graph {
             }
         }
 
+        stream.refuse_per_thread()?;
         let api = stream.context().bind()?;
         // SAFETY: the stream is live.
         unsafe { api.cuStreamBeginCapture_v2(stream.raw(), mode as c_uint) }?;

@@ -52,7 +52,9 @@ pub(crate) fn resets(device: &Device) -> &'static AtomicU32 {
 enum Ownership {
     Primary,
     Created,
-    Attached,
+    /// One more use of another value's, which goes later: destroying a context
+    /// asks nobody who else uses it.
+    Attached(#[allow(dead_code, reason = "held, not read")] Context),
     Borrowed,
     /// Another library's, which keeps it alive through this.
     Shared(#[allow(dead_code, reason = "held, not read")] Owner),
@@ -66,7 +68,7 @@ impl std::fmt::Debug for Ownership {
         f.write_str(match self {
             Ownership::Primary => "Primary",
             Ownership::Created => "Created",
-            Ownership::Attached => "Attached",
+            Ownership::Attached(_) => "Attached",
             Ownership::Borrowed => "Borrowed",
             Ownership::Shared(_) => "Shared",
         })
@@ -171,7 +173,8 @@ impl Context {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle; the flags must be 0.
         unsafe { self.bind()?.cuCtxAttach(&mut handle, 0) }?;
-        let mut attached = Context::own(self.device(), handle, Ownership::Attached)?;
+        let ownership = Ownership::Attached(self.clone());
+        let mut attached = Context::own(self.device(), handle, ownership)?;
         if let Some(inner) = Arc::get_mut(&mut attached.inner) {
             *inner.check_mode.get_mut() = self.check_mode();
         }
@@ -240,6 +243,18 @@ impl Context {
     /// The driver's table of entry points.
     pub fn api(&self) -> &'static Api {
         self.inner.device.api()
+    }
+
+    pub(crate) fn has_driver_of(&self, other: &Context) -> bool {
+        std::ptr::eq(self.api(), other.api())
+    }
+
+    /// A handle of one driver is nothing to the other.
+    pub(crate) fn of_one_driver(&self, other: &Context, what: &'static str) -> Result<(), Error> {
+        match self.has_driver_of(other) {
+            true => Ok(()),
+            false => Err(Error::DifferentContexts { what }),
+        }
     }
 
     /// What launches are checked against.
@@ -435,7 +450,7 @@ impl Drop for Inner {
             // SAFETY: created by `create`; all that lives in it holds `self` and is gone.
             Ownership::Created => unsafe { api.cuCtxDestroy_v2(self.handle) },
             // SAFETY: attached once by `attach`, detached once here.
-            Ownership::Attached => unsafe { api.cuCtxDetach(self.handle) },
+            Ownership::Attached(_) => unsafe { api.cuCtxDetach(self.handle) },
             Ownership::Borrowed | Ownership::Shared(_) => Ok(()),
         };
         report_drop(result);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUmemorytype;
 
-use super::allocation::Allocation;
 use super::api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS_v1,
 };
 use super::argument::{Arg, Arguments};
 use super::context::Context;
+use super::element::Element;
 use super::error::Error;
 use super::keep::{Kept, Object};
 use super::kernel::Kernel;
@@ -19,7 +19,7 @@ use super::launch::with_pointers;
 use super::launch_config::LaunchConfig;
 use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
-use super::plain::{Plain, bytes_of};
+use super::plain::Plain;
 use super::stream::HostFunction;
 
 pub(super) fn check_context(context: &Context, other: &Context) -> Result<(), Error> {
@@ -127,17 +127,10 @@ pub(super) fn fill<T: Plain>(
     value: T,
 ) -> Result<(CUDA_MEMSET_NODE_PARAMS_v1, Vec<Kept>), Error> {
     check_context(context, buffer.context())?;
-    let value = match *bytes_of(&[value]) {
-        [a] => u32::from(a),
-        [a, b] => u32::from(u16::from_ne_bytes([a, b])),
-        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]),
-        _ => {
-            return Err(Error::Length {
-                what: "bytes of a value that a graph fills with",
-                given: size_of::<T>(),
-                room: 4,
-            });
-        }
+    let value = match Element::of(&value)? {
+        Element::Byte(value) => value.into(),
+        Element::Short(value) => value.into(),
+        Element::Word(value) => value,
     };
     let fill = CUDA_MEMSET_NODE_PARAMS_v1 {
         dst: buffer.address(),
@@ -202,10 +195,17 @@ pub(super) fn with_launch<R>(
     })
 }
 
-pub(super) fn keep_launch(kept: &mut Vec<Kept>, kernel: &Kernel, args: &[Arg<'_>]) {
+pub(super) fn keep_launch(
+    kept: &mut Vec<Kept>,
+    kernel: &Kernel,
+    args: &[Arg<'_>],
+) -> Result<(), Error> {
     kept.push(kernel.kept());
     let memory = args.iter().filter_map(Arg::memory);
-    let memory = memory.chain(kernel.module().resolved());
-    kept.extend(memory.map(|memory: &Arc<Allocation>| memory.clone() as Kept));
+    for memory in memory.chain(kernel.module().resolved()) {
+        memory.refuse_borrowed()?;
+        kept.push(memory.clone());
+    }
     kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
+    Ok(())
 }

@@ -107,23 +107,24 @@ impl Event {
                 what: "event and stream",
             });
         }
+        let mut recorded = self.capture_slot();
         // SAFETY: event and stream are live and of one context.
         unsafe {
             self.context
                 .bind()?
                 .cuEventRecord(self.handle, stream.raw())
         }?;
-        *self.capture_slot() = stream.capture();
+        *recorded = stream.capture();
         Ok(())
     }
 
-    /// The capture that a stream joins by waiting for the event.
-    pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
-        let capture = self.capture_slot().clone();
-        capture.filter(|capture| !capture.is_over())
+    /// A launch recorded it.
+    pub(crate) fn recorded_in(&self, stream: &Stream) {
+        *self.capture_slot() = stream.capture();
     }
 
-    fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
+    /// The capture that a stream joins by waiting for the event.
+    pub(crate) fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,6 +143,7 @@ impl Event {
     /// Milliseconds from `start` to this one (`cuEventElapsedTime`). Both must
     /// be done, and take the time.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, Error> {
+        self.context.of_one_driver(&start.context, "two events")?;
         let mut milliseconds = 0.0;
         // SAFETY: both events are live; writes one float.
         unsafe {

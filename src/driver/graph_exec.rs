@@ -51,11 +51,10 @@ impl GraphExec {
     pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
         self.check_stream(stream)?;
         let api = self.graph.context.bind()?;
-        let guards: Vec<_> = self
-            .kept
-            .iter()
-            .filter_map(|used| used.launching(stream))
-            .collect();
+        let mut guards = Vec::new();
+        for used in &self.kept {
+            guards.extend(used.launching(stream)?);
+        }
         // SAFETY: graph and stream are live; what the nodes use is kept.
         let launched = unsafe { api.cuGraphLaunch(self.handle, stream.raw()) };
         drop(guards);
@@ -127,7 +126,7 @@ impl GraphExec {
                 config,
                 &arguments,
                 |params, args| {
-                    describe::keep_launch(&mut kept, kernel, args);
+                    describe::keep_launch(&mut kept, kernel, args)?;
                     // SAFETY: graph and node are live; the parameters are the kernel's and copied.
                     unsafe { api.cuGraphExecKernelNodeSetParams_v2(exec, node, params) }
                 },
@@ -248,6 +247,8 @@ impl GraphExec {
     /// Lets another event be waited for (`cuGraphExecEventWaitNodeSetEvent`, from
     /// CUDA 11.1).
     pub fn set_event_wait(&mut self, node: GraphNode, event: &Arc<Event>) -> Result<(), Error> {
+        let context = &self.graph.context;
+        context.of_one_driver(event.context(), "graph and event")?;
         self.change(node, |api, exec, node| {
             // SAFETY: as above.
             unsafe { api.cuGraphExecEventWaitNodeSetEvent(exec, node, event.raw()) }
@@ -320,12 +321,14 @@ impl GraphExec {
 impl Drop for GraphExec {
     fn drop(&mut self) {
         // The driver waits before it frees memory, and not before a function goes.
-        let must_wait = self.kept.iter().any(|used| used.outlives_launches());
+        if self.kept.iter().any(|used| used.outlives_launches())
+            && let Err(error) = self.graph.context.synchronize()
+        {
+            // Within a capture nobody can wait. What a launch may still call is better lost.
+            std::mem::forget(std::mem::take(&mut self.kept));
+            report_drop(Err(error));
+        }
         let done = self.graph.context.bind().and_then(|api| {
-            if must_wait {
-                // SAFETY: no arguments.
-                report_drop(unsafe { api.cuCtxSynchronize() });
-            }
             // SAFETY: made once, destroyed once.
             unsafe { api.cuGraphExecDestroy(self.handle) }
         });

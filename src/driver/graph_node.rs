@@ -34,7 +34,7 @@ impl Graph {
                 config,
                 &arguments,
                 |params, args| {
-                    describe::keep_launch(&mut kept, kernel, args);
+                    describe::keep_launch(&mut kept, kernel, args)?;
                     // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
                     unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) }
                 },
@@ -171,6 +171,8 @@ impl Graph {
         after: &[GraphNode],
         event: &Arc<Event>,
     ) -> Result<GraphNode, Error> {
+        let context = &self.inner.context;
+        context.of_one_driver(event.context(), "graph and event")?;
         let node = self.add(after, |api, node, graph, after, count| {
             // SAFETY: as above.
             unsafe { api.cuGraphAddEventWaitNode(node, graph, after, count, event.raw()) }

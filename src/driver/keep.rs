@@ -11,14 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::allocation::{Users, is_unused, same};
 use super::context::Context;
+use super::error::Error;
 use super::stream::Stream;
 
 /// Something that a graph may use.
 pub(crate) trait Keep: Debug + Send + Sync {
     /// Called before a graph that uses it is launched into `stream`; the guard
     /// is held until the launch is queued.
-    fn launching(&self, _stream: &Stream) -> Option<MutexGuard<'_, Users>> {
-        None
+    fn launching(&self, _stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        Ok(None)
     }
 
     /// Whether a launched graph must be done before this is let go: what is no

@@ -49,7 +49,10 @@ impl Kernel {
     ///
     /// A kernel is code: what it does with addresses is not checked on a GPU.
     /// Memory that a device can write is never behind a Rust reference in this
-    /// module's safe API, so a wrong kernel spoils data, not references.
+    /// module's safe API, so a wrong kernel spoils data, not references, but on
+    /// devices that reach all of the host's memory
+    /// ([`PAGEABLE_MEMORY_ACCESS`](super::Attribute::PAGEABLE_MEMORY_ACCESS)): there it is to be
+    /// trusted like any other native code.
     pub fn launch(
         &self,
         config: LaunchConfig,
@@ -80,7 +83,9 @@ impl Kernel {
         arguments: impl Arguments,
     ) -> Result<(), Error> {
         options.check(self, config, stream)?;
-        self.launch_how(config, stream, arguments, How::With(options))
+        self.launch_how(config, stream, arguments, How::With(options))?;
+        options.launched_in(stream);
+        Ok(())
     }
 
     #[inline]
@@ -297,6 +302,7 @@ impl Kernel {
         for object in objects {
             match &capture {
                 Some(capture) => capture.add(object),
+                // Objects note the stream, and take no locks.
                 None => drop(object.launching(stream)),
             }
         }

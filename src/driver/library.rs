@@ -15,7 +15,7 @@ use super::extent::{self, Checked};
 use super::kernel::{Kernel, KernelAttribute};
 use super::layout::KernelLayout;
 use super::log::JitOptionList;
-use super::module::{Global, Module, jit_error};
+use super::module::{Bound, Global, Module, jit_error};
 use super::open::Driver;
 
 /// Code that no context owns (`cuLibraryLoadData`, from CUDA 12.0): it comes
@@ -43,6 +43,15 @@ pub struct Library {
 pub(crate) struct LibraryHandle {
     driver: Driver,
     handle: CUlibrary,
+    /// What references are bound to: [`Library::module`] gives a module of its own
+    /// to each caller.
+    bound: Bound,
+}
+
+impl LibraryHandle {
+    pub fn bound(&self) -> &Bound {
+        &self.bound
+    }
 }
 
 // SAFETY: a library's handle may be used from any thread; the driver locks by itself.
@@ -97,6 +106,7 @@ impl Library {
             handle: Arc::new(LibraryHandle {
                 driver: context.device().driver(),
                 handle,
+                bound: Bound::default(),
             }),
         })
     }

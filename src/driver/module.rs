@@ -49,9 +49,13 @@ struct Inner {
     /// Memory that its variables stand for.
     #[allow(dead_code, reason = "held, not read")]
     memory: Vec<Arc<Allocation>>,
-    /// What its texture and surface references are bound to.
-    bound: Mutex<BTreeMap<CString, Kept>>,
+    /// What its texture and surface references are bound to, unless it is one of
+    /// several modules of a library.
+    bound: Bound,
 }
+
+/// What references are bound to, by context and name.
+pub(crate) type Bound = Mutex<BTreeMap<(usize, CString), Kept>>;
 
 /// Who unloads a module.
 enum Owned {
@@ -365,12 +369,13 @@ impl Module {
 
     /// Keeps what a reference is bound to, in place of what it was bound to.
     pub(crate) fn keep_bound(&self, reference: &CStr, kept: Kept) {
-        let mut bound = self
-            .inner
-            .bound
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = bound.insert(reference.to_owned(), kept);
+        let bound = match &self.inner.owner {
+            Owned::Library(library) => library.bound(),
+            Owned::Here | Owned::By(_) => &self.inner.bound,
+        };
+        let place = (self.context().raw().addr(), reference.to_owned());
+        let mut bound = bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = bound.insert(place, kept);
         drop(bound);
         // Freeing memory waits for the device.
         drop(before);
@@ -448,6 +453,10 @@ pub(super) fn jit_error(error: Error, options: &JitOptionList) -> Error {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if matches!(self.owner, Owned::By(_)) {
+            // The other library still reads what its references are bound to.
+            std::mem::forget(std::mem::take(&mut self.bound));
+        }
         if self.handle.is_null() || !matches!(self.owner, Owned::Here) {
             return;
         }

@@ -143,11 +143,7 @@ impl<'a> LaunchOptions<'a> {
                 });
             }
         }
-        let events = [
-            self.programmatic_event.map(|(event, _)| event),
-            self.completion_event,
-        ];
-        for event in events.into_iter().flatten() {
+        for event in self.events() {
             if event.context() != stream.context() {
                 return Err(Error::DifferentContexts {
                     what: "event and stream",
@@ -155,6 +151,18 @@ impl<'a> LaunchOptions<'a> {
             }
         }
         Ok(())
+    }
+
+    /// From a captured stream, the events stand for the capture.
+    pub(crate) fn launched_in(&self, stream: &Stream) {
+        for event in self.events() {
+            event.recorded_in(stream);
+        }
+    }
+
+    fn events(&self) -> impl Iterator<Item = &'a Event> {
+        let programmatic = self.programmatic_event.map(|(event, _)| event);
+        programmatic.into_iter().chain(self.completion_event)
     }
 
     pub(crate) fn attributes(&self) -> Attributes {

@@ -58,6 +58,7 @@ unsafe impl Sync for Inner {}
 
 const DEFAULT: u32 = 0;
 const NON_BLOCKING: u32 = 1;
+const PER_THREAD: usize = 2;
 
 impl Stream {
     /// A new stream that keeps order with the default stream (`cuStreamCreate`).
@@ -108,9 +109,9 @@ impl Stream {
     }
 
     /// The calling thread's own default stream (`CU_STREAM_PER_THREAD`): each
-    /// thread that uses it has another.
+    /// thread that uses it has another. It takes no part in captures
+    /// ([`Error::Captured`]).
     pub fn per_thread(context: &Context) -> Stream {
-        const PER_THREAD: usize = 2;
         Stream::with(
             context,
             std::ptr::without_provenance_mut(PER_THREAD),
@@ -150,6 +151,11 @@ impl Stream {
                 capture: Mutex::default(),
             }),
         }
+    }
+
+    /// One name for another stream in each thread (`CU_STREAM_PER_THREAD`).
+    pub(crate) fn is_per_thread(&self) -> bool {
+        self.raw().addr() == PER_THREAD
     }
 
     /// The context it lives in.
@@ -293,16 +299,34 @@ impl Stream {
     /// An event that was recorded in a capturing stream draws this one into the
     /// capture.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
+        self.context()
+            .of_one_driver(event.context(), "stream and event")?;
+        // Held until the stream knows of the capture that the driver draws it into.
+        let recorded = event.capture_slot();
+        let capture = recorded.as_ref().filter(|capture| !capture.is_over());
+        if capture.is_some() {
+            self.refuse_per_thread()?;
+        }
         // SAFETY: stream and event are live; an event of another device is allowed.
         unsafe {
             self.context()
                 .bind()?
                 .cuStreamWaitEvent(self.raw(), event.raw(), 0)
         }?;
-        if let Some(capture) = event.capture() {
-            self.join_capture(&capture);
+        if let Some(capture) = capture {
+            self.join_capture(capture);
         }
         Ok(())
+    }
+
+    /// One `Stream` would not know what is captured through another.
+    pub(crate) fn refuse_per_thread(&self) -> Result<(), Error> {
+        match self.is_per_thread() {
+            true => Err(Error::Captured {
+                what: "the work of a thread's own default stream",
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Calls `function` on a thread of the driver once all work queued so far

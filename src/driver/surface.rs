@@ -62,9 +62,9 @@ pub(crate) struct SurfaceObject {
 }
 
 impl Keep for SurfaceObject {
-    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.note(stream);
-        None
+        Ok(None)
     }
 }
 

@@ -327,9 +327,9 @@ pub(crate) struct TextureObject {
 }
 
 impl Keep for TextureObject {
-    fn launching(&self, stream: &Stream) -> Option<MutexGuard<'_, Users>> {
+    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.note(stream);
-        None
+        Ok(None)
     }
 }
 

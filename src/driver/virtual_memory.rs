@@ -268,8 +268,8 @@ impl AddressRange {
     }
 
     /// Puts all of some physical memory at byte `at` of the range (`cuMemMap`, and
-    /// `cuMemUnmap` when the mapping is dropped), where nothing is mapped yet. Nobody may access it there before
-    /// [`Mapping::set_access`].
+    /// `cuMemUnmap` when the mapping is dropped), where nothing is mapped yet.
+    /// Nobody may access it there before [`Mapping::set_access`].
     pub fn map(&self, at: usize, memory: &PhysicalMemory) -> Result<Mapping, Error> {
         if at
             .checked_add(memory.bytes())
@@ -281,8 +281,10 @@ impl AddressRange {
                 room: self.bytes(),
             });
         }
+        let context = &self.inner.context;
+        context.of_one_driver(&memory.inner.context, "addresses and memory")?;
         let address = self.address() + at as u64;
-        let api = self.inner.context.bind()?;
+        let api = context.bind()?;
         // SAFETY: the addresses are reserved, the memory is live; offset and flags must be 0.
         unsafe { api.cuMemMap(address, memory.bytes(), 0, memory.raw(), 0) }?;
         Ok(Mapping {

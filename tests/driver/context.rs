@@ -142,6 +142,12 @@ fn uses_are_counted_the_old_way() {
     drop(attached);
     assert_eq!(buffer.to_vec().unwrap(), [1]);
     context.synchronize().unwrap();
+
+    // Whoever made it may go first.
+    let attached = context.attach().unwrap();
+    drop((buffer, context));
+    let buffer = DeviceBuffer::from_slice(&attached, &[2_u32]).unwrap();
+    assert_eq!(buffer.to_vec().unwrap(), [2]);
 }
 
 #[test]

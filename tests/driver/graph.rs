@@ -1,13 +1,13 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 
 use ptxkit::driver::{
-    CaptureMode, Context, CudaError, DeviceBuffer, Error, Event, Graph, Kernel, LaunchConfig,
-    Module, NodeKind, PinnedBuffer, Stream,
+    Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Error, Event, Graph, Kernel,
+    LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream,
 };
 
 use crate::kernels::{ADD, PLACE};
-use crate::support::{alone, context, device};
+use crate::support::{alone, context, device, is_gpu};
 
 /// A context, a stream that can be captured, and `add(data, n)`.
 fn adder() -> (Context, Stream, Kernel) {
@@ -332,4 +332,91 @@ fn grids_of_captured_launches_are_whole() {
     ready.launch(&stream).unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), (0..64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_threads_own_stream_is_not_captured() {
+    alone();
+    let (context, stream, _) = adder();
+    let own = Stream::per_thread(&context);
+    let captured = Graph::capture(&own, CaptureMode::ThreadLocal, |_| Ok(()));
+    assert!(
+        matches!(captured, Err(Error::Captured { .. })),
+        "{captured:?}"
+    );
+    let event = Event::without_timing(&context).unwrap();
+    Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        event.record(stream)?;
+        let drawn = Stream::per_thread(&context).wait_for(&event);
+        assert!(matches!(drawn, Err(Error::Captured { .. })), "{drawn:?}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_event_of_a_launch_draws_a_stream_into_a_capture() {
+    alone();
+    let (context, stream, add) = adder();
+    if !device().attribute(Attribute::CLUSTER_LAUNCH).unwrap() && is_gpu() {
+        return; // programmatic launches came with clusters
+    }
+    let other = Stream::non_blocking(&context).unwrap();
+    let n = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+    let mut result = PinnedBuffer::from_slice(&context, &[0_u32]).unwrap();
+    let [event, join] = std::array::from_fn(|_| Event::without_timing(&context).unwrap());
+    let ready = {
+        let source = DeviceBuffer::from_slice(&context, &[7_u32]).unwrap();
+        Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+            let options = LaunchOptions::new().programmatic_event(&event, false);
+            add.launch_with(ONE, &options, stream, (&n, 2_u32))?;
+            other.wait_for(&event)?;
+            assert!(other.is_capturing());
+            // A copy would wait for all of the kernel: an edge of another kind.
+            add.launch(ONE, &other, (&source, 1_u32))?;
+            source.read_async(&mut result, &other)?;
+            join.record(&other)?;
+            stream.wait_for(&join)
+        })
+        .unwrap()
+        .instantiate()
+        .unwrap()
+    };
+    ready.launch(&stream).unwrap();
+    ready.launch(&stream).unwrap();
+    assert_eq!(result.to_vec().unwrap(), [9]);
+    stream.synchronize().unwrap();
+    assert_eq!(n.to_vec().unwrap(), [5]);
+}
+
+#[test]
+fn a_graph_that_is_dropped_within_a_capture_still_calls() {
+    alone();
+    let (context, stream, _) = adder();
+    let queue = Stream::non_blocking(&context).unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let mut graph = Graph::new(&context).unwrap();
+    let function = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    };
+    graph.add_host_function(&[], function).unwrap();
+    let ready = graph.instantiate().unwrap();
+    drop(graph);
+    let (go, wait) = mpsc::channel::<()>();
+    queue.call(move || wait.recv().unwrap_or_default()).unwrap();
+    ready.launch(&queue).unwrap();
+    // Where nobody can wait within a capture, the call comes when the graph is gone.
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        go.send(()).unwrap();
+    });
+    let captured = Graph::capture(&stream, CaptureMode::Global, |_| {
+        drop(ready);
+        Ok(())
+    });
+    later.join().unwrap();
+    queue.synchronize().unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    drop(captured);
 }

@@ -152,6 +152,11 @@ fn no_graph_keeps_borrowed_memory() {
         let mut graph = Graph::new(&context).unwrap();
         let node = graph.add_write(&[], &buffer, pinned);
         assert!(matches!(node, Err(Error::Captured { .. })), "{node:?}");
+        let increment = Module::load(&context, INCREMENT).unwrap();
+        let increment = increment.kernel("increment").unwrap();
+        let node = graph.add_kernel(&[], &increment, BLOCK, (&*pinned,));
+        assert!(matches!(node, Err(Error::Captured { .. })), "{node:?}");
+        assert!(graph.nodes().unwrap().is_empty());
     })
     .unwrap();
 }

@@ -32,4 +32,6 @@ mod support;
 mod surface;
 mod texture;
 mod texture_array;
+mod threads;
+mod two_drivers;
 mod virtual_memory;

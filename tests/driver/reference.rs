@@ -2,7 +2,7 @@
 
 use ptxkit::driver::{
     AddressMode, Array, ArrayFlags, ArrayShape, Context, DeviceBuffer, Error, FilterMode,
-    LaunchConfig, MipmappedArray, Module, PitchedBuffer, Stream, TextureDescriptor,
+    LaunchConfig, Library, MipmappedArray, Module, PitchedBuffer, Stream, TextureDescriptor,
 };
 
 use crate::support::context;
@@ -211,4 +211,31 @@ fn what_is_no_reference() {
         picture.bind(&words, &smooth),
         Err(Error::IntegerFilter { .. })
     ));
+}
+
+#[test]
+fn a_library_keeps_what_its_modules_are_bound_to() {
+    let context = context();
+    if module(&context).is_none() {
+        return;
+    }
+    let library = Library::load(&context, PTX.as_bytes()).unwrap();
+    let bind = |values: &[f32]| {
+        let module = library.module(&context).unwrap();
+        let table = DeviceBuffer::from_slice(&context, values).unwrap();
+        let reference = module.texture_reference("table").unwrap();
+        reference
+            .bind(&table, &TextureDescriptor::default())
+            .unwrap();
+    };
+    bind(&[0.5, 1.5, 2.5]);
+    // What is allocated now must not lie where the table is.
+    let others: Vec<_> = (0..8)
+        .map(|_| DeviceBuffer::from_slice(&context, &[9.0_f32; 3]).unwrap())
+        .collect();
+    let module = library.module(&context).unwrap();
+    assert_eq!(look_up(&module, 1), 1.5);
+    bind(&[3.5, 4.5, 5.5]);
+    assert_eq!(look_up(&module, 2), 5.5);
+    assert_eq!(others[0].to_vec().unwrap(), [9.0; 3]);
 }
