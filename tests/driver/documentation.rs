@@ -194,6 +194,19 @@ handles: every safe type gives its own by `raw`. An entry that the driver lacks
 is an error that names both.
 
 This file is made from the sources, and a test compares them.
+
+## What safe means here
+
+Safe calls reach no freed memory, no handle of another driver, and no memory
+behind a Rust reference by themselves: what a call uses is kept until its work is
+done, also by a graph; what the host reads waits for the work that writes it.
+
+A kernel is code. On the CPU device every address of a PTX kernel is checked. On a
+GPU nobody checks what a kernel does with a bare number or behind the end of a
+buffer: it reaches whatever its device reaches, and where
+`Attribute::PAGEABLE_MEMORY_ACCESS` is true, that is all memory of the process.
+`Kernel::launch` is safe nevertheless, as calls of linked C behind a safe wrapper
+are: whoever loads a kernel trusts it. Binaries are trusted on both devices.
 ";
 
 /// Entries that have no Rust name, and why that is right.
@@ -256,10 +269,63 @@ const TAIL: &str = "
 | `cuFuncSetBlockShape`, `cuFuncSetSharedSize` | `LaunchConfig` |
 | `cuCtxAttach`, `cuCtxDetach` | `Context::clone`; `Context::attach` where the driver is to count |
 | `cuDeviceGetProperties` | `Device::attribute` |
+| `cuMemAllocHost` | `PinnedBuffer::zeroed` |
 | `cuGLCtxCreate` | any context: `driver::opengl` |
-| `cuD3D9*`, `cuD3D10*`, `cuD3D11*`, `cuGraphicsD3D*`, `cuWGLGetDevice` | nothing: Direct3D is left out |
+| `cuWGLGetDevice` | nothing: Windows alone has it; `opengl::devices` |
+| `cuD3D9GetDevice`, `cuD3D9GetDevices`, `cuD3D9CtxCreate`, `cuD3D9CtxCreateOnDevice`, `cuGraphicsD3D9RegisterResource` | nothing: Direct3D is left out |
+| `cuD3D10GetDevice`, `cuD3D10GetDevices`, `cuD3D10CtxCreate`, `cuD3D10CtxCreateOnDevice`, `cuGraphicsD3D10RegisterResource` | nothing, likewise |
+| `cuD3D11GetDevice`, `cuD3D11GetDevices`, `cuD3D11CtxCreate`, `cuD3D11CtxCreateOnDevice`, `cuGraphicsD3D11RegisterResource` | nothing, likewise |
+| `cuLaunchCooperativeKernelMultiDevice` | `Kernel::launch_cooperative` on each device |
 | `cuModuleLoad` | `Module::load_file`, which checks the file first |
+
+## What is left out
+
+| entries | what they are for |
+|---|---|
+| `cuMulticast*` | one address for the memory of several devices |
+| `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
+| `cuTensorMap*` | descriptors for tensor copies |
+| `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
+| `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
+| `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |
+| `cuGraphConditional*`, `cuUserObject*` | graphs that branch, and what C keeps with one |
+| `cuCoredump*`, `cuCheckpoint*`, `cuLogs*` | for debuggers and operators |
+| `cu*_ptsz`, `cu*_ptds` | each thread's default stream by another name: `Stream::per_thread` |
 ";
+
+/// What the guide's driver chapter calls or names.
+const CHAPTER: &str = "cuArrayCreate cuArrayDestroy cuArray3DCreate cuCtxAttach cuCtxCreate
+    cuCtxDestroy cuCtxDetach cuCtxEnablePeerAccess cuCtxGetCurrent cuCtxGetLimit cuCtxPopCurrent
+    cuCtxPushCurrent cuCtxSetCurrent cuCtxSetLimit cuCtxSynchronize cuDeviceCanAccessPeer
+    cuDeviceComputeCapability cuDeviceGet cuDeviceGetCount cuEventCreate cuEventDestroy
+    cuEventElapsedTime cuEventRecord cuEventSynchronize cuFuncSetSharedSize cuGLCtxCreate
+    cuGraphicsGLRegisterBuffer cuGraphicsGLRegisterImage cuGraphicsMapResources
+    cuGraphicsResourceGetMappedPointer cuGraphicsResourceSetMapFlags
+    cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources cuGraphicsUnregisterResource
+    cuInit cuLaunchKernel cuMemAlloc cuMemAllocHost cuMemAllocPitch cuMemFree cuMemFreeHost
+    cuMemHostAlloc cuMemHostGetDevicePointer cuMemHostRegister cuMemcpy cuMemcpy2D cuMemcpy3D
+    cuMemcpy3DPeer cuMemcpy3DPeerAsync cuMemcpyAsync cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyHtoD
+    cuMemcpyHtoDAsync cuMemcpyPeer cuMemcpyPeerAsync cuModuleGetFunction cuModuleGetGlobal
+    cuModuleGetSurfRef cuModuleGetTexRef cuModuleLoad cuModuleLoadDataEx cuPointerGetAttribute
+    cuStreamCreate cuStreamDestroy cuSurfRefSetArray cuTexRefSetAddress cuTexRefSetAddress2D
+    cuTexRefSetAddressMode cuTexRefSetArray cuTexRefSetFilterMode cuTexRefSetFlags
+    cuTexRefSetFormat cuWGLGetDevice cuD3D9GetDevice cuD3D9CtxCreate cuD3D9CtxCreateOnDevice
+    cuGraphicsD3D9RegisterResource cuD3D10GetDevice cuD3D10CtxCreate cuD3D10CtxCreateOnDevice
+    cuGraphicsD3D10RegisterResource cuD3D11GetDevice cuD3D11CtxCreate cuD3D11CtxCreateOnDevice
+    cuGraphicsD3D11RegisterResource";
+
+#[test]
+fn every_entry_of_the_guide_is_in_the_documentation() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/driver-api.md");
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return; // a packed test, away from the sources
+    };
+    for entry in CHAPTER.split_whitespace() {
+        let named = ["", "_v2", "_v3"].iter();
+        let mut named = named.map(|version| format!("`{entry}{version}`"));
+        assert!(named.any(|name| text.contains(&name)), "{entry}");
+    }
+}
 
 #[test]
 fn every_entry_is_in_the_documentation() {
