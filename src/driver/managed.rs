@@ -293,7 +293,8 @@ impl<T: Plain> ManagedBuffer<T> {
         Ok(self.range_attribute(READ_MOSTLY, &mut [0])? == [1])
     }
 
-    /// The location that all of it belongs to by advice.
+    /// The location that all of it belongs to by advice, a device or the host;
+    /// `None` too where its pages differ.
     pub fn preferred_location(&self) -> Result<Option<Location>, Error> {
         let number = self.range_attribute(PREFERRED_LOCATION, &mut [NOWHERE])?[0];
         Ok(Location::from_device_number(number))

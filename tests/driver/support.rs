@@ -39,9 +39,13 @@ pub fn alone() {
 pub fn device() -> Device {
     take(|| Turn::Beside(TESTS.read().unwrap_or_else(PoisonError::into_inner)));
     let selection = std::env::var("PTXKIT_DEVICE").map_or(Selection::Cpu, |word| {
-        word.parse().expect("PTXKIT_DEVICE names a device")
+        word.parse()
+            .unwrap_or_else(|error| panic!("PTXKIT_DEVICE: {error}"))
     });
-    select(selection).expect("the device is there").device
+    match select(selection) {
+        Ok(selected) => selected.device,
+        Err(error) => panic!("no device to test: {error}"),
+    }
 }
 
 pub fn is_gpu() -> bool {
