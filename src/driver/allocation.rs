@@ -148,6 +148,7 @@ impl Allocation {
         &self.context
     }
 
+    #[inline]
     pub fn address(&self) -> &CUdeviceptr {
         &self.address
     }
@@ -192,6 +193,12 @@ impl Allocation {
     #[inline]
     pub fn has_users(&self) -> bool {
         self.users.is_some()
+    }
+
+    /// Whether work in `context` may use it, and nobody is to hear of it.
+    #[inline]
+    pub fn is_only_passed(&self, context: &Context) -> bool {
+        self.context.shares_with(context) && !self.has_users()
     }
 
     /// Called before work that uses it is queued in `stream`; what comes back is

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::allocation::Allocation;
+use super::context::Context;
 use super::keep::Object;
+use super::layout::ParamLayout;
 use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
 use super::param::DeviceParam;
 use super::plain::Plain;
@@ -26,6 +28,7 @@ pub struct Arg<'a> {
 
 impl<'a> Arg<'a> {
     /// A scalar or a structure by value.
+    #[inline]
     pub fn value<T: Plain>(value: &'a T) -> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
@@ -41,6 +44,7 @@ impl<'a> Arg<'a> {
     /// A structure given by its bytes. Its alignment is not known: `align` is
     /// the one that the PTX declares, and counts for parameter buffers only. It
     /// is at most the size of a parameter space, 32 KiB.
+    #[inline]
     pub fn bytes(bytes: &'a [u8], align: usize) -> Arg<'a> {
         Arg {
             value: bytes.as_ptr().cast(),
@@ -55,6 +59,7 @@ impl<'a> Arg<'a> {
 
     /// A structure with the layout of device code, whose padding is nothing to
     /// read; [`device_param!`](crate::device_param) makes them.
+    #[inline]
     pub fn structure<T: DeviceParam>(value: &'a T) -> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
@@ -68,6 +73,7 @@ impl<'a> Arg<'a> {
     }
 
     /// An address in `memory`.
+    #[inline]
     pub(crate) fn address(address: &'a u64, memory: &'a Arc<Allocation>) -> Arg<'a> {
         Arg {
             memory: Some(memory),
@@ -76,6 +82,7 @@ impl<'a> Arg<'a> {
     }
 
     /// The handle of a texture or surface.
+    #[inline]
     pub(crate) fn handle(handle: &'a u64, object: &'a dyn Object) -> Arg<'a> {
         Arg {
             object: Some(object),
@@ -84,31 +91,62 @@ impl<'a> Arg<'a> {
     }
 
     /// Bytes of the value.
+    #[inline]
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// Alignment of the value, in bytes.
+    #[inline]
     pub fn align(&self) -> usize {
         self.align
     }
 
+    #[inline]
     pub(crate) fn pointer(&self) -> *mut c_void {
         self.value.cast_mut()
     }
 
     /// The memory that it points to.
+    #[inline]
     pub(crate) fn memory(&self) -> Option<&'a Arc<Allocation>> {
         self.memory
     }
 
     /// The texture or surface that it stands for.
+    #[inline]
     pub(crate) fn object(&self) -> Option<&'a dyn Object> {
         self.object
     }
 
+    /// Whether it may be passed for a parameter.
+    #[inline]
+    pub(crate) fn fits(&self, param: &ParamLayout) -> bool {
+        // Alignments are powers of two.
+        self.size == param.size && param.offset & (self.align - 1) == 0
+    }
+
+    /// Whether a launch in `context` has nothing to note for it.
+    #[inline]
+    pub(crate) fn is_only_passed(&self, context: &Context) -> bool {
+        self.object.is_none()
+            && self
+                .memory
+                .is_none_or(|memory| memory.is_only_passed(context))
+    }
+
+    #[inline]
     pub(crate) fn has_padding(&self) -> bool {
         !self.padding.is_empty()
+    }
+
+    /// Its value with zeros for padding, which lives as long as `copies`.
+    pub(crate) fn without_padding(&self, copies: &mut Vec<Vec<u8>>) -> *mut c_void {
+        let mut copy = Vec::with_capacity(self.size);
+        self.append_to(&mut copy);
+        let pointer = copy.as_mut_ptr().cast();
+        copies.push(copy);
+        pointer
     }
 
     /// Appends its bytes, with zeros for padding.
@@ -138,61 +176,79 @@ pub trait Argument {
 }
 
 impl<T: Plain> Argument for T {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         Arg::value(self)
     }
 }
 
 impl<T: Plain> Argument for &DeviceBuffer<T> {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         DeviceBuffer::arg(self)
     }
 }
 
 impl<T: Plain> Argument for &mut DeviceBuffer<T> {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         DeviceBuffer::arg(self)
     }
 }
 
 impl Argument for &DeviceMemory {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         DeviceMemory::arg(self)
     }
 }
 
 impl<T: Plain> Argument for DeviceSlice<'_, T> {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         DeviceSlice::arg(self)
     }
 }
 
 impl Argument for Arg<'_> {
+    #[inline]
     fn arg(&self) -> Arg<'_> {
         *self
     }
 }
 
-/// All arguments of a launch: a tuple of [`Argument`]s, or a slice of [`Arg`]s
-/// where their number is known at run time only.
+/// All arguments of a launch: a tuple of [`Argument`]s, an array of [`Arg`]s, or
+/// a slice of them where their number is known at run time only.
 pub trait Arguments {
     /// Hands the arguments to `use_them`.
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R;
 }
 
 impl Arguments for [Arg<'_>] {
+    #[inline]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         use_them(self)
     }
 }
 
+impl<const N: usize> Arguments for [Arg<'_>; N] {
+    #[inline]
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        // A copy is nobody else's, so it stays in registers.
+        let arguments = *self;
+        use_them(&arguments)
+    }
+}
+
 impl Arguments for Vec<Arg<'_>> {
+    #[inline]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         use_them(self)
     }
 }
 
 impl<A: Arguments + ?Sized> Arguments for &A {
+    #[inline]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         (**self).with(use_them)
     }

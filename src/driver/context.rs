@@ -231,16 +231,19 @@ impl Context {
     }
 
     /// The device it is on.
+    #[inline]
     pub fn device(&self) -> &Device {
         &self.inner.device
     }
 
     /// The raw handle, for calls that the safe layer does not have.
+    #[inline]
     pub fn raw(&self) -> CUcontext {
         self.inner.handle
     }
 
     /// The driver's table of entry points.
+    #[inline]
     pub fn api(&self) -> &'static Api {
         self.inner.device.api()
     }
@@ -258,6 +261,7 @@ impl Context {
     }
 
     /// What launches are checked against.
+    #[inline]
     pub fn limits(&self) -> &DeviceLimits {
         &self.inner.limits
     }
@@ -268,17 +272,30 @@ impl Context {
     /// right also when other code changed the context meanwhile.
     #[inline]
     pub fn bind(&self) -> Result<&'static Api, Error> {
-        if self.inner.resets.load(Ordering::Relaxed) != self.inner.generation {
-            return Err(Error::ContextReset);
-        }
         let api = self.api();
         let mut current = std::ptr::null_mut();
         // SAFETY: writes one handle.
-        unsafe { api.cuCtxGetCurrent(&mut current) }?;
-        if current != self.inner.handle {
-            // SAFETY: the context lives as long as `self`.
-            unsafe { api.cuCtxSetCurrent(self.inner.handle) }?;
+        let asked = api
+            .cuCtxGetCurrent
+            .map(|entry| unsafe { entry(&mut current) });
+        match asked == Some(0) && current == self.inner.handle && !self.is_reset() {
+            true => Ok(api),
+            false => self.make_current(api),
         }
+    }
+
+    #[inline]
+    fn is_reset(&self) -> bool {
+        self.inner.resets.load(Ordering::Relaxed) != self.inner.generation
+    }
+
+    #[cold]
+    fn make_current(&self, api: &'static Api) -> Result<&'static Api, Error> {
+        if self.is_reset() {
+            return Err(Error::ContextReset);
+        }
+        // SAFETY: the context lives as long as `self`.
+        unsafe { api.cuCtxSetCurrent(self.inner.handle) }?;
         Ok(api)
     }
 
@@ -427,15 +444,28 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Whether one is a clone of the other: cheaper to ask than whether they are equal.
+    #[inline]
+    pub(crate) fn shares_with(&self, other: &Context) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Whether both are the same to the driver, as two values for a primary context are.
+    fn has_handle_of(&self, other: &Context) -> bool {
+        self.inner.handle == other.inner.handle && self.device() == other.device()
+    }
+}
+
 /// `PTXKIT_CHECK`
 fn check_mode_of_environment() -> bool {
     std::env::var_os("PTXKIT_CHECK").is_some_and(|value| value == "1")
 }
 
 impl PartialEq for Context {
+    #[inline]
     fn eq(&self, other: &Context) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
-            || (self.inner.handle == other.inner.handle && self.device() == other.device())
+        Arc::ptr_eq(&self.inner, &other.inner) || self.has_handle_of(other)
     }
 }
 

@@ -172,7 +172,7 @@ pub(super) fn with_launch<R>(
         // Only a pointer for each parameter can be given, and nobody knows how many there are.
         return Err(context.api().missing("cuFuncGetParamInfo", 12_040));
     }
-    kernel.check_config(config)?;
+    kernel.check_config(&config)?;
     arguments.with(|args| {
         kernel.check_args(args)?;
         with_pointers(args, |pointers| {

@@ -1,6 +1,7 @@
 //! Launching a kernel: the checks, then one call through the table.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
 use super::allocation::{self, Allocation};
@@ -35,6 +36,15 @@ enum How<'a> {
 struct Parameters {
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
+}
+
+impl Parameters {
+    fn pointers(pointers: *mut *mut c_void) -> Parameters {
+        Parameters {
+            pointers,
+            extra: std::ptr::null_mut(),
+        }
+    }
 }
 
 impl Kernel {
@@ -88,6 +98,9 @@ impl Kernel {
         Ok(())
     }
 
+    /// Nearly every launch passes numbers and addresses, and nobody else is to
+    /// hear of it: then the checks are a few comparisons, and nothing is written
+    /// but the pointers.
     #[inline]
     fn launch_how(
         &self,
@@ -96,47 +109,91 @@ impl Kernel {
         arguments: impl Arguments,
         how: How<'_>,
     ) -> Result<(), Error> {
-        if !self.layout_is_certain() {
-            return self.launch_packed(config, stream, arguments, how);
+        let mut noted = self.is_noted(stream);
+        let launched = arguments.with(|args| {
+            noted = noted || !self.only_passes(args);
+            match noted {
+                true => Ok(()),
+                // SAFETY: as many pointers as the driver told parameters, each to a value of its
+                // size that lives through the call, which copies it.
+                false => with_pointers(args, |pointers| unsafe {
+                    self.call(&config, stream, how, Parameters::pointers(pointers))
+                }),
+            }
+        });
+        match noted {
+            false => launched.and_then(|()| self.after_launch(&config, stream)),
+            // Asked for anew: no other function sees those above, so they stay in registers.
+            true => arguments.with(|args| self.launch_noted(&config, stream, args, how)),
         }
-        self.check_config(config)?;
-        self.check_stream(stream)?;
-        arguments.with(|args| {
-            self.check_args(args)?;
-            let memory = args.iter().filter_map(|arg| arg.memory());
-            let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
-            with_pointers(args, |pointers| {
-                let parameters = Parameters {
-                    pointers,
-                    extra: std::ptr::null_mut(),
-                };
-                // SAFETY: there is a pointer for each parameter the driver told, to a value of
-                // its size that lives through the call, which copies it.
-                unsafe { self.call(config, stream, how, parameters) }
-            })?;
-            drop(held);
-            let objects = args.iter().filter_map(Arg::object);
-            self.keep_in(stream, objects.map(Object::kept));
-            self.after_launch(config, stream)
-        })
     }
 
+    /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
+    #[inline]
+    fn is_noted(&self, stream: &Stream) -> bool {
+        stream.may_capture() || !self.module().resolved().is_empty()
+    }
+
+    /// Whether the arguments are the kernel's, and a launch has nothing to do
+    /// for them but to pass them.
+    #[inline]
+    fn only_passes(&self, args: &[Arg<'_>]) -> bool {
+        let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
+            return false;
+        };
+        layout.params.len() == args.len()
+            && layout.params[..args.len()]
+                .iter()
+                .zip(args)
+                .all(|(param, arg)| arg.fits(param) && arg.is_only_passed(self.context()))
+    }
+
+    /// Every other launch: tells what is wrong with the arguments, or notes who
+    /// uses what.
+    #[inline(never)]
+    fn launch_noted(
+        &self,
+        config: &LaunchConfig,
+        stream: &Stream,
+        args: &[Arg<'_>],
+        how: How<'_>,
+    ) -> Result<(), Error> {
+        if !self.layout_is_certain() {
+            return self.launch_packed(config, stream, args, how);
+        }
+        self.check_stream(stream)?;
+        self.check_args(args)?;
+        let memory = args.iter().filter_map(|arg| arg.memory());
+        let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
+        with_pointers(args, |pointers| {
+            // SAFETY: as above.
+            unsafe { self.call(config, stream, how, Parameters::pointers(pointers)) }
+        })?;
+        drop(held);
+        let objects = args.iter().filter_map(Arg::object);
+        self.keep_in(stream, objects.map(Object::kept));
+        self.after_launch(config, stream)
+    }
+
+    /// Checks everything but the parameters, and launches.
+    ///
     /// # Safety
     /// The parameters are the kernel's, and live through the call.
-    #[inline]
     unsafe fn call(
         &self,
-        config: LaunchConfig,
+        config: &LaunchConfig,
         stream: &Stream,
         how: How<'_>,
         Parameters { pointers, extra }: Parameters,
     ) -> Result<(), Error> {
+        self.check_config(config)?;
+        self.check_stream(stream)?;
         let api = self.context().bind()?;
         let LaunchConfig {
             grid: [gx, gy, gz],
             block: [bx, by, bz],
             shared_bytes: shared,
-        } = config;
+        } = *config;
         let (function, queue) = (self.raw(), stream.raw());
         // SAFETY: kernel and stream are live and of one context; the caller answers for the
         // parameters; the attributes live through the call.
@@ -150,7 +207,7 @@ impl Kernel {
                 ),
                 How::With(options) => {
                     let mut attributes = options.attributes();
-                    let config = attributes.config(config, queue);
+                    let config = attributes.config(*config, queue);
                     api.cuLaunchKernelEx(&config, function, pointers, extra)
                 }
             }
@@ -162,29 +219,20 @@ impl Kernel {
     #[cold]
     fn launch_packed(
         &self,
-        config: LaunchConfig,
+        config: &LaunchConfig,
         stream: &Stream,
-        arguments: impl Arguments,
+        args: &[Arg<'_>],
         how: How<'_>,
     ) -> Result<(), Error> {
         if matches!(how, How::Cooperative) {
             // `cuLaunchCooperativeKernel` takes pointers only.
             return Err(self.context().api().missing("cuFuncGetParamInfo", 12_040));
         }
-        arguments.with(|args| {
-            let mut params = ParamBuffer::new();
-            for &arg in args {
-                params.push(arg);
-            }
-            self.check_params(&params)?;
-            let memory = args.iter().filter_map(|arg| arg.memory());
-            let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
-            self.launch_block(config, stream, params.bytes(), how)?;
-            drop(held);
-            let objects = args.iter().filter_map(Arg::object);
-            self.keep_in(stream, objects.map(Object::kept));
-            self.after_launch(config, stream)
-        })
+        let mut params = ParamBuffer::new();
+        for &arg in args {
+            params.push(arg);
+        }
+        self.launch_params(config, stream, &params, how)
     }
 
     /// Launches the kernel with its parameters as one block
@@ -195,21 +243,49 @@ impl Kernel {
         stream: &Stream,
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
-        self.check_params(params)?;
+        if self.is_noted(stream) || !self.only_passes_block(params) {
+            return self.launch_params(&config, stream, params, How::Plain);
+        }
+        self.launch_block(&config, stream, params.bytes(), How::Plain)?;
+        self.after_launch(&config, stream)
+    }
+
+    /// As [`only_passes`](Kernel::only_passes); the layout may be the PTX's.
+    fn only_passes_block(&self, params: &ParamBuffer<'_>) -> bool {
+        let (context, pieces) = (self.context(), params.pieces());
+        self.layout().is_some_and(|layout| {
+            layout.params.len() == pieces.len()
+                && pieces
+                    .iter()
+                    .zip(&layout.params)
+                    .all(|(piece, param)| piece.is_at(param) && piece.is_only_passed(context))
+        })
+    }
+
+    /// Every other launch of a block.
+    fn launch_params(
+        &self,
+        config: &LaunchConfig,
+        stream: &Stream,
+        params: &ParamBuffer<'_>,
+        how: How<'_>,
+    ) -> Result<(), Error> {
+        self.check_stream(stream)?;
+        self.check_reach(params)?;
+        self.check_places(params)?;
         let pieces = params.pieces().iter();
         let memory = pieces.filter_map(|piece| piece.memory.as_ref());
         let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
-        self.launch_block(config, stream, params.bytes(), How::Plain)?;
+        self.launch_block(config, stream, params.bytes(), how)?;
         drop(held);
-        let objects = params
-            .pieces()
-            .iter()
-            .filter_map(|piece| piece.object.as_ref());
+        let pieces = params.pieces().iter();
+        let objects = pieces.filter_map(|piece| piece.object.as_ref());
         self.keep_in(stream, objects.map(|(_, kept)| kept.clone()));
         self.after_launch(config, stream)
     }
 
-    fn check_params(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
+    /// Whether the kernel's context reaches what the arguments stand for.
+    fn check_reach(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
         for (index, piece) in params.pieces().iter().enumerate() {
             if let Some(memory) = piece.memory.as_ref()
                 && !memory.is_reached_from(self.context())
@@ -220,6 +296,11 @@ impl Kernel {
                 self.check_object(index, context)?;
             }
         }
+        Ok(())
+    }
+
+    /// Whether the arguments lie where the parameters do, if that is known.
+    fn check_places(&self, params: &ParamBuffer<'_>) -> Result<(), Error> {
         let Some(layout) = self.layout() else {
             return Ok(());
         };
@@ -230,13 +311,7 @@ impl Kernel {
                 return Err(self.wrong_size(index, given.size));
             }
             if expected.offset != given.offset {
-                return Err(Error::ArgumentOffset {
-                    kernel: self.name().to_owned(),
-                    index,
-                    expected: expected.offset,
-                    given: given.offset,
-                    declaration: expected.declaration.clone(),
-                });
+                return Err(self.wrong_offset(index, given.offset));
             }
         }
         Ok(())
@@ -249,20 +324,18 @@ impl Kernel {
         stream: &Stream,
         params: &[u8],
     ) -> Result<(), Error> {
-        self.launch_block(config, stream, params, How::Plain)?;
+        self.launch_block(&config, stream, params, How::Plain)?;
         self.keep_in(stream, []);
-        self.after_launch(config, stream)
+        self.after_launch(&config, stream)
     }
 
     fn launch_block(
         &self,
-        config: LaunchConfig,
+        config: &LaunchConfig,
         stream: &Stream,
         params: &[u8],
         how: How<'_>,
     ) -> Result<(), Error> {
-        self.check_config(config)?;
-        self.check_stream(stream)?;
         if let Some(expected) = self.layout().map(|layout| layout.bytes())
             && expected != params.len()
         {
@@ -293,7 +366,6 @@ impl Kernel {
 
     /// If the stream captures, its graph keeps the kernel, its textures and
     /// surfaces; else those wait for the stream before they are destroyed.
-    #[inline]
     fn keep_in(&self, stream: &Stream, objects: impl IntoIterator<Item = Kept>) {
         let capture = stream.capture();
         if let Some(capture) = &capture {
@@ -310,7 +382,7 @@ impl Kernel {
 
     /// In check mode, waits for the kernel and tells what became of it.
     #[inline]
-    fn after_launch(&self, config: LaunchConfig, stream: &Stream) -> Result<(), Error> {
+    fn after_launch(&self, config: &LaunchConfig, stream: &Stream) -> Result<(), Error> {
         if self.context().check_mode() {
             return stream.wait_for_check(|| format!("kernel `{}`, {config}", self.name()));
         }
@@ -318,43 +390,28 @@ impl Kernel {
     }
 
     #[inline]
-    pub(crate) fn check_config(&self, config: LaunchConfig) -> Result<(), Error> {
-        let threads = config
-            .block
-            .iter()
-            .fold(1_u64, |all, &n| all.saturating_mul(u64::from(n)));
-        if threads > u64::from(self.max_threads()) {
-            return Err(Error::BlockTooLarge {
-                kernel: self.name().to_owned(),
-                block: config.block,
-                limit: self.max_threads(),
-            });
+    pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<(), Error> {
+        let LaunchConfig { grid, block, .. } = config;
+        let limits = self.context().limits();
+        let [x, y, z] = block.map(u64::from);
+        if (x * y).saturating_mul(z) > u64::from(self.max_threads()) {
+            return Err(self.block_too_large(block));
         }
         if let Some(required) = self.layout().and_then(|layout| layout.required_block)
-            && required != config.block
+            && required != *block
         {
-            return Err(Error::RequiredBlock {
-                kernel: self.name().to_owned(),
-                required,
-                given: config.block,
-            });
+            return Err(self.other_block(required, block));
         }
-        let limits = self.context().limits();
-        for (what, given, limit) in [
-            ("grid", config.grid, limits.grid),
-            ("block", config.block, limits.block),
-        ] {
-            for axis in 0..3 {
-                if given[axis] == 0 || given[axis] > limit[axis] {
-                    return Err(Error::Dimension {
-                        kernel: self.name().to_owned(),
-                        what,
-                        axis,
-                        given: given[axis],
-                        limit: limit[axis],
-                    });
-                }
-            }
+        // Less one: 0 is then out of range too.
+        let is_within = |given: &[u32; 3], limit: &[u32; 3]| {
+            let mut axes = given.iter().zip(limit);
+            axes.all(|(&given, &limit)| given.wrapping_sub(1) < limit)
+        };
+        if !is_within(grid, &limits.grid) {
+            return Err(self.out_of_range("grid", grid, &limits.grid));
+        }
+        if !is_within(block, &limits.block) {
+            return Err(self.out_of_range("block", block, &limits.block));
         }
         if config.shared_bytes > self.dynamic_shared().load(Ordering::Relaxed) {
             self.opt_in_shared(config.shared_bytes)?;
@@ -362,17 +419,48 @@ impl Kernel {
         Ok(())
     }
 
-    #[inline]
-    fn check_stream(&self, stream: &Stream) -> Result<(), Error> {
-        if stream.context() != self.context() {
-            return Err(Error::DifferentContexts {
-                what: "kernel and stream",
-            });
+    #[cold]
+    fn block_too_large(&self, &block: &[u32; 3]) -> Error {
+        Error::BlockTooLarge {
+            kernel: self.name().to_owned(),
+            block,
+            limit: self.max_threads(),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn other_block(&self, required: [u32; 3], &given: &[u32; 3]) -> Error {
+        Error::RequiredBlock {
+            kernel: self.name().to_owned(),
+            required,
+            given,
+        }
+    }
+
+    /// The first axis that is out of range.
+    #[cold]
+    fn out_of_range(&self, what: &'static str, given: &[u32; 3], limit: &[u32; 3]) -> Error {
+        let is_wrong = |&axis: &usize| given[axis] == 0 || given[axis] > limit[axis];
+        let axis = (0..3).find(is_wrong).unwrap_or_default();
+        Error::Dimension {
+            kernel: self.name().to_owned(),
+            what,
+            axis,
+            given: given[axis],
+            limit: limit[axis],
+        }
     }
 
     #[inline]
+    fn check_stream(&self, stream: &Stream) -> Result<(), Error> {
+        match stream.context() == self.context() {
+            true => Ok(()),
+            false => Err(Error::DifferentContexts {
+                what: "kernel and stream",
+            }),
+        }
+    }
+
     pub(crate) fn check_args(&self, args: &[Arg<'_>]) -> Result<(), Error> {
         if let Some(layout) = self.layout() {
             self.check_count(layout.params.len(), args.len())?;
@@ -414,6 +502,18 @@ impl Kernel {
             kernel: self.name().to_owned(),
             index,
             offset: expected.map_or(0, |param| param.offset),
+            given,
+            declaration: expected.and_then(|param| param.declaration.clone()),
+        }
+    }
+
+    #[cold]
+    fn wrong_offset(&self, index: usize, given: usize) -> Error {
+        let expected = self.layout().and_then(|layout| layout.params.get(index));
+        Error::ArgumentOffset {
+            kernel: self.name().to_owned(),
+            index,
+            expected: expected.map_or(0, |param| param.offset),
             given,
             declaration: expected.and_then(|param| param.declaration.clone()),
         }
@@ -464,25 +564,22 @@ impl Kernel {
 /// Hands `call` a pointer for each argument.
 #[inline]
 pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
-    let mut few = [std::ptr::null_mut(); ARGUMENTS_ON_STACK];
+    let mut few = [const { MaybeUninit::uninit() }; ARGUMENTS_ON_STACK];
     let mut many;
     let pointers = match args.len() {
         count @ ..=ARGUMENTS_ON_STACK => &mut few[..count],
         count => {
-            many = vec![std::ptr::null_mut(); count];
+            many = vec![MaybeUninit::uninit(); count];
             &mut many[..]
         }
     };
     // Padding is nothing that anybody may read: such values are copied without it.
     let mut padded = Vec::new();
     for (pointer, arg) in pointers.iter_mut().zip(args) {
-        *pointer = arg.pointer();
-        if arg.has_padding() {
-            let mut value = Vec::with_capacity(arg.size());
-            arg.append_to(&mut value);
-            *pointer = value.as_mut_ptr().cast();
-            padded.push(value);
-        }
+        pointer.write(match arg.has_padding() {
+            true => arg.without_padding(&mut padded),
+            false => arg.pointer(),
+        });
     }
-    call(pointers.as_mut_ptr())
+    call(pointers.as_mut_ptr().cast())
 }

@@ -127,14 +127,14 @@ impl<G: Into<Dim>, B: Into<Dim>> From<(G, B)> for LaunchConfig {
 #[macro_export]
 macro_rules! launch {
     ($($kernel:ident).+ [$config:expr, $stream:expr] ($($arg:expr),* $(,)?)) => {
-        $($kernel).+.launch($config, $stream, &[$($crate::driver::Argument::arg(&$arg)),*][..])
+        $($kernel).+.launch($config, $stream, [$($crate::driver::Argument::arg(&$arg)),*])
     };
     ($($kernel:ident).+ [$config:expr, $stream:expr; $options:expr] ($($arg:expr),* $(,)?)) => {
         $($kernel).+.launch_with(
             $config,
             $options,
             $stream,
-            &[$($crate::driver::Argument::arg(&$arg)),*][..],
+            [$($crate::driver::Argument::arg(&$arg)),*],
         )
     };
     ($($kernel:ident).+ [$grid:expr, $block:expr, $stream:expr] ($($arg:expr),* $(,)?)) => {

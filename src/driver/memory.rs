@@ -125,6 +125,7 @@ impl DeviceMemory {
     }
 
     /// Its address as a kernel argument.
+    #[inline]
     pub fn arg(&self) -> Arg<'_> {
         Arg::address(self.allocation.address(), &self.allocation)
     }
@@ -422,6 +423,7 @@ impl<T: Plain> DeviceBuffer<T> {
     }
 
     /// Its address as a kernel argument.
+    #[inline]
     pub fn arg(&self) -> Arg<'_> {
         self.memory.arg()
     }
@@ -482,6 +484,7 @@ impl<T: Plain> DeviceSlice<'_, T> {
     }
 
     /// Its address as a kernel argument.
+    #[inline]
     pub fn arg(&self) -> Arg<'_> {
         Arg::address(&self.address, self.buffer.memory.allocation())
     }

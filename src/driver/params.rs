@@ -7,6 +7,7 @@ use super::allocation::Allocation;
 use super::argument::Argument;
 use super::context::Context;
 use super::keep::Kept;
+use super::layout::ParamLayout;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
@@ -34,6 +35,21 @@ pub(crate) struct Piece {
     pub memory: Option<Arc<Allocation>>,
     /// The texture or surface that it stands for, and its context.
     pub object: Option<(Context, Kept)>,
+}
+
+impl Piece {
+    /// Whether it lies where the parameter does.
+    #[inline]
+    pub fn is_at(&self, param: &ParamLayout) -> bool {
+        self.offset == param.offset && self.size == param.size
+    }
+
+    /// Whether a launch in `context` has nothing to note for it.
+    #[inline]
+    pub fn is_only_passed(&self, context: &Context) -> bool {
+        let memory = self.memory.as_ref();
+        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(context))
+    }
 }
 
 impl<'a> ParamBuffer<'a> {

@@ -1,6 +1,6 @@
 use ptxkit::driver::{
-    Arg, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Module, ParamBuffer, PinnedBuffer,
-    Stream,
+    Arg, Arguments, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Module, ParamBuffer,
+    PinnedBuffer, Stream,
 };
 use ptxkit::ptx::{read, signature::signatures};
 
@@ -357,6 +357,65 @@ fn contexts_do_not_mix() {
     );
     let error = place.launch(one, &theirs, (0_u64,)).unwrap_err();
     assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
+}
+
+#[test]
+fn two_values_for_one_context_are_one() {
+    let (context, stream, place) = kernel(PLACE, "place");
+    let again = Context::primary(&device()).unwrap();
+    assert_eq!(context, again);
+    let out = DeviceBuffer::from_slice(&again, &[7_u32]).unwrap();
+    let theirs = Stream::new(&again).unwrap();
+    let one = LaunchConfig::default();
+    place.launch(one, &stream, (&out,)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [0]);
+    let mut params = ParamBuffer::new();
+    params.push(&out);
+    place.launch_buffer(one, &theirs, &params).unwrap();
+    theirs.synchronize().unwrap();
+}
+
+/// Arguments that are others each time they are asked for.
+struct Fickle<'a> {
+    asked: std::cell::Cell<usize>,
+    answers: [&'a [Arg<'a>]; 2],
+}
+
+impl Arguments for Fickle<'_> {
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        let asked = self.asked.replace(self.asked.get() + 1);
+        use_them(self.answers[asked.min(1)])
+    }
+}
+
+#[test]
+fn arguments_that_are_others_when_asked_again_are_checked_again() {
+    let (context, stream, place) = kernel(PLACE, "place");
+    if place.layout().is_none() {
+        return; // a driver before CUDA 12.4, and no PTX told
+    }
+    let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    // Pinned memory wants to hear of the launch, which takes another look.
+    let pinned = PinnedBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let (first, short) = ([pinned.arg()], [Arg::value(&7_u32)]);
+    let one = LaunchConfig::default();
+    for answers in [[&first[..], &[]], [&first[..], &short]] {
+        let asked = std::cell::Cell::new(0);
+        let error = place.launch(one, &stream, Fickle { asked, answers });
+        let error = error.unwrap_err();
+        let told = matches!(
+            error,
+            Error::ArgumentCount { given: 0, .. } | Error::ArgumentSize { given: 4, .. }
+        );
+        assert!(told, "{error}");
+    }
+    let (asked, right) = (std::cell::Cell::new(0), [out.arg()]);
+    let answers = [&right[..], &short];
+    place
+        .launch(one, &stream, Fickle { asked, answers })
+        .unwrap();
+    stream.synchronize().unwrap();
 }
 
 #[test]
