@@ -1,13 +1,25 @@
-//! Times our side and its peer in turn, A B A B …, so that a machine whose
-//! speed drifts slows both, and prints the medians and their ratio.
+//! Measures our side and its peer in turn, A B, B A, A B …, so that a machine
+//! whose speed drifts slows both, and prints the medians and their ratio.
 
 use std::time::{Duration, Instant};
 
-/// Warms both sides up, then runs them `runs` times in turn.
+/// Warms both sides up, then times `runs` runs of each in turn.
 ///
 /// `goal` is the ratio ours/peer that the project promises; it is printed, not
 /// asserted: a bench reports, and a busy machine must not fail a build.
+#[allow(dead_code, reason = "each bench takes one of the two")]
 pub fn paired(title: &str, runs: usize, goal: f64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
+    paired_by(title, runs, goal, || time(&mut ours), || time(&mut peer));
+}
+
+/// The same for sides that say themselves how many seconds they took.
+pub fn paired_by(
+    title: &str,
+    runs: usize,
+    goal: f64,
+    mut ours: impl FnMut() -> f64,
+    mut peer: impl FnMut() -> f64,
+) {
     // Long enough for caches, clocks and background compilers to settle.
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
@@ -15,8 +27,14 @@ pub fn paired(title: &str, runs: usize, goal: f64, mut ours: impl FnMut(), mut p
         peer();
     }
     let (mut a, mut b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..runs {
-        let (x, y) = (time(&mut ours), time(&mut peer));
+    for run in 0..runs {
+        let (x, y) = match run % 2 {
+            0 => (ours(), peer()),
+            _ => {
+                let y = peer();
+                (ours(), y)
+            }
+        };
         a.push(x);
         b.push(y);
         ratios.push(x / y);
