@@ -106,7 +106,7 @@ fn copy_in<T: Plain>(
             what: "the ends of a copy, or they and the stream",
         });
     }
-    let bytes = to.memory().bytes();
+    let bytes = to.count() * size_of::<T>(); // the array is in memory
     if bytes == 0 {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Rectangles and boxes, between memory of all kinds.
 
 use ptxkit::driver::{
-    Attach, Context, DeviceBuffer, Error, ManagedBuffer, PinnedBuffer, PitchedBuffer, Rows,
-    RowsMut, Stream, copy, copy_async,
+    Attach, Context, DeviceBuffer, Error, GrowableBuffer, ManagedBuffer, PinnedBuffer,
+    PitchedBuffer, Rows, RowsMut, Stream, copy, copy_async,
 };
 
 use crate::support::context;
@@ -273,4 +273,23 @@ fn unified_copies_of_every_direction() {
     // Managed memory has no side to take.
     copy(&mut managed, &theirs).unwrap();
     assert_eq!(managed.to_vec().unwrap(), [0; 35]);
+}
+
+#[test]
+fn a_copy_is_as_long_as_the_arrays() {
+    let context = context();
+    let Ok(mut grown) = GrowableBuffer::<u32>::with_capacity(&context, 1 << 16) else {
+        return; // a device without virtual memory
+    };
+    // There is more memory behind it, and much less behind the other.
+    grown.extend(&[1, 2, 3]).unwrap();
+    let pinned = PinnedBuffer::from_slice(&context, &[7_u32, 8, 9]).unwrap();
+    copy(grown.buffer_mut(), &pinned).unwrap();
+    assert_eq!(grown.to_vec().unwrap(), [7, 8, 9]);
+    grown.resize(4).unwrap();
+    grown.buffer_mut().write(&[4, 5, 6, 10]).unwrap();
+    grown.resize(3).unwrap();
+    copy(grown.buffer_mut(), &pinned).unwrap();
+    grown.resize(4).unwrap();
+    assert_eq!(grown.to_vec().unwrap(), [7, 8, 9, 10]);
 }
