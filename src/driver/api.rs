@@ -352,8 +352,19 @@ fn fill_from(library: &'static libloading::Library) -> Api {
         // SAFETY: `cuGetProcAddress_v2` has this signature since CUDA 12.0.
         .map(|address| unsafe { std::mem::transmute::<*mut c_void, GetProcAddress>(address) });
 
+    let mut version = 0;
+    if let Some(address) = symbol("cuDriverGetVersion") {
+        // SAFETY: the entry has this signature since CUDA 2.2; it writes one integer.
+        unsafe {
+            let get = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>;
+            get(address)(&mut version)
+        };
+    }
+
     Api::fill(DriverKind::Nvidia, |exported, base, since| {
-        let from_driver = get_proc_address.and_then(|get| {
+        // An older driver would give the form it knows, with other parameters.
+        let known = get_proc_address.filter(|_| version == 0 || since <= version);
+        let from_driver = known.and_then(|get| {
             let base = CString::new(base).ok()?;
             let mut address = std::ptr::null_mut();
             let mut status = 0;
