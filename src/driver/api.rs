@@ -119,6 +119,36 @@ pub struct MemPoolProps {
     pub reserved: [u8; 54],
 }
 
+/// `CUmemcpyAttributes`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CopyAttributes {
+    /// `CU_MEMCPY_SRC_ACCESS_ORDER_*`: 1 is the stream's.
+    pub source_order: c_uint,
+    /// Where managed memory that is read is.
+    pub source: MemLocation,
+    /// Where managed memory that is written is.
+    pub target: MemLocation,
+    /// `CU_MEMCPY_FLAG_*`
+    pub flags: c_uint,
+}
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemAllocNodeParams {
+    /// Where the memory is; no handles.
+    pub pool: MemPoolProps,
+    /// Which other devices reach it.
+    pub access: *const MemAccessDesc,
+    /// How many they are.
+    pub access_count: usize,
+    /// Its size.
+    pub bytes: usize,
+    /// Its address, which the driver gives.
+    pub address: CUdeviceptr,
+}
+
 /// `CUmemAllocationProp`, likewise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +174,11 @@ pub struct MemAllocationProp {
 const _: () = assert!(
     size_of::<MemPoolProps>() == size_of::<cudarc::driver::sys::CUmemPoolProps>()
         && size_of::<MemAllocationProp>() == size_of::<cudarc::driver::sys::CUmemAllocationProp>()
+);
+
+const _: () = assert!(
+    size_of::<CopyAttributes>() == 24
+        && size_of::<MemAllocNodeParams>() == size_of::<MemPoolProps>() + 32
 );
 
 /// `CUstreamCallback` with the status as a plain integer.

@@ -336,6 +336,10 @@ macro_rules! driver_entries {
         fn cuMemcpy3DPeer(p_copy: *const CUDA_MEMCPY3D_PEER) = "cuMemcpy3DPeer" 4000;
         /// The same in stream order.
         fn cuMemcpy3DPeerAsync(p_copy: *const CUDA_MEMCPY3D_PEER, h_stream: CUstream) = "cuMemcpy3DPeerAsync" 4000;
+        /// Several copies in stream order, in any order among themselves.
+        fn cuMemcpyBatchAsync(dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize, attrs: *mut CopyAttributes, attrs_idxs: *mut usize, num_attrs: usize, fail_idx: *mut usize, h_stream: CUstream) = "cuMemcpyBatchAsync" 12080;
+        /// The same without the index of a copy that fails.
+        fn cuMemcpyBatchAsync_v2(dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize, attrs: *mut CopyAttributes, attrs_idxs: *mut usize, num_attrs: usize, h_stream: CUstream) = "cuMemcpyBatchAsync" 13000;
         /// Host to device.
         fn cuMemcpyHtoD_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize) = "cuMemcpyHtoD" 3020;
         /// Device to host.

@@ -282,6 +282,8 @@ const TAIL: &str = "
 
 | entries | what they are for |
 |---|---|
+| `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
+| `cuGraphMemAllocNodeGetParams`, `cuGraphMemFreeNodeGetParams`, `cuDeviceSetGraphMemAttribute` | what nodes were made with, and marks that begin anew |
 | `cuMulticast*` | one address for the memory of several devices |
 | `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
 | `cuTensorMap*` | descriptors for tensor copies |

@@ -2,6 +2,7 @@
 //! names (`cpu` where it names none): the same tests for both drivers.
 
 mod array;
+mod batch;
 mod context;
 mod device;
 mod documentation;

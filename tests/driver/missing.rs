@@ -209,3 +209,32 @@ fn entries_come_from_get_proc_address() {
         },
     );
 }
+
+/// A driver gives the newest form of an entry that it knows: one that is older
+/// than the form wanted has other parameters, and is not taken.
+#[test]
+fn an_older_form_of_an_entry_is_not_taken() {
+    let source = r#"
+        #include <string.h>
+        static int none(void) { return 801; }
+        int cuGetProcAddress_v2(const char *name, void **address, int version,
+                                unsigned long flags, int *status) {
+            int known = !strcmp(name, "cuMemAdvise") || !strcmp(name, "cuMemcpyBatchAsync");
+            *status = !known;
+            *address = known ? (void *)none : 0;
+            return known ? 0 : 500;
+        }
+        int cuInit(unsigned flags) { return 0; }
+        int cuDriverGetVersion(int *version) { *version = 12080; return 0; }
+    "#;
+    with_driver(
+        "missing::an_older_form_of_an_entry_is_not_taken",
+        source,
+        || {
+            let api = Api::nvidia().unwrap();
+            assert!(api.cuMemAdvise.is_some() && api.cuMemAdvise_v2.is_some());
+            assert!(api.cuMemcpyBatchAsync.is_some());
+            assert!(api.cuMemcpyBatchAsync_v2.is_none());
+        },
+    );
+}

@@ -8,6 +8,7 @@
 #![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
 
 mod array;
+mod batch;
 mod capture;
 mod context;
 mod copy;
@@ -74,6 +75,7 @@ fn fill() -> Api {
     pool::serve(&mut api);
     managed::serve(&mut api);
     copy::serve(&mut api);
+    batch::serve(&mut api);
     region::serve(&mut api);
     array::serve(&mut api);
     texture::serve(&mut api);
