@@ -7,6 +7,7 @@ use super::api::CUdeviceptr;
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::event::Event;
+use super::graph_memory::OwnMemory;
 use super::growable::Mappings;
 use super::keep::Keep;
 use super::stream::Stream;
@@ -48,6 +49,8 @@ pub(crate) enum Release {
     InOrder(Stream),
     /// `cuMemFreeHost`
     Host(HostPointer),
+    /// By a node of the graph that allocates it.
+    InGraph(OwnMemory),
     /// With the mappings, which wait for the work of their context.
     Mapped(Mappings),
     /// `cuMemHostUnregister`, and then the values are dropped, if they are owned.
@@ -207,6 +210,7 @@ impl Allocation {
         self: &Arc<Allocation>,
         stream: &Stream,
     ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.refuse_of_graph()?;
         if stream.is_capturing() {
             self.refuse_borrowed()?;
             stream.keep(|| self.clone());
@@ -236,6 +240,14 @@ impl Allocation {
             users.streams.push(stream.clone());
         }
         Ok(Some(users))
+    }
+
+    /// Memory of a graph is there for its nodes alone.
+    pub fn refuse_of_graph(&self) -> Result<(), Error> {
+        match self.release {
+            Release::InGraph(_) => Err(Error::GraphMemory),
+            _ => Ok(()),
+        }
     }
 
     /// What a graph may keep: memory that is borrowed for a while is not.
@@ -411,6 +423,13 @@ impl Keep for Allocation {
     fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.queued_in(stream)
     }
+
+    fn of_graph(&self) -> Option<&OwnMemory> {
+        match &self.release {
+            Release::InGraph(own) => Some(own),
+            _ => None,
+        }
+    }
 }
 
 /// Waits for the streams; whether none of them can use memory any more.
@@ -444,7 +463,9 @@ impl Drop for Allocation {
             let users = users.get_mut().unwrap_or_else(PoisonError::into_inner);
             users.ended
         };
-        if matches!(release, Release::Nothing) || self.users.as_mut().is_some_and(is_ended) {
+        if matches!(release, Release::Nothing | Release::InGraph(_))
+            || self.users.as_mut().is_some_and(is_ended)
+        {
             return;
         }
         let peers = self.peers.get_mut();
@@ -476,7 +497,7 @@ impl Drop for Allocation {
         }
         let bound = self.context.bind();
         match release {
-            Release::Nothing => {}
+            Release::Nothing | Release::InGraph(_) => {}
             Release::Mapped(mappings) => drop(mappings),
             // SAFETY: allocated once, freed once.
             Release::Free => {

@@ -161,7 +161,7 @@ pub(super) fn with_launch<R>(
     context: &Context,
     config: LaunchConfig,
     arguments: &impl Arguments,
-    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2, &[Arg<'_>]) -> Result<R, Error>,
+    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2) -> Result<R, Error>,
 ) -> Result<R, Error> {
     if kernel.context() != context {
         return Err(Error::DifferentContexts {
@@ -190,22 +190,24 @@ pub(super) fn with_launch<R>(
                 kern: null_mut(),
                 ctx: context.raw(),
             };
-            call(&params, args)
+            call(&params)
         })
     })
 }
 
-pub(super) fn keep_launch(
-    kept: &mut Vec<Kept>,
+/// What a launch uses.
+pub(super) fn kept_by_launch(
     kernel: &Kernel,
-    args: &[Arg<'_>],
-) -> Result<(), Error> {
-    kept.push(kernel.kept());
-    let memory = args.iter().filter_map(Arg::memory);
-    for memory in memory.chain(kernel.module().resolved()) {
-        memory.refuse_borrowed()?;
-        kept.push(memory.clone());
-    }
-    kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
-    Ok(())
+    arguments: &impl Arguments,
+) -> Result<Vec<Kept>, Error> {
+    let mut kept = vec![kernel.kept()];
+    arguments.with(|args| {
+        let memory = args.iter().filter_map(Arg::memory);
+        for memory in memory.chain(kernel.module().resolved()) {
+            memory.refuse_borrowed()?;
+            kept.push(memory.clone());
+        }
+        kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
+        Ok(kept)
+    })
 }

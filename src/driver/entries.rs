@@ -588,6 +588,14 @@ macro_rules! driver_entries {
         fn cuGraphAddEventRecordNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent) = "cuGraphAddEventRecordNode" 11010;
         /// Adds waiting for an event.
         fn cuGraphAddEventWaitNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, event: CUevent) = "cuGraphAddEventWaitNode" 11010;
+        /// Adds an allocation, whose address is known at once.
+        fn cuGraphAddMemAllocNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *mut MemAllocNodeParams) = "cuGraphAddMemAllocNode" 11040;
+        /// Adds the end of an allocation.
+        fn cuGraphAddMemFreeNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, dptr: CUdeviceptr) = "cuGraphAddMemFreeNode" 11040;
+        /// Gives back what a device keeps for graphs and none uses.
+        fn cuDeviceGraphMemTrim(device: CUdevice) = "cuDeviceGraphMemTrim" 11040;
+        /// One number about the memory of graphs.
+        fn cuDeviceGetGraphMemAttribute(device: CUdevice, attr: c_uint, value: *mut c_void) = "cuDeviceGetGraphMemAttribute" 11040;
         /// The nodes of a graph, or how many there are.
         fn cuGraphGetNodes(h_graph: CUgraph, nodes: *mut CUgraphNode, num_nodes: *mut usize) = "cuGraphGetNodes" 10000;
         /// What a node does.

@@ -310,6 +310,13 @@ pub enum Error {
     #[error("the node is not of this graph")]
     GraphNode,
 
+    /// Memory that a graph allocates was used otherwise than by a node that is
+    /// added to the graph meanwhile.
+    #[error(
+        "memory that a graph allocates is there for the nodes alone that `Graph::add_memory` adds with it"
+    )]
+    GraphMemory,
+
     /// A graph that is ready cannot take the parameters of another.
     #[error(
         "the graph differs in more than parameters (CUgraphExecUpdateResult {reason}{}): instantiate it instead",

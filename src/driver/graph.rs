@@ -108,6 +108,10 @@ pub enum NodeKind {
     WaitEvent,
     /// It records an event.
     RecordEvent,
+    /// It allocates memory.
+    Allocate,
+    /// It frees memory.
+    Free,
     /// What CUDA numbers otherwise.
     Other(u32),
 }
@@ -208,6 +212,8 @@ impl Graph {
             5 => NodeKind::Empty,
             6 => NodeKind::WaitEvent,
             7 => NodeKind::RecordEvent,
+            10 => NodeKind::Allocate,
+            11 => NodeKind::Free,
             other => NodeKind::Other(other),
         })
     }

@@ -117,20 +117,14 @@ impl GraphExec {
         config: LaunchConfig,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        let graph = self.graph.clone();
-        let mut kept = Vec::new();
+        let kept = describe::kept_by_launch(kernel, &arguments)?;
+        refuse_memory_of_graphs(&kept)?;
+        let context = &self.graph.context;
         self.change(node, |api, exec, node| {
-            describe::with_launch(
-                kernel,
-                &graph.context,
-                config,
-                &arguments,
-                |params, args| {
-                    describe::keep_launch(&mut kept, kernel, args)?;
-                    // SAFETY: graph and node are live; the parameters are the kernel's and copied.
-                    unsafe { api.cuGraphExecKernelNodeSetParams_v2(exec, node, params) }
-                },
-            )
+            // SAFETY: graph and node are live; the parameters are the kernel's and copied.
+            describe::with_launch(kernel, context, config, &arguments, |params| unsafe {
+                api.cuGraphExecKernelNodeSetParams_v2(exec, node, params)
+            })
         })?;
         self.keep(kept);
         Ok(())
@@ -172,6 +166,7 @@ impl GraphExec {
         node: GraphNode,
         (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
     ) -> Result<(), Error> {
+        refuse_memory_of_graphs(&kept)?;
         let context = self.graph.context.raw();
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live; both ends have the bytes, and are kept.
@@ -190,6 +185,7 @@ impl GraphExec {
         value: T,
     ) -> Result<(), Error> {
         let (fill, kept) = describe::fill(&self.graph.context, buffer, value)?;
+        refuse_memory_of_graphs(&kept)?;
         let context = self.graph.context.raw();
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live; the range is the buffer, which is kept.
@@ -315,6 +311,14 @@ impl GraphExec {
         let address = |used: &Kept| Arc::as_ptr(used).cast::<c_void>();
         self.kept.sort_by_key(address);
         self.kept.dedup_by_key(|used| address(used));
+    }
+}
+
+/// Only nodes that are added come behind its allocation.
+fn refuse_memory_of_graphs(kept: &[Kept]) -> Result<(), Error> {
+    match kept.iter().any(|used| used.of_graph().is_some()) {
+        true => Err(Error::GraphMemory),
+        false => Ok(()),
     }
 }
 

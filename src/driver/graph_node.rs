@@ -26,22 +26,17 @@ impl Graph {
         config: LaunchConfig,
         arguments: impl Arguments,
     ) -> Result<GraphNode, Error> {
-        let mut kept = Vec::new();
-        let node = self.add(after, |api, node, graph, after, count| {
+        let kept = describe::kept_by_launch(kernel, &arguments)?;
+        self.add(after, kept, |api, node, graph, after, count| {
             describe::with_launch(
                 kernel,
                 &self.inner.context,
                 config,
                 &arguments,
-                |params, args| {
-                    describe::keep_launch(&mut kept, kernel, args)?;
-                    // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
-                    unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) }
-                },
+                // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
+                |params| unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) },
             )
-        })?;
-        self.inner.keep(kept);
-        Ok(node)
+        })
     }
 
     /// Adds a copy between two buffers of one length (`cuGraphAddMemcpyNode`).
@@ -82,12 +77,10 @@ impl Graph {
         (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
     ) -> Result<GraphNode, Error> {
         let context = self.inner.context.raw();
-        let node = self.add(after, |api, node, graph, after, count| {
+        self.add(after, kept, |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; both ends have the bytes, and are kept.
             unsafe { api.cuGraphAddMemcpyNode(node, graph, after, count, &copy, context) }
-        })?;
-        self.inner.keep(kept);
-        Ok(node)
+        })
     }
 
     /// Adds a fill of a whole buffer (`cuGraphAddMemsetNode`). Values have 1, 2
@@ -100,12 +93,10 @@ impl Graph {
     ) -> Result<GraphNode, Error> {
         let (fill, kept) = describe::fill(&self.inner.context, buffer, value)?;
         let context = self.inner.context.raw();
-        let node = self.add(after, |api, node, graph, after, count| {
+        self.add(after, kept, |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; the range is the buffer, which is kept.
             unsafe { api.cuGraphAddMemsetNode(node, graph, after, count, &fill, context) }
-        })?;
-        self.inner.keep(kept);
-        Ok(node)
+        })
     }
 
     /// Adds a call of a function on a thread of the driver
@@ -117,18 +108,16 @@ impl Graph {
         function: impl Fn() + Send + Sync + 'static,
     ) -> Result<GraphNode, Error> {
         let (described, function) = describe::call(function);
-        let node = self.add(after, |api, node, graph, after, count| {
+        self.add(after, vec![function], |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; the function is kept.
             unsafe { api.cuGraphAddHostNode(node, graph, after, count, &described) }
-        })?;
-        self.inner.keep(vec![function]);
-        Ok(node)
+        })
     }
 
     /// Adds a node that does nothing (`cuGraphAddEmptyNode`): a point that
     /// others come after.
     pub fn add_empty(&mut self, after: &[GraphNode]) -> Result<GraphNode, Error> {
-        self.add(after, |api, node, graph, after, count| {
+        self.add(after, Vec::new(), |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live.
             unsafe { api.cuGraphAddEmptyNode(node, graph, after, count) }
         })
@@ -141,13 +130,11 @@ impl Graph {
             return Err(Error::GraphNode);
         }
         let handle = child.raw();
-        let node = self.add(after, |api, node, graph, after, count| {
+        let kept = child.inner.kept().clone();
+        self.add(after, kept, |api, node, graph, after, count| {
             // SAFETY: both graphs and the nodes are live.
             unsafe { api.cuGraphAddChildGraphNode(node, graph, after, count, handle) }
-        })?;
-        let kept = child.inner.kept().clone();
-        self.inner.keep(kept);
-        Ok(node)
+        })
     }
 
     /// Adds the recording of an event (`cuGraphAddEventRecordNode`, from CUDA 11.1).
@@ -157,12 +144,14 @@ impl Graph {
         event: &Arc<Event>,
     ) -> Result<GraphNode, Error> {
         describe::check_context(&self.inner.context, event.context())?;
-        let node = self.add(after, |api, node, graph, after, count| {
-            // SAFETY: graph, nodes and event are live; the event is kept.
-            unsafe { api.cuGraphAddEventRecordNode(node, graph, after, count, event.raw()) }
-        })?;
-        self.inner.keep(vec![event.clone()]);
-        Ok(node)
+        self.add(
+            after,
+            vec![event.clone()],
+            |api, node, graph, after, count| {
+                // SAFETY: graph, nodes and event are live; the event is kept.
+                unsafe { api.cuGraphAddEventRecordNode(node, graph, after, count, event.raw()) }
+            },
+        )
     }
 
     /// Adds waiting for an event (`cuGraphAddEventWaitNode`, from CUDA 11.1).
@@ -173,18 +162,22 @@ impl Graph {
     ) -> Result<GraphNode, Error> {
         let context = &self.inner.context;
         context.of_one_driver(event.context(), "graph and event")?;
-        let node = self.add(after, |api, node, graph, after, count| {
-            // SAFETY: as above.
-            unsafe { api.cuGraphAddEventWaitNode(node, graph, after, count, event.raw()) }
-        })?;
-        self.inner.keep(vec![event.clone()]);
-        Ok(node)
+        self.add(
+            after,
+            vec![event.clone()],
+            |api, node, graph, after, count| {
+                // SAFETY: as above.
+                unsafe { api.cuGraphAddEventWaitNode(node, graph, after, count, event.raw()) }
+            },
+        )
     }
 
-    /// Adds a node by one entry.
-    fn add(
+    /// Adds a node by one entry, which uses what is kept: behind the allocation of
+    /// memory that the graph allocates by itself.
+    pub(super) fn add(
         &self,
         after: &[GraphNode],
+        mut kept: Vec<Kept>,
         entry: impl FnOnce(
             &'static Api,
             *mut CUgraphNode,
@@ -195,10 +188,20 @@ impl Graph {
     ) -> Result<GraphNode, Error> {
         let api = self.inner.context.bind()?;
         self.inner.check(after)?;
+        let mut after: Vec<CUgraphNode> = after.iter().map(|node| node.handle).collect();
+        for own in kept.iter().filter_map(|used| used.of_graph()) {
+            let allocated = own.allocated_in(self.inner.id)?.handle;
+            if !after.contains(&allocated) {
+                after.push(allocated);
+            }
+        }
         let graph = self.inner.lock();
-        let after: Vec<CUgraphNode> = after.iter().map(|node| node.handle).collect();
         let mut handle = null_mut();
         entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
-        Ok(self.inner.name(handle))
+        drop(graph);
+        let node = self.inner.name(handle);
+        kept.retain(|used| used.of_graph().map(|own| own.used_by(node)).is_none());
+        self.inner.keep(kept);
+        Ok(node)
     }
 }

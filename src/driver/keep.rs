@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::allocation::{Users, is_unused, same};
 use super::context::Context;
 use super::error::Error;
+use super::graph_memory::OwnMemory;
 use super::stream::Stream;
 
 /// Something that a graph may use.
@@ -20,6 +21,11 @@ pub(crate) trait Keep: Debug + Send + Sync {
     /// is held until the launch is queued.
     fn launching(&self, _stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         Ok(None)
+    }
+
+    /// Memory that a graph allocates by itself.
+    fn of_graph(&self) -> Option<&OwnMemory> {
+        None
     }
 
     /// Whether a launched graph must be done before this is let go: what is no

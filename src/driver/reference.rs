@@ -73,7 +73,7 @@ impl TextureReference {
         resource: &impl TextureResource,
         descriptor: &TextureDescriptor,
     ) -> Result<(), Error> {
-        let source = resource.source();
+        let source = resource.source()?;
         if source.context != *self.module.context() {
             return Err(Error::DifferentContexts {
                 what: "module and resource of a texture reference",

@@ -3,6 +3,7 @@
 use super::api::{CUarray, CUdeviceptr, CUmipmappedArray, ResourceDesc};
 use super::array::Array;
 use super::context::Context;
+use super::error::Error;
 use super::keep::Kept;
 use super::memory::DeviceBuffer;
 use super::mipmapped::MipmappedArray;
@@ -61,7 +62,7 @@ impl Source {
 
 pub(crate) mod sealed {
     pub trait Sealed {
-        fn source(&self) -> super::Source;
+        fn source(&self) -> Result<super::Source, super::Error>;
     }
 }
 
@@ -77,8 +78,8 @@ const PITCHED: u32 = 3;
 
 impl<T: Texel> TextureResource for Array<T> {}
 impl<T: Texel> sealed::Sealed for Array<T> {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: ARRAY,
@@ -89,14 +90,14 @@ impl<T: Texel> sealed::Sealed for Array<T> {
             array: Some((self.shape(), 1)),
             kept: self.memory().clone(),
             is_late: false,
-        }
+        })
     }
 }
 
 impl<T: Texel> TextureResource for MipmappedArray<T> {}
 impl<T: Texel> sealed::Sealed for MipmappedArray<T> {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: MIPMAPPED,
@@ -107,14 +108,15 @@ impl<T: Texel> sealed::Sealed for MipmappedArray<T> {
             array: Some((self.shape(), self.levels())),
             kept: self.memory().clone(),
             is_late: false,
-        }
+        })
     }
 }
 
 impl<T: Texel> TextureResource for DeviceBuffer<T> {}
 impl<T: Texel> sealed::Sealed for DeviceBuffer<T> {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> Result<Source, Error> {
+        self.allocation().refuse_of_graph()?;
+        Ok(Source {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: LINEAR,
@@ -128,14 +130,14 @@ impl<T: Texel> sealed::Sealed for DeviceBuffer<T> {
             array: None,
             kept: self.allocation().clone(),
             is_late: self.allocation().has_users(),
-        }
+        })
     }
 }
 
 impl<T: Texel> TextureResource for PitchedBuffer<T> {}
 impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: PITCHED,
@@ -151,6 +153,6 @@ impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
             array: None,
             kept: self.allocation().clone(),
             is_late: self.allocation().has_users(),
-        }
+        })
     }
 }

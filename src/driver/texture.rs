@@ -364,7 +364,7 @@ impl Texture {
         resource: &impl TextureResource,
         descriptor: &TextureDescriptor,
     ) -> Result<Texture, Error> {
-        let source = resource.source();
+        let source = resource.source()?;
         descriptor.check(source.format.0)?;
         Texture::made(source, descriptor, None)
     }
@@ -376,7 +376,7 @@ impl Texture {
         descriptor: &TextureDescriptor,
         view: &ResourceView,
     ) -> Result<Texture, Error> {
-        let source = resource.source();
+        let source = resource.source()?;
         let raw = view.raw(&source)?;
         descriptor.check(view.format.0)?;
         Texture::made(source, descriptor, Some(raw))

@@ -10,6 +10,7 @@ mod examples;
 mod faults;
 mod graph;
 mod graph_change;
+mod graph_memory;
 mod host;
 mod ipc;
 mod jit;

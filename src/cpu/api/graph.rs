@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Context};
 use super::entry::{Argument, Given, entries, in_host_function};
+use super::graph_exec::Ready;
+use super::graph_memory::{self, Memory};
 use super::handle::{Handles, pointer};
 use super::status::{Answer, Status};
 use super::{copy, event, launch, module, region};
@@ -37,6 +39,8 @@ pub(super) enum Kind {
     Empty = 5,
     WaitEvent = 6,
     RecordEvent = 7,
+    Allocate = 10,
+    Free = 11,
     Memory = 12,
 }
 
@@ -55,6 +59,10 @@ pub(super) type Nodes = BTreeMap<usize, Node>;
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: Mutex<Nodes>,
+    /// What its nodes allocate.
+    memory: Mutex<Vec<Arc<Memory>>>,
+    /// What it was made ready as last: with memory of its own, one at a time.
+    ready: Mutex<Weak<Ready>>,
 }
 
 /// What a node's handle stands for.
@@ -65,8 +73,8 @@ struct NodeName {
     original: Option<usize>,
 }
 
-pub(super) fn lock(nodes: &Mutex<Nodes>) -> MutexGuard<'_, Nodes> {
-    nodes.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Graph {
@@ -94,6 +102,31 @@ impl Graph {
 
     pub(super) fn nodes(&self) -> MutexGuard<'_, Nodes> {
         lock(&self.nodes)
+    }
+
+    /// Keeps memory that a node of it allocates.
+    pub(super) fn own(&self, memory: Arc<Memory>) {
+        lock(&self.memory).push(memory);
+    }
+
+    /// Such memory.
+    pub(super) fn owned(&self, is_it: impl Fn(&Memory) -> bool) -> Option<Arc<Memory>> {
+        let all = lock(&self.memory);
+        all.iter().find(|memory| is_it(memory)).cloned()
+    }
+
+    /// Before it is made ready.
+    pub(super) fn check_memory(&self, frees_on_launch: bool) -> Answer {
+        graph_memory::check_freed(&lock(&self.memory), frees_on_launch)?;
+        if graph_memory::is_in(&self.nodes()) && lock(&self.ready).upgrade().is_some() {
+            return Err(Status::INVALID_VALUE
+                .because("a graph that allocates memory is made ready once at a time"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_ready_as(&self, ready: &Arc<Ready>) {
+        *lock(&self.ready) = Arc::downgrade(ready);
     }
 
     /// A copy, in which each node has another handle.
@@ -207,7 +240,7 @@ fn dependencies(graph: &Graph, given: Given<CUgraphNode>, count: usize) -> Answe
 }
 
 /// Adds what a caller describes.
-fn add(
+pub(super) fn add(
     result: Given<CUgraphNode>,
     graph: Given<cudarc::driver::sys::CUgraph_st>,
     after: Given<CUgraphNode>,
@@ -342,6 +375,7 @@ entries! {
         if clone.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
+        graph_memory::refuse(&graph.nodes())?;
         clone.put(graph.copy().publish())
     }
 
@@ -419,6 +453,7 @@ entries! {
         let graph = find(graph)?;
         let pairs = pairs(&graph, from, to, count)?;
         let mut nodes = graph.nodes();
+        graph_memory::refuse(&nodes)?;
         for (before, after) in &pairs {
             if !nodes.get(after).is_some_and(|node| node.after.contains(before)) {
                 return Err(Status::INVALID_VALUE.because("the node does not come after that one"));
@@ -490,7 +525,9 @@ entries! {
         count: usize,
         child: CUgraph,
     ) {
-        let work = find(child)?.work();
+        let child = find(child)?;
+        graph_memory::refuse(&child.nodes())?;
+        let work = child.work();
         add(node, graph, after, count, Kind::Graph, work)
     }
 

@@ -7,6 +7,7 @@ use super::context;
 use super::entry::{Given, entries};
 use super::event;
 use super::graph::{self, Kind, Node, Nodes, Work, all_of, lock};
+use super::graph_memory;
 use super::handle::{Handles, pointer};
 use super::status::{Answer, Status};
 use super::stream;
@@ -20,7 +21,7 @@ static READY: Handles<Ready> = Handles::new();
 
 /// A graph that can be launched. Its nodes go by their handles in the graph
 /// that it was made from.
-struct Ready {
+pub(super) struct Ready {
     nodes: Mutex<Nodes>,
 }
 
@@ -84,11 +85,14 @@ entries! {
         if flags & !KNOWN != 0 || result.is_null() {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
         }
+        const AUTO_FREE_ON_LAUNCH: u64 = 1;
+        graph.check_memory(flags & AUTO_FREE_ON_LAUNCH != 0)?;
         let nodes = graph.nodes().clone();
-        let made = Ready {
+        let made = Arc::new(Ready {
             nodes: Mutex::new(nodes),
-        };
-        result.put(pointer(READY.insert(Arc::new(made))))
+        });
+        graph.is_ready_as(&made);
+        result.put(pointer(READY.insert(made)))
     }
 
     fn cuGraphExecUpdate_v2(
@@ -152,7 +156,9 @@ entries! {
     }
 
     fn cuGraphExecChildGraphNodeSetParams(exec: CUgraphExec, node: CUgraphNode, child: CUgraph) {
-        ready(exec)?.replace(node, Kind::Graph, graph::find(child)?.work())
+        let child = graph::find(child)?;
+        graph_memory::refuse(&child.nodes())?;
+        ready(exec)?.replace(node, Kind::Graph, child.work())
     }
 
     fn cuGraphExecEventRecordNodeSetEvent(exec: CUgraphExec, node: CUgraphNode, event: CUevent) {

@@ -143,6 +143,22 @@ pub(super) fn allocate_from(
     Ok(start)
 }
 
+/// In place of a pool's handle: the memory is a graph's, which frees it.
+const OF_GRAPH: usize = usize::MAX;
+
+/// Memory for a graph to allocate.
+pub(super) fn allocate_of_graph(context: &Context, bytes: usize) -> Answer<u64> {
+    allocate_from(OF_GRAPH, context, bytes, Purpose::Device, 0)
+}
+
+/// The graph and what was made of it are gone.
+pub(super) fn free_of_graph(start: u64) {
+    // With its context it may have gone before.
+    if let (Some(_), Ok(arena)) = (owned().remove(&start), arena()) {
+        let _ = arena.free(start); // it was live a moment ago
+    }
+}
+
 /// Takes an allocation of one of these purposes out of the books, so that it
 /// cannot be freed twice; its bytes are still to be freed. Gives its pool and
 /// its bytes.
@@ -151,7 +167,15 @@ fn disown(start: u64, purposes: &[Purpose]) -> Answer<(usize, u64)> {
     let found = arena
         .range_of(start)
         .filter(|found| found.start == start && purposes.contains(&found.purpose));
-    let gone = found.and_then(|found| Some((owned().remove(&start)?.pool, found.size)));
+    let gone = found.and_then(|found| {
+        let mut owned = owned();
+        let pool = owned.get(&start)?.pool;
+        if pool == OF_GRAPH {
+            return None;
+        }
+        owned.remove(&start);
+        Some((pool, found.size))
+    });
     managed::forget(start);
     gone.ok_or_else(|| {
         let what = arena.describe(start);
@@ -220,7 +244,7 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured("memory of graphs is not served")?;
+        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         let (pool, bytes) = disown(address, OF_DEVICE)?;
         let arena = arena()?;
         stream.soon(&context, move |_| {

@@ -18,6 +18,7 @@ mod event;
 mod function;
 mod graph;
 mod graph_exec;
+mod graph_memory;
 mod handle;
 mod image;
 mod init;
@@ -89,6 +90,7 @@ fn fill() -> Api {
     capture::serve(&mut api);
     graph::serve(&mut api);
     graph_exec::serve(&mut api);
+    graph_memory::serve(&mut api);
     value::serve(&mut api);
     virtual_memory::serve(&mut api);
     peer::serve(&mut api);
