@@ -15,8 +15,8 @@ pub use cudarc::driver::sys::{
     CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
     CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
     CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
-    CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream, CUsurfObject,
-    CUsurfref, CUtexObject, CUtexref, CUuuid,
+    CUmemPoolPtrExportData, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
+    CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
 
 pub use super::descriptor::{Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc};

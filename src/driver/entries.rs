@@ -274,6 +274,14 @@ macro_rules! driver_entries {
         fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const MemAccessDesc, count: usize) = "cuMemPoolSetAccess" 11020;
         /// Whether a device reaches a pool's memory: 0 no, 1 to read, 3 to read and write.
         fn cuMemPoolGetAccess(flags: *mut c_uint, mem_pool: CUmemoryPool, location: *mut MemLocation) = "cuMemPoolGetAccess" 11020;
+        /// A pool as a file descriptor, for other processes.
+        fn cuMemPoolExportToShareableHandle(handle_out: *mut c_void, pool: CUmemoryPool, handle_type: c_uint, flags: u64) = "cuMemPoolExportToShareableHandle" 11020;
+        /// The pool of another process.
+        fn cuMemPoolImportFromShareableHandle(pool_out: *mut CUmemoryPool, handle: *mut c_void, handle_type: c_uint, flags: u64) = "cuMemPoolImportFromShareableHandle" 11020;
+        /// What another process finds an allocation of a shared pool with.
+        fn cuMemPoolExportPointer(share_data_out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr) = "cuMemPoolExportPointer" 11020;
+        /// An allocation in the pool of another process.
+        fn cuMemPoolImportPointer(ptr_out: *mut CUdeviceptr, pool: CUmemoryPool, share_data: *mut CUmemPoolPtrExportData) = "cuMemPoolImportPointer" 11020;
         /// Tells the driver how managed memory will be used.
         fn cuMemAdvise(dev_ptr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice) = "cuMemAdvise" 8000;
         /// The same with a location.

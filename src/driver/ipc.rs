@@ -3,13 +3,14 @@
 use std::ffi::c_char;
 use std::marker::PhantomData;
 
-use super::api::{CUdeviceptr, CUipcMemHandle};
+use super::api::{CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData};
 use super::argument::{Arg, Argument};
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::length;
 use super::memory::DeviceBuffer;
 use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+use super::pool::MemoryPool;
 
 impl<T: Plain> DeviceBuffer<T> {
     /// The 64 bytes by which another process opens the buffer
@@ -23,6 +24,20 @@ impl<T: Plain> DeviceBuffer<T> {
         unsafe { api.cuIpcGetMemHandle(&mut handle, self.address()) }?;
         Ok(handle.reserved.map(|byte| byte as u8))
     }
+
+    /// The 64 bytes by which another process opens the buffer in a pool that it has
+    /// [imported](MemoryPool::import) ([`IpcBuffer::open_in`],
+    /// `cuMemPoolExportPointer`): the buffer is from a
+    /// [shareable](MemoryPool::shareable) pool. Waits until it is there.
+    pub fn pool_handle(&self) -> Result<[u8; 64], Error> {
+        self.allocation().refuse_of_graph()?;
+        self.context().synchronize()?;
+        let mut data = CUmemPoolPtrExportData { reserved: [0; 64] };
+        let api = self.context().bind()?;
+        // SAFETY: the buffer is live; writes 64 bytes.
+        unsafe { api.cuMemPoolExportPointer(&mut data, self.address()) }?;
+        Ok(data.reserved)
+    }
 }
 
 /// A buffer of another process, as long as that one keeps it.
@@ -31,6 +46,8 @@ pub struct IpcBuffer<T> {
     context: Context,
     address: CUdeviceptr,
     len: usize,
+    /// Where it was found, if in a pool.
+    pool: Option<MemoryPool>,
     values: PhantomData<T>,
 }
 
@@ -64,6 +81,39 @@ impl<T: Plain> IpcBuffer<T> {
             context: context.clone(),
             address,
             len,
+            pool: None,
+            values: PhantomData,
+        })
+    }
+
+    /// Opens a buffer of `len` values in an imported pool, by the bytes that its
+    /// process got from [`DeviceBuffer::pool_handle`] (`cuMemPoolImportPointer`, and
+    /// `cuMemFree_v2` when it is dropped).
+    ///
+    /// # Safety
+    /// The other process must not free the buffer before this is dropped, and
+    /// the buffer has at least `len` values.
+    pub unsafe fn open_in(
+        pool: &MemoryPool,
+        context: &Context,
+        handle: [u8; 64],
+        len: usize,
+    ) -> Result<IpcBuffer<T>, Error> {
+        if context.device() != pool.device() {
+            return Err(Error::DifferentDevices {
+                what: "pool and context",
+            });
+        }
+        let mut data = CUmemPoolPtrExportData { reserved: handle };
+        let mut address = 0;
+        let api = context.bind()?;
+        // SAFETY: the pool is live; 64 bytes, which the driver checks; writes one address.
+        unsafe { api.cuMemPoolImportPointer(&mut address, pool.raw(), &mut data) }?;
+        Ok(IpcBuffer {
+            context: context.clone(),
+            address,
+            len,
+            pool: Some(pool.clone()),
             values: PhantomData,
         })
     }
@@ -127,8 +177,13 @@ impl<T> Drop for IpcBuffer<T> {
         // Kernels that are queued may still use it.
         let closed = self.context.synchronize().and_then(|()| {
             let api = self.context.bind()?;
-            // SAFETY: opened once, closed once (`cuIpcCloseMemHandle`).
-            unsafe { api.cuIpcCloseMemHandle(self.address) }
+            // SAFETY: opened once, closed once.
+            unsafe {
+                match self.pool {
+                    None => api.cuIpcCloseMemHandle(self.address),
+                    Some(_) => api.cuMemFree_v2(self.address),
+                }
+            }
         });
         report_drop(closed);
     }

@@ -83,6 +83,9 @@ const USED_HIGH: u32 = 8;
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`
 const PINNED: u32 = 1;
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`
+#[cfg(unix)]
+const FILE_DESCRIPTOR: u32 = 1;
 
 impl MemoryPool {
     /// A pool of a device's memory (`cuMemPoolCreate`).
@@ -93,9 +96,52 @@ impl MemoryPool {
     /// A pool that takes at most so many bytes, which the driver may round up
     /// (from CUDA 12.2); 0 for as many as there are.
     pub fn with_limit(device: &Device, max_bytes: usize) -> Result<MemoryPool, Error> {
+        MemoryPool::create(device, max_bytes, 0)
+    }
+
+    /// A pool that other processes can [`import`](MemoryPool::import)
+    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`). The CPU device shares none
+    /// (`CUDA_ERROR_NOT_SUPPORTED`).
+    #[cfg(unix)]
+    pub fn shareable(device: &Device) -> Result<MemoryPool, Error> {
+        MemoryPool::create(device, 0, FILE_DESCRIPTOR)
+    }
+
+    /// As a file descriptor, by which another process imports it
+    /// (`cuMemPoolExportToShareableHandle`).
+    #[cfg(unix)]
+    pub fn export(&self) -> Result<std::os::fd::OwnedFd, Error> {
+        use std::os::fd::FromRawFd;
+        let mut descriptor: std::ffi::c_int = -1;
+        let (api, place) = (self.device().api(), (&raw mut descriptor).cast());
+        // SAFETY: the pool is live; this kind of handle is an `int`.
+        unsafe { api.cuMemPoolExportToShareableHandle(place, self.raw(), FILE_DESCRIPTOR, 0) }?;
+        // SAFETY: a descriptor of our own, which nobody else closes.
+        Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) })
+    }
+
+    /// The pool of another process, of the same device
+    /// (`cuMemPoolImportFromShareableHandle`), in which
+    /// [`IpcBuffer::open_in`](super::IpcBuffer::open_in) finds what that process
+    /// allocated. Nothing new can be allocated from it.
+    #[cfg(unix)]
+    pub fn import(
+        device: &Device,
+        descriptor: std::os::fd::BorrowedFd<'_>,
+    ) -> Result<MemoryPool, Error> {
+        use std::os::fd::AsRawFd;
+        let mut handle = std::ptr::null_mut();
+        let number = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
+        let api = device.api();
+        // SAFETY: a live descriptor, which the driver checks and does not keep; writes one handle.
+        unsafe { api.cuMemPoolImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR, 0) }?;
+        Ok(MemoryPool::with(device, handle, true))
+    }
+
+    fn create(device: &Device, max_bytes: usize, handle_types: u32) -> Result<MemoryPool, Error> {
         let props = MemPoolProps {
             alloc_type: PINNED,
-            handle_types: 0,
+            handle_types,
             location: Location::from(device).raw(),
             win32_security: std::ptr::null_mut(),
             max_size: max_bytes,

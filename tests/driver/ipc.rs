@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
-use ptxkit::driver::{CudaError, DeviceBuffer, Event, IpcBuffer, LaunchConfig, Module, Stream};
+use ptxkit::driver::{
+    CudaError, DeviceBuffer, Event, IpcBuffer, LaunchConfig, MemoryPool, Module, Stream,
+};
 
 use crate::kernels::ADD;
-use crate::support::{context, is_gpu};
+use crate::support::{context, device, is_gpu};
 
 /// The handle that a child opens, in hexadecimal digits.
 const MEMORY: &str = "PTXKIT_TEST_IPC_MEMORY";
@@ -67,6 +69,78 @@ fn two_processes_share_memory() {
         .args(["ipc::two_processes_share_memory", "--exact", "--nocapture"])
         .env(MEMORY, digits(buffer.ipc_handle().unwrap()))
         .env(EVENT, digits(ready.ipc_handle().unwrap()))
+        .output()
+        .unwrap();
+    assert!(
+        child.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&child.stdout),
+        String::from_utf8_lossy(&child.stderr)
+    );
+    assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
+}
+
+/// The bytes of a buffer in a pool whose descriptor is the child's standard input.
+#[cfg(unix)]
+const IN_POOL: &str = "PTXKIT_TEST_IPC_IN_POOL";
+
+/// What the second process does: it adds 2 to the first number.
+#[cfg(unix)]
+fn add_in_pool(handle: [u8; 64]) {
+    use std::os::fd::AsFd;
+    let context = context();
+    let pool = MemoryPool::import(&device(), std::io::stdin().as_fd()).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    assert!(
+        pool.buffer::<u32>(&stream, 1).is_err(),
+        "nothing is allocated from it"
+    );
+    // SAFETY: the parent keeps the buffer, of 3 values, until this process is done.
+    let theirs = unsafe { IpcBuffer::<u32>::open_in(&pool, &context, handle, 3) }.unwrap();
+    assert_eq!(theirs.to_vec().unwrap(), [40, 1, 2]);
+    let add = Module::load(&context, ADD.as_bytes()).unwrap();
+    let add = add.kernel("add").unwrap();
+    add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32))
+        .unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn two_processes_share_a_pool() {
+    use std::os::fd::AsFd;
+    use std::process::Stdio;
+
+    if let Some(handle) = bytes(IN_POOL) {
+        return add_in_pool(handle);
+    }
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let private = MemoryPool::new(&device()).unwrap();
+    private.export().unwrap_err();
+    if !is_gpu() {
+        let buffer = private.buffer::<u32>(&stream, 3).unwrap();
+        for error in [
+            MemoryPool::shareable(&device()).unwrap_err(),
+            MemoryPool::import(&device(), std::io::stdin().as_fd()).unwrap_err(),
+            buffer.pool_handle().unwrap_err(),
+            // SAFETY: nothing is opened.
+            unsafe { IpcBuffer::<u32>::open_in(&private, &context, [1; 64], 3) }.unwrap_err(),
+        ] {
+            assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
+            assert!(error.to_string().contains("between processes"), "{error}");
+        }
+        return;
+    }
+    let pool = match MemoryPool::shareable(&device()) {
+        Ok(pool) => pool,
+        Err(error) => return eprintln!("left out: {error}"),
+    };
+    let mut buffer = pool.buffer::<u32>(&stream, 3).unwrap();
+    buffer.write(&[40, 1, 2]).unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["ipc::two_processes_share_a_pool", "--exact", "--nocapture"])
+        .env(IN_POOL, digits(buffer.pool_handle().unwrap()))
+        .stdin(Stdio::from(pool.export().unwrap()))
         .output()
         .unwrap();
     assert!(

@@ -27,7 +27,7 @@ static OF_DEVICES: Mutex<[[usize; 2]; MOST_DEVICES as usize]> =
 /// Whether something was freed since the last [`settle`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
-struct Pool {
+pub(super) struct Pool {
     device: CUdevice,
     is_default: bool,
     state: Mutex<State>,
@@ -94,7 +94,7 @@ fn set_current(device: CUdevice, handle: usize) {
     }
 }
 
-fn find(handle: Given<cudarc::driver::sys::CUmemPoolHandle_st>) -> Answer<Arc<Pool>> {
+pub(super) fn find(handle: Given<cudarc::driver::sys::CUmemPoolHandle_st>) -> Answer<Arc<Pool>> {
     let found = POOLS.get(handle).filter(|pool| !pool.state().destroyed);
     found.ok_or_else(|| Status::INVALID_VALUE.because("no live memory pool has this handle"))
 }
@@ -167,7 +167,8 @@ entries! {
             return Err(Status::INVALID_VALUE.because("pools have pinned memory (1)"));
         }
         if asked.handle_types != 0 {
-            return Err(Status::NOT_SUPPORTED.because("pools of the CPU device are not exported"));
+            return Err(Status::NOT_SUPPORTED
+                .because("the CPU device shares nothing between processes: no pool is exported"));
         }
         result.put(pointer(Pool::insert(device, false, asked.max_size as u64)))
     }
@@ -273,7 +274,7 @@ entries! {
 
     fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured("memory of graphs is not served")?;
+        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
@@ -288,7 +289,7 @@ entries! {
         stream: CUstream,
     ) {
         let (context, stream) = stream::find(stream)?;
-        stream.refuse_captured("memory of graphs is not served")?;
+        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         find(handle)?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
