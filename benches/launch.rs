@@ -114,6 +114,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         by_pointers(&kernel, &stream, config, &buffer),
         bare_pointers,
     );
+    let ordered = DeviceBuffer::<f32>::new_async(&stream, 1024)?;
+    paired::paired_by(
+        "launch, memory of the stream",
+        RUNS,
+        1.03,
+        by_pointers(&kernel, &stream, config, &ordered),
+        bare_pointers,
+    );
     paired::paired_by(
         "launch_buffer, bare buffer",
         RUNS,

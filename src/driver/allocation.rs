@@ -198,10 +198,15 @@ impl Allocation {
         self.users.is_some()
     }
 
-    /// Whether work in `context` may use it, and nobody is to hear of it.
+    /// Whether work in `stream` may use it, and nobody is to hear of it.
     #[inline]
-    pub fn is_only_passed(&self, context: &Context) -> bool {
-        self.context.shares_with(context) && !self.has_users()
+    pub fn is_only_passed(&self, stream: &Stream) -> bool {
+        self.context.shares_with(stream.context()) && (!self.has_users() || self.is_of(stream))
+    }
+
+    /// Whether it was allocated in the order of this stream, which frees it too.
+    fn is_of(&self, stream: &Stream) -> bool {
+        matches!(&self.release, Release::InOrder(home) if same(home, stream))
     }
 
     /// Called before work that uses it is queued in `stream`; what comes back is
@@ -220,7 +225,7 @@ impl Allocation {
     }
 
     fn queued_in(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        let Some(users) = &self.users else {
+        let Some(users) = self.users.as_ref().filter(|_| !self.is_of(stream)) else {
             return Ok(None);
         };
         let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,13 +233,8 @@ impl Allocation {
             return Err(Error::Ended);
         }
         let is_new = !users.streams.iter().any(|user| same(user, stream));
-        if let Release::InOrder(home) = &self.release {
-            if same(home, stream) {
-                return Ok(None);
-            }
-            if is_new {
-                order(home, stream)?;
-            }
+        if is_new && let Release::InOrder(home) = &self.release {
+            order(home, stream)?;
         }
         if is_new {
             users.streams.push(stream.clone());

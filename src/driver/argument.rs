@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::allocation::Allocation;
-use super::context::Context;
 use super::keep::Object;
 use super::layout::ParamLayout;
 use super::memory::{DeviceBuffer, DeviceMemory, DeviceSlice};
 use super::param::DeviceParam;
 use super::plain::Plain;
+use super::stream::Stream;
 
 /// One argument: where its bytes lie on the host, until the launch has copied them.
 #[derive(Clone, Copy, Debug)]
@@ -126,13 +126,11 @@ impl<'a> Arg<'a> {
         self.size == param.size && param.offset & (self.align - 1) == 0
     }
 
-    /// Whether a launch in `context` has nothing to note for it.
+    /// Whether a launch in `stream` has nothing to note for it.
     #[inline]
-    pub(crate) fn is_only_passed(&self, context: &Context) -> bool {
-        self.object.is_none()
-            && self
-                .memory
-                .is_none_or(|memory| memory.is_only_passed(context))
+    pub(crate) fn is_only_passed(&self, stream: &Stream) -> bool {
+        let memory = self.memory;
+        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(stream))
     }
 
     #[inline]

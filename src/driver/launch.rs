@@ -111,7 +111,7 @@ impl Kernel {
     ) -> Result<(), Error> {
         let mut noted = self.is_noted(stream);
         let launched = arguments.with(|args| {
-            noted = noted || !self.only_passes(args);
+            noted = noted || !self.only_passes(stream, args);
             match noted {
                 true => Ok(()),
                 // SAFETY: as many pointers as the driver told parameters, each to a value of its
@@ -137,7 +137,7 @@ impl Kernel {
     /// Whether the arguments are the kernel's, and a launch has nothing to do
     /// for them but to pass them.
     #[inline]
-    fn only_passes(&self, args: &[Arg<'_>]) -> bool {
+    fn only_passes(&self, stream: &Stream, args: &[Arg<'_>]) -> bool {
         let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
             return false;
         };
@@ -145,7 +145,7 @@ impl Kernel {
             && layout.params[..args.len()]
                 .iter()
                 .zip(args)
-                .all(|(param, arg)| arg.fits(param) && arg.is_only_passed(self.context()))
+                .all(|(param, arg)| arg.fits(param) && arg.is_only_passed(stream))
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
@@ -243,7 +243,7 @@ impl Kernel {
         stream: &Stream,
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
-        if self.is_noted(stream) || !self.only_passes_block(params) {
+        if self.is_noted(stream) || !self.only_passes_block(stream, params) {
             return self.launch_params(&config, stream, params, How::Plain);
         }
         self.launch_block(&config, stream, params.bytes(), How::Plain)?;
@@ -251,14 +251,14 @@ impl Kernel {
     }
 
     /// As [`only_passes`](Kernel::only_passes); the layout may be the PTX's.
-    fn only_passes_block(&self, params: &ParamBuffer<'_>) -> bool {
-        let (context, pieces) = (self.context(), params.pieces());
+    fn only_passes_block(&self, stream: &Stream, params: &ParamBuffer<'_>) -> bool {
+        let pieces = params.pieces();
         self.layout().is_some_and(|layout| {
             layout.params.len() == pieces.len()
                 && pieces
                     .iter()
                     .zip(&layout.params)
-                    .all(|(piece, param)| piece.is_at(param) && piece.is_only_passed(context))
+                    .all(|(piece, param)| piece.is_at(param) && piece.is_only_passed(stream))
         })
     }
 

@@ -8,6 +8,7 @@ use super::argument::Argument;
 use super::context::Context;
 use super::keep::Kept;
 use super::layout::ParamLayout;
+use super::stream::Stream;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
@@ -44,11 +45,11 @@ impl Piece {
         self.offset == param.offset && self.size == param.size
     }
 
-    /// Whether a launch in `context` has nothing to note for it.
+    /// Whether a launch in `stream` has nothing to note for it.
     #[inline]
-    pub fn is_only_passed(&self, context: &Context) -> bool {
+    pub fn is_only_passed(&self, stream: &Stream) -> bool {
         let memory = self.memory.as_ref();
-        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(context))
+        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(stream))
     }
 }
 
