@@ -1,5 +1,6 @@
 //! The driver layer, seen from outside, on the device that `PTXKIT_DEVICE`
 //! names (`cpu` where it names none): the same tests for both drivers.
+#![cfg(feature = "driver")]
 
 mod array;
 mod batch;
