@@ -378,7 +378,14 @@ impl Lexer<'_> {
         if end == number || byte_at(self.bytes, blank(end)) != b'"' {
             return self.stray(b'#');
         }
-        self.line_end(end)
+        let line = self.line_end(end);
+        if let Some(at) = self.bytes[end..line].iter().position(|b| !b.is_ascii()) {
+            let place = span(end + at, end + at + 1);
+            let message = "a line marker of PTX is ASCII";
+            self.faults
+                .add(Diagnostic::new(Code::Character, place, message));
+        }
+        line
     }
 
     /// A string has no escapes and may have several lines. Without an end it

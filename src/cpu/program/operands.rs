@@ -5,7 +5,7 @@ use super::data::{ModuleSymbol, align_of, size_of};
 use super::scope::Symbol;
 use super::{Arg, ArgList, Base, Place, Refusal, Reg};
 use crate::ptx::ast::{AddressBase, Body, FloatValue, Linkage, List, Name, Operand, Variable};
-use crate::ptx::names::Modifier;
+use crate::ptx::names::{Modifier, SpecialRegister};
 
 impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, Refusal> {
@@ -13,10 +13,11 @@ impl<'m, 'a> Builder<'m, 'a> {
             return Ok(symbol);
         }
         let unknown = || {
-            Refusal::invalid(
-                self.module.span(name),
-                format!("{} is not declared", name.text),
-            )
+            let span = self.module.span(name);
+            match SpecialRegister::from_text(name.text) {
+                Some(_) => Refusal::unsupported(span, format!("{} without `mov`", name.text)),
+                None => Refusal::invalid(span, format!("{} is not declared", name.text)),
+            }
         };
         match self
             .module

@@ -149,6 +149,15 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                 span(),
                 format!("`{}` is code, which has no address here", name.text),
             )),
+            None if self.checker.is_special(name) => match self.instruction.opcode {
+                Opcode::Mbarrier | Opcode::Prefetchu => Err(Diagnostic::new(
+                    Code::OperandKind,
+                    span(),
+                    format!("`{}` is a special register, no address here", name.text),
+                )
+                .help("move it to a register first")),
+                _ => Ok(false),
+            },
             None => Ok(true),
         }
     }

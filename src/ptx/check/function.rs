@@ -14,7 +14,8 @@ use crate::ptx::ast::{
     Operand, Statement, Variable,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report, suggestion};
-use crate::ptx::names::{Opcode, Type};
+use crate::ptx::isa::special::{self, Special};
+use crate::ptx::names::{Opcode, SpecialRegister, Type};
 use crate::ptx::needs::Needs;
 
 /// What is known where an instruction stands.
@@ -151,6 +152,11 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         found
     }
 
+    /// Whether a name that nothing declares is one of the language.
+    pub fn is_special(&self, name: Name<'a>) -> bool {
+        SpecialRegister::from_text(name.text).is_some()
+    }
+
     /// The type of a register that its bytes tell: of nearly all.
     pub fn register(&self, name: Name<'a>) -> Option<Type> {
         self.scopes
@@ -173,6 +179,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             && before.contains('\n')
         {
             span.start = start;
+        }
+        if self.is_special(name) {
+            let message = format!("the special register `{}` cannot be used so", name.text);
+            let wrong = Diagnostic::new(Code::OperandKind, span, message);
+            self.report.add(wrong.help("move it to a register first"));
+            return false;
         }
         let mut diagnostic = Diagnostic::new(
             Code::Undeclared,
@@ -234,9 +246,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 ty: Type::Pred,
                 vector: 1,
             }) => {}
-            None => {
-                self.declared(predicate);
-            }
+            None => self.declared_or_special(predicate, |special| special.types == [Type::Pred]),
             Some(_) => self.report.add(Diagnostic::new(
                 Code::Guard,
                 predicate.span(self.context.source),
@@ -252,20 +262,46 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 | Operand::Component { name, .. }
                 | Operand::Not(name)
                 | Operand::Negated(name)
-                | Operand::Select { name, .. }
-                | Operand::Offset { name, .. }
+                | Operand::Select { name, .. } => {
+                    self.declared(name);
+                }
+                Operand::Offset { name, .. }
                 | Operand::Address {
                     base: AddressBase::Name(name),
                     ..
-                } => {
-                    self.declared(name);
-                }
-                Operand::Element(list, _)
-                | Operand::Vector(list, _)
+                } => self.declared_or_special(name, is_number),
+                Operand::Element(list, _) => match *self.body.list(list) {
+                    [Operand::Name(array), Operand::Name(name)] => {
+                        self.declared(array);
+                        self.declared_or_special(name, is_number);
+                    }
+                    _ => self.declared_all(list),
+                },
+                Operand::Vector(list, _)
                 | Operand::Arguments(list, _)
                 | Operand::Indexed(list, _)
                 | Operand::Pair(list, _) => self.declared_all(list),
                 _ => {}
+            }
+        }
+    }
+
+    /// The same where ptxas takes a special register too: to guard, to be added
+    /// to, for an address or an index.
+    fn declared_or_special(&mut self, name: Name<'a>, fits: impl Fn(&Special) -> bool) {
+        let register = match self.symbol(name.text) {
+            None => SpecialRegister::from_text(name.text),
+            Some(_) => return,
+        };
+        match register {
+            Some(register) if fits(special::of(register)) => {
+                let span = name.span(self.context.source);
+                if let Err(wrong) = self.context.allowed.special(register, span) {
+                    self.report.add(wrong);
+                }
+            }
+            _ => {
+                self.declared(name);
             }
         }
     }
@@ -277,4 +313,9 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             None | Some(Symbol::Register { ty: Type::Pred, .. })
         )
     }
+}
+
+/// Whether a special register is one integer.
+fn is_number(special: &Special) -> bool {
+    special.elements == 1 && special.types != [Type::Pred]
 }

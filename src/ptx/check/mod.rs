@@ -27,9 +27,11 @@ mod video;
 
 use std::collections::HashSet;
 
-use super::ast::{DirectiveKind, Item, Module, Name, Version};
+use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
+use super::isa::special;
 use super::isa::target::{Since, Target};
+use super::names::SpecialRegister;
 use super::needs::{Need, Needs};
 use super::version::Floor;
 use linkage::Declarations;
@@ -110,6 +112,17 @@ impl Allowed {
                 (Code::VersionFloor, format!("`.version {version}` or later"))
             }
         }
+    }
+
+    /// Whether the module may use a special register.
+    fn special(self, register: SpecialRegister, span: Span) -> Result<(), Diagnostic> {
+        let since = &special::of(register).since;
+        if self.permits(since) {
+            return Ok(());
+        }
+        let (code, wanted) = self.refusal(since);
+        let message = format!("`{}` needs {wanted}", register.text());
+        Err(Diagnostic::new(code, span, message))
     }
 }
 

@@ -174,13 +174,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
     }
 
     pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
+        self.checker.context.allowed.special(register, span)?;
         let special = special::of(register);
         let written = register.text();
-        if !self.checker.context.allowed.permits(&special.since) {
-            let (code, message) = self.checker.context.allowed.refusal(&special.since);
-            let message = format!("`{written}` needs {message}");
-            return Err(Diagnostic::new(code, span, message));
-        }
         let Some(wanted) = self.wanted else {
             return Ok(());
         };

@@ -114,7 +114,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
     /// A variable of that type, or a register of 64 bits that holds its address.
     fn named_opaque(&self, operand: &Operand<'a>, name: Name<'a>, opaque: Type) -> Checked {
         match self.checker.symbol(name.text) {
-            None => Ok(()),
+            None if !self.checker.is_special(name) => Ok(()),
             Some(Symbol::Variable(variable, _)) if variable.ty == opaque => Ok(()),
             // `.tex .u64 t`, as PTX 1.x declares a texture.
             Some(Symbol::Variable(variable, _))

@@ -3,7 +3,7 @@
 use super::agreement::{self, Wanted};
 use super::operand::{Checked, Place, Way};
 use super::symbols::Symbol;
-use crate::ptx::ast::{List, Operand, Span};
+use crate::ptx::ast::{FloatValue, List, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Kind, special};
 use crate::ptx::names::{Opcode, Type};
@@ -237,6 +237,10 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
         }
         self.constants(list, left)?;
+        let is_matrix = matches!(self.instruction.opcode, Opcode::Mma | Opcode::Wmma);
+        if is_matrix && way == Way::Read && wanted.ty == Type::F32 {
+            self.last(list)?;
+        }
         // A constant in front says nothing of the rest, and only halves mind,
         // but for those of a matrix.
         let first = self.checker.body.list(list).first();
@@ -300,6 +304,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// To ptxas a matrix has the width of its last element, and a decimal constant
+    /// has 64 bits.
+    fn last(&self, list: List) -> Checked {
+        match self.checker.body.list(list).last() {
+            Some(Operand::Float(float)) if matches!(float.value, FloatValue::F64(_)) => {
+                let message = "a constant of 64 bits ends a matrix of `.f32`";
+                Err(Diagnostic::new(Code::OperandType, float.span, message)
+                    .help("write it as 0f3F800000"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a constant may not stand beside this element.

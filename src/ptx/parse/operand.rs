@@ -197,6 +197,11 @@ impl<'a> Pool<'a> {
         let address = match self.open.last() {
             _ if rest.at(TokenKind::Comma) => None,
             Some(Operand::Name(name)) => Some((AddressBase::Name(*name), 0)),
+            Some(Operand::Special(_, span)) => {
+                let text = text(rest.source, *span);
+                // Parts such as `%tid.x` stand in no brackets.
+                (!text.contains('.')).then_some((AddressBase::Name(Name { text }), 0))
+            }
             Some(Operand::Offset { name, offset }) => Some((AddressBase::Name(*name), *offset)),
             Some(Operand::Integer(Integer { value, span, .. })) => {
                 Some((AddressBase::Immediate(*span), *value as i64))
