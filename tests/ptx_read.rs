@@ -285,6 +285,23 @@ fn no_missing_mark_panics() {
     }
 }
 
+/// A character of several bytes before every byte.
+#[test]
+fn what_is_found_is_of_whole_characters() {
+    for at in 0..EVERYTHING.len() {
+        let source = format!("{}\u{20ac}{}", &EVERYTHING[..at], &EVERYTHING[at..]);
+        let reading = read(&source);
+        for found in reading
+            .diagnostics
+            .iter()
+            .chain(&check(&reading.module, &source))
+        {
+            let place = found.span.start as usize..found.span.end as usize;
+            assert!(source.get(place).is_some(), "{at}: {found:?}");
+        }
+    }
+}
+
 /// Every byte exchanged for one that means something else.
 #[test]
 fn no_changed_byte_panics() {
@@ -354,4 +371,16 @@ fn what_compilers_write_is_read_as_the_same_with_other_blanks() {
         compared += usual.len();
     }
     assert!(compared > 100, "{compared}");
+}
+
+/// Many words are one letter away from another: the instruction's own is named.
+#[test]
+fn what_was_meant_is_a_word_of_the_instruction() {
+    let help = |wrong: &str| {
+        let source = format!(".version 8.0\n.target sm_80\n.entry k() {{ {wrong} r, r, r; }}");
+        read(&source).diagnostics[0].help.clone().unwrap()
+    };
+    assert_eq!(help("add.rn.g32"), "did you mean `f32`?");
+    assert_eq!(help("and.g32"), "did you mean `b32`?");
+    assert_eq!(help("mul.w1de.u16"), "did you mean `wide`?");
 }

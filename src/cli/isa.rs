@@ -27,11 +27,22 @@ pub fn run(args: &IsaArgs) -> Result<(), Failure> {
     let opcode = words.next().unwrap_or_default();
     let opcode = Opcode::from_text(opcode)
         .filter(|opcode| *opcode != Opcode::Unknown)
-        .ok_or_else(|| unknown("instruction", opcode, Opcode::ALL.iter().map(|o| o.text())))?;
+        .ok_or_else(|| {
+            let all = Opcode::ALL.iter().map(|opcode| opcode.text());
+            let help = "`ptxkit isa` lists the instructions";
+            unknown(&format!("instruction `{opcode}`"), opcode, all, help)
+        })?;
     let words: Vec<Modifier> = words
         .map(|word| {
-            let known = Modifier::ALL.iter().map(|modifier| modifier.text());
-            Modifier::from_text(word).ok_or_else(|| unknown("modifier", word, known))
+            Modifier::from_text(word).ok_or_else(|| {
+                let forms = format!("`ptxkit isa {}` prints its forms", opcode.text());
+                unknown(
+                    &format!("modifier `{word}`"),
+                    word,
+                    isa::words(opcode, &[]),
+                    &forms,
+                )
+            })
         })
         .collect::<Result<_, _>>()?;
     let forms = isa::forms(opcode)
@@ -52,10 +63,15 @@ pub fn run(args: &IsaArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unknown<'c>(what: &str, name: &str, known: impl Iterator<Item = &'c str>) -> Failure {
-    let failure = Failure::new(format!("PTX has no {what} `{name}`"));
+fn unknown<'c>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'c str>,
+    otherwise: &str,
+) -> Failure {
+    let failure = Failure::new(format!("PTX has no {what}"));
     match nearest(name, known) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help("`ptxkit isa` lists the instructions"),
+        None => failure.help(otherwise),
     }
 }

@@ -380,10 +380,7 @@ impl Lexer<'_> {
         }
         let line = self.line_end(end);
         if let Some(at) = self.bytes[end..line].iter().position(|b| !b.is_ascii()) {
-            let place = span(end + at, end + at + 1);
-            let message = "a line marker of PTX is ASCII";
-            self.faults
-                .add(Diagnostic::new(Code::Character, place, message));
+            self.character(end + at, "a line marker of PTX is ASCII");
         }
         line
     }
@@ -405,10 +402,7 @@ impl Lexer<'_> {
         };
         let text = &self.bytes[inside..inside + length];
         if let Some(at) = text.iter().position(|b| !b.is_ascii() || *b == 0) {
-            let place = span(inside + at, inside + at + 1);
-            let message = "a string of PTX is ASCII";
-            self.faults
-                .add(Diagnostic::new(Code::Character, place, message));
+            self.character(inside + at, "a string of PTX is ASCII");
         }
         Ok((TokenKind::Text, inside + length + 1))
     }
@@ -471,6 +465,17 @@ impl Lexer<'_> {
             message,
         ));
         end
+    }
+
+    /// Reports the character that begins at a byte.
+    fn character(&self, at: usize, message: &str) {
+        let rest = self.bytes.iter().skip(at + 1);
+        let length = 1 + rest.take_while(|b| **b & 0xc0 == 0x80).count();
+        self.faults.add(Diagnostic::new(
+            Code::Character,
+            span(at, at + length),
+            message,
+        ));
     }
 
     fn fault(&self, code: Code, end: usize, message: &str, help: &str) {

@@ -47,6 +47,26 @@ fn colour_is_as_wanted() {
 }
 
 #[test]
+fn a_string_that_is_not_ascii_is_drawn() {
+    let source = BAD.replace(
+        "\n\n.visible",
+        "\n.file 1 \"x\u{e9}\u{20ac}.cu\"\n# 1 \"\u{20ac}.cu\"\n.visible",
+    );
+    let ran = ran("full", &[("k.ptx", &source)]);
+    assert!(
+        ran.out
+            .contains("4 | .file 1 \"x\u{e9}\u{20ac}.cu\"\n  |           ^\n"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("5 | # 1 \"\u{20ac}.cu\"\n  |      ^\n"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn json_is_one_array_with_places_from_1() {
     let wide = BAD.replace("\trte", "\t/* \u{e4}\u{f6} */ rte");
     let ran = ran(

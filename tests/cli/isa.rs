@@ -21,6 +21,7 @@ fn what_is_not_there_has_a_neighbour() {
     for (wrong, help) in [
         ("mull", "did you mean `mul`?"),
         ("mul.wid", "did you mean `wide`?"),
+        ("mul.nope", "`ptxkit isa mul` prints its forms"),
         ("mul.v4", "`ptxkit isa mul` prints the forms that there are"),
     ] {
         let output = isa(&[wrong]);

@@ -73,6 +73,11 @@ impl<'a> Drawing<'a> {
         } = self.shown(span);
         let start = (span.start as usize).clamp(skipped, skipped + text.len()) - skipped;
         let end = (span.end as usize).clamp(skipped + start, skipped + text.len()) - skipped;
+        // What draws takes no part of a character.
+        let (start, end) = (
+            text.floor_char_boundary(start),
+            text.ceil_char_boundary(end),
+        );
         let place = self.lines.locate(span.start);
         let origin = Origin::path(self.path)
             .line(place.line as usize)

@@ -27,6 +27,10 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
         let Some(text) = source.get(start as usize..end as usize) else {
             continue;
         };
+        // A line marker, which no assembler takes so.
+        if text.starts_with('#') {
+            continue;
+        }
         let Some((at, character)) = text.char_indices().find(|(_, c)| !c.is_ascii()) else {
             continue;
         };

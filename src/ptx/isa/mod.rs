@@ -110,7 +110,7 @@ pub use operand::{
 use std::sync::OnceLock;
 
 use super::ast::Modifiers;
-use super::names::Opcode;
+use super::names::{Modifier, Opcode};
 
 /// The files of the table.
 const FILES: &[&str] = &[
@@ -208,12 +208,27 @@ pub fn forms(opcode: Opcode) -> &'static [Form] {
     })
 }
 
+/// What may stand in an instruction that has these words, for suggestions.
+pub(crate) fn words<'w>(
+    opcode: Opcode,
+    written: &'w [Modifier],
+) -> impl Iterator<Item = &'static str> + 'w {
+    let forms = forms(opcode).iter();
+    let forms = forms.filter(|form| written.iter().all(|word| form.may_have(*word)));
+    forms.flat_map(|form| {
+        let slots = form.slots.iter().flat_map(|slot| &slot.words);
+        let words = form.opcode_words.iter().copied();
+        let words = words.chain(slots.map(|word| word.modifier));
+        words.map(Modifier::text)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::target::Target;
     use super::*;
     use crate::ptx::ast::{Space, Version};
-    use crate::ptx::names::{Modifier, Type};
+    use crate::ptx::names::Type;
 
     fn modifiers(text: &str) -> Modifiers {
         let mut modifiers = Modifiers::default();

@@ -45,7 +45,7 @@ impl<'a> BodyReader<'_, 'a> {
         } else {
             // Of instructions without rows in the table not all words are known.
             if !known && !isa::forms(opcode).is_empty() {
-                self.unknown_modifier(rest.skip_to(word.span.end));
+                self.unknown_modifier(opcode, rest.skip_to(word.span.end));
             }
             let operands = self.store.pool.operands(rest, opcode == Opcode::Call)?;
             if !rest.at(TokenKind::Semicolon) {
@@ -128,9 +128,11 @@ impl<'a> BodyReader<'_, 'a> {
     }
 
     /// Reports the first of `words` that nothing knows.
-    fn unknown_modifier(&mut self, words: Tokens<'_, 'a>) {
+    fn unknown_modifier(&mut self, opcode: Opcode, words: Tokens<'_, 'a>) {
         let mut rest = words;
-        while Modifier::from_text(rest.word_text()).is_some() {
+        let mut before = Vec::new();
+        while let Some(word) = Modifier::from_text(rest.word_text()) {
+            before.push(word);
             rest = rest.skip();
         }
         let word = rest.word_text();
@@ -140,7 +142,9 @@ impl<'a> BodyReader<'_, 'a> {
             format!("no instruction has a modifier `.{word}`"),
         );
         if self.report.wants_suggestions() {
-            diagnostic.help = suggestion(word, Modifier::ALL.iter().map(|m| m.text()));
+            // Of some that are as near the one that fits was meant.
+            let all = Modifier::ALL.iter().map(|m| m.text());
+            diagnostic.help = suggestion(word, isa::words(opcode, &before).chain(all));
         }
         self.report.add(diagnostic);
     }
