@@ -28,7 +28,7 @@ pub struct AssembleArgs {
     /// that is there, if none is named
     #[arg(long, value_enum)]
     compiler: Option<CompilerName>,
-    /// The ptxas to run, instead of the toolkit's (CUDA_HOME) or the first on PATH
+    /// Compile with this ptxas, instead of the toolkit's (CUDA_HOME) or the first on PATH
     #[arg(long)]
     ptxas: Option<PathBuf>,
     /// How hard to optimise

@@ -11,7 +11,9 @@ use super::{assemble, choose, devices, extract, fmt, inspect, isa, trace};
 #[command(
     name = "ptxkit",
     version,
-    about = "PTX on any machine: read, compiled, cached, launched and checked"
+    about = "PTX on any machine: read, compiled, cached, launched and checked",
+    after_help = "Exit status: 0 done, 2 it could not be done, and a message says why. What 1 means, the help \
+        of a command says."
 )]
 pub struct Cli {
     #[command(subcommand)]

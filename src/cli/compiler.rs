@@ -73,6 +73,8 @@ impl Compiler {
                 Failure::new(error).help("CUDA_HOME names the folder of a CUDA toolkit")
             }),
             Some(CompilerName::Ptxas) => ptxas(toolkit.ptxas()),
+            // Who names one wants it.
+            None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
             None => driver()
                 .ok()
                 .filter(|compiler| compiler.compiles_for(target))
@@ -146,7 +148,10 @@ impl Compiler {
                 }
                 library
                     .compile(text, &arguments(target, options, true))
-                    .map_err(|error| Failure::new(format!("{name} does not compile: {error}")))
+                    .map_err(|error| {
+                        let error = error.to_string();
+                        Failure::new(format!("{name} does not compile: {}", error.trim_end()))
+                    })
             }
             Compiler::Ptxas { path, .. } => run_ptxas(path, name, text, target, options),
         }

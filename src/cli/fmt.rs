@@ -57,12 +57,17 @@ fn is_standard_input(path: &Path) -> bool {
 
 fn text(path: &Path) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
-    if is_standard_input(path) {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(failure)?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).map_err(failure)
+    let bytes = if is_standard_input(path) {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map_err(failure)?;
+        bytes
+    } else {
+        std::fs::read(path).map_err(failure)?
+    };
+    String::from_utf8(bytes).map_err(|error| {
+        let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+        let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;
+        let message = "is not UTF-8; PTX is ASCII outside comments";
+        Failure::new(format!("{}:{line}: a byte that {message}", path.display()))
+    })
 }

@@ -81,7 +81,7 @@ fn floors_say_what_forces_them() {
     assert_eq!(floors[0]["says"]["version"], "9.0");
     assert!(floors[0]["version_forced_by"]["line"].is_u64(), "{floors}");
     let ran = ptxcheck(folder.path(), &["floors", "bad.ptx"]);
-    assert_eq!(ran.status, Some(1));
+    assert_eq!((ran.status, ran.out.as_str()), (Some(1), ""));
     assert!(ran.err.contains("has mistakes"), "{}", ran.err);
 }
 
@@ -152,6 +152,14 @@ fn graphs_are_for_graphviz_and_browsers() {
         std::fs::read_to_string(folder.path().join("k.svg")).unwrap(),
         svg.out
     );
+    let ran = ptxcheck(folder.path(), &["cfg", "k.ptx", "--output", "k.png"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(
+        ran.err.contains(".png") && ran.err.contains("--format"),
+        "{}",
+        ran.err
+    );
+    assert!(!folder.path().join("k.png").exists());
     let ran = ptxcheck(folder.path(), &["cfg", "k.ptx", "--kernel", "none"]);
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("has no kernel `none`"), "{}", ran.err);

@@ -99,6 +99,7 @@ fn keys_that_mean_no_blob_or_several_are_refused() {
 fn wrong_inputs_are_messages() {
     let cache = tempfile::tempdir().unwrap();
     let missing = cache.path().join("missing").display().to_string();
+    let packed = cache.path().join("warm.tar.gz").display().to_string();
     let (_folder, text) = file("text.txt", "no cache");
     let sample = sample("vecadd.ptx");
     for (args, words) in [
@@ -106,6 +107,7 @@ fn wrong_inputs_are_messages() {
         (&["prune", "--older-than", "5"], "an age is expected"),
         (&["import", &missing], "ptxkit cache export"),
         (&["import", &text], "ptxkit cache export"),
+        (&["export", &packed], "name a .tar, or a folder"),
         (&["warm"], "<FILES>"),
         (&["warm", &sample, "--target", "hopper"], "neither a device"),
         (&["warm", &missing, "--target", "cpu"], "cannot be read"),

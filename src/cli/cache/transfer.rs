@@ -15,7 +15,20 @@ pub const AFTER_HELP: &str = "\
 A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
 programs look there after their own cache. A container image ships one so.";
 
+/// How archives end that are not written.
+const PACKED: &[&str] = &[
+    ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".gz",
+];
+
 pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failure> {
+    // A folder of such a name is not what was meant.
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    if !to.is_dir()
+        && let Some(packed) = PACKED.iter().find(|end| name.ends_with(**end))
+    {
+        return Err(Failure::new(format!("nothing is written as {packed} here"))
+            .help("name a .tar, or a folder"));
+    }
     let mut chosen = HashSet::new();
     for key in keys {
         let entries = cache.find(key).map_err(failed)?;

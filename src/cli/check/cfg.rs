@@ -1,7 +1,7 @@
 //! `ptxcheck cfg`: the control-flow graph of a kernel.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
@@ -39,6 +39,19 @@ enum Picture {
     Dot,
     /// For a browser
     Svg,
+}
+
+impl Picture {
+    /// What the name of a file says; dot, if it says nothing.
+    fn named(path: Option<&Path>) -> Result<Picture, Failure> {
+        let extension = path.and_then(Path::extension).unwrap_or_default();
+        match extension.to_ascii_lowercase().to_string_lossy().as_ref() {
+            "svg" => Ok(Picture::Svg),
+            "" | "dot" | "gv" => Ok(Picture::Dot),
+            other => Err(Failure::new(format!("there are no graphs as .{other}"))
+                .help("name it .svg or .dot, or give --format")),
+        }
+    }
 }
 
 /// Placing more blocks than these takes minutes, and nobody could look at it.
@@ -80,11 +93,10 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
                 .help(format!("`ptxcheck {}` shows why", args.file.display())),
         );
     };
-    let extension = args.output.as_ref().and_then(|path| path.extension());
-    let picture = args.format.unwrap_or(match extension {
-        Some(extension) if extension.eq_ignore_ascii_case("svg") => Picture::Svg,
-        _ => Picture::Dot,
-    });
+    let picture = match args.format {
+        Some(picture) => picture,
+        None => Picture::named(args.output.as_deref())?,
+    };
     let written = match picture {
         Picture::Dot => dot.text,
         Picture::Svg if dot.blocks > BLOCKS_OF_A_PICTURE => {

@@ -54,13 +54,14 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
         Format::Json => json_line(&floors),
         Format::Text => floors
             .iter()
-            .map(Floors::text)
+            .filter_map(Floors::text)
             .collect::<Vec<_>>()
             .join("\n"),
     });
     match floors.iter().find(|floors| floors.needs.is_none()) {
         Some(Floors { file, .. }) => {
-            eprintln!("{file} has mistakes: `ptxcheck {file}` shows them");
+            let shows = format!("`ptxcheck {}` shows them", args.file.display());
+            eprintln!("error: {file} has mistakes\nhelp: {shows}");
             Ok(MISMATCHES)
         }
         None => Ok(VERIFIED),
@@ -105,9 +106,10 @@ fn floors(name: &str, source: &str) -> Floors {
 }
 
 impl Floors {
-    fn text(&self) -> String {
+    /// Nothing for a text with mistakes.
+    fn text(&self) -> Option<String> {
+        let needs = self.needs.as_ref()?;
         let mut out = format!("{}\n", self.file);
-        let Some(needs) = &self.needs else { return out };
         for (directive, says, needs, forced_by) in [
             (
                 ".version",
@@ -136,6 +138,6 @@ impl Floors {
             };
             out += &format!("  {directive:<9} {needs:<8} (says {says})  {why}\n");
         }
-        out
+        Some(out)
     }
 }

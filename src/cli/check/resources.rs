@@ -39,7 +39,7 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
     for text in &texts {
         let reading = read(&text.source);
         if !reading.diagnostics.is_empty() {
-            return Err(Failure::new(format!("{} has syntax errors", text.name))
+            return Err(Failure::new(format!("{} has mistakes", text.name))
                 .help(format!("`ptxcheck {}` shows them", text.name)));
         }
         kernels.extend(resources(&reading.module, &text.source, &text.name));
