@@ -280,6 +280,12 @@ impl Graph {
     }
 }
 
+/// Held while a call uses two graphs, whose locks no order is given for.
+pub(super) fn both() -> MutexGuard<'static, ()> {
+    static BOTH: Mutex<()> = Mutex::new(());
+    BOTH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Inner {
     /// Fails unless the nodes are of this graph.
     pub fn check(&self, nodes: &[GraphNode]) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use super::context::report_drop;
 use super::describe;
 use super::error::Error;
 use super::event::Event;
-use super::graph::{Graph, GraphNode, Inner};
+use super::graph::{Graph, GraphNode, Inner, both};
 use super::keep::Kept;
 use super::kernel::Kernel;
 use super::launch_config::LaunchConfig;
@@ -218,12 +218,14 @@ impl GraphExec {
         if Arc::ptr_eq(&self.graph, &child.inner) {
             return Err(Error::GraphNode);
         }
-        let handle = child.raw();
-        self.change(node, |api, exec, node| {
-            // SAFETY: both graphs and the node are live.
-            unsafe { api.cuGraphExecChildGraphNodeSetParams(exec, node, handle) }
-        })?;
         let kept = child.inner.kept().clone();
+        let both = both();
+        let child = child.inner.lock();
+        self.change(node, |api, exec, node| {
+            // SAFETY: both graphs and the node are live, and no other thread uses them.
+            unsafe { api.cuGraphExecChildGraphNodeSetParams(exec, node, child.0) }
+        })?;
+        drop((child, both));
         self.keep(kept);
         Ok(())
     }

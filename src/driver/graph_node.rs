@@ -8,7 +8,7 @@ use super::argument::Arguments;
 use super::describe;
 use super::error::Error;
 use super::event::Event;
-use super::graph::{Graph, GraphNode};
+use super::graph::{Graph, GraphNode, both};
 use super::keep::Kept;
 use super::kernel::Kernel;
 use super::launch_config::LaunchConfig;
@@ -129,11 +129,12 @@ impl Graph {
         if Arc::ptr_eq(&self.inner, &child.inner) {
             return Err(Error::GraphNode);
         }
-        let handle = child.raw();
         let kept = child.inner.kept().clone();
+        let _both = both();
+        let child = child.inner.lock();
         self.add(after, kept, |api, node, graph, after, count| {
-            // SAFETY: both graphs and the nodes are live.
-            unsafe { api.cuGraphAddChildGraphNode(node, graph, after, count, handle) }
+            // SAFETY: both graphs and the nodes are live, and no other thread uses them.
+            unsafe { api.cuGraphAddChildGraphNode(node, graph, after, count, child.0) }
         })
     }
 

@@ -278,6 +278,21 @@ const TAIL: &str = "
 | `cuLaunchCooperativeKernelMultiDevice` | `Kernel::launch_cooperative` on each device |
 | `cuModuleLoad` | `Module::load_file`, which checks the file first |
 
+## Options of the JIT compiler
+
+| option (`CU_JIT_*`) | in Rust |
+|---|---|
+| `MAX_REGISTERS`, `THREADS_PER_BLOCK`, `OPTIMIZATION_LEVEL`, `CACHE_MODE` | `JitOptions::max_registers`, `threads_per_block`, `optimization`, `cache_mode` |
+| `GENERATE_DEBUG_INFO`, `GENERATE_LINE_INFO`, `LOG_VERBOSE` | `JitOptions::debug`, `line_info`, `verbose` |
+| `TARGET`, `TARGET_FROM_CUCONTEXT` | `JitOptions::target`, or none for the context's |
+| `POSITION_INDEPENDENT_CODE`, `MIN_CTA_PER_SM`, `MAX_THREADS_PER_BLOCK`, `OVERRIDE_DIRECTIVE_VALUES`, `SPLIT_COMPILE` | `JitOptions::position_independent`, `min_blocks_per_multiprocessor`, `max_threads_per_block`, `override_directives`, `threads` |
+| `WALL_TIME`, `INFO_LOG_BUFFER`, `ERROR_LOG_BUFFER` and their sizes | `Compiled::wall_time_ms`, `Compiled::info_log`, `JitError::log` |
+| `GLOBAL_SYMBOL_NAMES`, `_ADDRESSES`, `_COUNT` | `Module::load_resolving` |
+| `FALLBACK_STRATEGY` | nothing: the loader chooses the image itself, and says why |
+| `BINARY_LOADER_THREAD_COUNT` | nothing |
+| `LTO`, `FTZ`, `PREC_DIV`, `PREC_SQRT`, `FMA`, `REFERENCED_*`, `OPTIMIZE_UNUSED_DEVICE_VARIABLES` | nothing: for code of toolkits before CUDA 12.0; `nvjitlink` takes what replaces them |
+| `NEW_SM3X_OPT`, `FAST_COMPILE` | nothing: the driver's own |
+
 ## What is left out
 
 | entries | what they are for |
