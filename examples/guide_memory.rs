@@ -1,5 +1,5 @@
 //! Memory, as in the guide's chapter on device memory and the driver chapter:
-//! pitched rows (3.2.2), page-locked, mapped and portable host memory (3.2.4),
+//! pitched rows (3.2.2) and arrays (3.3.4), page-locked, mapped and portable host memory (3.2.4),
 //! unified addressing (3.2.7, 3.3.9); and what came later: managed memory, pools
 //! in stream order, and buffers that grow by mapping memory to their addresses.
 //!
@@ -8,9 +8,9 @@
 use std::error::Error;
 
 use ptxkit::driver::{
-    Advice, Attach, Attribute, Context, Device, DeviceBuffer, GrowableBuffer, HostFlags, Kernel,
-    LaunchConfig, Location, ManagedBuffer, MemoryPool, Module, PinnedBuffer, PitchedBuffer,
-    RegisterFlags, Rows, Stream, copy, select,
+    Advice, Array, ArrayShape, Attach, Attribute, Context, Device, DeviceBuffer, GrowableBuffer,
+    HostFlags, Kernel, LaunchConfig, Location, ManagedBuffer, MemoryPool, Module, PinnedBuffer,
+    PitchedBuffer, RegisterFlags, Rows, Stream, copy, select,
 };
 
 /// Doubles `width` numbers in each of the rows, which lie `pitch` bytes apart.
@@ -52,7 +52,8 @@ fn grid(rows: u32) -> LaunchConfig {
     LaunchConfig::new([(WIDTH as u32).div_ceil(64), rows, 1], [64, 1, 1])
 }
 
-/// Rows that the driver aligns, and a rectangle of them in another place.
+/// Rows that the driver aligns, a rectangle of them in another place, and all of
+/// them in an array.
 fn pitched(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Box<dyn Error>> {
     let mut rows = PitchedBuffer::<f32>::new(context, WIDTH, HEIGHT)?;
     let numbers: Vec<f32> = (0..WIDTH * HEIGHT).map(|n| n as f32).collect();
@@ -69,6 +70,14 @@ fn pitched(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Bo
     rows.rows_mut()
         .copy_from(Rows::of_slice(&[0.5; 6], 3)?, [3, 2, 1])?;
     assert_eq!(rows.to_vec()?[WIDTH..WIDTH + 4], [0.5, 0.5, 0.5, 206.0]);
+
+    let shape = ArrayShape::D2 {
+        width: WIDTH,
+        height: HEIGHT,
+    };
+    let mut array = Array::<f32>::new(context, shape)?;
+    array.copy_from_rows(&rows)?;
+    assert_eq!(array.to_vec()?, rows.to_vec()?);
     Ok(())
 }
 
