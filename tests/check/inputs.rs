@@ -15,6 +15,16 @@ fn good_files_say_nothing() {
 }
 
 #[test]
+fn the_samples_are_as_they_should_be() {
+    let samples = std::env::var_os("PTXKIT_SAMPLES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx-samples"),
+        Into::into,
+    );
+    let ran = ptxcheck(&samples, &["--isolated"]);
+    assert_eq!((ran.status, ran.out.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn folders_are_looked_through_in_order() {
     let folder = folder(&[
         ("b/2.ptx", BAD),

@@ -13,12 +13,70 @@ pub enum Unset {
     /// It is set on every way.
     #[default]
     Never,
-    /// Only where this predicate is this.
-    When(ValueId, bool),
+    /// Only where predicates are this.
+    When(Conditions),
     /// On some way.
     Sometimes,
     /// Nothing is ever written.
     Always,
+}
+
+impl Unset {
+    /// On one of two ways.
+    fn or(self, other: Unset) -> Unset {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Unset::Never, when @ Unset::When(_)) | (when @ Unset::When(_), Unset::Never) => when,
+            (Unset::When(one), Unset::When(other)) => {
+                one.shared(other).map_or(Unset::Sometimes, Unset::When)
+            }
+            _ => Unset::Sometimes,
+        }
+    }
+}
+
+/// A predicate, and what it is.
+type Condition = (ValueId, bool);
+
+/// One or two predicates that all have to be this; of more, those are kept that
+/// came first and last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    first: Condition,
+    last: Option<Condition>,
+}
+
+impl Conditions {
+    fn one(first: Condition) -> Conditions {
+        Conditions { first, last: None }
+    }
+
+    fn has(self, condition: Condition) -> bool {
+        self.first == condition || self.last == Some(condition)
+    }
+
+    fn and(self, condition: Condition) -> Conditions {
+        match self.has(condition) {
+            true => self,
+            false => Conditions {
+                last: Some(condition),
+                ..self
+            },
+        }
+    }
+
+    /// What both ask for.
+    fn shared(self, other: Conditions) -> Option<Conditions> {
+        let all = [Some(self.first), self.last].into_iter().flatten();
+        all.filter(|condition| other.has(*condition))
+            .map(Conditions::one)
+            .reduce(|all, one| all.and(one.first))
+    }
+
+    /// Whether they cannot be where this holds.
+    fn exclude(self, (predicate, is): Condition) -> bool {
+        self.has((predicate, !is))
+    }
 }
 
 /// For each value, when it is not set.
@@ -78,17 +136,18 @@ impl UnsetValues {
         reader: InstructionId,
     ) -> Unset {
         let unset = self.of(value);
-        let Unset::When(predicate, when) = unset else {
+        let Unset::When(conditions) = unset else {
             return unset;
         };
+        let excludes = |known: Option<Condition>| known.is_some_and(|it| conditions.exclude(it));
         let step = &code.steps[reader.index()];
         let guard = values.guard(code, step);
         let guard = guard.map(|guard| plain(code, values, guard, !step.negated));
-        let guarded = guard == Some((predicate, !when));
+        let guarded = excludes(guard);
         let mut at = graph.block_of(reader);
         // As far up as a branch on the predicate may be.
         for _ in 0..64 {
-            if guarded || condition_of(code, graph, values, at) == Some((predicate, !when)) {
+            if guarded || excludes(condition_of(code, graph, values, at)) {
                 return Unset::Never;
             }
             if at == BlockId::ENTRY {
@@ -116,12 +175,11 @@ impl UnsetValues {
                 // The guard does not hold where it is `step.negated`.
                 match before {
                     Unset::Never => Unset::Never,
-                    Unset::Always => Unset::When(guard, negated),
-                    Unset::When(other, when) if other == guard => match when == negated {
-                        true => before,
-                        false => Unset::Never,
-                    },
-                    Unset::When(..) | Unset::Sometimes => before,
+                    Unset::Always | Unset::Sometimes => {
+                        Unset::When(Conditions::one((guard, negated)))
+                    }
+                    Unset::When(conditions) if conditions.exclude((guard, negated)) => Unset::Never,
+                    Unset::When(conditions) => Unset::When(conditions.and((guard, negated))),
                 }
             }
             Some(Definition::Joined(block)) => {
@@ -136,29 +194,20 @@ impl UnsetValues {
                     let one = match self.of(*part) {
                         known @ (Unset::Always | Unset::Sometimes) => {
                             match edge(code, graph, values, from, block) {
-                                Some((predicate, when)) => Unset::When(predicate, when),
+                                Some(condition) => Unset::When(Conditions::one(condition)),
                                 None => known,
                             }
                         }
                         // Where it is not set, control does not come this way.
-                        Unset::When(predicate, when)
+                        Unset::When(conditions)
                             if edge(code, graph, values, from, block)
-                                == Some((predicate, !when)) =>
+                                .is_some_and(|known| conditions.exclude(known)) =>
                         {
                             Unset::Never
                         }
                         known => known,
                     };
-                    sum = Some(match sum {
-                        None => one,
-                        Some(known) if known == one => known,
-                        Some(Unset::Never) => match one {
-                            Unset::When(..) => one,
-                            _ => Unset::Sometimes,
-                        },
-                        Some(known @ Unset::When(..)) if one == Unset::Never => known,
-                        Some(_) => Unset::Sometimes,
-                    });
+                    sum = Some(sum.map_or(one, |sum| sum.or(one)));
                 }
                 sum.unwrap_or_default()
             }
