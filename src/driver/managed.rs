@@ -76,6 +76,9 @@ const READ_MOSTLY: u32 = 1;
 const PREFERRED_LOCATION: u32 = 2;
 const ACCESSED_BY: u32 = 3;
 const LAST_PREFETCH_LOCATION: u32 = 4;
+/// The same as kind and number, which follows the kind.
+const PREFERRED_LOCATION_TYPE: u32 = 5;
+const LAST_PREFETCH_LOCATION_TYPE: u32 = 7;
 
 /// `CU_DEVICE_INVALID`
 const NOWHERE: i32 = -2;
@@ -293,11 +296,10 @@ impl<T: Plain> ManagedBuffer<T> {
         Ok(self.range_attribute(READ_MOSTLY, &mut [0])? == [1])
     }
 
-    /// The location that all of it belongs to by advice, a device or the host;
-    /// `None` too where its pages differ.
+    /// The location that all of it belongs to by advice; `None` too where its pages
+    /// differ. Drivers before CUDA 12.2 tell devices and the host alone.
     pub fn preferred_location(&self) -> Result<Option<Location>, Error> {
-        let number = self.range_attribute(PREFERRED_LOCATION, &mut [NOWHERE])?[0];
-        Ok(Location::from_device_number(number))
+        self.location(PREFERRED_LOCATION, PREFERRED_LOCATION_TYPE)
     }
 
     /// The locations that reach all of it by advice.
@@ -311,8 +313,21 @@ impl<T: Plain> ManagedBuffer<T> {
 
     /// Where all of it was moved to last by [`prefetch`](ManagedBuffer::prefetch).
     pub fn last_prefetch(&self) -> Result<Option<Location>, Error> {
-        let number = self.range_attribute(LAST_PREFETCH_LOCATION, &mut [NOWHERE])?[0];
-        Ok(Location::from_device_number(number))
+        self.location(LAST_PREFETCH_LOCATION, LAST_PREFETCH_LOCATION_TYPE)
+    }
+
+    fn location(&self, old: u32, kind: u32) -> Result<Option<Location>, Error> {
+        let get = |attribute| Ok::<_, Error>(self.range_attribute(attribute, &mut [NOWHERE])?[0]);
+        // The attributes came with this entry.
+        if self.context().api().cuMemAdvise_v2.is_none() {
+            return Ok(Location::from_device_number(get(old)?));
+        }
+        Ok(match get(kind)? {
+            1 => u32::try_from(get(kind + 1)?).ok().map(Location::Device),
+            2 => Some(Location::Host),
+            3 => u32::try_from(get(kind + 1)?).ok().map(Location::HostNuma),
+            _ => None,
+        })
     }
 
     fn range_attribute<'n>(

@@ -97,6 +97,12 @@ fn advice_is_remembered() {
         .advise(Advice::PreferredLocation, Location::Host)
         .unwrap();
     assert_eq!(numbers.preferred_location().unwrap(), Some(Location::Host));
+    let node = Location::HostNuma(0);
+    if numbers.advise(Advice::PreferredLocation, node).is_ok() {
+        // The CPU device does not tell nodes apart.
+        let told = if is_gpu() { node } else { Location::Host };
+        assert_eq!(numbers.preferred_location().unwrap(), Some(told));
+    }
     numbers
         .advise(Advice::UnsetPreferredLocation, Location::Host)
         .unwrap();

@@ -1,15 +1,18 @@
-//! The device behind a table that lacks what came with CUDA 12.4: a kernel's
-//! parameters and a module's kernels are not told.
+//! The device behind a table that lacks what came with CUDA 12.4, where a kernel's
+//! parameters and a module's kernels are not told, and newer forms of entries.
 
 use std::sync::OnceLock;
 
 use ptxkit::driver::api::Api;
-use ptxkit::driver::{Context, DeviceBuffer, Driver, Error, LaunchConfig, Module, Stream};
+use ptxkit::driver::{
+    Advice, Attach, Context, CopyBatch, DeviceBuffer, Driver, Error, LaunchConfig, Location,
+    ManagedBuffer, Module, Stream,
+};
 use ptxkit::jit::{self, JitOptions};
 use ptxkit::ptx::{read, signature::signatures};
 
 use crate::kernels::VECADD;
-use crate::support::device;
+use crate::support::{alone, device};
 
 fn older() -> Context {
     static TABLE: OnceLock<Api> = OnceLock::new();
@@ -18,9 +21,12 @@ fn older() -> Context {
         table.cuFuncGetParamInfo = None;
         table.cuModuleGetFunctionCount = None;
         table.cuModuleEnumerateFunctions = None;
+        table.cuMemAdvise_v2 = None;
+        table.cuMemPrefetchAsync_v2 = None;
+        table.cuMemcpyBatchAsync_v2 = None;
         table
     });
-    // SAFETY: the device's own entries, less three.
+    // SAFETY: the device's own entries, less some.
     let driver = unsafe { Driver::from_api(table) }.unwrap();
     Context::primary(&driver.device(device().ordinal()).unwrap()).unwrap()
 }
@@ -91,4 +97,40 @@ fn a_binary_of_which_nothing_is_known_still_runs() {
         panic!("{cooperative:?}")
     };
     assert_eq!(entry, "cuFuncGetParamInfo");
+}
+
+#[test]
+fn locations_are_devices_or_the_host() {
+    alone();
+    let context = older();
+    let stream = Stream::new(&context).unwrap();
+    let numbers = ManagedBuffer::<u8>::zeroed(&context, 4 << 20, Attach::Global).unwrap();
+    for location in [Location::from(context.device()), Location::Host] {
+        numbers.advise(Advice::PreferredLocation, location).unwrap();
+        assert_eq!(numbers.preferred_location().unwrap(), Some(location));
+        numbers.prefetch(location, &stream).unwrap();
+        assert_eq!(numbers.last_prefetch().unwrap(), Some(location));
+    }
+    let node = numbers.advise(Advice::PreferredLocation, Location::HostNuma(0));
+    let Err(Error::EntryMissing { entry, .. }) = node else {
+        panic!("{node:?}")
+    };
+    assert_eq!(entry, "cuMemAdvise_v2");
+}
+
+#[test]
+fn a_batch_of_copies_in_its_first_form() {
+    let context = older();
+    if context.api().cuMemcpyBatchAsync.is_none() {
+        return; // it came with CUDA 12.8
+    }
+    let stream = Stream::non_blocking(&context).unwrap();
+    let from = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3]).unwrap();
+    let mut to = DeviceBuffer::<u32>::zeroed(&context, 3).unwrap();
+    context.synchronize().unwrap();
+    let mut batch = CopyBatch::new();
+    batch.copy(&mut to, &from).unwrap();
+    batch.queue(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(to.to_vec().unwrap(), [1, 2, 3]);
 }

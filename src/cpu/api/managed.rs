@@ -138,6 +138,12 @@ fn range_attribute(
         let same = pages.iter().all(|page| of(page) == first);
         if same { first } else { otherwise }
     };
+    // As kind and number: nowhere (0), a device (1) or the host (2).
+    let kind = |place: c_int| match place {
+        NOWHERE => 0,
+        HOST => 2,
+        _ => 1,
+    };
     pages(address, count, |pages| match number {
         1 => data.put(common(pages, &|page| c_int::from(page.read_mostly), 0)),
         2 => data.put(common(pages, &|page| page.preferred, NOWHERE)),
@@ -147,6 +153,10 @@ fn range_attribute(
             (0..room).try_for_each(|index| data.put_at(index, by.next().unwrap_or(NOWHERE)))
         }
         4 => data.put(common(pages, &|page| page.prefetched, NOWHERE)),
+        5 => data.put(kind(common(pages, &|page| page.preferred, NOWHERE))),
+        6 => data.put(common(pages, &|page| page.preferred, NOWHERE)),
+        7 => data.put(kind(common(pages, &|page| page.prefetched, NOWHERE))),
+        8 => data.put(common(pages, &|page| page.prefetched, NOWHERE)),
         _ => {
             Err(Status::INVALID_VALUE
                 .because(format!("no range attribute has the number {number}")))
