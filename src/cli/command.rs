@@ -3,7 +3,7 @@
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::failure::{Failure, VERIFIED};
-use super::output::Format;
+use super::output::{Format, all_said};
 use super::run::{self, RunArgs};
 use super::{assemble, choose, devices, extract, fmt, inspect, isa, trace};
 
@@ -74,7 +74,7 @@ impl Cli {
     /// Does what was asked; gives the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
         trace::start(self.verbose);
-        match &self.command {
+        let status = match &self.command {
             Command::Run(args) => run::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
@@ -84,6 +84,8 @@ impl Cli {
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
-        }
+        }?;
+        all_said()?;
+        Ok(status)
     }
 }

@@ -65,7 +65,7 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
             }
             // The others may be sound.
             Err(error) => {
-                eprintln!("{}", Failure::new(format!("image {index}: {error}")));
+                Failure::new(format!("image {index}: {error}")).tell();
                 status = MISMATCHES;
             }
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use super::output::tell;
 use crate::ptx::Diagnostics;
 
 /// The exit status where everything expected came.
@@ -54,8 +55,13 @@ impl Failure {
     }
 
     /// Prints it on standard error.
+    pub fn tell(&self) {
+        tell(&format!("{self}\n"));
+    }
+
+    /// The same, where the program ends with it.
     pub fn report(&self) -> ExitCode {
-        eprintln!("{self}");
+        self.tell();
         ExitCode::from(FAILED)
     }
 }

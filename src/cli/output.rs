@@ -1,8 +1,11 @@
 //! What both programs print, and how.
 
 use std::io::Write;
+use std::sync::OnceLock;
 
 use serde::Serialize;
+
+use super::failure::Failure;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -17,10 +20,38 @@ pub fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
+/// What went wrong first at standard output.
+static UNSAID: OnceLock<String> = OnceLock::new();
+
 /// Writes to standard output. Whoever reads it may have had enough: that is
-/// no error, and no reason to panic as `print!` does.
+/// no error, and no reason to panic as `print!` does. What else goes wrong
+/// [`all_said`] tells.
 pub fn say(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        UNSAID.get_or_init(|| error.to_string());
+    }
+}
+
+/// Whether all of it was written.
+///
+/// # Errors
+/// The disk is full, or the like.
+pub fn all_said() -> Result<(), Failure> {
+    match UNSAID.get() {
+        None => Ok(()),
+        Some(error) => Err(Failure::new(format!(
+            "standard output cannot be written: {error}"
+        ))),
+    }
+}
+
+/// Writes to standard error, where nothing can be told of what goes wrong.
+pub fn tell(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Names in one column, values in the next.

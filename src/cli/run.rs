@@ -6,7 +6,7 @@ use super::explain::{READABLE, of_driver, of_load, of_sample};
 use super::failure::{Failure, MISMATCHES, VERIFIED};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
-use super::output::{Format, say};
+use super::output::{Format, say, tell};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
@@ -292,7 +292,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
     let verdict = sample.check(&outcome);
     report.verified = verdict.as_ref().map(|verdict| verdict.verified);
     report.mismatches = verdict.as_ref().map_or(0, |verdict| verdict.mismatches);
-    eprint!("{}", outcome.stderr);
+    tell(&outcome.stderr);
     match format {
         Format::Text => {
             let error = outcome.error.as_deref();
@@ -301,7 +301,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
         }
         // Standard output holds the JSON alone.
         Format::Json => {
-            eprint!("{}", outcome.stdout);
+            tell(&outcome.stdout);
             say(&report.json());
         }
     }

@@ -125,19 +125,22 @@ fn looks_like(bytes: &[u8]) -> String {
             "it is an ELF file for {machine}: take an image out of it with `ptxkit extract`"
         );
     }
-    for (magic, name) in [
-        (&b"MZ"[..], "a Windows program"),
-        (b"!<arch>", "a static archive"),
+    for (magic, name, advice) in [
+        (&b"MZ"[..], "a Windows program", ""),
+        (b"!<arch>", "a static archive", ""),
         (
             b"BC\xc0\xde",
-            "LLVM bitcode: compile it with llc -march=nvptx64",
+            "LLVM bitcode",
+            ": compile it with llc -march=nvptx64",
         ),
-        (b"PK\x03\x04", "a zip archive"),
-        (b"\x1f\x8b", "gzip data: unpack it first"),
-        (b"\x28\xb5\x2f\xfd", "zstd data: unpack it first"),
+        (b"PK\x03\x04", "a zip archive", ": unpack it first"),
+        (b"\x1f\x8b", "gzip data", ": unpack it first"),
+        (b"\x28\xb5\x2f\xfd", "zstd data", ": unpack it first"),
+        (b"\xff\xfe", "UTF-16 text", ": save it as UTF-8"),
+        (b"\xfe\xff", "UTF-16 text", ": save it as UTF-8"),
     ] {
         if bytes.starts_with(magic) {
-            return format!("it is {name}, not PTX, a cubin or a fatbin");
+            return format!("it is {name}, not PTX, a cubin or a fatbin{advice}");
         }
     }
     let text = match std::str::from_utf8(bytes) {
@@ -211,7 +214,9 @@ mod tests {
                 b"kernel = \"k\"",
                 "starts with .version, this with `kernel`",
             ),
-            (b"\xff\xfe\x00\x01", "ff fe 00 01"),
+            (b"\xff\xfd\x00\x01", "ff fd 00 01"),
+            (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
+            (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),
             (b".version 8.0\n.target sm_80\n// \xe4\n", "0xe4 in line 3"),
         ] {
             let error = open(bytes).unwrap_err().to_string();

@@ -281,6 +281,9 @@ fn number(bytes: &[u8], start: usize) -> (TokenKind, usize) {
     (kind, end)
 }
 
+/// As UTF-8 has it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The tokens that are few, one at a time.
 struct Lexer<'s> {
     bytes: &'s [u8],
@@ -450,6 +453,14 @@ impl Lexer<'_> {
 
     /// A run of bytes that begin no token: one report for all of them.
     fn stray(&self, first: u8) -> usize {
+        // Editors of one system put it before every text.
+        if self.start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK) {
+            let end = BYTE_ORDER_MARK.len();
+            let message = "a byte order mark, which PTX has none of";
+            let help = "save the file as UTF-8 without one";
+            self.fault(Code::Character, end, message, help);
+            return end;
+        }
         let run = self.bytes[self.start..].iter();
         let length = run.take_while(|b| !b.is_ascii() || **b == first).count();
         let message = match first {
@@ -556,6 +567,7 @@ mod tests {
 
     #[test]
     fn stray_bytes_are_reported_once_a_run() {
+        assert_eq!(tokens("\u{feff}é").1, [Code::Character; 2]);
         let (kinds, codes) = tokens("a \0\0\0 b öä c \x0b \\ $ $L");
         assert_eq!((kinds.len(), codes), (4, vec![Code::Character; 5]));
     }

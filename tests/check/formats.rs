@@ -114,6 +114,37 @@ fn github_shows_it_at_the_line() {
     );
 }
 
+/// Linux has a file that is always full.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_could_not_be_written_is_said() {
+    let folder = folder(&[("a.ptx", GOOD), ("b.ptx", BAD)]);
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    for args in [&["b.ptx"][..], &["a.ptx", "--format", "json"], &["rules"]] {
+        let mut command = program();
+        command.args(args).current_dir(folder.path());
+        let ran = Ran::from(
+            command
+                .stdout(full())
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("error: standard output"), "{}", ran.err);
+    }
+    // Where nothing can be said, the exit status does.
+    let mut silent = program();
+    silent.arg("none.ptx").current_dir(folder.path());
+    let status = silent.stderr(full()).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
 #[test]
 fn statistics_count() {
     let folder = folder(&[("a.ptx", BAD), ("b.ptx", BAD), ("c.ptx", DOUBTFUL)]);

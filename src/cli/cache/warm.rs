@@ -97,7 +97,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
             let outcome = Outcome::of(one);
             if let Outcome::Failed(error) = outcome {
                 status = FAILED;
-                eprintln!("{}", explained(path, error));
+                explained(path, error).tell();
             } else if let Outcome::NotKept(_) = outcome {
                 status = FAILED;
             }

@@ -6,6 +6,7 @@ use super::format::Format;
 use super::selection::Prefix;
 use super::{cfg, explain, floors, resources, rules};
 use crate::cli::failure::Failure;
+use crate::cli::output::all_said;
 use crate::ptx::ast::Version;
 use crate::ptx::isa::target::Target;
 
@@ -155,13 +156,15 @@ pub fn version(text: &str) -> Result<Version, String> {
 impl Cli {
     /// Does what was asked; gives the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
-        match &self.command {
+        let status = match &self.command {
             None => super::run(&self.check),
             Some(Command::Explain(args)) => explain::run(args),
             Some(Command::Rules(args)) => rules::run(args),
             Some(Command::Floors(args)) => floors::run(args),
             Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
-        }
+        }?;
+        all_said()?;
+        Ok(status)
     }
 }

@@ -61,7 +61,9 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
     match floors.iter().find(|floors| floors.needs.is_none()) {
         Some(Floors { file, .. }) => {
             let shows = format!("`ptxcheck {}` shows them", args.file.display());
-            eprintln!("error: {file} has mistakes\nhelp: {shows}");
+            Failure::new(format!("{file} has mistakes"))
+                .help(shows)
+                .tell();
             Ok(MISMATCHES)
         }
         None => Ok(VERIFIED),

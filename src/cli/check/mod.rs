@@ -24,7 +24,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::cli::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
-use crate::cli::output::say;
+use crate::cli::output::{say, tell};
 use crate::ptx::diagnostic::{LineIndex, Severity, nearest};
 use args::CheckArgs;
 use config::{Configs, Settings};
@@ -211,7 +211,7 @@ impl<'o> Output<'o> {
             let before = if self.begun { between } else { "" };
             let text = format!("{before}{written}");
             match self.mends_standard_input() {
-                true => progress.aside(|| eprint!("{text}")),
+                true => progress.aside(|| tell(&text)),
                 false => progress.aside(|| say(&text)),
             }
             self.begun = true;
@@ -232,7 +232,7 @@ impl<'o> Output<'o> {
     }
 
     fn failed(&mut self, failure: &Failure, progress: &Progress) {
-        progress.aside(|| eprintln!("{failure}"));
+        progress.aside(|| failure.tell());
         self.failed = true;
     }
 
@@ -250,7 +250,7 @@ impl<'o> Output<'o> {
             say(&counts.table(args.format));
         }
         if args.format == Format::Full && !args.statistics && !self.mends_standard_input() {
-            eprint!("{}", counts.sum(*fixes, args.diff, args.fix));
+            tell(&counts.sum(*fixes, args.diff, args.fix));
         }
         let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
             *warnings > settings.max_warnings.unwrap_or(0)
