@@ -383,4 +383,15 @@ fn what_was_meant_is_a_word_of_the_instruction() {
     assert_eq!(help("add.rn.g32"), "did you mean `f32`?");
     assert_eq!(help("and.g32"), "did you mean `b32`?");
     assert_eq!(help("mul.w1de.u16"), "did you mean `wide`?");
+    let source = kernel("mov.u32 %r1, %tidx;");
+    let found = check(&read(&source).module, &source);
+    assert_eq!(found[0].help.as_deref(), Some("did you mean `%tid.x`?"));
+}
+
+#[test]
+fn a_suffix_of_c_is_told_once() {
+    assert_eq!(
+        mistakes(&kernel("mov.f32 %f1, 1.0f;")),
+        ["4:14 E0003 this is not a number"]
+    );
 }

@@ -195,8 +195,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             diagnostic.help = match self.scopes.range_before(name.text) {
                 Some(range) => Some(format!("`{range}` declares as many registers, from 0 on")),
                 None => {
-                    let near = self.scopes.names().chain(self.context.symbols.names());
-                    suggestion(name.text, near)
+                    let names = self.scopes.names().chain(self.context.symbols.names());
+                    suggestion(name.text, names.chain(special_names()))
                 }
             };
         }
@@ -318,4 +318,14 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
 /// Whether a special register is one integer.
 fn is_number(special: &Special) -> bool {
     special.elements == 1 && special.types != [Type::Pred]
+}
+
+/// Special registers of one number that may have been meant; `%pm1` is too near
+/// to the registers of compilers.
+fn special_names<'n>() -> impl Iterator<Item = &'n str> {
+    let all = SpecialRegister::ALL.iter();
+    let numbers = all.filter(|register| is_number(special::of(**register)));
+    numbers
+        .map(|register| register.text())
+        .filter(|text| text.len() > 5)
 }

@@ -106,11 +106,13 @@ fn float_bits(literal: &str) -> FloatValue {
 
 fn decimal(source: &str, span: Span) -> Result<Constant, Err<Problem>> {
     let literal = text(source, span);
+    let parsed = literal.parse::<f64>();
     // The lexer has reported what is no number.
-    let value = literal.parse::<f64>().unwrap_or(0.0);
+    let value = parsed.clone().unwrap_or(0.0);
     let has_digits = |c: char| matches!(c, '1'..='9');
     let mantissa = literal.split(['e', 'E']).next().unwrap_or("");
-    if value.is_infinite() || (value == 0.0 && mantissa.contains(has_digits)) {
+    let too_small = value == 0.0 && mantissa.contains(has_digits);
+    if parsed.is_ok() && (value.is_infinite() || too_small) {
         return Err(Err::Failure(Problem::new(
             span,
             Code::Number,
