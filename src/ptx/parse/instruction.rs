@@ -128,6 +128,7 @@ impl<'a> BodyReader<'_, 'a> {
     }
 
     /// Reports the first of `words` that nothing knows.
+    #[cold]
     fn unknown_modifier(&mut self, opcode: Opcode, words: Tokens<'_, 'a>) {
         let mut rest = words;
         let mut before = Vec::new();
