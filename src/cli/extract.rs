@@ -21,13 +21,23 @@ pub struct ExtractArgs {
     /// Only the images for these architectures: sm_90, sm_100a
     #[arg(long, value_delimiter = ',')]
     arch: Vec<Target>,
-    /// Only the images of these kinds: ptx, cubin, lto-ir
-    #[arg(long, value_delimiter = ',')]
+    /// Only the images of these kinds
+    #[arg(long, value_delimiter = ',', value_parser = KINDS.map(EntryKind::word))]
     kind: Vec<String>,
     /// Also what is there only to be linked, where the linked code is there
     #[arg(long)]
     all: bool,
 }
+
+/// What can be asked for.
+const KINDS: [EntryKind; 6] = [
+    EntryKind::Ptx,
+    EntryKind::Elf,
+    EntryKind::LtoIr,
+    EntryKind::RelocatablePtx,
+    EntryKind::TileIr,
+    EntryKind::Index,
+];
 
 /// Writes each image to a file of its own; gives the exit status: 1 where one could not be
 /// unpacked.

@@ -180,6 +180,14 @@ fn a_cache_that_is_off_is_not_warmed() {
             stderr(&output)
         );
     }
+    let stats = ptxkit_with(cache.path(), &off, &["cache", "stats"]);
+    assert!(
+        stdout(&stats).starts_with("state    off"),
+        "{}",
+        stdout(&stats)
+    );
+    assert_eq!(json_with(cache.path(), &off, &["stats"])["enabled"], false);
+    assert_eq!(json(cache.path(), &["stats"])["enabled"], true);
 }
 
 #[test]

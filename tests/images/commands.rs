@@ -175,6 +175,12 @@ fn extract_writes_what_cuobjdump_writes() {
     );
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("has no such image"));
+    let output = ptxkit(
+        folder.path(),
+        &["extract", "blocks-named.fatbin", "--kind", "sass"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("possible values: ptx, cubin"));
 }
 
 /// A stand-in for ptxas that writes how it was called, and fails where a file is gone.
@@ -201,19 +207,11 @@ fn assemble_asks_the_compiler_once() {
     std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
     std::fs::write(folder.path().join("working"), "").unwrap();
     let ptxas = stand_in(folder.path());
+    // Who names a ptxas need not say that it is the compiler.
     let assemble = |more: &[&str]| {
         let ptxas = ptxas.to_str().unwrap();
         let first = [
-            "assemble",
-            "k.ptx",
-            "--target",
-            "sm_90",
-            "-o",
-            "k.cubin",
-            "--compiler",
-            "ptxas",
-            "--ptxas",
-            ptxas,
+            "assemble", "k.ptx", "--target", "sm_90", "-o", "k.cubin", "--ptxas", ptxas,
         ];
         ptxkit(folder.path(), &[&first, more].concat())
     };

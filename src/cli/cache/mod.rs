@@ -90,7 +90,10 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
     let cache = Cache::from_environment();
     let answer = match command {
         CacheCommand::Path => path(&cache).map_err(failed),
-        CacheCommand::Stats => cache.stats().map(stats).map_err(failed),
+        CacheCommand::Stats => cache
+            .stats()
+            .map(|found| stats(&cache, found))
+            .map_err(failed),
         CacheCommand::List { kernel } => list::list(&cache, kernel.as_deref()),
         CacheCommand::Show { key } => list::show(&cache, key),
         CacheCommand::Verify => upkeep::verify(&cache),
@@ -99,7 +102,10 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
             older_than,
         } => upkeep::prune(&cache, *max_size, *older_than),
         CacheCommand::Clear => upkeep::clear(&cache),
-        CacheCommand::Rebuild => cache.rebuild().map(stats).map_err(failed),
+        CacheCommand::Rebuild => cache
+            .rebuild()
+            .map(|found| stats(&cache, found))
+            .map_err(failed),
         CacheCommand::Warm(args) => warm::warm(&cache, args),
         CacheCommand::Export { to, keys } => transfer::export(&cache, to, keys),
         CacheCommand::Import { from } => transfer::import(&cache, from),
@@ -128,8 +134,12 @@ fn path(cache: &Cache) -> Result<Answer, CacheError> {
     ))
 }
 
-fn stats(stats: Stats) -> Answer {
+fn stats(cache: &Cache, stats: Stats) -> Answer {
+    let enabled = cache.policy().enabled();
     let mut lines = Lines::default();
+    if !enabled {
+        lines.add("state", "off: CUDA_CACHE_DISABLE is 1");
+    }
     lines.add("path", stats.path.display().to_string());
     lines.add("blobs", stats.blobs.to_string());
     lines.add("kernels", stats.kernels.to_string());
@@ -165,6 +175,7 @@ fn stats(stats: Stats) -> Answer {
         .map(|tier| json!({ "path": tier.path, "blobs": tier.blobs, "bytes": tier.bytes }))
         .collect();
     let json = json!({
+        "enabled": enabled,
         "path": stats.path,
         "blobs": stats.blobs,
         "kernels": stats.kernels,
