@@ -28,7 +28,8 @@ impl<T: Plain> DeviceBuffer<T> {
     /// The 64 bytes by which another process opens the buffer in a pool that it has
     /// [imported](MemoryPool::import) ([`IpcBuffer::open_in`],
     /// `cuMemPoolExportPointer`): the buffer is from a
-    /// [shareable](MemoryPool::shareable) pool. Waits until it is there.
+    /// [shareable](MemoryPool::shareable) pool, which was
+    /// [exported](MemoryPool::export) before. Waits until it is there.
     pub fn pool_handle(&self) -> Result<[u8; 64], Error> {
         self.allocation().refuse_of_graph()?;
         self.context().synchronize()?;

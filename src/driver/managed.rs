@@ -297,7 +297,8 @@ impl<T: Plain> ManagedBuffer<T> {
     }
 
     /// The location that all of it belongs to by advice; `None` too where its pages
-    /// differ. Drivers before CUDA 12.2 tell devices and the host alone.
+    /// differ. Drivers before CUDA 12.2 tell devices and the host alone, and so may
+    /// later ones of a node of the host.
     pub fn preferred_location(&self) -> Result<Option<Location>, Error> {
         self.location(PREFERRED_LOCATION, PREFERRED_LOCATION_TYPE)
     }

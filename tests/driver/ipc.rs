@@ -135,12 +135,14 @@ fn two_processes_share_a_pool() {
         Ok(pool) => pool,
         Err(error) => return eprintln!("left out: {error}"),
     };
+    // What is in a pool is shared once the pool is.
+    let descriptor = pool.export().unwrap();
     let mut buffer = pool.buffer::<u32>(&stream, 3).unwrap();
     buffer.write(&[40, 1, 2]).unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["ipc::two_processes_share_a_pool", "--exact", "--nocapture"])
         .env(IN_POOL, digits(buffer.pool_handle().unwrap()))
-        .stdin(Stdio::from(pool.export().unwrap()))
+        .stdin(Stdio::from(descriptor))
         .output()
         .unwrap();
     assert!(

@@ -99,9 +99,10 @@ fn advice_is_remembered() {
     assert_eq!(numbers.preferred_location().unwrap(), Some(Location::Host));
     let node = Location::HostNuma(0);
     if numbers.advise(Advice::PreferredLocation, node).is_ok() {
-        // The CPU device does not tell nodes apart.
-        let told = if is_gpu() { node } else { Location::Host };
-        assert_eq!(numbers.preferred_location().unwrap(), Some(told));
+        // Not every device tells nodes apart: an H200 says that it is the host.
+        let told = numbers.preferred_location().unwrap();
+        let is_there = told == Some(Location::Host) || (is_gpu() && told == Some(node));
+        assert!(is_there, "{told:?}");
     }
     numbers
         .advise(Advice::UnsetPreferredLocation, Location::Host)
