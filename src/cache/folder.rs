@@ -41,13 +41,21 @@ pub(super) fn check(path: &Path, owner: Owner) -> io::Result<()> {
 
 /// Opens a regular file of this user's for reading, not through a link.
 pub(super) fn open(path: &Path, owner: Owner) -> io::Result<(File, Metadata)> {
-    let mut options = OpenOptions::new();
-    options.read(true);
+    open_as(OpenOptions::new().read(true), path, owner)
+}
+
+/// The same for writing into it.
+#[cfg(feature = "driver")]
+pub(super) fn open_to_write(path: &Path, owner: Owner) -> io::Result<File> {
+    open_as(OpenOptions::new().write(true), path, owner).map(|(file, _)| file)
+}
+
+fn open_as(options: &mut OpenOptions, path: &Path, owner: Owner) -> io::Result<(File, Metadata)> {
     #[cfg(unix)]
     {
         // NONBLOCK: a planted pipe must not hang the load.
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits() as i32);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
     }
     let file = options.open(path).map_err(name_link)?;
     let metadata = file.metadata()?;

@@ -26,6 +26,11 @@ impl Digest {
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    #[cfg(feature = "driver")]
+    pub(super) fn from_bytes(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
 }
 
 impl fmt::Debug for Digest {
@@ -127,6 +132,11 @@ impl Key {
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
+
+    /// Its digits, for the name of its file: that of each hit.
+    pub(super) fn digits(&self) -> impl Iterator<Item = char> {
+        digits(&self.0)
+    }
 }
 
 /// A driver and its compiler, as the end of a key tells them.
@@ -184,12 +194,15 @@ impl fmt::Debug for Key {
     }
 }
 
-fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn digits(bytes: &[u8; 32]) -> impl Iterator<Item = char> {
     let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n & 15)]);
-    bytes.iter().try_for_each(|byte| {
-        f.write_char(digit(byte >> 4))?;
-        f.write_char(digit(*byte))
-    })
+    bytes
+        .iter()
+        .flat_map(move |byte| [digit(byte >> 4), digit(*byte)])
+}
+
+fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    digits(bytes).try_for_each(|digit| f.write_char(digit))
 }
 
 #[cfg(test)]

@@ -35,18 +35,25 @@ impl Memory {
             let length = fill(file, &mut pages)?;
             return Ok(Memory::Pages { pages, length });
         }
-        let mut bytes = Vec::with_capacity(length + 1);
-        file.take(length as u64 + 1).read_to_end(&mut bytes)?;
+        let mut bytes = vec![0; length + 1];
+        let length = fill(file, &mut bytes)?;
+        bytes.truncate(length);
         Ok(Memory::Heap(bytes))
     }
 }
 
-/// Reads until `bytes` are full or the file ends; gives how many it read.
+/// Reads until `bytes` are full or the file ends; gives how many it read. The
+/// last byte is for what should not be there: a read that leaves that one alone
+/// has come to the end.
 fn fill(file: &mut File, bytes: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
         match file.read(&mut bytes[done..]) {
             Ok(0) => break,
+            Ok(more) if done + more + 1 == bytes.len() => {
+                done += more;
+                break;
+            }
             Ok(more) => done += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -44,6 +44,8 @@ mod catalogue;
 mod counters;
 mod flight;
 mod folder;
+#[cfg(feature = "driver")]
+mod guesses;
 mod key;
 mod ledger;
 mod lock;
@@ -75,6 +77,8 @@ use tracing::{debug, warn};
 pub use blob::Blob;
 pub use counters::Counters;
 pub use flight::CompileFailure;
+#[cfg(feature = "driver")]
+pub(crate) use guesses::Guess;
 pub use key::{Digest, Key, KeyParts, SCHEMA};
 pub use part::PartFile;
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
@@ -268,6 +272,23 @@ impl Cache {
         let blob = self.get(key)?;
         self.count_hit(key, &blob, started, Duration::ZERO);
         Some(blob)
+    }
+
+    /// A guess at the digest of `text`; `None` where none is kept.
+    #[cfg(feature = "driver")]
+    pub(crate) fn guess(&self, text: &[u8]) -> Option<Guess> {
+        Some(Guess::of(text, self.writable()?.root()))
+    }
+
+    /// Keeps what the digest turned out to be, for the next guess.
+    #[cfg(feature = "driver")]
+    pub(crate) fn correct(&self, guess: &Guess, digest: Digest) {
+        if let Some(store) = self.writable()
+            && let Err(error) = guess.correct(digest, store.root())
+        {
+            // The next load computes the digest first, as this one did.
+            debug!("the digest cannot be guessed the next time: {error}");
+        }
     }
 
     /// Whether there is a file for `key`: nothing is read, counted or waited for.

@@ -41,9 +41,15 @@ impl Scan {
 
 /// The file of `key` in the store at `root`.
 pub(super) fn path(root: &Path, key: &Key) -> PathBuf {
-    let digits = key.to_string();
-    root.join(&digits[..2])
-        .join(format!("{}.blob", &digits[2..]))
+    let mut name = String::with_capacity(70);
+    for (at, digit) in key.digits().enumerate() {
+        if at == 2 {
+            name.push('/');
+        }
+        name.push(digit);
+    }
+    name.push_str(".blob");
+    root.join(name)
 }
 
 /// Everything in the store at `root`. What vanishes meanwhile is passed over.

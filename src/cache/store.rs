@@ -10,6 +10,7 @@
 //! | `bad/` | blobs that were found damaged, until room is needed |
 //! | `tmp/` | blobs that are being written, locked by their writers |
 //! | `locks/` | one file a key that is being compiled |
+//! | `guesses` | the digests that large texts had, by a hash that is faster |
 //! | `ledger`, `queue` | what the blobs take together, and what goes next |
 //! | `uses`, `catalogue*` | for tools: how often blobs were used, and from where they come |
 

@@ -286,6 +286,8 @@ impl Cache {
         let removed = self.reduce(0, |_, _| true)?;
         self.tool(|store| Catalogue::remove(store.root()).map(drop))?;
         self.tool(|store| uses::take(store.root()).map(drop))?;
+        #[cfg(feature = "driver")]
+        self.tool(|store| super::guesses::clear(store.root()))?;
         Ok(removed)
     }
 

@@ -1,5 +1,6 @@
 //! The way of the data, from bytes to a loaded module.
 
+mod ahead;
 mod choose;
 mod compile;
 mod counters;
@@ -154,6 +155,11 @@ impl Loader {
         source: &Source<'_>,
         options: &JitOptions,
     ) -> Result<Loaded, LoadError> {
+        if let Some(ptx) = source.undigested()
+            && let (_, Some(loaded)) = self.digest_ahead(ptx.text(), &|| ptx.digest(), options)
+        {
+            return Ok(loaded);
+        }
         // PTX that is known by its digest is found without a look at its text.
         if self.sharing
             && let Some(digest) = source.known_digest()
@@ -183,7 +189,16 @@ impl Loader {
             }
         };
         let explain = |error| explain(self.context(), source.name, &image, error);
-        let digest = source.digest(&text);
+        let digest = match source.known_digest() {
+            Some(digest) => digest,
+            None => {
+                let compute = || Digest::of(text.as_bytes());
+                match self.digest_ahead(&text, &compute, options) {
+                    (_, Some(loaded)) => return Ok(loaded),
+                    (digest, None) => digest,
+                }
+            }
+        };
         let text = Text {
             text: &text,
             digest,

@@ -64,6 +64,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// PTX whose digest nobody computed yet.
+    pub(super) fn undigested(&self) -> Option<&'a Ptx> {
+        match self.digest {
+            Known::By(ptx) if !ptx.has_digest() => Some(ptx),
+            _ => None,
+        }
+    }
+
     /// The digest, where it need not be computed from bytes that may be no PTX.
     pub(super) fn known_digest(&self) -> Option<Digest> {
         match self.digest {

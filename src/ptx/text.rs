@@ -189,6 +189,12 @@ impl Ptx {
             .get_or_init(|| crate::cache::Digest::of(self.text.as_bytes()))
     }
 
+    /// Whether it was computed already.
+    #[cfg(feature = "driver")]
+    pub(crate) fn has_digest(&self) -> bool {
+        self.digest.get().is_some()
+    }
+
     fn head(&self) -> &Head {
         self.head.get_or_init(|| {
             let module = parse::read_head(&self.text, &mut Report::default());
