@@ -20,6 +20,8 @@ use ptxkit::ptx::Ptx;
 
 /// What a child is to do: a word of [`Role`].
 const ROLE: &str = "PTXKIT_BENCH_ROLE";
+/// The role that compares warming, and prints what it found.
+const WARM: &str = "warm";
 /// The PTX that it loads.
 const PTX: &str = "PTXKIT_BENCH_PTX";
 
@@ -116,6 +118,9 @@ fn context() -> Fallible<Context> {
 
 fn child(role: &str) -> Fallible<()> {
     let context = context()?;
+    if role == WARM {
+        return warm(context);
+    }
     let mut bytes = std::fs::read(std::env::var(PTX)?)?;
     // The context is current, as it is in any program that has one.
     context.bind()?;
@@ -228,6 +233,11 @@ struct Bench {
 }
 
 impl Bench {
+    fn new() -> Fallible<Bench> {
+        let folder = tempfile::tempdir()?;
+        Ok(Bench { folder, made: 0 })
+    }
+
     /// A new folder for a compute cache.
     fn cache(&mut self) -> PathBuf {
         self.made += 1;
@@ -241,15 +251,19 @@ impl Bench {
     }
 }
 
-fn start(role: &str, ptx: &Path, cache: &Path) -> Fallible<Child> {
-    Ok(Command::new(std::env::current_exe()?)
+fn command(role: &str, cache: &Path) -> Fallible<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
         .env(ROLE, role)
-        .env(PTX, ptx)
         .env("CUDA_CACHE_PATH", cache)
         .env("CUDA_CACHE_MAXSIZE", "4294967296")
-        .env_remove("CUDA_CACHE_DISABLE")
-        .stdout(Stdio::piped())
-        .spawn()?)
+        .env_remove("CUDA_CACHE_DISABLE");
+    Ok(command)
+}
+
+fn start(role: &str, ptx: &Path, cache: &Path) -> Fallible<Child> {
+    let mut command = command(role, cache)?;
+    Ok(command.env(PTX, ptx).stdout(Stdio::piped()).spawn()?)
 }
 
 fn finish(child: Child) -> Fallible<Measured> {
@@ -269,15 +283,15 @@ fn parent() -> Fallible<()> {
     let driver = device.driver().describe();
     println!("{}, {driver}, loading {loading:?}", device.name()?);
     let gpu = device.driver().kind() == DriverKind::Nvidia;
-    let mut bench = Bench {
-        folder: tempfile::tempdir()?,
-        made: 0,
-    };
+    let mut bench = Bench::new()?;
     for (kernels, colds, hits, goal) in [(1, 5, 9, 0.7), (50, 3, 7, 0.5), (500, 1, 5, 0.5)] {
         one_size(&mut bench, &context, kernels, colds, hits, goal)?;
     }
     processes(&mut bench, gpu)?;
-    warm(&mut bench, context)
+    // In a process of its own too: the driver keeps what it compiles.
+    let folder = bench.cache();
+    let warmed = command(WARM, &folder)?.status()?;
+    warmed.success().then_some(()).ok_or("warm failed".into())
 }
 
 /// Cold, hit and second load of one PTX.
@@ -434,14 +448,17 @@ fn processes(bench: &mut Bench, gpu: bool) -> Fallible<()> {
 }
 
 /// Sixteen modules at once, and one after another.
-fn warm(bench: &mut Bench, context: Context) -> Fallible<()> {
+fn warm(context: Context) -> Fallible<()> {
+    let mut bench = Bench::new()?;
     let cores = std::thread::available_parallelism()?.get();
     println!("\nwarm of 16 modules of 50 kernels, cores: {cores}");
-    let texts: Vec<String> = (2..18).map(|seed| module(50, seed)).collect();
-    let sources: Vec<Source<'_>> = texts
-        .iter()
-        .map(|text| Source::new("warm.ptx", text.as_bytes()))
-        .collect();
+    // Others one by one, as the driver may remember what it compiled.
+    let texts = |seeds: std::ops::Range<u32>| seeds.map(|seed| module(50, seed)).collect();
+    let (first, second): (Vec<String>, Vec<String>) = (texts(2..18), texts(18..34));
+    fn sources(texts: &[String]) -> Vec<Source<'_>> {
+        let bytes = texts.iter().map(|text| text.as_bytes());
+        bytes.map(|bytes| Source::new("warm.ptx", bytes)).collect()
+    }
     let options = JitOptions::default();
     let mut loader = || {
         let policy = Policy::disabled().with_enabled(true);
@@ -451,7 +468,7 @@ fn warm(bench: &mut Bench, context: Context) -> Fallible<()> {
     jit::compile(&context, &module(1, 99), &options)?;
     let (at_once, one_by_one) = (loader(), loader());
     let started = Instant::now();
-    let warmed = at_once.warm(&sources, &options, |_| ());
+    let warmed = at_once.warm(&sources(&first), &options, |_| ());
     let together = started.elapsed().as_secs_f64();
     for one in warmed {
         if !matches!(one.result?, Warm::Compiled(..)) {
@@ -459,8 +476,8 @@ fn warm(bench: &mut Bench, context: Context) -> Fallible<()> {
         }
     }
     let started = Instant::now();
-    for source in &sources {
-        one_by_one.warm(std::slice::from_ref(source), &options, |_| ());
+    for source in sources(&second) {
+        one_by_one.warm(&[source], &options, |_| ());
     }
     let apart = started.elapsed().as_secs_f64();
     // Half of what the cores could give at best.
