@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ptxkit::cpu::{CompileOptions, compile};
+use ptxkit::cpu::{CompileErrorKind, CompileOptions, compile};
 use ptxkit::driver::{Context, CudaError, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
 
 use crate::kernels::text;
@@ -40,6 +40,21 @@ fn a_refusal_names_the_instruction_and_its_line() {
         error.to_string().contains("mbarrier.init.shared.b64"),
         "{error}"
     );
+}
+
+/// No code can be made of these, which a load does not check as ptxcheck does.
+#[test]
+fn bits_of_floats_are_refused() {
+    for body in [
+        "shr.f32 %x, %x, %r0;",
+        "shl.f64 %x, %x, 3;",
+        "cnot.f32 %x, %x;",
+    ] {
+        let source = text(&[&format!("{{ .reg .f64 %x; {body} }}")]);
+        let error = compile(&source, &CompileOptions::default()).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains("not on floats"), "{error}");
+    }
 }
 
 /// The error of a body that must not come to its end.

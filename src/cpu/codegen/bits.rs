@@ -6,12 +6,16 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{Emitted, Emitter, is_signed};
 use crate::cpu::math::Helper;
-use crate::cpu::program::{Arg, Instruction};
+use crate::cpu::program::{Arg, Instruction, Refusal};
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 impl Emitter<'_, '_> {
     pub fn bits(&mut self, i: &Instruction) -> Emitted<()> {
         let ty = self.native(i, 0)?;
+        if ty.is_float() {
+            let message = "it works on bits and integers, not on floats";
+            return Err(Refusal::invalid(i.span, message));
+        }
         let signed = is_signed(self.ty(i, 0)?);
         let value = match i.opcode {
             O::And | O::Or | O::Xor => {
