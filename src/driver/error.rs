@@ -62,6 +62,14 @@ pub enum Error {
     #[error("the image cannot be loaded: {0}")]
     BadImage(String),
 
+    /// Buffers were given for variables that are declared in PTX, and the
+    /// driver takes them for compiled code alone.
+    #[error(
+        "this driver gives addresses to variables of compiled code, not of PTX: compile it with \
+         `ptxas -c` or `nvcc -dc -cubin`, or define the variables in PTX and link the two"
+    )]
+    SymbolsInPtx,
+
     /// A file could not be read.
     #[error("{} cannot be read: {source}", path.display())]
     File {

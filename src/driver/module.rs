@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::allocation::Allocation;
-use super::api::{Api, CUdeviceptr, CUmodule};
+use super::api::{Api, CUdeviceptr, CUmodule, DriverKind};
 use super::code::CudaError;
 use super::context::{Context, Owner, report_drop};
 use super::error::{Error, JitError};
@@ -133,7 +133,7 @@ impl Module {
         let api = context.bind()?;
         match extent::check(image)? {
             Checked::Ptx(text) => {
-                inner.handle = load_ptx(api, &text, JitOptionList::new())?;
+                inner.handle = load_image(api, &text, JitOptionList::new())?;
                 if inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none() {
                     inner.kernels = kernels_of(&text);
                 }
@@ -148,15 +148,16 @@ impl Module {
         })
     }
 
-    /// The same for PTX that declares variables `.extern` which nobody defines:
+    /// The same for code with variables declared `.extern` which nobody defines:
     /// each of `symbols` says which buffer one of them is
     /// (`CU_JIT_GLOBAL_SYMBOL_NAMES`, `CU_JIT_GLOBAL_SYMBOL_ADDRESSES`). The
-    /// module keeps the buffers' memory. A variable that stays undefined is an
-    /// error of the load.
+    /// module keeps the buffers' memory.
     ///
-    /// The CPU device takes them. NVIDIA's driver for CUDA 13.0 refused them where
-    /// it was tried (`CUDA_ERROR_INVALID_VALUE`): there, define the variable in
-    /// PTX of its own and [link](crate::jit::link) the two.
+    /// NVIDIA's driver resolves symbols when it loads and not when it compiles:
+    /// it takes relocatable device code, which `nvcc -dc -cubin` or `ptxas -c`
+    /// makes, and refuses PTX ([`Error::SymbolsInPtx`]). It loads code whose
+    /// variables stay undefined, which lie nowhere. The CPU device takes PTX, and
+    /// an undefined variable is an error of the load.
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
@@ -177,7 +178,7 @@ impl Module {
     /// ```
     pub fn load_resolving(
         context: &Context,
-        ptx: &[u8],
+        image: &[u8],
         symbols: &[Symbol<'_>],
     ) -> Result<Module, Error> {
         if symbols
@@ -188,9 +189,6 @@ impl Module {
                 what: "a module and the memory of its variables",
             });
         }
-        let Checked::Ptx(text) = extent::check(ptx)? else {
-            return Err(Error::BadImage("symbols are for PTX".to_owned()));
-        };
         let names: Vec<CString> = symbols
             .iter()
             .map(|symbol| {
@@ -207,12 +205,23 @@ impl Module {
         options.set_array(option::GLOBAL_SYMBOL_ADDRESSES, &addresses);
         options.set(option::GLOBAL_SYMBOL_COUNT, names.len() as u32);
         let api = context.bind()?;
-        let handle = load_ptx(api, &text, options)?;
+        let (handle, kernels) = match extent::check(image)? {
+            Checked::Ptx(text) => match load_image(api, &text, options) {
+                Err(error)
+                    if context.device().driver().kind() == DriverKind::Nvidia
+                        && error.code() == Some(CudaError::INVALID_VALUE) =>
+                {
+                    return Err(Error::SymbolsInPtx);
+                }
+                loaded => (loaded?, kernels_of(&text)),
+            },
+            Checked::Binary(image) => (load_image(api, image, options)?, Vec::new()),
+        };
         Ok(Module {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 handle,
-                kernels: kernels_of(&text),
+                kernels,
                 owner: Owned::Here,
                 memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
                 bound: Mutex::default(),
@@ -405,27 +414,32 @@ impl Module {
     }
 }
 
-/// Loads NUL-terminated PTX with a log, which is the only way to learn why it failed.
-fn load_ptx(api: &'static Api, text: &[u8], mut options: JitOptionList) -> Result<CUmodule, Error> {
+/// Loads text that ends in NUL, or a binary that keeps to its bytes, with a log,
+/// which is the only way to learn why PTX failed.
+fn load_image(
+    api: &'static Api,
+    image: &[u8],
+    mut options: JitOptionList,
+) -> Result<CUmodule, Error> {
     let mut handle = std::ptr::null_mut();
     if api.cuModuleLoadDataEx.is_none() {
-        // SAFETY: the text ends in NUL.
-        unsafe { api.cuModuleLoadData(&mut handle, text.as_ptr().cast()) }?;
+        // SAFETY: the image keeps to its bytes.
+        unsafe { api.cuModuleLoadData(&mut handle, image.as_ptr().cast()) }?;
         return Ok(handle);
     }
-    // SAFETY: the text ends in NUL; options and values have the count given, and what they
+    // SAFETY: the image keeps to its bytes; options and values have the count given, and what they
     // point to outlives the call.
     let loaded = unsafe {
         api.cuModuleLoadDataEx(
             &mut handle,
-            text.as_ptr().cast(),
+            image.as_ptr().cast(),
             options.count(),
             options.options(),
             options.values(),
         )
     };
     loaded.map_err(|error| jit_error(error, &options))?;
-    tracing::debug!(log = options.info_log(), "loaded PTX");
+    tracing::debug!(log = options.info_log(), "loaded");
     Ok(handle)
 }
 

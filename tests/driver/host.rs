@@ -7,8 +7,9 @@ use ptxkit::driver::{
     LaunchConfig, Module, PinnedBuffer, RegisterFlags, Stream, Symbol,
 };
 
+use crate::module::bump;
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::{alone, context, device, is_gpu};
+use crate::support::{alone, context, device};
 
 /// `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED`
 const ALREADY_REGISTERED: CudaError = CudaError(712);
@@ -200,38 +201,23 @@ fn memory_for_the_device_to_read_alone() {
 fn readers_wait_for_kernels_that_reach_it_as_a_variable() {
     alone();
     let context = context();
-    let ptx = b".version 6.0 .target sm_50 .address_size 64
-.extern .global .u32 counter;
-.visible .entry count() {
-    .reg .b32 %r;
-    ld.global.u32 %r, [counter];
-    add.u32 %r, %r, 1;
-    st.global.u32 [counter], %r;
-    ret;
-}";
-    let counter = PinnedBuffer::from_slice(&context, &[41_u32]).unwrap();
-    let symbols = [Symbol::new("counter", &counter)];
-    let module = match Module::load_resolving(&context, ptx, &symbols) {
-        Ok(module) => module,
-        Err(error) => {
-            assert!(is_gpu(), "{error}");
-            eprintln!("variables of the caller's are left out: {error}");
-            return;
-        }
-    };
-    let count = module.kernel("count").unwrap();
+    let Some(image) = bump() else { return };
+    let numbers = PinnedBuffer::from_slice(&context, &[1_u32, 2, 41, 4]).unwrap();
+    let symbols = [Symbol::new("numbers", &numbers)];
+    let module = Module::load_resolving(&context, image, &symbols).unwrap();
+    let bump = module.kernel("bump").unwrap();
     let stream = Stream::non_blocking(&context).unwrap();
     let (go, wait) = mpsc::channel::<()>();
     stream
         .call(move || wait.recv().unwrap_or_default())
         .unwrap();
-    count.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| counter.to_vec().unwrap());
+        let reader = scope.spawn(|| numbers.to_vec().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));
         let waited = !reader.is_finished();
         go.send(()).unwrap();
-        assert_eq!(reader.join().unwrap(), [42]);
+        assert_eq!(reader.join().unwrap(), [1, 2, 42, 4]);
         assert!(waited, "it read under the kernel");
     });
 }
