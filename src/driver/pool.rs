@@ -129,8 +129,15 @@ impl MemoryPool {
         device: &Device,
         descriptor: std::os::fd::BorrowedFd<'_>,
     ) -> Result<MemoryPool, Error> {
-        use std::os::fd::AsRawFd;
+        use std::os::fd::{AsFd, AsRawFd};
         let mut handle = std::ptr::null_mut();
+        // Descriptor 0 is a null pointer to the driver, which takes none.
+        let other = descriptor.as_raw_fd() == 0;
+        let other = other.then(|| descriptor.try_clone_to_owned());
+        let descriptor = match &other {
+            Some(Ok(other)) => other.as_fd(),
+            _ => descriptor,
+        };
         let number = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
         let api = device.api();
         // SAFETY: a live descriptor, which the driver checks and does not keep; writes one handle.
