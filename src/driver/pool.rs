@@ -11,6 +11,8 @@ use super::location::{Access, Location};
 use super::memory::{DeviceBuffer, DeviceMemory};
 use super::plain::Plain;
 use super::stream::Stream;
+#[cfg(unix)]
+use super::virtual_memory::with_number;
 
 /// A pool of device memory (from CUDA 11.2), which keeps what is freed for the
 /// next allocations. Clones share it; the last one destroys it, and memory that
@@ -129,19 +131,12 @@ impl MemoryPool {
         device: &Device,
         descriptor: std::os::fd::BorrowedFd<'_>,
     ) -> Result<MemoryPool, Error> {
-        use std::os::fd::{AsFd, AsRawFd};
         let mut handle = std::ptr::null_mut();
-        // Descriptor 0 is a null pointer to the driver, which takes none.
-        let other = descriptor.as_raw_fd() == 0;
-        let other = other.then(|| descriptor.try_clone_to_owned());
-        let descriptor = match &other {
-            Some(Ok(other)) => other.as_fd(),
-            _ => descriptor,
-        };
-        let number = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
         let api = device.api();
         // SAFETY: a live descriptor, which the driver checks and does not keep; writes one handle.
-        unsafe { api.cuMemPoolImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR, 0) }?;
+        with_number(descriptor, |number| unsafe {
+            api.cuMemPoolImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR, 0)
+        })?;
         Ok(MemoryPool::with(device, handle, true))
     }
 

@@ -185,12 +185,12 @@ impl PhysicalMemory {
         descriptor: std::os::fd::BorrowedFd<'_>,
         bytes: usize,
     ) -> Result<PhysicalMemory, Error> {
-        use std::os::fd::AsRawFd;
         let mut handle = 0;
-        let number = std::ptr::without_provenance_mut(descriptor.as_raw_fd() as usize);
         let api = context.bind()?;
         // SAFETY: the caller answers for the descriptor, which the driver does not keep.
-        unsafe { api.cuMemImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR) }?;
+        with_number(descriptor, |number| unsafe {
+            api.cuMemImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR)
+        })?;
         Ok(PhysicalMemory::own(context, handle, bytes))
     }
 
@@ -217,6 +217,21 @@ impl PhysicalMemory {
     pub fn raw(&self) -> u64 {
         self.inner.handle
     }
+}
+
+/// Hands over a descriptor as the driver takes it: its number in place of a
+/// pointer, of which it refuses null. A copy of descriptor 0 has another number.
+#[cfg(unix)]
+pub(crate) fn with_number<R>(
+    descriptor: std::os::fd::BorrowedFd<'_>,
+    import: impl FnOnce(*mut std::ffi::c_void) -> R,
+) -> R {
+    use std::os::fd::AsRawFd;
+    let number = descriptor.as_raw_fd();
+    let copy = (number == 0).then(|| descriptor.try_clone_to_owned().ok());
+    let copy = copy.flatten();
+    let number = copy.as_ref().map_or(number, AsRawFd::as_raw_fd);
+    import(std::ptr::without_provenance_mut(number as usize))
 }
 
 impl Drop for Physical {
