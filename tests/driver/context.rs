@@ -1,7 +1,7 @@
 use ptxkit::driver::{CacheConfig, Context, ContextFlags, DeviceBuffer, Limit, Scheduling, Stream};
 
 use crate::kernels::PLACE;
-use crate::support::{context, device, isolated, kernel};
+use crate::support::{alone, context, device, isolated, kernel};
 
 /// What is current on this thread.
 fn current() -> ptxkit::driver::api::CUcontext {
@@ -13,6 +13,7 @@ fn current() -> ptxkit::driver::api::CUcontext {
 
 #[test]
 fn the_primary_context_is_one() {
+    alone();
     let (first, second) = (context(), context());
     assert_eq!(first, second);
     assert_eq!(first.raw(), second.raw());
@@ -27,6 +28,7 @@ fn the_primary_context_is_one() {
 
 #[test]
 fn creating_a_context_leaves_the_current_one() {
+    alone();
     let before = context();
     before.bind().unwrap();
     let created = Context::create(&device(), Scheduling::Block).unwrap();
@@ -39,6 +41,7 @@ fn creating_a_context_leaves_the_current_one() {
 
 #[test]
 fn entering_is_undone() {
+    alone();
     let outer = context();
     let inner = Context::create(&device(), 0).unwrap();
     outer.bind().unwrap();
@@ -53,6 +56,7 @@ fn entering_is_undone() {
 
 #[test]
 fn whatever_is_current_calls_find_their_own_context() {
+    alone();
     let (context, stream, place) = kernel(PLACE, "place");
     let other = Context::create(&device(), 0).unwrap();
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
@@ -87,6 +91,7 @@ fn handles_move_between_threads() {
 
 #[test]
 fn what_lives_in_a_context_keeps_it() {
+    alone();
     let context = Context::create(&device(), 0).unwrap();
     let buffer = DeviceBuffer::from_slice(&context, &[9_u16; 4]).unwrap();
     drop(context);
@@ -95,6 +100,7 @@ fn what_lives_in_a_context_keeps_it() {
 
 #[test]
 fn limits_are_set_and_read() {
+    alone();
     let context = Context::create(&device(), 0).unwrap();
     let heap = context.limit(Limit::MALLOC_HEAP_SIZE).unwrap();
     assert!(heap > 0);
@@ -113,6 +119,7 @@ fn limits_are_set_and_read() {
 
 #[test]
 fn configurations_are_set_and_read() {
+    alone();
     let context = Context::create(&device(), ContextFlags::default().keep_local_memory()).unwrap();
     assert_eq!(context.flags().unwrap().0 & 0x10, 0x10);
     assert_eq!(
@@ -133,6 +140,7 @@ fn configurations_are_set_and_read() {
 
 #[test]
 fn uses_are_counted_the_old_way() {
+    alone();
     let context = Context::create(&device(), 0).unwrap();
     let Ok(attached) = context.attach() else {
         return; // a driver that has given the old entries up

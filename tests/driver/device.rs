@@ -2,7 +2,7 @@ use ptxkit::driver::{
     Attribute, ComputeMode, Context, CudaError, DriverKind, Error, Kilohertz, NumaConfig,
 };
 
-use crate::support::{device, is_gpu, isolated};
+use crate::support::{alone, device, is_gpu, isolated};
 
 #[test]
 fn a_device_describes_itself() {
@@ -154,6 +154,7 @@ fn attributes_have_the_type_of_what_they_say() {
 
 #[test]
 fn a_share_of_the_multiprocessors_takes_mps() {
+    alone();
     let device = device();
     let all = device.attribute(Attribute::MULTIPROCESSOR_COUNT).unwrap();
     let context = Context::primary(&device).unwrap();

@@ -164,6 +164,7 @@ fn no_graph_keeps_borrowed_memory() {
 
 #[test]
 fn memory_that_is_not_portable_is_of_one_context() {
+    alone();
     let context = context();
     let other = Context::create(&device(), 0).unwrap();
     let increment = Module::load(&other, INCREMENT).unwrap();

@@ -5,7 +5,7 @@ use ptxkit::driver::{
 use ptxkit::ptx::{read, signature::signatures};
 
 use crate::kernels::{FIXED, MIXED, PLACE, REVERSE, SLOW, VECADD, slow_result};
-use crate::support::{context, device, kernel};
+use crate::support::{alone, context, device, kernel};
 
 /// Not a multiple of the block: the last block is cut.
 const N: usize = 1000;
@@ -338,6 +338,7 @@ fn a_required_block_is_told() {
 
 #[test]
 fn contexts_do_not_mix() {
+    alone();
     let (_, stream, place) = kernel(PLACE, "place");
     let other = Context::create(&device(), 0).unwrap();
     let out = DeviceBuffer::<u32>::zeroed(&other, 1).unwrap();

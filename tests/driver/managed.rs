@@ -56,8 +56,6 @@ fn a_reader_waits_for_the_kernel() {
     });
 }
 
-/// Alone: beside threads that wait for streams of the primary context, the copy
-/// to the host never returned, within the driver (580.159 on an H200).
 #[test]
 fn every_context_reaches_it() {
     alone();

@@ -4,7 +4,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::{REVERSE, SCALE, VECADD};
-use crate::support::{context, device, is_gpu, isolated, kernel};
+use crate::support::{alone, context, device, is_gpu, isolated, kernel};
 
 #[test]
 fn an_unknown_kernel_is_told_with_those_there_are() {
@@ -194,6 +194,7 @@ fn a_variable_has_the_type_of_its_size() {
 
 #[test]
 fn a_library_serves_every_context() {
+    alone();
     let contexts = [context(), Context::create(&device(), 0).unwrap()];
     let library = Library::load(&contexts[0], VECADD.as_bytes()).unwrap();
     assert_eq!(library.kernel_names().unwrap(), ["vecadd"]);
@@ -230,6 +231,7 @@ fn a_library_serves_every_context() {
 /// Somebody destroys the context under a module: errors, and nothing worse.
 #[test]
 fn a_context_destroyed_under_a_module() {
+    alone();
     let owner = Context::create(&device(), 0).unwrap();
     let raw = owner.raw();
     std::mem::forget(owner);
@@ -259,6 +261,7 @@ fn a_context_destroyed_under_a_module() {
 /// The library is told of as a whole, and its variables are each context's own.
 #[test]
 fn a_library_tells_of_kernels_and_variables() {
+    alone();
     let contexts = [context(), Context::create(&device(), 0).unwrap()];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("scale.ptx");

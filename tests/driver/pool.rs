@@ -265,6 +265,7 @@ fn graphs_keep_memory_of_streams() {
 
 #[test]
 fn memory_is_freed_in_a_stream_of_its_own_context_alone() {
+    alone();
     let stream = Stream::new(&context()).unwrap();
     let foreign = Context::create(&device(), 0).unwrap();
     let foreign = Stream::new(&foreign).unwrap();

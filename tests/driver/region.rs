@@ -5,7 +5,7 @@ use ptxkit::driver::{
     PitchedBuffer, Rows, RowsMut, Stream, copy, copy_async,
 };
 
-use crate::support::context;
+use crate::support::{alone, context};
 
 /// 5 rows of 7 values that differ.
 fn picture() -> Vec<u32> {
@@ -240,6 +240,7 @@ fn boxes_stay_within_their_memory() {
 
 #[test]
 fn unified_copies_of_every_direction() {
+    alone();
     let context = context();
     let stream = Stream::non_blocking(&context).unwrap();
     let mut device = DeviceBuffer::<u32>::zeroed(&context, 35).unwrap();

@@ -345,6 +345,7 @@ fn several_values_at_once() {
 
 #[test]
 fn attributes_of_a_stream_are_set_and_read() {
+    alone();
     let context = context();
     let [stream, other] = [(); 2].map(|()| Stream::new(&context).unwrap());
     let most = device()
