@@ -1,6 +1,6 @@
 //! Loading while the digest is computed.
 
-use std::thread::{Builder, scope};
+use std::thread::{Builder, available_parallelism, scope};
 
 use super::{Loaded, Loader};
 use crate::cache::Digest;
@@ -8,6 +8,14 @@ use crate::jit::JitOptions;
 
 /// From so many bytes on a digest takes longer than the thread for it.
 const LARGE: usize = 128 << 10;
+/// With fewer processors the two take turns, or the thread begins when the load
+/// is over: measured with two, that costs a tenth more than it could save.
+const PROCESSORS: usize = 4;
+
+/// Whether a thread beside a load has a processor to run on.
+pub(super) fn has_processors() -> bool {
+    available_parallelism().is_ok_and(|processors| processors.get() >= PROCESSORS)
+}
 
 impl Loader {
     /// The digest of `text`, as `digest` computes it, and the module, where that
@@ -19,7 +27,8 @@ impl Loader {
         digest: &(impl Fn() -> Digest + Sync),
         options: &JitOptions,
     ) -> (Digest, Option<Loaded>) {
-        if text.len() < LARGE || !self.cache().policy().enabled() {
+        let shared = &self.shared;
+        if text.len() < LARGE || !shared.digests_beside || !shared.cache.policy().enabled() {
             return (digest(), None);
         }
         scope(|scope| {
@@ -43,6 +52,8 @@ impl Loader {
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::cache::{Cache, Policy};
     use crate::driver::{Context, Selection, select};
@@ -52,7 +63,9 @@ mod tests {
     fn loader(folder: &std::path::Path) -> Loader {
         let policy = Policy::disabled().with_enabled(true).with_path(folder);
         let device = select(Selection::Cpu).unwrap().device;
-        Loader::new(Context::primary(&device).unwrap(), Cache::new(policy))
+        let mut loader = Loader::new(Context::primary(&device).unwrap(), Cache::new(policy));
+        Arc::get_mut(&mut loader.shared).unwrap().digests_beside = true;
+        loader
     }
 
     /// Large enough for a thread.

@@ -74,6 +74,8 @@ struct Shared {
     modules: Modules,
     counts: Counts,
     writers: Writers,
+    /// Whether a digest is computed beside a load.
+    digests_beside: bool,
 }
 
 impl Loader {
@@ -87,6 +89,7 @@ impl Loader {
                 modules: Modules::default(),
                 counts: Counts::default(),
                 writers: Writers::default(),
+                digests_beside: ahead::has_processors(),
             }),
             sharing: true,
         };
