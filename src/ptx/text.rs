@@ -190,7 +190,7 @@ impl Ptx {
     }
 
     /// Whether it was computed already.
-    #[cfg(feature = "driver")]
+    #[cfg(all(feature = "cache", feature = "driver"))]
     pub(crate) fn has_digest(&self) -> bool {
         self.digest.get().is_some()
     }
