@@ -17,6 +17,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -26,7 +27,7 @@ use super::blob::{Blob, Damage, Fixed, Head};
 use super::folder::{self, Owner};
 use super::key::Key;
 use super::lock::{self, Attempt};
-use super::memory::Memory;
+use super::memory::{Memory, Spare};
 use super::policy::LARGEST_MAX_SIZE;
 use super::provenance::Provenance;
 use super::scan;
@@ -57,6 +58,7 @@ pub(super) struct Store {
     /// The fans that were found trustworthy: each is looked at once.
     fans: Vec<AtomicBool>,
     seen: Seen,
+    spare: Arc<Spare>,
     swept: AtomicBool,
     /// Whether somebody held the ledger for too long when it was last wanted.
     pub(super) stuck: AtomicBool,
@@ -93,6 +95,7 @@ impl Store {
             owner,
             fans: (0..256).map(|_| AtomicBool::new(false)).collect(),
             seen: Seen::default(),
+            spare: Arc::default(),
             swept: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
         })
@@ -199,7 +202,7 @@ impl Store {
             return Ok(Found::Bad(Damage::TooLong(metadata.len())));
         }
         // A file that has grown since it was opened is damaged.
-        let bytes = Memory::read(&mut file, metadata.len() as usize)?;
+        let bytes = Memory::read(&mut file, metadata.len() as usize, &self.spare)?;
         let identity = Identity::of(&metadata);
         let known = is_use && self.seen.knows(key, identity);
         let blob = match Blob::read(bytes, key, known) {
