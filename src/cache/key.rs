@@ -133,7 +133,7 @@ impl Key {
         self.to_string()[..12].to_owned()
     }
 
-    /// Its digits, for the name of its file: that of each hit.
+    /// Its 64 digits, of which the name of its file is made.
     pub(super) fn digits(&self) -> impl Iterator<Item = char> {
         digits(&self.0)
     }

@@ -27,8 +27,7 @@ impl Loader {
         digest: &(impl Fn() -> Digest + Sync),
         options: &JitOptions,
     ) -> (Digest, Option<Loaded>) {
-        let shared = &self.shared;
-        if text.len() < LARGE || !shared.digests_beside || !shared.cache.policy().enabled() {
+        if text.len() < LARGE || !self.shared.digests_beside {
             return (digest(), None);
         }
         scope(|scope| {

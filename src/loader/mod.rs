@@ -74,13 +74,14 @@ struct Shared {
     modules: Modules,
     counts: Counts,
     writers: Writers,
-    /// Whether a digest is computed beside a load.
+    /// Whether a load is begun while its digest is computed.
     digests_beside: bool,
 }
 
 impl Loader {
     /// Loads into `context`, through `cache`, whose folders are opened.
     pub fn new(context: Context, cache: Cache) -> Loader {
+        let digests_beside = cache.policy().enabled() && ahead::has_processors();
         let loader = Loader {
             shared: Arc::new(Shared {
                 context,
@@ -89,7 +90,7 @@ impl Loader {
                 modules: Modules::default(),
                 counts: Counts::default(),
                 writers: Writers::default(),
-                digests_beside: ahead::has_processors(),
+                digests_beside,
             }),
             sharing: true,
         };

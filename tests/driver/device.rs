@@ -271,7 +271,12 @@ fn visible_devices_by_identity() {
 
 #[test]
 fn the_only_cpu_device_is_always_visible() {
-    let hidden = [("CUDA_VISIBLE_DEVICES", ""), ("PTXKIT_DEVICE", "cpu")];
+    let hidden = [
+        ("CUDA_VISIBLE_DEVICES", ""),
+        ("PTXKIT_DEVICE", "cpu"),
+        // As if nobody had set it.
+        ("PTXKIT_CPU_DEVICES", ""),
+    ];
     isolated(
         "device::the_only_cpu_device_is_always_visible",
         &hidden,

@@ -23,6 +23,23 @@ fn bytes(variable: &str) -> Option<[u8; 64]> {
     Some(std::array::from_fn(byte))
 }
 
+/// The second process, which runs the same test.
+fn second(test: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([test, "--exact", "--nocapture"]);
+    child
+}
+
+fn succeeds(mut child: Command) {
+    let child = child.output().unwrap();
+    assert!(
+        child.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&child.stdout),
+        String::from_utf8_lossy(&child.stderr)
+    );
+}
+
 /// What the second process does: it adds 2 to the first number.
 fn add_in(memory: [u8; 64], event: [u8; 64]) {
     let context = context();
@@ -65,18 +82,11 @@ fn two_processes_share_memory() {
     // A process cannot open its own, and no bytes are a handle.
     // SAFETY: the buffer has 3 values, and nothing is opened.
     unsafe { IpcBuffer::<u32>::open(&context, [0xff; 64], 3) }.unwrap_err();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["ipc::two_processes_share_memory", "--exact", "--nocapture"])
+    let mut child = second("ipc::two_processes_share_memory");
+    child
         .env(MEMORY, digits(buffer.ipc_handle().unwrap()))
-        .env(EVENT, digits(ready.ipc_handle().unwrap()))
-        .output()
-        .unwrap();
-    assert!(
-        child.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&child.stdout),
-        String::from_utf8_lossy(&child.stderr)
-    );
+        .env(EVENT, digits(ready.ipc_handle().unwrap()));
+    succeeds(child);
     assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
 }
 
@@ -139,17 +149,10 @@ fn two_processes_share_a_pool() {
     let descriptor = pool.export().unwrap();
     let mut buffer = pool.buffer::<u32>(&stream, 3).unwrap();
     buffer.write(&[40, 1, 2]).unwrap();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["ipc::two_processes_share_a_pool", "--exact", "--nocapture"])
+    let mut child = second("ipc::two_processes_share_a_pool");
+    child
         .env(IN_POOL, digits(buffer.pool_handle().unwrap()))
-        .stdin(Stdio::from(descriptor))
-        .output()
-        .unwrap();
-    assert!(
-        child.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&child.stdout),
-        String::from_utf8_lossy(&child.stderr)
-    );
+        .stdin(Stdio::from(descriptor));
+    succeeds(child);
     assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
 }

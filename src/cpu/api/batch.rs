@@ -43,7 +43,7 @@ fn copies(
     bytes: Given<usize>,
     count: usize,
     check: impl FnOnce() -> Answer,
-    stream: CUstreamGiven,
+    stream: Given<cudarc::driver::sys::CUstream_st>,
 ) -> Result<(), Wrong> {
     let stream = stream::find(stream).map_err(of_all)?;
     if count == 0 || stream.1.is_default() {
@@ -80,8 +80,6 @@ fn copies(
     })
     .map_err(of_all)
 }
-
-type CUstreamGiven = Given<cudarc::driver::sys::CUstream_st>;
 
 entries! {
     fn cuMemcpyBatchAsync_v2(
