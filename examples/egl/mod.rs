@@ -122,6 +122,42 @@ impl OpenGl {
 
 const ARRAY_BUFFER: c_uint = 0x8892;
 
+/// Where a texture's texels lie.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// `GL_TEXTURE_2D`
+    Plane = 0x0de1,
+    /// `GL_TEXTURE_2D_ARRAY`
+    Layers = 0x8c1a,
+}
+
+/// What a texel is: for OpenGL to keep, and on the host.
+#[derive(Clone, Copy)]
+pub struct Format {
+    pub kept: c_int,
+    pub channels: c_uint,
+    pub of: c_uint,
+}
+
+/// `GL_R32F`, `GL_RED`, `GL_FLOAT`
+pub const R32F: Format = Format {
+    kept: 0x822e,
+    channels: 0x1903,
+    of: 0x1406,
+};
+/// `GL_RGBA8UI`, `GL_RGBA_INTEGER`, `GL_UNSIGNED_BYTE`
+pub const RGBA8UI: Format = Format {
+    kept: 0x8d7c,
+    channels: 0x8d99,
+    of: 0x1401,
+};
+/// `GL_RGB32F`, `GL_RGB`, `GL_FLOAT`
+pub const RGB32F: Format = Format {
+    kept: 0x8815,
+    channels: 0x1907,
+    of: 0x1406,
+};
+
 impl OpenGl {
     /// A buffer object with these numbers.
     pub fn buffer<T: Copy>(&self, numbers: &[T]) -> c_uint {
@@ -144,5 +180,67 @@ impl OpenGl {
             ARRAY_BUFFER, 0, size_of_val(&numbers[..]) as isize, numbers.as_mut_ptr().cast()
         );
         numbers
+    }
+
+    /// A texture of so many columns, rows and layers, whose levels hold these texels.
+    pub fn texture<T: Copy>(
+        &self,
+        target: Target,
+        format: Format,
+        [mut width, mut height, layers]: [c_int; 3],
+        levels: &[&[T]],
+    ) -> c_uint {
+        let (mut name, at) = (0, target as c_uint);
+        let last = c_int::try_from(levels.len()).unwrap() - 1;
+        call!(self.find, c"glGenTextures": fn(c_int, *mut c_uint), 1, &mut name);
+        call!(self.find, c"glBindTexture": fn(c_uint, c_uint), at, name);
+        // GL_TEXTURE_MIN_FILTER is GL_NEAREST, and GL_TEXTURE_MAX_LEVEL the last.
+        for (parameter, value) in [(0x2801, 0x2600), (0x813d, last)] {
+            call!(
+                self.find, c"glTexParameteri": fn(c_uint, c_uint, c_int),
+                at, parameter, value
+            );
+        }
+        let Format { kept, channels, of } = format;
+        for (level, texels) in (0..).zip(levels) {
+            let texels = texels.as_ptr().cast();
+            match target {
+                Target::Plane => call!(
+                    self.find,
+                    c"glTexImage2D": fn(
+                        c_uint, c_int, c_int, c_int, c_int, c_int, c_uint, c_uint, *const c_void
+                    ),
+                    at, level, kept, width, height, 0, channels, of, texels
+                ),
+                Target::Layers => call!(
+                    self.find,
+                    c"glTexImage3D": fn(
+                        c_uint, c_int, c_int, c_int, c_int, c_int, c_int, c_uint, c_uint,
+                        *const c_void
+                    ),
+                    at, level, kept, width, height, layers, 0, channels, of, texels
+                ),
+            }
+            (width, height) = ((width / 2).max(1), (height / 2).max(1));
+        }
+        name
+    }
+
+    /// What a level of a texture holds.
+    pub fn texels<T: Copy + Default>(
+        &self,
+        (target, name): (Target, c_uint),
+        format: Format,
+        level: c_int,
+        len: usize,
+    ) -> Vec<T> {
+        let mut texels = vec![T::default(); len];
+        let at = target as c_uint;
+        call!(self.find, c"glBindTexture": fn(c_uint, c_uint), at, name);
+        call!(
+            self.find, c"glGetTexImage": fn(c_uint, c_int, c_uint, c_uint, *mut c_void),
+            at, level, format.channels, format.of, texels.as_mut_ptr().cast()
+        );
+        texels
     }
 }

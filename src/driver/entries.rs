@@ -664,6 +664,8 @@ macro_rules! driver_entries {
         fn cuGraphicsResourceGetMappedPointer_v2(p_dev_ptr: *mut CUdeviceptr, p_size: *mut usize, resource: CUgraphicsResource) = "cuGraphicsResourceGetMappedPointer" 3020;
         /// One layer and level of a mapped image.
         fn cuGraphicsSubResourceGetMappedArray(p_array: *mut CUarray, resource: CUgraphicsResource, array_index: c_uint, mip_level: c_uint) = "cuGraphicsSubResourceGetMappedArray" 3000;
+        /// All levels of a mapped image.
+        fn cuGraphicsResourceGetMappedMipmappedArray(p_mipmapped_array: *mut CUmipmappedArray, resource: CUgraphicsResource) = "cuGraphicsResourceGetMappedMipmappedArray" 5000;
 
         // Profiler
         /// Starts profiling, where a tool waits for it.

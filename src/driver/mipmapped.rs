@@ -44,6 +44,8 @@ pub(crate) struct Levels {
     shape: ArrayShape,
     flags: ArrayFlags,
     count: u32,
+    /// Or somebody else destroys it.
+    is_ours: bool,
 }
 
 // SAFETY: the handle may be used from any thread.
@@ -65,6 +67,9 @@ impl Levels {
 
 impl Drop for Levels {
     fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
         report_drop(
             self.context
                 .bind()
@@ -104,6 +109,42 @@ impl<T: Texel> MipmappedArray<T> {
                 shape,
                 flags,
                 count: levels,
+                is_ours: true,
+            }),
+            texels: PhantomData,
+        })
+    }
+
+    /// The first `levels` levels of an array that something else made and
+    /// destroys, as graphics interop gives them. Its descriptor must say that its
+    /// texels are `T` ([`Error::ArrayFormat`]).
+    ///
+    /// # Safety
+    /// `raw` is a mipmapped array of the context with at least so many levels, and
+    /// stays one until this array and all that is made of it are dropped and the
+    /// context's work is done.
+    pub unsafe fn borrow_raw(
+        context: &Context,
+        raw: CUmipmappedArray,
+        levels: u32,
+    ) -> Result<MipmappedArray<T>, Error> {
+        let mut largest = std::ptr::null_mut();
+        // SAFETY: the caller's; writes a handle.
+        unsafe {
+            context
+                .bind()?
+                .cuMipmappedArrayGetLevel(&mut largest, raw, 0)
+        }?;
+        // SAFETY: a level of the caller's array.
+        let largest = unsafe { Array::<T>::borrow_raw(context, largest) }?;
+        Ok(MipmappedArray {
+            levels: Arc::new(Levels {
+                context: context.clone(),
+                raw,
+                shape: largest.shape(),
+                flags: largest.flags(),
+                count: levels,
+                is_ours: false,
             }),
             texels: PhantomData,
         })
@@ -151,6 +192,7 @@ impl<T: Texel> MipmappedArray<T> {
         unsafe { api.cuMipmappedArrayGetLevel(&mut raw, self.raw(), level) }?;
         Ok(Array::level(&self.levels, raw, self.shape().level(level)))
     }
+
     /// For textures of it.
     pub(crate) fn memory(&self) -> &Arc<Levels> {
         &self.levels

@@ -22,7 +22,7 @@
 
 use std::marker::PhantomData;
 
-use super::api::{CUarray, CUdeviceptr, CUgraphicsResource};
+use super::api::{CUarray, CUdeviceptr, CUgraphicsResource, CUmipmappedArray};
 use super::argument::{Arg, Argument};
 use super::context::{Context, report_drop};
 use super::device::Device;
@@ -328,6 +328,19 @@ impl MappedImage<'_> {
             api.cuGraphicsSubResourceGetMappedArray(&mut array, resource.handle, layer, level)
         }?;
         Ok(array)
+    }
+
+    /// All levels of a texture that has several
+    /// (`cuGraphicsResourceGetMappedMipmappedArray`): a raw handle, good until the
+    /// image is given back, for
+    /// [`MipmappedArray::borrow_raw`](super::MipmappedArray::borrow_raw).
+    pub fn levels(&self) -> Result<CUmipmappedArray, Error> {
+        let resource = &self.mapping.resource;
+        let api = resource.context.bind()?;
+        let mut levels = std::ptr::null_mut();
+        // SAFETY: the resource is mapped; writes one handle.
+        unsafe { api.cuGraphicsResourceGetMappedMipmappedArray(&mut levels, resource.handle) }?;
+        Ok(levels)
     }
 
     /// Gives it back to OpenGL, once what is queued in the stream is done

@@ -9,7 +9,7 @@ use crate::support::{alone, context, isolated};
 use crate::texture::{Given, kernel_of};
 
 /// Runs the instruction in as many threads as there are operands.
-fn run(surface: &Surface, instruction: &str, given: &[Given]) -> Vec<[u32; 4]> {
+pub fn run(surface: &Surface, instruction: &str, given: &[Given]) -> Vec<[u32; 4]> {
     try_run(surface, instruction, given).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn try_run(surface: &Surface, instruction: &str, given: &[Given]) -> Result<Vec<
 }
 
 /// Coordinates and values.
-fn with<const N: usize>(numbers: [i32; N]) -> Given {
+pub fn with<const N: usize>(numbers: [i32; N]) -> Given {
     let mut given = [0; 10];
     for (word, number) in given.iter_mut().zip(numbers) {
         *word = number.cast_unsigned();

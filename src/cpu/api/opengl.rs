@@ -5,7 +5,9 @@ use std::ffi::c_uint;
 use super::context;
 use super::entry::entries;
 use super::status::{Answer, Status};
-use crate::driver::api::{CUarray, CUdevice, CUdeviceptr, CUgraphicsResource, CUstream};
+use crate::driver::api::{
+    CUarray, CUdevice, CUdeviceptr, CUgraphicsResource, CUmipmappedArray, CUstream,
+};
 
 fn not_shared<T>() -> Answer<T> {
     context::working()?;
@@ -82,6 +84,13 @@ entries! {
         _resource: CUgraphicsResource,
         _layer: c_uint,
         _level: c_uint,
+    ) {
+        unknown()
+    }
+
+    fn cuGraphicsResourceGetMappedMipmappedArray(
+        _levels: *mut CUmipmappedArray,
+        _resource: CUgraphicsResource,
     ) {
         unknown()
     }
