@@ -204,16 +204,24 @@ fn what_cannot_be_shared(opengl: &OpenGl) {
     let three = [[1.0_f32, 2.0, 3.0]; 4];
     let name = opengl.texture(Target::Plane, RGB32F, [2, 2, 1], &[&three]);
     let [plane, layers] = [Target::Plane as u32, Target::Layers as u32];
-    // Three channels; no texture; a texture of another target; no target.
     let whole = opengl.texture(Target::Plane, R32F, [1, 1, 1], &[&[1.0_f32]]);
-    for (name, target) in [(name, plane), (9999, plane), (whole, layers), (whole, 1)] {
+    let shared = |name, target| {
         // SAFETY: the OpenGL context is current.
         let image = unsafe { Image::register(&context, name, target, Access::ReadOnly, ALL) };
-        let error = image.unwrap_err();
-        assert_eq!(
-            error.code(),
-            Some(CudaError::INVALID_VALUE),
-            "{name} {target:#x} {error}"
-        );
-    }
+        image.map(drop).map_err(|error| error.code().unwrap())
+    };
+    let found = [
+        ("three channels", shared(name, plane)),
+        ("no texture", shared(9999, plane)),
+        ("another target", shared(whole, layers)),
+        ("no target", shared(whole, 1)),
+    ];
+    let refused = Err(CudaError::INVALID_VALUE);
+    let names = [
+        "three channels",
+        "no texture",
+        "another target",
+        "no target",
+    ];
+    assert_eq!(found, names.map(|name| (name, refused)));
 }

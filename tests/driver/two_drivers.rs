@@ -14,10 +14,11 @@ use crate::support::{context, device};
 
 fn other() -> Context {
     static TABLE: OnceLock<Api> = OnceLock::new();
-    let table = TABLE.get_or_init(|| device().driver().api().clone());
+    let device = device();
+    let table = TABLE.get_or_init(|| device.driver().api().clone());
     // SAFETY: the device's own entries.
     let driver = unsafe { Driver::from_api(table) }.unwrap();
-    Context::primary(&driver.device(device().ordinal()).unwrap()).unwrap()
+    Context::primary(&driver.device(device.ordinal()).unwrap()).unwrap()
 }
 
 #[track_caller]
