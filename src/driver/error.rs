@@ -40,7 +40,10 @@ pub enum Error {
     Jit(#[from] JitError),
 
     /// There are fewer devices than the number asked for.
-    #[error("there is no device {asked} on the {driver}: it has {count}, counted from 0")]
+    #[error(
+        "there is no device {asked} on the {driver}: it has {count}, counted from 0{}",
+        hidden()
+    )]
     NoSuchDevice {
         driver: DriverKind,
         asked: u32,
@@ -494,6 +497,14 @@ impl fmt::Display for JitError {
 /// 13000 as `13.0`.
 pub(crate) fn cuda_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// Why there may be fewer than the machine has.
+fn hidden() -> String {
+    match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(shown) => format!(", of those that CUDA_VISIBLE_DEVICES=\"{shown}\" shows"),
+        Err(_) => String::new(),
+    }
 }
 
 fn shape([x, y, z]: &[u32; 3]) -> String {

@@ -12,10 +12,11 @@ use super::context_settings::CacheConfig;
 use super::device::Device;
 use super::error::Error;
 use super::extent::{self, Checked};
+use super::global::Global;
 use super::kernel::{Kernel, KernelAttribute};
 use super::layout::KernelLayout;
 use super::log::JitOptionList;
-use super::module::{Bound, Global, Module, jit_error};
+use super::module::{Bound, Module, jit_error};
 use super::open::Driver;
 
 /// Code that no context owns (`cuLibraryLoadData`, from CUDA 12.0): it comes
@@ -215,6 +216,7 @@ impl Library {
         config: CacheConfig,
         device: &Device,
     ) -> Result<(), Error> {
+        self.handle.driver.knows(device)?;
         let kernel = self.find(name)?;
         // SAFETY: the kernel is the library's.
         unsafe {
@@ -255,6 +257,7 @@ impl Library {
         attribute: KernelAttribute,
         device: &Device,
     ) -> Result<u32, Error> {
+        self.handle.driver.knows(device)?;
         let kernel = self.find(name)?;
         let mut value = 0;
         // SAFETY: the kernel is the library's; writes one integer.
@@ -273,6 +276,7 @@ impl Library {
         value: u32,
         device: &Device,
     ) -> Result<(), Error> {
+        self.handle.driver.knows(device)?;
         let kernel = self.find(name)?;
         let value = i32::try_from(value).unwrap_or(i32::MAX);
         // SAFETY: the kernel is the library's.

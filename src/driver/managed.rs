@@ -239,10 +239,16 @@ impl<T: Plain> ManagedBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.of_one_driver(stream)?;
         let api = stream.context().bind()?;
         let _held = hold(Some(stream), [&self.memory])?;
         // SAFETY: stream and memory are live; 0 bytes mean all of it.
         unsafe { api.cuStreamAttachMemAsync(stream.raw(), self.address(), 0, attach as u32) }
+    }
+
+    fn of_one_driver(&self, stream: &Stream) -> Result<(), Error> {
+        let context = stream.context();
+        context.of_one_driver(self.context(), "managed memory and stream")
     }
 
     /// Tells the driver how it will be used (`cuMemAdvise_v2`, or `cuMemAdvise`
@@ -271,6 +277,7 @@ impl<T: Plain> ManagedBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
+        self.of_one_driver(stream)?;
         let api = stream.context().bind()?;
         let held = hold(Some(stream), [&self.memory])?;
         let (address, bytes, queue) = (self.address(), self.bytes(), stream.raw());

@@ -11,6 +11,7 @@ use super::code::CudaError;
 use super::context::{Context, Owner, report_drop};
 use super::error::{Error, JitError};
 use super::extent::{self, Checked};
+use super::global::Global;
 use super::keep::Kept;
 use super::kernel::Kernel;
 use super::layout::kernels_of;
@@ -18,7 +19,7 @@ use super::library::LibraryHandle;
 use super::log::{JitOptionList, option, read_log};
 use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
-use super::plain::{Plain, bytes_of, bytes_of_mut, zeroed};
+use super::plain::Plain;
 use crate::ptx::signature::KernelSignature;
 
 /// A module in a context. Clones share it; its kernels and variables keep it.
@@ -403,11 +404,7 @@ impl Module {
             api.cuModuleGetGlobal_v2(&mut address, &mut bytes, self.raw(), symbol.as_ptr())
         };
         match found {
-            Ok(()) => Ok(Global {
-                module: self.clone(),
-                address,
-                bytes,
-            }),
+            Ok(()) => Ok(Global::of(self.clone(), address, bytes)),
             Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
             Err(error) => Err(error),
         }
@@ -474,12 +471,15 @@ impl Drop for Inner {
         if self.handle.is_null() || !matches!(self.owner, Owned::Here) {
             return;
         }
-        // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
-        report_drop(
-            self.context
-                .bind()
-                .and_then(|api| unsafe { api.cuModuleUnload(self.handle) }),
-        );
+        let unloaded = self.context.bind().and_then(|api| {
+            // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
+            unsafe { api.cuModuleUnload(self.handle) }
+        });
+        if matches!(&unloaded, Err(Error::Driver(error)) if !error.code.is_sticky()) {
+            // It is still there, and its kernels may read what its references are bound to.
+            std::mem::forget(std::mem::take(&mut self.bound));
+        }
+        report_drop(unloaded);
     }
 }
 
@@ -521,93 +521,4 @@ pub enum Loading {
     Eager,
     /// When they are first asked for.
     Lazy,
-}
-
-/// A `.global` or `.const` variable of a module.
-#[derive(Clone, Debug)]
-pub struct Global {
-    module: Module,
-    address: CUdeviceptr,
-    bytes: usize,
-}
-
-impl Global {
-    /// A variable that a library told of.
-    pub(crate) fn of(module: Module, address: CUdeviceptr, bytes: usize) -> Global {
-        Global {
-            module,
-            address,
-            bytes,
-        }
-    }
-
-    /// Its address on the device.
-    pub fn address(&self) -> CUdeviceptr {
-        self.address
-    }
-
-    /// Its size in bytes.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Sets it to one value, which has its size (`cuMemcpyHtoD_v2`).
-    pub fn set<T: Plain>(&self, value: T) -> Result<(), Error> {
-        self.check_whole::<T>()?;
-        self.write(&[value])
-    }
-
-    /// Its value, of a type that has its size (`cuMemcpyDtoH_v2`).
-    pub fn get<T: Plain>(&self) -> Result<T, Error> {
-        self.check_whole::<T>()?;
-        let values = self.read(1)?;
-        values.into_iter().next().ok_or(Error::Length {
-            what: "value of a variable",
-            given: size_of::<T>(),
-            room: self.bytes,
-        })
-    }
-
-    fn check_whole<T>(&self) -> Result<(), Error> {
-        if size_of::<T>() != self.bytes {
-            return Err(Error::Length {
-                what: "value of a variable",
-                given: size_of::<T>(),
-                room: self.bytes,
-            });
-        }
-        Ok(())
-    }
-
-    /// Writes its first values (`cuMemcpyHtoD_v2`).
-    pub fn write<T: Plain>(&self, values: &[T]) -> Result<(), Error> {
-        let bytes = bytes_of(values);
-        self.check("write to a variable", bytes.len())?;
-        let api = self.module.context().bind()?;
-        // SAFETY: the variable has that many bytes and lives as long as its module.
-        unsafe { api.cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()) }
-    }
-
-    /// Reads its first `len` values (`cuMemcpyDtoH_v2`).
-    pub fn read<T: Plain>(&self, len: usize) -> Result<Vec<T>, Error> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        self.check("read of a variable", bytes)?;
-        let mut values = zeroed::<T>(len);
-        let room = bytes_of_mut(&mut values);
-        let api = self.module.context().bind()?;
-        // SAFETY: as `write`, the other way.
-        unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address, room.len()) }?;
-        Ok(values)
-    }
-
-    fn check(&self, what: &'static str, given: usize) -> Result<(), Error> {
-        if given > self.bytes {
-            return Err(Error::Length {
-                what,
-                given,
-                room: self.bytes,
-            });
-        }
-        Ok(())
-    }
 }

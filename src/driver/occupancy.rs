@@ -143,6 +143,7 @@ impl Kernel {
         config: LaunchConfig,
         options: &LaunchOptions<'_>,
     ) -> Result<u32, Error> {
+        options.check_events(self.context(), "event and kernel")?;
         let mut clusters = 0;
         let mut attributes = options.attributes();
         let config = attributes.config(config, std::ptr::null_mut());

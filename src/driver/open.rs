@@ -145,6 +145,17 @@ impl Driver {
         })
     }
 
+    /// Fails for a device of another driver, whose number means another one here.
+    pub(crate) fn knows(&self, device: &Device) -> Result<(), Error> {
+        match std::ptr::eq(self.api, device.api()) {
+            true => Ok(()),
+            false => Err(Error::UnknownDevice {
+                driver: self.kind(),
+                asked: format!("other driver's handle {}", device.raw()),
+            }),
+        }
+    }
+
     /// All devices in order.
     pub fn devices(&self) -> Result<Vec<Device>, Error> {
         (0..self.device_count()?).map(|i| self.device(i)).collect()

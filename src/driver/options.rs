@@ -3,6 +3,7 @@
 use std::ffi::c_uint;
 
 use super::api::{CUlaunchConfig, CUstream};
+use super::context::Context;
 use super::error::Error;
 use super::event::Event;
 use super::kernel::Kernel;
@@ -143,14 +144,15 @@ impl<'a> LaunchOptions<'a> {
                 });
             }
         }
-        for event in self.events() {
-            if event.context() != stream.context() {
-                return Err(Error::DifferentContexts {
-                    what: "event and stream",
-                });
-            }
+        self.check_events(stream.context(), "event and stream")
+    }
+
+    /// Whether the events are of the context in which they are recorded.
+    pub(crate) fn check_events(&self, context: &Context, what: &'static str) -> Result<(), Error> {
+        match self.events().all(|event| event.context() == context) {
+            true => Ok(()),
+            false => Err(Error::DifferentContexts { what }),
         }
-        Ok(())
     }
 
     /// From a captured stream, the events stand for the capture.

@@ -309,6 +309,7 @@ impl MemoryPool {
     /// How a device reaches the pool's memory (`cuMemPoolGetAccess`); its own
     /// reads and writes it.
     pub fn access(&self, device: &Device) -> Result<Access, Error> {
+        self.device().driver().knows(device)?;
         let (mut flags, mut location) = (0, Location::from(device).raw());
         // SAFETY: the pool is live; writes one number.
         unsafe {
@@ -322,6 +323,7 @@ impl MemoryPool {
     /// Lets another device reach the pool's memory, also what was allocated
     /// before (`cuMemPoolSetAccess`). Its own access cannot be taken away.
     pub fn set_access(&self, device: &Device, access: Access) -> Result<(), Error> {
+        self.device().driver().knows(device)?;
         let described = MemAccessDesc {
             location: Location::from(device).raw(),
             flags: access as u32,

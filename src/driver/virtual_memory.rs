@@ -325,6 +325,7 @@ impl Mapping {
     /// Says how a device may use the memory at these addresses
     /// (`cuMemSetAccess`).
     pub fn set_access(&self, device: &Device, access: Access) -> Result<(), Error> {
+        self.context().device().driver().knows(device)?;
         let described = MemAccessDesc {
             location: Location::from(device).raw(),
             flags: access as u32,
@@ -336,6 +337,7 @@ impl Mapping {
 
     /// How a device may use it (`cuMemGetAccess`).
     pub fn access(&self, device: &Device) -> Result<Access, Error> {
+        self.context().device().driver().knows(device)?;
         let mut flags = 0;
         let api = self.range.context.bind()?;
         // SAFETY: the range is mapped; writes one number.

@@ -218,6 +218,8 @@ fn visible_cpu_devices() {
             .map(|device| device.pci_bus_id().unwrap())
             .collect();
         assert_eq!(addresses, ["0000:03:00.0", "0000:01:00.0"]);
+        let beyond = device().driver().device(2).unwrap_err().to_string();
+        assert!(beyond.contains("CUDA_VISIBLE_DEVICES=\"2,0\""), "{beyond}");
     });
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use ptxkit::driver::api::Api;
 use ptxkit::driver::{
-    AddressRange, Attach, Context, Driver, Error, Event, Graph, ManagedBuffer, Module,
+    Access, AddressRange, Attach, CacheConfig, Context, Driver, Error, Event, Graph,
+    KernelAttribute, LaunchOptions, Library, Location, ManagedBuffer, MemoryPool, Module,
     PhysicalMemory, PinnedBuffer, Stream, copy,
 };
 
@@ -71,4 +72,48 @@ fn memory_without_addresses_is_of_one() {
     };
     let range = AddressRange::reserve(&here, memory.bytes(), 0).unwrap();
     refused(range.map(0, &memory));
+}
+
+/// A device's number would be taken for that of another device.
+#[track_caller]
+fn unknown<T: std::fmt::Debug>(result: Result<T, Error>) {
+    assert!(
+        matches!(result, Err(Error::UnknownDevice { .. })),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn devices_that_are_named_are_of_one() {
+    let (here, there) = (context(), other());
+    let theirs = there.device();
+    let library = Library::load(&here, INCREMENT).unwrap();
+    unknown(library.attribute("increment", KernelAttribute::NUM_REGS, theirs));
+    let most = KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    unknown(library.set_attribute("increment", most, 1024, theirs));
+    unknown(library.set_cache_config("increment", CacheConfig::PreferL1, theirs));
+    if let Ok(pool) = MemoryPool::new(here.device()) {
+        unknown(pool.access(theirs));
+        unknown(pool.set_access(theirs, Access::ReadWrite));
+    }
+    if let Ok(memory) = PhysicalMemory::new(&here, 1) {
+        let range = AddressRange::reserve(&here, memory.bytes(), 0).unwrap();
+        let mapping = range.map(0, &memory).unwrap();
+        unknown(mapping.access(theirs));
+        unknown(mapping.set_access(theirs, Access::ReadWrite));
+    }
+}
+
+#[test]
+fn streams_and_events_that_are_named_are_of_one() {
+    let (here, there) = (context(), other());
+    let stream = Stream::new(&there).unwrap();
+    let managed = ManagedBuffer::<u32>::zeroed(&here, 32, Attach::Global).unwrap();
+    refused(managed.prefetch(Location::from(here.device()), &stream));
+    refused(managed.attach(Attach::Single, &stream));
+    let increment = Module::load(&here, INCREMENT).unwrap();
+    let increment = increment.kernel("increment").unwrap();
+    let event = Event::without_timing(&there).unwrap();
+    let options = LaunchOptions::new().completion_event(&event);
+    refused(increment.max_active_clusters(BLOCK, &options));
 }
