@@ -75,6 +75,13 @@ impl std::fmt::Debug for Ownership {
     }
 }
 
+impl Inner {
+    #[inline]
+    fn is_reset(&self) -> bool {
+        self.resets.load(Ordering::Relaxed) != self.generation
+    }
+}
+
 // SAFETY: a context handle is a process-wide name; the driver API locks by itself.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
@@ -215,9 +222,13 @@ impl Context {
     }
 
     fn own(device: &Device, handle: CUcontext, ownership: Ownership) -> Result<Context, Error> {
-        let resets = match ownership {
-            Ownership::Primary => resets(device),
-            _ => &NEVER,
+        let (resets, generation) = match &ownership {
+            Ownership::Primary => {
+                let resets = resets(device);
+                (resets, resets.load(Ordering::Acquire))
+            }
+            Ownership::Attached(context) => (context.inner.resets, context.inner.generation),
+            _ => (&NEVER, 0),
         };
         // Owned before anything can fail, so that it is given back then.
         let mut inner = Inner {
@@ -227,7 +238,7 @@ impl Context {
             ownership,
             check_mode: AtomicBool::new(check_mode_of_environment()),
             resets,
-            generation: resets.load(Ordering::Acquire),
+            generation,
         };
         inner.limits = device.limits()?;
         Ok(Context {
@@ -283,20 +294,15 @@ impl Context {
         let asked = api
             .cuCtxGetCurrent
             .map(|entry| unsafe { entry(&mut current) });
-        match asked == Some(0) && current == self.inner.handle && !self.is_reset() {
+        match asked == Some(0) && current == self.inner.handle && !self.inner.is_reset() {
             true => Ok(api),
             false => self.make_current(api),
         }
     }
 
-    #[inline]
-    fn is_reset(&self) -> bool {
-        self.inner.resets.load(Ordering::Relaxed) != self.inner.generation
-    }
-
     #[cold]
     fn make_current(&self, api: &'static Api) -> Result<&'static Api, Error> {
-        if self.is_reset() {
+        if self.inner.is_reset() {
             return Err(Error::ContextReset);
         }
         // SAFETY: the context lives as long as `self`.
@@ -307,6 +313,9 @@ impl Context {
     /// Makes it current until the guard is dropped, and then what was current
     /// before (`cuCtxPushCurrent_v2`, `cuCtxPopCurrent_v2`).
     pub fn enter(&self) -> Result<Entered<'_>, Error> {
+        if self.inner.is_reset() {
+            return Err(Error::ContextReset);
+        }
         // SAFETY: the context lives as long as the guard.
         unsafe { self.api().cuCtxPushCurrent_v2(self.inner.handle) }?;
         Ok(Entered {
@@ -485,8 +494,8 @@ impl Drop for Inner {
             // SAFETY: created by `create`; all that lives in it holds `self` and is gone.
             Ownership::Created => unsafe { api.cuCtxDestroy_v2(self.handle) },
             // SAFETY: attached once by `attach`, detached once here.
-            Ownership::Attached(_) => unsafe { api.cuCtxDetach(self.handle) },
-            Ownership::Borrowed | Ownership::Shared(_) => Ok(()),
+            Ownership::Attached(_) if !self.is_reset() => unsafe { api.cuCtxDetach(self.handle) },
+            Ownership::Attached(_) | Ownership::Borrowed | Ownership::Shared(_) => Ok(()),
         };
         report_drop(result);
     }

@@ -155,13 +155,14 @@ pub(super) fn call(
     (described, function)
 }
 
-/// A launch as a node's parameters, checked.
+/// A launch as a node's parameters, checked, and what it uses. The arguments are
+/// asked for once: a second answer might name other memory than what is kept.
 pub(super) fn with_launch<R>(
     kernel: &Kernel,
     context: &Context,
     config: LaunchConfig,
     arguments: &impl Arguments,
-    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2) -> Result<R, Error>,
+    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2, Vec<Kept>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     if kernel.context() != context {
         return Err(Error::DifferentContexts {
@@ -175,6 +176,7 @@ pub(super) fn with_launch<R>(
     kernel.check_config(&config)?;
     arguments.with(|args| {
         kernel.check_args(args)?;
+        let kept = kept_by_launch(kernel, args)?;
         with_pointers(args, |pointers| {
             let params = CUDA_KERNEL_NODE_PARAMS_v2 {
                 func: kernel.raw(),
@@ -190,24 +192,19 @@ pub(super) fn with_launch<R>(
                 kern: null_mut(),
                 ctx: context.raw(),
             };
-            call(&params)
+            call(&params, kept)
         })
     })
 }
 
 /// What a launch uses.
-pub(super) fn kept_by_launch(
-    kernel: &Kernel,
-    arguments: &impl Arguments,
-) -> Result<Vec<Kept>, Error> {
+fn kept_by_launch(kernel: &Kernel, args: &[Arg<'_>]) -> Result<Vec<Kept>, Error> {
     let mut kept = vec![kernel.kept()];
-    arguments.with(|args| {
-        let memory = args.iter().filter_map(Arg::memory);
-        for memory in memory.chain(kernel.module().resolved()) {
-            memory.refuse_borrowed()?;
-            kept.push(memory.clone());
-        }
-        kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
-        Ok(kept)
-    })
+    let memory = args.iter().filter_map(Arg::memory);
+    for memory in memory.chain(kernel.module().resolved()) {
+        memory.refuse_borrowed()?;
+        kept.push(memory.clone());
+    }
+    kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
+    Ok(kept)
 }

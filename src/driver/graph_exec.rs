@@ -117,14 +117,14 @@ impl GraphExec {
         config: LaunchConfig,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        let kept = describe::kept_by_launch(kernel, &arguments)?;
-        refuse_memory_of_graphs(&kept)?;
         let context = &self.graph.context;
-        self.change(node, |api, exec, node| {
-            // SAFETY: graph and node are live; the parameters are the kernel's and copied.
-            describe::with_launch(kernel, context, config, &arguments, |params| unsafe {
-                api.cuGraphExecKernelNodeSetParams_v2(exec, node, params)
-            })
+        let kept = describe::with_launch(kernel, context, config, &arguments, |params, kept| {
+            refuse_memory_of_graphs(&kept)?;
+            self.change(node, |api, exec, node| {
+                // SAFETY: graph and node are live; the parameters are the kernel's and copied.
+                unsafe { api.cuGraphExecKernelNodeSetParams_v2(exec, node, params) }
+            })?;
+            Ok(kept)
         })?;
         self.keep(kept);
         Ok(())

@@ -26,16 +26,12 @@ impl Graph {
         config: LaunchConfig,
         arguments: impl Arguments,
     ) -> Result<GraphNode, Error> {
-        let kept = describe::kept_by_launch(kernel, &arguments)?;
-        self.add(after, kept, |api, node, graph, after, count| {
-            describe::with_launch(
-                kernel,
-                &self.inner.context,
-                config,
-                &arguments,
+        let context = &self.inner.context;
+        describe::with_launch(kernel, context, config, &arguments, |params, kept| {
+            self.add(after, kept, |api, node, graph, after, count| {
                 // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
-                |params| unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) },
-            )
+                unsafe { api.cuGraphAddKernelNode_v2(node, graph, after, count, params) }
+            })
         })
     }
 

@@ -119,9 +119,14 @@ impl ArrayShape {
     }
 
     /// The C API's width, height, depth and flags: a number that the shape does
-    /// not have is 0.
+    /// not have is 0. So a shape with a 0 of its own would pass for another one:
+    /// it has no width instead, which every driver refuses.
     pub(crate) fn raw(self) -> ([usize; 3], u32) {
-        let [width, height, planes] = self.extent();
+        let extent = self.extent();
+        let [width, height, planes] = match extent.contains(&0) {
+            true => [0, extent[1], extent[2]],
+            false => extent,
+        };
         match self {
             ArrayShape::D1 { .. } => ([width, 0, 0], 0),
             ArrayShape::D2 { .. } => ([width, height, 0], 0),

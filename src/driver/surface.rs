@@ -80,12 +80,14 @@ impl Object for Arc<SurfaceObject> {
 
 impl Drop for SurfaceObject {
     fn drop(&mut self) {
-        // One that a kernel may still write is better lost than given to others.
-        if self.users.are_done() {
-            let bound = self.array.context().bind();
-            // SAFETY: made once and destroyed once, when nothing uses it any more.
-            report_drop(bound.and_then(|api| unsafe { api.cuSurfObjectDestroy(self.raw) }));
+        // What a kernel may still write is better lost than given to others.
+        if !self.users.are_done() {
+            std::mem::forget(self.array.clone());
+            return;
         }
+        let bound = self.array.context().bind();
+        // SAFETY: made once and destroyed once, when nothing uses it any more.
+        report_drop(bound.and_then(|api| unsafe { api.cuSurfObjectDestroy(self.raw) }));
     }
 }
 

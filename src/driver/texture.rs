@@ -323,7 +323,7 @@ pub(crate) struct TextureObject {
     raw: CUtexObject,
     has_view: bool,
     users: UsingStreams,
-    _resource: Kept,
+    resource: Kept,
 }
 
 impl Keep for TextureObject {
@@ -345,15 +345,17 @@ impl Object for Arc<TextureObject> {
 
 impl Drop for TextureObject {
     fn drop(&mut self) {
-        // One that a kernel may still read is better lost than given to others.
-        if self.users.are_done() {
-            report_drop(
-                self.context
-                    .bind()
-                    // SAFETY: made once and destroyed once, when nothing uses it any more.
-                    .and_then(|api| unsafe { api.cuTexObjectDestroy(self.raw) }),
-            );
+        // What a kernel may still read is better lost than given to others.
+        if !self.users.are_done() {
+            std::mem::forget(self.resource.clone());
+            return;
         }
+        report_drop(
+            self.context
+                .bind()
+                // SAFETY: made once and destroyed once, when nothing uses it any more.
+                .and_then(|api| unsafe { api.cuTexObjectDestroy(self.raw) }),
+        );
     }
 }
 
@@ -404,7 +406,7 @@ impl Texture {
                 raw,
                 has_view: view.is_some(),
                 users: UsingStreams::default(),
-                _resource: source.kept,
+                resource: source.kept,
             }),
         })
     }

@@ -248,6 +248,30 @@ fn what_no_array_can_be() {
     let context = context();
     let empty = Array::<u8>::new(&context, ArrayShape::D1 { width: 0 });
     assert_eq!(empty.unwrap_err().code(), Some(CudaError::INVALID_VALUE));
+    // Nor one that would be another for a driver, to which 0 rows mean one row.
+    let shapes = [
+        ArrayShape::D2 {
+            width: 4,
+            height: 0,
+        },
+        ArrayShape::D3 {
+            width: 4,
+            height: 4,
+            depth: 0,
+        },
+        ArrayShape::D2Layered {
+            width: 4,
+            height: 0,
+            layers: 2,
+        },
+    ];
+    for shape in shapes {
+        let flat = Array::<f32>::new(&context, shape).map(drop);
+        let error = flat.unwrap_err();
+        assert_eq!(error.code(), Some(CudaError::INVALID_VALUE), "{shape:?}");
+        let levels = MipmappedArray::<f32>::new(&context, shape, 1, ArrayFlags::default());
+        levels.map(drop).unwrap_err();
+    }
     let flags = ArrayFlags::default().gather();
     let gathered = Array::<f32>::with_flags(&context, SHAPES[2], flags);
     assert_eq!(gathered.unwrap_err().code(), Some(CudaError::INVALID_VALUE));

@@ -378,9 +378,9 @@ fn two_values_for_one_context_are_one() {
 }
 
 /// Arguments that are others each time they are asked for.
-struct Fickle<'a> {
-    asked: std::cell::Cell<usize>,
-    answers: [&'a [Arg<'a>]; 2],
+pub struct Fickle<'a> {
+    pub asked: std::cell::Cell<usize>,
+    pub answers: [&'a [Arg<'a>]; 2],
 }
 
 impl Arguments for Fickle<'_> {

@@ -450,8 +450,14 @@ fn the_primary_context_reset_under_a_module() {
         &[],
         || {
             let (context, stream, vecadd) = kernel(VECADD, "vecadd");
+            let attached = context.attach().ok().filter(|_| !is_gpu());
             // SAFETY: all that lives in the context is used for errors only.
             unsafe { device().reset_primary() }.unwrap();
+            assert!(matches!(context.enter(), Err(Error::ContextReset)));
+            if let Some(attached) = attached {
+                let error = attached.synchronize().unwrap_err();
+                assert!(matches!(error, Error::ContextReset), "{error}");
+            }
             let gone = [
                 CudaError::INVALID_CONTEXT,
                 CudaError::CONTEXT_IS_DESTROYED,

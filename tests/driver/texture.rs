@@ -1,6 +1,9 @@
 //! Textures of every kind, read by kernels: what the hardware's rules give,
 //! computed by hand.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use ptxkit::driver::{
     AddressMode, Array, ArrayFormat, ArrayShape, CaptureMode, Context, DeviceBuffer, Error, F16,
     FilterMode, Graph, LaunchConfig, Module, PitchedBuffer, ResourceView, Stream, Texel, Texture,
@@ -581,4 +584,38 @@ fn what_the_cpu_device_lacks_it_refuses_by_name() {
         let refused = Module::load(&context, kernel_of(instruction).as_bytes()).unwrap_err();
         assert!(refused.to_string().contains(name), "{refused}");
     }
+}
+
+#[test]
+fn a_texture_dropped_within_a_capture_stays_for_its_kernels() {
+    alone();
+    let context = context();
+    let module = Module::load(&context, kernel_of(TEX_1D).as_bytes()).unwrap();
+    let kernel = module.kernel("fetch").unwrap();
+    let array = row(&context, &[1.0, 2.0, 3.0]);
+    let texture = Texture::new(&array, &TextureDescriptor::default()).unwrap();
+    let operands = DeviceBuffer::from_slice(&context, &[at([2.5])]).unwrap();
+    let results = DeviceBuffer::<[u32; 4]>::zeroed(&context, 1).unwrap();
+    context.synchronize().unwrap();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let (go, wait) = mpsc::channel::<()>();
+    let patience = Duration::from_secs(2);
+    stream
+        .call(move || wait.recv_timeout(patience).unwrap_or_default())
+        .unwrap();
+    let arguments = (&texture, &operands, &results);
+    kernel
+        .launch(LaunchConfig::default(), &stream, arguments)
+        .unwrap();
+    // There nobody can wait for the kernel: the array must not go.
+    let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
+        drop((texture, array));
+        Ok(())
+    });
+    assert!(!stream.is_done().unwrap(), "it waited within the capture");
+    let _others: Vec<_> = (0..8).map(|_| row(&context, &[9.0; 3])).collect();
+    let _ = go.send(());
+    stream.synchronize().unwrap();
+    assert_eq!(reds(&results.to_vec().unwrap()), [3.0]);
+    drop(graph);
 }
