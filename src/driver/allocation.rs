@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::api::CUdeviceptr;
 use super::context::{Context, report_drop};
@@ -9,8 +10,8 @@ use super::error::Error;
 use super::event::Event;
 use super::graph_memory::OwnMemory;
 use super::growable::Mappings;
-use super::keep::Keep;
-use super::stream::Stream;
+use super::keep::{Capture, Keep};
+use super::stream::{Stream, Turn};
 use super::virtual_memory::Mapping;
 
 /// Memory of any kind: what buffers own, and graphs share.
@@ -46,7 +47,7 @@ pub(crate) enum Release {
     /// `cuMemFree_v2`, which waits for all work.
     Free,
     /// `cuMemFreeAsync` in the stream in which it was allocated.
-    InOrder(Stream),
+    InOrder(Home),
     /// `cuMemFreeHost`
     Host(HostPointer),
     /// By a node of the graph that allocates it.
@@ -55,6 +56,30 @@ pub(crate) enum Release {
     Mapped(Mappings),
     /// `cuMemHostUnregister`, and then the values are dropped, if they are owned.
     Registered(HostPointer, Option<Values>),
+}
+
+/// The stream in whose order memory comes and goes.
+#[derive(Debug)]
+pub(crate) struct Home {
+    stream: Stream,
+    /// Whose default stream it is: the same name means another in another thread.
+    thread: Option<ThreadId>,
+}
+
+impl Home {
+    pub fn new(stream: &Stream) -> Home {
+        Home {
+            stream: stream.clone(),
+            thread: stream.is_per_thread().then(|| thread::current().id()),
+        }
+    }
+
+    fn is(&self, stream: &Stream) -> bool {
+        same(&self.stream, stream)
+            && self
+                .thread
+                .is_none_or(|home| home == thread::current().id())
+    }
 }
 
 /// An address of the host's.
@@ -105,17 +130,20 @@ fn wait(stream: &Stream) -> Result<(), Error> {
 
 /// Lets work queued in `after` from now on come after what `before` has.
 fn order(before: &Stream, after: &Stream) -> Result<(), Error> {
-    if before.is_capturing() {
+    let turn = before.turn();
+    if turn.capture().is_some() {
         return Err(Error::Captured {
             what: "work outside of a graph that waits for a stream within it",
         });
     }
     if before.is_per_thread() || after.is_per_thread() {
+        drop(turn);
         return wait(before);
     }
     let event = Event::without_timing(before.context())?;
-    event.record(before)?;
-    after.wait_for(&event)
+    event.record_in(before, &turn)?;
+    drop(turn);
+    after.wait_for_recorded(&event)
 }
 
 impl Allocation {
@@ -206,22 +234,23 @@ impl Allocation {
 
     /// Whether it was allocated in the order of this stream, which frees it too.
     fn is_of(&self, stream: &Stream) -> bool {
-        matches!(&self.release, Release::InOrder(home) if same(home, stream))
+        matches!(&self.release, Release::InOrder(home) if home.is(stream))
     }
 
     /// Called before work that uses it is queued in `stream`; what comes back is
-    /// held until it is. A stream that captures has its graph keep the memory.
-    pub fn used_in(
+    /// held until it is. The graph of a capture keeps the memory.
+    fn used_in(
         self: &Arc<Allocation>,
         stream: &Stream,
+        capture: Option<&Arc<Capture>>,
     ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.refuse_of_graph()?;
-        if stream.is_capturing() {
-            self.refuse_borrowed()?;
-            stream.keep(|| self.clone());
-            return Ok(None);
-        }
-        self.queued_in(stream)
+        let Some(capture) = capture else {
+            return self.queued_in(stream);
+        };
+        self.refuse_borrowed()?;
+        capture.add(self.clone());
+        Ok(None)
     }
 
     fn queued_in(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
@@ -234,7 +263,7 @@ impl Allocation {
         }
         let is_new = !users.streams.iter().any(|user| same(user, stream));
         if is_new && let Release::InOrder(home) = &self.release {
-            order(home, stream)?;
+            order(&home.stream, stream)?;
         }
         if is_new {
             users.streams.push(stream.clone());
@@ -312,12 +341,13 @@ impl Allocation {
         let Release::InOrder(home) = &mut self.release else {
             return;
         };
-        let former = std::mem::replace(home, stream.clone());
+        let is_another = !home.is(stream);
+        let former = std::mem::replace(home, Home::new(stream));
         if let Some(users) = &mut self.users
-            && !same(&former, stream)
+            && is_another
         {
             let users = users.get_mut().unwrap_or_else(PoisonError::into_inner);
-            users.streams.push(former);
+            users.streams.push(former.stream);
         }
     }
 
@@ -366,57 +396,91 @@ impl Users {
 #[derive(Default)]
 pub(crate) struct Held<'a> {
     /// Most calls have one, for which no list is made.
+    #[allow(dead_code, reason = "held, not read")]
     one: Option<MutexGuard<'a, Users>>,
     #[allow(dead_code, reason = "held, not read")]
     others: Vec<MutexGuard<'a, Users>>,
+    /// Let go last.
+    #[allow(dead_code, reason = "held, not read")]
+    turn: Option<Turn<'a>>,
+}
+
+impl Held<'_> {
+    /// What the work is captured by.
+    pub fn capture(&self) -> Option<&Arc<Capture>> {
+        self.turn.as_ref()?.capture()
+    }
 }
 
 /// Tells memory of work that is queued next in `stream`, or by a call that names
 /// none and is ordered like the default stream.
 #[inline]
 pub(crate) fn hold<'a>(
+    stream: Option<&'a Stream>,
+    memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
+) -> Result<Held<'a>, Error> {
+    hold_in(stream, stream.map(Stream::turn), memory)
+}
+
+/// The same for who has its turn in the stream already.
+#[inline]
+pub(crate) fn hold_in<'a>(
     stream: Option<&Stream>,
+    turn: Option<Turn<'a>>,
     memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
 ) -> Result<Held<'a>, Error> {
     let memory = memory.into_iter();
-    if stream.is_some_and(Stream::may_capture) {
-        return hold_all(stream, memory.collect());
+    if turn.as_ref().is_some_and(|turn| turn.capture().is_some()) {
+        return hold_all(stream, turn, memory.collect());
     }
     let mut with_users = memory.filter(|memory| memory.has_users());
     match (with_users.next(), with_users.next()) {
-        (None, _) => Ok(Held::default()),
-        (Some(only), None) => hold_one(stream, only),
+        (None, _) => Ok(Held {
+            turn,
+            ..Held::default()
+        }),
+        (Some(only), None) => Ok(Held {
+            one: hold_one(stream, None, only)?,
+            turn,
+            ..Held::default()
+        }),
         (Some(one), Some(other)) => {
             let others = [one, other].into_iter().chain(with_users);
-            hold_all(stream, others.collect())
+            hold_all(stream, turn, others.collect())
         }
     }
 }
 
-fn hold_one<'a>(stream: Option<&Stream>, memory: &'a Arc<Allocation>) -> Result<Held<'a>, Error> {
-    let one = match stream {
-        Some(stream) => memory.used_in(stream)?,
-        None => memory.used_in(&Stream::default_of(memory.context()))?,
-    };
-    Ok(Held {
-        one,
-        others: Vec::new(),
-    })
+fn hold_one<'a>(
+    stream: Option<&Stream>,
+    capture: Option<&Arc<Capture>>,
+    memory: &'a Arc<Allocation>,
+) -> Result<Option<MutexGuard<'a, Users>>, Error> {
+    match stream {
+        Some(stream) => memory.used_in(stream, capture),
+        None => memory.used_in(&Stream::default_of(memory.context()), None),
+    }
 }
 
 #[cold]
 fn hold_all<'a>(
     stream: Option<&Stream>,
+    turn: Option<Turn<'a>>,
     mut memory: Vec<&'a Arc<Allocation>>,
 ) -> Result<Held<'a>, Error> {
     // One order for all threads, and no lock twice.
     memory.sort_by_key(|memory| Arc::as_ptr(memory));
     memory.dedup_by_key(|memory| Arc::as_ptr(memory));
+    let capture = turn.as_ref().and_then(Turn::capture);
     let mut others = Vec::new();
     for memory in memory {
-        others.extend(hold_one(stream, memory)?.one);
+        others.extend(hold_one(stream, capture, memory)?);
     }
-    Ok(Held { one: None, others })
+    Ok(Held {
+        one: None,
+        others,
+        turn,
+    })
 }
 
 impl Keep for Allocation {
@@ -474,7 +538,7 @@ impl Drop for Allocation {
         }
         let users = self.take_users();
         let home = match &release {
-            Release::InOrder(home) => Some(home),
+            Release::InOrder(home) => Some(&home.stream),
             _ => None,
         };
         // A stream that captures takes no work outside of its graph: with that it is freed.
@@ -504,11 +568,18 @@ impl Drop for Allocation {
                 report_drop(bound.and_then(|api| unsafe { api.cuMemFree_v2(self.address) }));
             }
             Release::InOrder(home) => report_drop(bound.and_then(|api| {
+                let home = &home.stream;
                 for user in &users {
-                    order(user, &home)?;
+                    order(user, home)?;
                 }
                 if home.is_per_thread() {
-                    wait(&home)?;
+                    wait(home)?;
+                }
+                let turn = home.turn();
+                if turn.capture().is_some() {
+                    return Err(Error::Captured {
+                        what: "the end of memory",
+                    });
                 }
                 // SAFETY: allocated once, freed once, after all that uses it.
                 unsafe { api.cuMemFreeAsync(self.address, home.raw()) }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, MutexGuard};
 
-use super::allocation::{Users, hold};
+use super::allocation::{Held, Users, hold, hold_in};
 use super::api::{ArrayDesc, CUarray};
 use super::context::{Context, report_drop};
 use super::error::Error;
@@ -15,7 +15,7 @@ use super::pinned::PinnedBuffer;
 use super::pitched::PitchedBuffer;
 use super::plain::zeroed;
 use super::shape::{ArrayDescriptor, ArrayFlags, ArrayShape, raw_descriptor};
-use super::stream::Stream;
+use super::stream::{Stream, Turn};
 use super::texel::Texel;
 use super::transfer::{End, transfer};
 
@@ -83,9 +83,9 @@ impl ArrayMemory {
         &self.context
     }
 
-    /// Notes work of a stream; if it captures, its graph keeps the array.
-    fn used_in(self: &Arc<ArrayMemory>, stream: &Stream) {
-        match stream.capture() {
+    /// Notes work of a stream; the graph of a capture keeps the array.
+    fn used_in(self: &Arc<ArrayMemory>, stream: &Stream, turn: &Turn<'_>) {
+        match turn.capture() {
             Some(capture) => capture.add(self.clone()),
             None => self.users.note(stream),
         }
@@ -307,12 +307,12 @@ impl<T: Texel> Array<T> {
     /// pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, texels: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         length::same("write to an array", texels.len(), self.len())?;
-        self.begin(stream)?;
-        let _held = hold(Some(stream), [texels.allocation()])?;
+        let turn = self.begin(stream)?;
+        let held = hold_in(Some(stream), Some(turn), [texels.allocation()])?;
         let from = End::host(texels.pointer().cast());
         // SAFETY: both have that many texels; the pinned memory stays as it is until the
         // stream is done.
-        unsafe { self.queue(from, self.end([0; 3]), stream) }
+        unsafe { self.queue(from, self.end([0; 3]), stream, held) }
     }
 
     /// Reads all of it into pinned memory in stream order
@@ -320,11 +320,11 @@ impl<T: Texel> Array<T> {
     /// pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, texels: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         length::same("read of an array", texels.len(), self.len())?;
-        self.begin(stream)?;
-        let _held = hold(Some(stream), [texels.allocation()])?;
+        let turn = self.begin(stream)?;
+        let held = hold_in(Some(stream), Some(turn), [texels.allocation()])?;
         let to = End::host(texels.pointer().cast());
         // SAFETY: as `write_async`.
-        unsafe { self.queue(self.end([0; 3]), to, stream) }
+        unsafe { self.queue(self.end([0; 3]), to, stream, held) }
     }
 
     /// Copies all of a buffer of the same length (`cuMemcpyDtoA_v2`,
@@ -344,11 +344,11 @@ impl<T: Texel> Array<T> {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.buffer_fits(source)?;
-        self.begin(stream)?;
-        let _held = hold(Some(stream), [source.allocation()])?;
+        let turn = self.begin(stream)?;
+        let held = hold_in(Some(stream), Some(turn), [source.allocation()])?;
         let from = self.linear(source);
         // SAFETY: as `copy_from_buffer`; freeing either waits for the copy.
-        unsafe { self.queue(from, self.end([0; 3]), stream) }
+        unsafe { self.queue(from, self.end([0; 3]), stream, held) }
     }
 
     /// Copies all texels to a buffer of the same length (`cuMemcpyAtoD_v2`,
@@ -368,11 +368,11 @@ impl<T: Texel> Array<T> {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.buffer_fits(target)?;
-        self.begin(stream)?;
-        let _held = hold(Some(stream), [target.allocation()])?;
+        let turn = self.begin(stream)?;
+        let held = hold_in(Some(stream), Some(turn), [target.allocation()])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer_async`.
-        unsafe { self.queue(self.end([0; 3]), to, stream) }
+        unsafe { self.queue(self.end([0; 3]), to, stream, held) }
     }
 
     /// Copies the rows of pitched memory of the same width and height into a 2D
@@ -408,10 +408,11 @@ impl<T: Texel> Array<T> {
     /// The same in stream order.
     pub fn copy_from_async(&mut self, source: &Array<T>, stream: &Stream) -> Result<(), Error> {
         self.array_fits(source)?;
-        self.begin(stream)?;
-        source.memory.used_in(stream);
+        let turn = self.begin(stream)?;
+        source.memory.used_in(stream, &turn);
+        let held = hold_in(Some(stream), Some(turn), [])?;
         // SAFETY: as `copy_from`; freeing either waits for the copy.
-        unsafe { self.queue(source.end([0; 3]), self.end([0; 3]), stream) }
+        unsafe { self.queue(source.end([0; 3]), self.end([0; 3]), stream, held) }
     }
 
     /// For textures and surfaces of it.
@@ -439,10 +440,17 @@ impl<T: Texel> Array<T> {
 
     /// # Safety
     /// As `copy`, until the stream is done with it.
-    unsafe fn queue(&self, from: End, to: End, stream: &Stream) -> Result<(), Error> {
+    unsafe fn queue(
+        &self,
+        from: End,
+        to: End,
+        stream: &Stream,
+        held: Held<'_>,
+    ) -> Result<(), Error> {
         let extent = self.shape().extent();
         // SAFETY: the caller's.
         unsafe { transfer::<T>(self.context(), from, to, extent, Some(stream)) }?;
+        drop(held);
         if self.context().check_mode() {
             stream.wait_for_check(|| format!("copy of an array, {:?}", self.shape()))?;
         }
@@ -450,14 +458,15 @@ impl<T: Texel> Array<T> {
     }
 
     /// Before work of a stream.
-    fn begin(&self, stream: &Stream) -> Result<(), Error> {
+    fn begin<'s>(&self, stream: &'s Stream) -> Result<Turn<'s>, Error> {
         if stream.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "array and stream",
             });
         }
-        self.memory.used_in(stream);
-        Ok(())
+        let turn = stream.turn();
+        self.memory.used_in(stream, &turn);
+        Ok(turn)
     }
 
     fn same_context(&self, other: &Context, what: &'static str) -> Result<(), Error> {

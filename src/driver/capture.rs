@@ -89,9 +89,12 @@ impl Event {
             });
         }
         let api = stream.context().bind()?;
+        let turn = stream.turn();
         // SAFETY: event and stream are live and of one context; the graph keeps the event.
         unsafe { api.cuEventRecordWithFlags(self.raw(), stream.raw(), EXTERNAL) }?;
-        stream.keep(|| self.clone());
+        if let Some(capture) = turn.capture() {
+            capture.add(self.clone());
+        }
         Ok(())
     }
 }
@@ -103,10 +106,9 @@ impl Graph {
     /// run (`cuStreamBeginCapture_v2`, `cuStreamEndCapture`). Streams that wait
     /// for an event recorded there take part, and have to be waited for in turn.
     ///
-    /// The default streams cannot be captured. Other threads must leave the stream
-    /// alone while the capture begins and ends: what they queue just then is in
-    /// the graph or not, and the graph may not keep the memory. Where `work` fails, or calls what
-    /// cannot be captured, there is no graph, and the error of that call.
+    /// The default streams cannot be captured. What other threads queue in the
+    /// stream meanwhile is in the graph too. Where `work` fails, or calls what cannot
+    /// be captured, there is no graph, and the error of that call.
     pub fn capture(
         stream: &Stream,
         mode: CaptureMode,
@@ -121,12 +123,13 @@ impl Graph {
         impl Capturing<'_> {
             fn end(&mut self) -> (Result<CUgraph, Error>, Vec<Kept>) {
                 self.ended = true;
-                let mut handle = null_mut();
-                let result = self.stream.context().bind().and_then(|api| {
+                self.capture.end(|| {
+                    let api = self.stream.context().bind()?;
+                    let mut handle = null_mut();
                     // SAFETY: the stream is live; writes one handle.
-                    unsafe { api.cuStreamEndCapture(self.stream.raw(), &mut handle) }
-                });
-                (result.map(|()| handle), self.capture.end())
+                    unsafe { api.cuStreamEndCapture(self.stream.raw(), &mut handle) }?;
+                    Ok(handle)
+                })
             }
         }
         impl Drop for Capturing<'_> {
@@ -144,10 +147,12 @@ impl Graph {
 
         stream.refuse_per_thread()?;
         let api = stream.context().bind()?;
+        let capture = Arc::new(Capture::default());
+        let alone = stream.alone();
         // SAFETY: the stream is live.
         unsafe { api.cuStreamBeginCapture_v2(stream.raw(), mode as c_uint) }?;
-        let capture = Arc::new(Capture::default());
         stream.join_capture(&capture);
+        drop(alone);
         let mut capturing = Capturing {
             stream,
             capture,

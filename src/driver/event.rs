@@ -6,7 +6,7 @@ use super::api::{CUevent, CUipcEventHandle};
 use super::context::{Context, report_drop};
 use super::error::Error;
 use super::keep::Capture;
-use super::stream::{Stream, done};
+use super::stream::{Stream, Turn, done};
 
 /// An event of a context.
 #[derive(Debug)]
@@ -107,14 +107,16 @@ impl Event {
                 what: "event and stream",
             });
         }
+        self.record_in(stream, &stream.turn())
+    }
+
+    /// The same for who has its turn already.
+    pub(crate) fn record_in(&self, stream: &Stream, turn: &Turn<'_>) -> Result<(), Error> {
+        let api = self.context.bind()?;
         let mut recorded = self.capture_slot();
         // SAFETY: event and stream are live and of one context.
-        unsafe {
-            self.context
-                .bind()?
-                .cuEventRecord(self.handle, stream.raw())
-        }?;
-        *recorded = stream.capture();
+        unsafe { api.cuEventRecord(self.handle, stream.raw()) }?;
+        *recorded = turn.capture().cloned();
         Ok(())
     }
 

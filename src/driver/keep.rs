@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::allocation::{Users, is_unused, same};
 use super::context::Context;
 use super::error::Error;
+use super::gate::Gate;
 use super::graph_memory::OwnMemory;
 use super::stream::Stream;
 
@@ -68,19 +69,39 @@ pub(crate) trait Object: Debug {
 pub(crate) struct Capture {
     kept: Mutex<Vec<Kept>>,
     ended: AtomicBool,
+    /// Who queues something in a stream that takes part is inside.
+    gate: Gate,
 }
 
 impl Capture {
+    /// Whether what is queued now is captured: then it goes on until
+    /// [`leave`](Capture::leave).
+    pub fn enter(&self) -> bool {
+        self.gate.count_in();
+        let goes_on = !self.is_over();
+        if !goes_on {
+            self.leave();
+        }
+        goes_on
+    }
+
+    pub fn leave(&self) {
+        self.gate.count_out();
+    }
+
+    /// Ends it by `entry`, once what is being queued is queued, and hands over
+    /// what was used.
+    pub fn end<R>(&self, entry: impl FnOnce() -> R) -> (R, Vec<Kept>) {
+        let _alone = self.gate.close();
+        let ended = entry();
+        self.ended.store(true, Ordering::Release);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        (ended, std::mem::take(&mut kept))
+    }
+
     pub fn add(&self, used: Kept) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push(used);
-    }
-
-    /// Nothing more is captured: what was used is handed over.
-    pub fn end(&self) -> Vec<Kept> {
-        self.ended.store(true, Ordering::Release);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut kept)
     }
 
     pub fn is_over(&self) -> bool {

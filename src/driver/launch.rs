@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-use super::allocation::{self, Allocation};
+use super::allocation::{self, Allocation, Held};
 use super::argument::{Arg, Arguments};
 use super::context::Context;
 use super::error::Error;
@@ -13,7 +13,7 @@ use super::kernel::Kernel;
 use super::launch_config::LaunchConfig;
 use super::options::LaunchOptions;
 use super::params::ParamBuffer;
-use super::stream::Stream;
+use super::stream::{Stream, Turn};
 
 /// Launches up to this many arguments allocate nothing.
 const ARGUMENTS_ON_STACK: usize = 32;
@@ -109,9 +109,10 @@ impl Kernel {
         arguments: impl Arguments,
         how: How<'_>,
     ) -> Result<(), Error> {
-        let mut noted = self.is_noted(stream);
+        let mut noted = false;
         let launched = arguments.with(|args| {
-            noted = noted || !self.only_passes(stream, args);
+            let turn = stream.turn();
+            noted = self.is_noted(&turn) || !self.only_passes(stream, args);
             match noted {
                 true => Ok(()),
                 // SAFETY: as many pointers as the driver told parameters, each to a value of its
@@ -130,8 +131,8 @@ impl Kernel {
 
     /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
     #[inline]
-    fn is_noted(&self, stream: &Stream) -> bool {
-        stream.may_capture() || !self.module().resolved().is_empty()
+    fn is_noted(&self, turn: &Turn<'_>) -> bool {
+        turn.capture().is_some() || !self.module().resolved().is_empty()
     }
 
     /// Whether the arguments are the kernel's, and a launch has nothing to do
@@ -169,9 +170,8 @@ impl Kernel {
             // SAFETY: as above.
             unsafe { self.call(config, stream, how, Parameters::pointers(pointers)) }
         })?;
-        drop(held);
         let objects = args.iter().filter_map(Arg::object);
-        self.keep_in(stream, objects.map(Object::kept));
+        self.keep_in(stream, held, objects.map(Object::kept));
         self.after_launch(config, stream)
     }
 
@@ -243,10 +243,13 @@ impl Kernel {
         stream: &Stream,
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
-        if self.is_noted(stream) || !self.only_passes_block(stream, params) {
+        let turn = stream.turn();
+        if self.is_noted(&turn) || !self.only_passes_block(stream, params) {
+            drop(turn);
             return self.launch_params(&config, stream, params, How::Plain);
         }
         self.launch_block(&config, stream, params.bytes(), How::Plain)?;
+        drop(turn);
         self.after_launch(&config, stream)
     }
 
@@ -277,10 +280,9 @@ impl Kernel {
         let memory = pieces.filter_map(|piece| piece.memory.as_ref());
         let held = allocation::hold(Some(stream), memory.chain(self.module().resolved()))?;
         self.launch_block(config, stream, params.bytes(), how)?;
-        drop(held);
         let pieces = params.pieces().iter();
         let objects = pieces.filter_map(|piece| piece.object.as_ref());
-        self.keep_in(stream, objects.map(|(_, kept)| kept.clone()));
+        self.keep_in(stream, held, objects.map(|(_, kept)| kept.clone()));
         self.after_launch(config, stream)
     }
 
@@ -324,8 +326,10 @@ impl Kernel {
         stream: &Stream,
         params: &[u8],
     ) -> Result<(), Error> {
+        self.check_stream(stream)?;
+        let held = allocation::hold(Some(stream), self.module().resolved())?;
         self.launch_block(&config, stream, params, How::Plain)?;
-        self.keep_in(stream, []);
+        self.keep_in(stream, held, []);
         self.after_launch(&config, stream)
     }
 
@@ -366,13 +370,13 @@ impl Kernel {
 
     /// If the stream captures, its graph keeps the kernel, its textures and
     /// surfaces; else those wait for the stream before they are destroyed.
-    fn keep_in(&self, stream: &Stream, objects: impl IntoIterator<Item = Kept>) {
-        let capture = stream.capture();
-        if let Some(capture) = &capture {
+    fn keep_in(&self, stream: &Stream, held: Held<'_>, objects: impl IntoIterator<Item = Kept>) {
+        let capture = held.capture();
+        if let Some(capture) = capture {
             capture.add(self.kept());
         }
         for object in objects {
-            match &capture {
+            match capture {
                 Some(capture) => capture.add(object),
                 // Objects note the stream, and take no locks.
                 None => drop(object.launching(stream)),

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::allocation::{Allocation, Release, hold};
+use super::allocation::{Allocation, Home, Release, hold};
 use super::api::{Api, CUdeviceptr};
 use super::argument::Arg;
 use super::context::Context;
@@ -55,7 +55,8 @@ impl DeviceMemory {
         bytes: usize,
         allocate: impl FnOnce(&Api, &mut CUdeviceptr) -> Result<(), Error>,
     ) -> Result<DeviceMemory, Error> {
-        if stream.is_capturing() {
+        let turn = stream.turn();
+        if turn.capture().is_some() {
             return Err(Error::Captured {
                 what: "an allocation",
             });
@@ -66,7 +67,7 @@ impl DeviceMemory {
         let mut release = Release::Nothing;
         if bytes > 0 {
             allocate(api, &mut address)?;
-            release = Release::InOrder(stream.clone());
+            release = Release::InOrder(Home::new(stream));
         }
         Ok(DeviceMemory {
             allocation: Allocation::new(context, address, bytes, false, release, true),

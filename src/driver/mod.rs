@@ -50,6 +50,7 @@ mod entries;
 mod error;
 mod event;
 mod extent;
+mod gate;
 mod global;
 mod graph;
 mod graph_exec;

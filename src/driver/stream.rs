@@ -12,6 +12,7 @@ use super::context::{Context, Owner, report_drop};
 use super::device::Device;
 use super::error::Error;
 use super::event::Event;
+use super::gate::{Alone, Gate, Inside};
 use super::keep::{Capture, Keep};
 
 /// A stream of a context. Clones share it; the last one destroys it, and what
@@ -31,6 +32,33 @@ struct Inner {
     /// would be felt.
     captures: AtomicBool,
     capture: Mutex<Option<Arc<Capture>>>,
+    /// Who queues something is inside, and a capture begins while nobody is.
+    gate: Gate,
+}
+
+/// Held while something is queued in a stream: meanwhile no capture of it begins
+/// or ends.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    capture: Option<Arc<Capture>>,
+    _inside: Inside<'a>,
+}
+
+impl Turn<'_> {
+    /// What it is captured by.
+    #[inline]
+    pub fn capture(&self) -> Option<&Arc<Capture>> {
+        self.capture.as_ref()
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(capture) = &self.capture {
+            capture.leave();
+        }
+    }
 }
 
 enum Ownership {
@@ -149,6 +177,7 @@ impl Stream {
                 ownership,
                 captures: AtomicBool::new(false),
                 capture: Mutex::default(),
+                gate: Gate::default(),
             }),
         }
     }
@@ -218,9 +247,28 @@ impl Stream {
         self.capture().is_some()
     }
 
+    /// To be held while something is queued.
+    #[inline]
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        let inside = self.inner.gate.enter();
+        let capture = match self.may_capture() {
+            false => None,
+            true => self.capture().filter(|capture| capture.enter()),
+        };
+        Turn {
+            capture,
+            _inside: inside,
+        }
+    }
+
+    /// Keeps others from queueing while a capture begins.
+    pub(crate) fn alone(&self) -> Alone<'_> {
+        self.inner.gate.close()
+    }
+
     /// Whether there may be one: cheaper to ask.
     #[inline]
-    pub(crate) fn may_capture(&self) -> bool {
+    fn may_capture(&self) -> bool {
         self.inner.captures.load(Ordering::Acquire)
     }
 
@@ -245,14 +293,6 @@ impl Stream {
     fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
         let slot = &self.inner.capture;
         slot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what a call in the stream uses, if its graph will use it again.
-    #[inline]
-    pub(crate) fn keep<K: Keep + 'static>(&self, used: impl FnOnce() -> Arc<K>) {
-        if let Some(capture) = self.capture() {
-            capture.add(used());
-        }
     }
 
     /// Waits for all work queued so far (`cuStreamSynchronize`). Errors of
@@ -301,22 +341,28 @@ impl Stream {
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         self.context()
             .of_one_driver(event.context(), "stream and event")?;
-        // Held until the stream knows of the capture that the driver draws it into.
+        // Both held until the stream knows of the capture that the driver draws it into;
+        // who records the event has its turn before it locks this.
+        let _alone = self.alone();
         let recorded = event.capture_slot();
-        let capture = recorded.as_ref().filter(|capture| !capture.is_over());
-        if capture.is_some() {
-            self.refuse_per_thread()?;
-        }
-        // SAFETY: stream and event are live; an event of another device is allowed.
-        unsafe {
-            self.context()
-                .bind()?
-                .cuStreamWaitEvent(self.raw(), event.raw(), 0)
-        }?;
-        if let Some(capture) = capture {
+        let Some(capture) = recorded.as_ref().filter(|capture| capture.enter()) else {
+            return self.wait_for_recorded(event);
+        };
+        let waits = self
+            .refuse_per_thread()
+            .and_then(|()| self.wait_for_recorded(event));
+        if waits.is_ok() {
             self.join_capture(capture);
         }
-        Ok(())
+        capture.leave();
+        waits
+    }
+
+    /// The same for an event of its driver that was recorded outside of captures.
+    pub(crate) fn wait_for_recorded(&self, event: &Event) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        // SAFETY: stream and event are live; an event of another device is allowed.
+        unsafe { api.cuStreamWaitEvent(self.raw(), event.raw(), 0) }
     }
 
     /// One `Stream` would not know what is captured through another.
@@ -348,7 +394,8 @@ impl Stream {
             }
         }
 
-        if self.is_capturing() {
+        let turn = self.turn();
+        if turn.capture().is_some() {
             return Err(Error::CapturedOnce);
         }
         let api = self.context().bind()?;
@@ -356,6 +403,7 @@ impl Stream {
         let data = Box::into_raw(Box::new(call));
         // SAFETY: `run` takes the pointer back; the function may go to another thread.
         let result = unsafe { api.cuLaunchHostFunc(self.raw(), Some(run), data.cast()) };
+        drop(turn);
         if result.is_err() {
             // SAFETY: a call that was not queued is never run.
             drop(unsafe { Box::from_raw(data) });
@@ -386,7 +434,8 @@ impl Stream {
             }
         }
 
-        if self.is_capturing() {
+        let turn = self.turn();
+        if turn.capture().is_some() {
             return Err(Error::CapturedOnce);
         }
         let api = self.context().bind()?;
@@ -394,6 +443,7 @@ impl Stream {
         let data = Box::into_raw(Box::new(call));
         // SAFETY: `run` takes the pointer back; the function may go to another thread.
         let result = unsafe { api.cuStreamAddCallback(self.raw(), Some(run), data.cast(), 0) };
+        drop(turn);
         if result.is_err() {
             // SAFETY: a call that was not queued is never run.
             drop(unsafe { Box::from_raw(data) });
@@ -407,7 +457,9 @@ impl Stream {
         &self,
         function: impl Fn() + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        let Some(capture) = self.capture() else {
+        let turn = self.turn();
+        let Some(capture) = turn.capture() else {
+            drop(turn);
             return self.call(function);
         };
         let function = Arc::new(HostFunction::new(function));

@@ -1,5 +1,6 @@
 //! Values in memory that streams write and wait for.
 
+use super::allocation::{Held, hold};
 use super::api::{CUdeviceptr, MemoryOperation};
 use super::error::Error;
 use super::memory::DeviceBuffer;
@@ -40,7 +41,7 @@ impl Stream {
     /// Writes `value` to the first element of `to` once all work queued so far
     /// is done (`cuStreamWriteValue32_v2`, from CUDA 11.7).
     pub fn write_value(&self, to: &DeviceBuffer<u32>, value: u32) -> Result<(), Error> {
-        let address = self.value_address(to)?;
+        let (address, _held) = self.value_address(to)?;
         let api = self.context().bind()?;
         // SAFETY: the buffer has an element, and freeing it waits for the stream.
         unsafe { api.cuStreamWriteValue32_v2(self.raw(), address, value, 0) }
@@ -48,7 +49,7 @@ impl Stream {
 
     /// The same with 64 bits (`cuStreamWriteValue64_v2`).
     pub fn write_value_64(&self, to: &DeviceBuffer<u64>, value: u64) -> Result<(), Error> {
-        let address = self.value_address(to)?;
+        let (address, _held) = self.value_address(to)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { api.cuStreamWriteValue64_v2(self.raw(), address, value, 0) }
@@ -62,7 +63,7 @@ impl Stream {
         until: WaitValue,
         value: u32,
     ) -> Result<(), Error> {
-        let address = self.value_address(at)?;
+        let (address, _held) = self.value_address(at)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { api.cuStreamWaitValue32_v2(self.raw(), address, value, until as u32) }
@@ -75,7 +76,7 @@ impl Stream {
         until: WaitValue,
         value: u64,
     ) -> Result<(), Error> {
-        let address = self.value_address(at)?;
+        let (address, _held) = self.value_address(at)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { api.cuStreamWaitValue64_v2(self.raw(), address, value, until as u32) }
@@ -89,10 +90,10 @@ impl Stream {
             .map(|operation| {
                 let mut described = MemoryOperation::default();
                 (described.operation, described.address, described.value) = match *operation {
-                    MemoryOp::Wait(at, _, value) => (1, self.value_address(at)?, value.into()),
-                    MemoryOp::Write(to, value) => (2, self.value_address(to)?, value.into()),
-                    MemoryOp::Wait64(at, _, value) => (4, self.value_address(at)?, value),
-                    MemoryOp::Write64(to, value) => (5, self.value_address(to)?, value),
+                    MemoryOp::Wait(at, _, value) => (1, self.address_of_first(at)?, value.into()),
+                    MemoryOp::Write(to, value) => (2, self.address_of_first(to)?, value.into()),
+                    MemoryOp::Wait64(at, _, value) => (4, self.address_of_first(at)?, value),
+                    MemoryOp::Write64(to, value) => (5, self.address_of_first(to)?, value),
                 };
                 if let MemoryOp::Wait(_, until, _) | MemoryOp::Wait64(_, until, _) = operation {
                     described.flags = *until as u32;
@@ -105,13 +106,28 @@ impl Stream {
             return Ok(());
         }
         let count = u32::try_from(described.len()).unwrap_or(u32::MAX);
+        let memory = operations.iter().map(|operation| match operation {
+            MemoryOp::Wait(buffer, ..) | MemoryOp::Write(buffer, _) => buffer.allocation(),
+            MemoryOp::Wait64(buffer, ..) | MemoryOp::Write64(buffer, _) => buffer.allocation(),
+        });
         let api = self.context().bind()?;
+        let _held = hold(Some(self), memory)?;
         // SAFETY: as many operations as said, on elements of live buffers; freeing one waits
         // for the stream.
         unsafe { api.cuStreamBatchMemOp_v2(self.raw(), count, described.as_mut_ptr(), 0) }
     }
 
-    fn value_address<T: Plain>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
+    /// The address of a buffer's first element, and what is held until the work
+    /// with it is queued.
+    fn value_address<'a, T: Plain>(
+        &'a self,
+        buffer: &'a DeviceBuffer<T>,
+    ) -> Result<(CUdeviceptr, Held<'a>), Error> {
+        let address = self.address_of_first(buffer)?;
+        Ok((address, hold(Some(self), [buffer.allocation()])?))
+    }
+
+    fn address_of_first<T: Plain>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
         if buffer.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "buffer and stream",
@@ -124,7 +140,6 @@ impl Stream {
                 room: 0,
             });
         }
-        drop(buffer.allocation().used_in(self)?);
         Ok(buffer.address())
     }
 }

@@ -1,12 +1,15 @@
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use ptxkit::driver::{
-    Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Error, Event, Graph, Kernel,
-    LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream,
+    Arg, Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Driver, Error, Event, Graph,
+    Kernel, LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream, api,
 };
 
 use crate::kernels::{ADD, PLACE};
+use crate::launch::Fickle;
 use crate::support::{alone, context, device, is_gpu};
 
 /// A context, a stream that can be captured, and `add(data, n)`.
@@ -419,4 +422,143 @@ fn a_graph_that_is_dropped_within_a_capture_still_calls() {
     queue.synchronize().unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     drop(captured);
+}
+
+#[test]
+fn a_node_uses_the_memory_that_is_kept_for_it() {
+    let (context, stream, add) = adder();
+    if add.layout().is_none() {
+        return; // a driver before CUDA 12.4
+    }
+    let [kept, other] = [1, 2].map(|n| DeviceBuffer::from_slice(&context, &[n]).unwrap());
+    let ten = 10_u32;
+    context.synchronize().unwrap();
+    let first = [kept.arg(), Arg::value(&ten)];
+    let second = [other.arg(), Arg::value(&ten)];
+    let fickle = || Fickle {
+        asked: std::cell::Cell::new(0),
+        answers: [&first, &second],
+    };
+    let mut graph = Graph::new(&context).unwrap();
+    let asked = fickle();
+    let node = graph.add_kernel(&[], &add, ONE, &asked).unwrap();
+    assert_eq!(asked.asked.get(), 1);
+    let mut ready = graph.instantiate().unwrap();
+    let asked = fickle();
+    ready.set_kernel(node, &add, ONE, &asked).unwrap();
+    assert_eq!(asked.asked.get(), 1);
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(kept.to_vec().unwrap(), [11]);
+    assert_eq!(other.to_vec().unwrap(), [2]);
+}
+
+/// How far a slow call of `cuLaunchHostFunc` is.
+static SLOW: AtomicU32 = AtomicU32::new(NOT_CALLED);
+const NOT_CALLED: u32 = 0;
+const IS_CALLED: u32 = 1;
+const CAPTURE_BEGAN: u32 = 2;
+
+/// A context of the device behind a table with another `cuLaunchHostFunc`.
+fn slowed(
+    call: unsafe extern "C" fn(api::CUstream, api::CUhostFn, *mut c_void) -> c_int,
+) -> Context {
+    let mut table = device().driver().api().clone();
+    table.cuLaunchHostFunc = Some(call);
+    // SAFETY: the device's own entries, of which one calls the other.
+    let driver = unsafe { Driver::from_api(Box::leak(Box::new(table))) }.unwrap();
+    Context::primary(&driver.device(device().ordinal()).unwrap()).unwrap()
+}
+
+/// The entry itself.
+unsafe fn call_now(stream: api::CUstream, call: api::CUhostFn, data: *mut c_void) -> c_int {
+    let entry = device().driver().api().cuLaunchHostFunc;
+    // SAFETY: as the caller says.
+    entry.map_or(-1, |entry| unsafe { entry(stream, call, data) })
+}
+
+/// Waits until it is as far, or for so long.
+fn wait_for(step: u32, long: Duration) {
+    let start = Instant::now();
+    while SLOW.load(Ordering::SeqCst) < step && start.elapsed() < long {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn no_capture_begins_under_a_call() {
+    unsafe extern "C" fn late(
+        stream: api::CUstream,
+        call: api::CUhostFn,
+        data: *mut c_void,
+    ) -> c_int {
+        SLOW.store(IS_CALLED, Ordering::SeqCst);
+        wait_for(CAPTURE_BEGAN, Duration::from_millis(200));
+        // SAFETY: what was asked for.
+        unsafe { call_now(stream, call, data) }
+    }
+
+    alone();
+    SLOW.store(NOT_CALLED, Ordering::SeqCst);
+    let stream = Stream::non_blocking(&slowed(late)).unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let graph = std::thread::scope(|scope| {
+        // A function that is called once: within a graph it would be gone after that.
+        let caller = scope.spawn(|| {
+            stream.call(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            })
+        });
+        wait_for(IS_CALLED, Duration::from_secs(60));
+        let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
+            SLOW.store(CAPTURE_BEGAN, Ordering::SeqCst);
+            Ok(())
+        });
+        caller.join().unwrap().unwrap();
+        graph.unwrap()
+    });
+    assert!(graph.nodes().unwrap().is_empty());
+    stream.synchronize().unwrap();
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn no_capture_ends_under_a_call() {
+    unsafe extern "C" fn lingering(
+        stream: api::CUstream,
+        call: api::CUhostFn,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: what was asked for.
+        let code = unsafe { call_now(stream, call, data) };
+        SLOW.store(IS_CALLED, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(100));
+        code
+    }
+
+    alone();
+    SLOW.store(NOT_CALLED, Ordering::SeqCst);
+    let stream = Stream::non_blocking(&slowed(lingering)).unwrap();
+    let (used, mut caller) = (Arc::new(()), None);
+    let is_kept = Arc::downgrade(&used);
+    let graph = Graph::capture(&stream, CaptureMode::Relaxed, |stream| {
+        let stream = stream.clone();
+        let function = move || assert!(Arc::strong_count(&used) > 0);
+        caller = Some(std::thread::spawn(move || {
+            stream.call_each_launch(function)
+        }));
+        wait_for(IS_CALLED, Duration::from_secs(60));
+        Ok(())
+    })
+    .unwrap();
+    caller.unwrap().join().unwrap().unwrap();
+    assert!(!stream.is_capturing());
+    assert_eq!(graph.nodes().unwrap().len(), 1);
+    assert_eq!(is_kept.strong_count(), 1, "the graph lost the function");
+    let ready = graph.instantiate().unwrap();
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
+    drop((graph, ready));
+    assert_eq!(is_kept.strong_count(), 0);
 }

@@ -208,17 +208,23 @@ fn readers_wait_for_kernels_that_reach_it_as_a_variable() {
     let module = Module::load_resolving(&context, image, &symbols).unwrap();
     let bump = module.kernel("bump").unwrap();
     let stream = Stream::non_blocking(&context).unwrap();
-    let (go, wait) = mpsc::channel::<()>();
-    stream
-        .call(move || wait.recv().unwrap_or_default())
-        .unwrap();
-    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| numbers.to_vec().unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let waited = !reader.is_finished();
-        go.send(()).unwrap();
-        assert_eq!(reader.join().unwrap(), [1, 2, 42, 4]);
-        assert!(waited, "it read under the kernel");
-    });
+    let one = LaunchConfig::default();
+    let by_arguments = || bump.launch(one, &stream, ());
+    let by_bytes = || bump.launch_bytes(one, &stream, &[]);
+    let ways: [&dyn Fn() -> Result<(), Error>; 2] = [&by_arguments, &by_bytes];
+    for (launch, bumped) in ways.into_iter().zip(42..) {
+        let (go, wait) = mpsc::channel::<()>();
+        stream
+            .call(move || wait.recv().unwrap_or_default())
+            .unwrap();
+        launch().unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| numbers.to_vec().unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let waited = !reader.is_finished();
+            go.send(()).unwrap();
+            assert_eq!(reader.join().unwrap(), [1, 2, bumped, 4]);
+            assert!(waited, "it read under the kernel");
+        });
+    }
 }

@@ -304,3 +304,34 @@ fn a_pool_serves_streams_of_its_own_device() {
         },
     );
 }
+
+#[test]
+fn a_threads_own_stream_is_another_in_another_thread() {
+    alone();
+    let context = context();
+    let increment = Module::load(&context, INCREMENT).unwrap();
+    let increment = increment.kernel("increment").unwrap();
+    let own = Stream::per_thread(&context);
+    // The pool has what it needs before a stream is stopped.
+    let pool = MemoryPool::new(&device()).unwrap();
+    pool.set_release_threshold(u64::MAX).unwrap();
+    drop(pool.buffer::<u32>(&own, 32).unwrap());
+    context.synchronize().unwrap();
+    let (go, wait) = mpsc::channel::<()>();
+    own.call(move || wait.recv().unwrap_or_default()).unwrap();
+    let mut late = pool.buffer::<u32>(&own, 32).unwrap();
+    late.fill_async(9, &own).unwrap();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            // By the same name, a stream of this thread.
+            increment.launch(BLOCK, &own, (&late,)).unwrap();
+            own.synchronize().unwrap();
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let waited = !other.is_finished();
+        go.send(()).unwrap();
+        other.join().unwrap();
+        assert!(waited, "it ran before the memory was there");
+    });
+    assert_eq!(late.to_vec().unwrap(), [10; 32]);
+}
