@@ -151,12 +151,6 @@ pub const RGBA8UI: Format = Format {
     channels: 0x8d99,
     of: 0x1401,
 };
-/// `GL_RGB32F`, `GL_RGB`, `GL_FLOAT`
-pub const RGB32F: Format = Format {
-    kept: 0x8815,
-    channels: 0x1907,
-    of: 0x1406,
-};
 
 impl OpenGl {
     /// A buffer object with these numbers.

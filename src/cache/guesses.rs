@@ -65,6 +65,11 @@ impl Guess {
     }
 }
 
+/// Whether there is a table.
+pub(super) fn are_kept(root: &Path) -> bool {
+    path(root).is_file()
+}
+
 /// Removes the table.
 pub(super) fn clear(root: &Path) -> io::Result<()> {
     match fs::remove_file(path(root)) {

@@ -280,6 +280,13 @@ impl Cache {
         Some(Guess::of(text, self.writable()?.root()))
     }
 
+    /// Whether a guess was kept ever.
+    #[cfg(feature = "driver")]
+    pub(crate) fn has_guesses(&self) -> bool {
+        self.writable()
+            .is_some_and(|store| guesses::are_kept(store.root()))
+    }
+
     /// Keeps what the digest turned out to be, for the next guess.
     #[cfg(feature = "driver")]
     pub(crate) fn correct(&self, guess: &Guess, digest: Digest) {

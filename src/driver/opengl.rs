@@ -269,7 +269,8 @@ impl Image {
     /// formats it takes.
     ///
     /// # Safety
-    /// As [`Buffer::register`].
+    /// As [`Buffer::register`], and `target` must be the object's: not every driver
+    /// looks.
     pub unsafe fn register(
         context: &Context,
         object: u32,

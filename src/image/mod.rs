@@ -110,6 +110,12 @@ pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
         .ok_or_else(|| ImageError::Unknown(looks_like(bytes)))
 }
 
+/// Whether `bytes` begin as those images do that are no PTX.
+#[cfg(all(feature = "driver", feature = "cache"))]
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+    fatbin::is_fatbin(bytes) || elf::is_elf(bytes) || bytes.starts_with(CPU_MAGIC)
+}
+
 /// What bytes that cannot be loaded look like, and what to give instead.
 fn looks_like(bytes: &[u8]) -> String {
     if bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) {

@@ -1,20 +1,51 @@
 //! Loading while the digest is computed.
 
-use std::thread::{Builder, available_parallelism, scope};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::thread::available_parallelism;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::{Loaded, Loader};
 use crate::cache::Digest;
 use crate::jit::JitOptions;
 
-/// From so many bytes on a digest takes longer than the thread for it.
+/// From so many bytes on a digest takes longer than waking the thread for it.
 const LARGE: usize = 128 << 10;
-/// With fewer processors the two take turns, or the thread begins when the load
+/// With fewer processors the two take turns, or the digest begins when the load
 /// is over: measured with two, that costs a tenth more than it could save.
 const PROCESSORS: usize = 4;
 
-/// Whether a thread beside a load has a processor to run on.
-pub(super) fn has_processors() -> bool {
-    available_parallelism().is_ok_and(|processors| processors.get() >= PROCESSORS)
+/// The thread that computes digests, once there is one. It waits for the next:
+/// to start a thread takes as long as reading a blob of 300 KB.
+#[derive(Debug, Default)]
+pub(super) struct Digesting(Mutex<Option<ThreadPool>>);
+
+impl Digesting {
+    /// Where there is a processor for it to run on.
+    pub(super) fn beside_loads() -> Option<Digesting> {
+        let processors = available_parallelism().ok()?;
+        (processors.get() >= PROCESSORS).then(Digesting::default)
+    }
+
+    /// Starts the thread, which the first large text does otherwise.
+    pub(super) fn start(&self) {
+        self.with_thread(|_| ());
+    }
+
+    /// Gives `f` the thread, if it is to be had and nobody else has it.
+    fn with_thread<T>(&self, f: impl FnOnce(&ThreadPool) -> T) -> Option<T> {
+        let mut thread = match self.0.try_lock() {
+            Ok(thread) => thread,
+            // Its digests are right or not there.
+            Err(TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if thread.is_none() {
+            let one = ThreadPoolBuilder::new().num_threads(1);
+            *thread = one.thread_name(|_| "ptxkit-digest".into()).build().ok();
+        }
+        thread.as_ref().map(f)
+    }
 }
 
 impl Loader {
@@ -23,29 +54,33 @@ impl Loader {
     /// meantime. A wrong guess is unloaded, and put right for the next time.
     pub(super) fn digest_ahead(
         &self,
-        text: &str,
-        digest: &(impl Fn() -> Digest + Sync),
+        text: &[u8],
+        digest: impl Fn() -> Digest + Sync,
         options: &JitOptions,
     ) -> (Digest, Option<Loaded>) {
-        if text.len() < LARGE || !self.shared.digests_beside {
+        let begin = |thread: &ThreadPool| {
+            let mut computed = None;
+            let (guess, loaded) = thread.in_place_scope(|scope| {
+                scope.spawn(|_| computed = Some(digest()));
+                let guess = self.cache().guess(text);
+                let loaded = guess.and_then(|guess| self.known(guess.digest?, options));
+                (guess, loaded)
+            });
+            (computed, guess, loaded)
+        };
+        let digesting = self.shared.digesting.as_ref();
+        let large = digesting.filter(|_| text.len() >= LARGE);
+        let Some((Some(computed), guess, loaded)) = large.and_then(|own| own.with_thread(begin))
+        else {
             return (digest(), None);
-        }
-        scope(|scope| {
-            let thread = Builder::new().name("ptxkit-digest".into());
-            let Ok(computed) = thread.spawn_scoped(scope, digest) else {
-                return (digest(), None);
-            };
-            let guess = self.cache().guess(text.as_bytes());
-            let loaded = guess.and_then(|guess| self.known(guess.digest?, options));
-            let digest = computed.join().unwrap_or_else(|_| digest());
-            match guess {
-                Some(guess) if guess.digest != Some(digest) => {
-                    self.cache().correct(&guess, digest);
-                    (digest, None)
-                }
-                _ => (digest, loaded),
+        };
+        match guess {
+            Some(guess) if guess.digest != Some(computed) => {
+                self.cache().correct(&guess, computed);
+                (computed, None)
             }
-        })
+            _ => (computed, loaded),
+        }
     }
 }
 
@@ -63,7 +98,7 @@ mod tests {
         let policy = Policy::disabled().with_enabled(true).with_path(folder);
         let device = select(Selection::Cpu).unwrap().device;
         let mut loader = Loader::new(Context::primary(&device).unwrap(), Cache::new(policy));
-        Arc::get_mut(&mut loader.shared).unwrap().digests_beside = true;
+        Arc::get_mut(&mut loader.shared).unwrap().digesting = Some(Digesting::default());
         loader
     }
 
@@ -107,6 +142,33 @@ mod tests {
         // The same module again, read anew.
         let again = loader.load(&Source::from(&ptx), &JitOptions::default());
         assert_eq!(again.unwrap().report.cache, CacheUse::Shared);
+    }
+
+    #[test]
+    fn while_another_thread_is_served_the_digest_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(load(folder.path(), "one").0, CacheUse::Miss);
+        let (loader, ptx) = (loader(folder.path()), ptx("one"));
+        let digesting = loader.shared.digesting.as_ref().unwrap();
+        let other = digesting.0.lock().unwrap();
+        let loaded = loader.load(&Source::from(&ptx), &JitOptions::default());
+        assert_eq!(loaded.unwrap().report.cache, CacheUse::Hit);
+        assert!(other.is_none());
+    }
+
+    #[test]
+    fn the_thread_is_started_once_large_texts_were_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_known = || loader(folder.path()).cache().has_guesses();
+        assert!(!is_known());
+        assert_eq!(load(folder.path(), "one").0, CacheUse::Miss);
+        assert!(is_known());
+        let digesting = Digesting::default();
+        digesting.start();
+        let place = |thread: &ThreadPool| thread as *const ThreadPool as usize;
+        let first = digesting.with_thread(place);
+        assert!(first.is_some());
+        assert_eq!(digesting.with_thread(place), first);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::driver::{self, Context, CudaError, Module};
 use crate::image::Image;
 use crate::jit::JitOptions;
 
+use ahead::Digesting;
 use choose::{Chosen, choose};
 use compile::{Compiler, Text};
 use counters::{Counts, add_time, count};
@@ -74,14 +75,14 @@ struct Shared {
     modules: Modules,
     counts: Counts,
     writers: Writers,
-    /// Whether a load is begun while its digest is computed.
-    digests_beside: bool,
+    /// What computes digests while loads go on.
+    digesting: Option<Digesting>,
 }
 
 impl Loader {
     /// Loads into `context`, through `cache`, whose folders are opened.
     pub fn new(context: Context, cache: Cache) -> Loader {
-        let digests_beside = cache.policy().enabled() && ahead::has_processors();
+        let cached = cache.policy().enabled();
         let loader = Loader {
             shared: Arc::new(Shared {
                 context,
@@ -90,16 +91,22 @@ impl Loader {
                 modules: Modules::default(),
                 counts: Counts::default(),
                 writers: Writers::default(),
-                digests_beside,
+                digesting: cached.then(Digesting::beside_loads).flatten(),
             }),
             sharing: true,
         };
-        // Asked and opened now, and not on the way of the first hit. An error of
-        // the device's comes again there.
+        // Asked, opened and gone once now, and not on the way of the first hit. An
+        // error of the device's comes again there.
         loader.cache().open();
+        if let Some(digesting) = &loader.shared.digesting
+            && loader.cache().has_guesses()
+        {
+            digesting.start();
+        }
         if let Err(error) = loader.compiler() {
             debug!("the device does not say what it is: {error}");
         }
+        loader.found(Digest::of(b""), &JitOptions::default());
         loader
     }
 
@@ -159,21 +166,25 @@ impl Loader {
         source: &Source<'_>,
         options: &JitOptions,
     ) -> Result<Loaded, LoadError> {
-        if let Some(ptx) = source.undigested()
-            && let (_, Some(loaded)) = self.digest_ahead(ptx.text(), &|| ptx.digest(), options)
-        {
-            return Ok(loaded);
+        let mut known = source.known_digest();
+        if let (None, Some(text)) = (known, source.ptx()) {
+            let compute = || source.digest_of(text);
+            let (digest, loaded) = self.digest_ahead(text, compute, options);
+            if let Some(loaded) = loaded {
+                return Ok(loaded);
+            }
+            known = Some(digest);
         }
-        // PTX that is known by its digest is found without a look at its text.
+        // What is known by its digest is found without a look into it.
         if self.sharing
-            && let Some(digest) = source.known_digest()
+            && let Some(digest) = known
             && let Some(place) = self.shared.modules.find(&Identity::new(digest, options))
             && let Some(loaded) = place.lock().as_ref().and_then(Kept::share)
         {
             return Ok(loaded);
         }
-        // So is what was compiled before.
-        if let Some(digest) = source.digest_of_ptx()
+        // So is PTX that was compiled before.
+        if let (Some(digest), Some(_)) = (known, source.ptx())
             && let Some(loaded) = self.known(digest, options)
         {
             return Ok(loaded);
@@ -193,11 +204,11 @@ impl Loader {
             }
         };
         let explain = |error| explain(self.context(), source.name, &image, error);
-        let digest = match source.known_digest() {
+        let digest = match known {
             Some(digest) => digest,
             None => {
                 let compute = || Digest::of(text.as_bytes());
-                match self.digest_ahead(&text, &compute, options) {
+                match self.digest_ahead(text.as_bytes(), compute, options) {
                     (_, Some(loaded)) => return Ok(loaded),
                     (digest, None) => digest,
                 }
