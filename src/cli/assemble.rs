@@ -76,7 +76,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let milliseconds = made.compile.as_secs_f64() * 1e3;
     match args.format {
         Format::Json => say(&json_line(&serde_json::json!({
-            "output": args.output,
+            "output": args.output.display().to_string(),
             "bytes": made.code.len(),
             "target": args.target.to_string(),
             "compiler": compiler.identity(),

@@ -107,6 +107,7 @@ fn wrong_inputs_are_messages() {
         (&["prune", "--older-than", "5"], "an age is expected"),
         (&["import", &missing], "ptxkit cache export"),
         (&["import", &text], "ptxkit cache export"),
+        (&["import", &packed], "unpack it first"),
         (&["export", &packed], "name a .tar, or a folder"),
         (&["warm"], "<FILES>"),
         (&["warm", &sample, "--target", "hopper"], "neither a device"),
@@ -285,6 +286,46 @@ fn an_archive_is_taken_in_elsewhere() {
     let file = sample("matmul_shared.ptx");
     let hit = json(there.path(), &["warm", &file, "--target", &device()]);
     assert_eq!(hit[0]["result"], "hit");
+}
+
+/// File systems take any bytes for a name, and JSON does not.
+#[cfg(unix)]
+#[test]
+fn paths_that_are_no_text_are_told_all_the_same() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = |name: &[u8]| folder.path().join(std::ffi::OsStr::from_bytes(name));
+    let (cache, image, ptx) = (odd(b"c\xff"), odd(b"i\xff"), odd(b"k\xff.ptx"));
+    std::fs::copy(sample("vecadd.ptx"), &ptx).unwrap();
+    let run = |arguments: &[&std::ffi::OsStr]| {
+        let output = Command::new(program())
+            .arg("cache")
+            .args(arguments)
+            .args(["--format", "json"])
+            .env("CUDA_CACHE_PATH", &cache)
+            .env("PTXKIT_CACHE_READONLY", &image)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let word = std::ffi::OsStr::new;
+    let device = device();
+    let warmed = run(&[
+        word("warm"),
+        ptx.as_os_str(),
+        word("--target"),
+        word(&device),
+    ]);
+    let key = warmed[0]["key"].as_str().unwrap().to_owned();
+    assert_eq!(run(&[word("export"), image.as_os_str()])["blobs"], 1);
+    assert_eq!(run(&[word("import"), image.as_os_str()])["skipped"], 1);
+    assert_eq!(run(&[word("stats")])["read_only"][0]["blobs"], 1);
+    assert_eq!(run(&[word("list")]).as_array().unwrap().len(), 2);
+    for told in [run(&[word("path")]), run(&[word("show"), word(&key)])] {
+        let path = told["path"].as_str().unwrap();
+        assert!(path.contains("/c\u{fffd}/"), "{path}");
+    }
 }
 
 #[test]

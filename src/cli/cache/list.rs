@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::{Answer, failed};
+use super::{Answer, failed, text_of};
 use crate::cache::{Cache, Entry, Tier};
 use crate::cli::failure::Failure;
 use crate::cli::output::Lines;
@@ -121,11 +121,11 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
     if entry.stale {
         lines.add("stale", "an older driver made it: it goes first");
     }
-    let parts: Vec<&str> = entry
+    let parts: Vec<String> = entry
         .parts
         .iter()
-        .map(String::as_str)
         .filter(|name| !name.is_empty())
+        .map(|name| name.escape_debug().to_string())
         .collect();
     if !parts.is_empty() {
         lines.add("parts", parts.join(" "));
@@ -165,11 +165,11 @@ fn json(entry: &Entry) -> Value {
     let provenance = &entry.provenance;
     let read_only = match &entry.tier {
         Tier::Writable => None,
-        Tier::ReadOnly(path) => Some(path),
+        Tier::ReadOnly(path) => Some(text_of(path)),
     };
     json!({
         "key": entry.key.to_string(),
-        "path": entry.path,
+        "path": text_of(&entry.path),
         "bytes": entry.size,
         "used": used.as_secs(),
         "hits": entry.hits,

@@ -5,7 +5,7 @@ mod transfer;
 mod upkeep;
 mod warm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ fn path(cache: &Cache) -> Result<Answer, CacheError> {
     let folder = cache.folder().ok_or(CacheError::NoFolder)?;
     Ok(Answer::new(
         format!("{}\n", folder.display()),
-        json!({ "path": folder }),
+        json!({ "path": text_of(&folder) }),
     ))
 }
 
@@ -172,11 +172,13 @@ fn stats(cache: &Cache, stats: Stats) -> Answer {
     let read_only: Vec<Value> = stats
         .read_only
         .iter()
-        .map(|tier| json!({ "path": tier.path, "blobs": tier.blobs, "bytes": tier.bytes }))
+        .map(
+            |tier| json!({ "path": text_of(&tier.path), "blobs": tier.blobs, "bytes": tier.bytes }),
+        )
         .collect();
     let json = json!({
         "enabled": enabled,
-        "path": stats.path,
+        "path": text_of(&stats.path),
         "blobs": stats.blobs,
         "kernels": stats.kernels,
         "bytes": stats.bytes,
@@ -187,6 +189,11 @@ fn stats(cache: &Cache, stats: Stats) -> Answer {
         "read_only": read_only,
     });
     Answer::new(lines.0, json)
+}
+
+/// A path as JSON can hold it, whatever bytes it has.
+fn text_of(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// `1 blob`, `2 blobs`

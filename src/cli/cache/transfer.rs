@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Answer, blobs, failed, list};
+use super::{Answer, blobs, failed, list, text_of};
 use crate::cache::{Cache, CacheError, Moved};
 use crate::cli::failure::Failure;
 use crate::cli::progress::Progress;
@@ -13,19 +13,17 @@ use crate::cli::quantity::show_size;
 
 pub const AFTER_HELP: &str = "\
 A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
-programs look there after their own cache. A container image ships one so.";
+programs look there after their own cache. A container image ships one so; it
+must belong to the user that runs there, or to root.";
 
-/// How archives end that are not written.
+/// How archives end that are neither written nor read.
 const PACKED: &[&str] = &[
     ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".gz",
 ];
 
 pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failure> {
     // A folder of such a name is not what was meant.
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    if !to.is_dir()
-        && let Some(packed) = PACKED.iter().find(|end| name.ends_with(**end))
-    {
+    if let Some(packed) = packed(to) {
         return Err(Failure::new(format!("nothing is written as {packed} here"))
             .help("name a .tar, or a folder"));
     }
@@ -56,6 +54,10 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
         return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
             .help("unset it, so that there is a cache to import into"));
     }
+    if let Some(packed) = packed(from) {
+        return Err(Failure::new(format!("nothing is read from {packed} here"))
+            .help("unpack it first, and give the .tar or the folder"));
+    }
     let mut progress = Progress::of_bytes("import");
     let moved = cache
         .import(from, |now| progress.show(now.done, now.of, ""))
@@ -67,6 +69,12 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
     drop(progress);
     let skipped = "were there, were damaged or found no room";
     Ok(answer("imported from", from, moved, skipped))
+}
+
+fn packed(path: &Path) -> Option<&'static str> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let end = PACKED.iter().find(|end| name.ends_with(**end));
+    end.copied().filter(|_| !path.is_dir())
 }
 
 fn written(error: CacheError, to: &Path) -> Failure {
@@ -90,7 +98,7 @@ fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
     }
     text.push('\n');
     let json = json!({
-        "path": path,
+        "path": text_of(path),
         "blobs": moved.blobs,
         "bytes": moved.bytes,
         "skipped": moved.skipped,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::{Answer, text_of};
 use crate::cache::{Cache, CacheError, Key};
 use crate::cli::explain::{of_driver, of_load};
 use crate::cli::failure::{FAILED, Failure, VERIFIED};
@@ -182,7 +182,7 @@ impl<'a> Outcome<'a> {
             Outcome::Failed(error) => ("failed", None, None, Some(error.to_string())),
         };
         json!({
-            "source": path,
+            "source": text_of(path),
             "target": target,
             "result": result,
             "key": key.map(Key::to_string),
