@@ -36,7 +36,7 @@ impl Provenance {
         let mut line = |name: &str, value: &str| {
             text.push_str(name);
             text.push(' ');
-            text.extend(value.chars().map(|c| if c.is_control() { '?' } else { c }));
+            text.push_str(&plain(value));
             text.push('\n');
         };
         line("source", &self.source);
@@ -63,7 +63,7 @@ impl Provenance {
     #[cfg(feature = "driver")]
     pub(super) fn image_in(text: &str) -> Option<String> {
         let mut lines = text.lines();
-        lines.find_map(|line| line.strip_prefix("image ").map(str::to_owned))
+        lines.find_map(|line| line.strip_prefix("image ").map(plain))
     }
 
     /// What `text` says; lines that it does not know are passed over.
@@ -71,19 +71,25 @@ impl Provenance {
         let mut found = Provenance::default();
         for line in text.lines() {
             match line.split_once(' ') {
-                Some(("source", value)) => found.source = value.to_owned(),
-                Some(("target", value)) => found.target = value.to_owned(),
-                Some(("compiler", value)) => found.compiler = value.to_owned(),
+                Some(("source", value)) => found.source = plain(value),
+                Some(("target", value)) => found.target = plain(value),
+                Some(("compiler", value)) => found.compiler = plain(value),
                 Some(("compile_us", value)) => {
                     found.compile_time = Duration::from_micros(value.parse().unwrap_or(0));
                 }
-                Some(("image", value)) => found.image = value.to_owned(),
-                Some(("kernel", value)) => found.kernels.push(value.to_owned()),
+                Some(("image", value)) => found.image = plain(value),
+                Some(("kernel", value)) => found.kernels.push(plain(value)),
                 _ => {}
             }
         }
         found
     }
+}
+
+/// Without what would steer a terminal: what is read may come from anywhere.
+fn plain(value: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    value.chars().map(shown).collect()
 }
 
 #[cfg(test)]
@@ -99,5 +105,16 @@ mod tests {
         let read = Provenance::from_text(&odd.to_text());
         assert_eq!(read.source, "a?kernel b");
         assert!(read.kernels.is_empty());
+    }
+
+    #[test]
+    fn nothing_that_is_read_steers_a_terminal() {
+        let text = "source \x1b[2Ja\nkernel k\x07\nimage \u{9b}1m";
+        let read = Provenance::from_text(text);
+        assert_eq!(read.source, "?[2Ja");
+        assert_eq!(read.kernels, ["k?"]);
+        assert_eq!(read.image, "?1m");
+        #[cfg(feature = "driver")]
+        assert_eq!(Provenance::image_in(text).as_deref(), Some("?1m"));
     }
 }
