@@ -198,12 +198,74 @@ fn the_folder_may_vanish_under_a_running_program() {
     let folder = tempfile::tempdir().unwrap();
     let cache = cache(folder.path(), 1 << 30);
     load(&cache, 1, || {});
+    assert!(!load(&cache, 1, || {}));
     fs::remove_dir_all(root(folder.path())).unwrap();
     let (miss, warnings) = warnings_of(|| load(&cache, 1, || {}));
     assert!(miss);
-    assert!(warnings.len() <= 1, "{warnings:?}");
+    assert_eq!(warnings, [] as [&str; 0]);
+    assert!(!load(&cache, 1, || {}));
     load(&cache, 2, || {});
     assert!(!load(&cache, 2, || {}));
+}
+
+/// As on a file system that was mounted read-only after an error of its own.
+#[test]
+fn a_bad_blob_that_cannot_be_set_aside_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    load(&cache(folder.path(), 1 << 30), 1, || {});
+    fs::write(blob_path(folder.path(), &key(1)), b"bad").unwrap();
+    // What has to be made for it cannot be, which is so for root too.
+    let in_the_way = ["bad", "tmp"].map(|name| root(folder.path()).join(name));
+    for path in &in_the_way {
+        let _ = fs::remove_dir(path);
+        fs::write(path, b"").unwrap();
+    }
+    let cache = cache(folder.path(), 1 << 30);
+    let (_, warnings) = warnings_of(|| {
+        for _ in 0..3 {
+            assert!(load(&cache, 1, || {}));
+        }
+    });
+    assert_eq!(cache.counters().bad, 1);
+    // One of the blob, one that nothing can be put.
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("cannot be set aside"), "{warnings:?}");
+    // One that is put is taken again.
+    for path in &in_the_way {
+        fs::remove_file(path).unwrap();
+    }
+    assert!(load(&cache, 1, || {}));
+    assert!(!load(&cache, 1, || {}));
+}
+
+#[test]
+fn a_cache_that_is_reached_by_another_path_keeps_what_is_catalogued() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let hits = |path: &Path| cache(path, 1 << 30).entries().unwrap()[0].hits;
+    load(&cache(&one, 1 << 30), 1, || {});
+    load(&cache(&one, 1 << 30), 1, || {});
+    assert_eq!(hits(&one), 1);
+    symlink(&one, &other).unwrap();
+    assert_eq!(hits(&other), 1);
+    assert_eq!(hits(&one), 1);
+}
+
+#[test]
+fn a_rebuild_waits_for_whoever_has_the_catalogue() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    load(&cache, 1, || {});
+    cache.entries().unwrap();
+    let catalogue = fs::File::open(root(folder.path()).join("catalogue.lock")).unwrap();
+    catalogue.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            catalogue.unlock().unwrap();
+        });
+        assert_eq!(cache.rebuild().unwrap().blobs, 1);
+    });
 }
 
 /// As a process that was stopped in the middle of a put.

@@ -105,6 +105,27 @@ fn a_blob_that_does_not_load_is_compiled_anew() {
     assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
 }
 
+/// On a file system that is read-only now, say.
+#[test]
+fn a_blob_that_neither_loads_nor_goes_away_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    let loader = Loader::new(context(), cache.clone()).with_sharing(false);
+    let key = load(&loader, PTX).unwrap().report.key.unwrap();
+    loader.flush();
+    cache.clear().unwrap();
+    let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&key) else {
+        panic!("the cache was emptied")
+    };
+    turn.put(&Default::default(), b"\x7fELF and nothing else");
+    // Where it would be set aside is a file, in whose place root makes no folder either.
+    std::fs::write(cache.folder().unwrap().join("bad"), b"").unwrap();
+    let loaded = load(&loader, PTX).unwrap();
+    assert_eq!(loaded.report.cache, CacheUse::Miss);
+    loader.flush();
+    assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
+}
+
 #[test]
 fn a_loader_is_for_all_threads() {
     fn shareable<T: Send + Sync + Clone>() {}

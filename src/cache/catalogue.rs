@@ -24,6 +24,9 @@ use super::lock::FileLock;
 use super::provenance::Provenance;
 use super::uses;
 
+/// How long whoever can do without it waits for it.
+pub(super) const SOON: Duration = Duration::from_millis(50);
+
 /// What is known of a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
@@ -45,7 +48,7 @@ impl Catalogue {
     /// Opens the catalogue of the store in `root` and takes in what was used;
     /// `None` where somebody else has it, or it cannot be had.
     pub(super) fn open(root: &Path) -> Option<Catalogue> {
-        let lock = lock(root)?;
+        let lock = lock(root, SOON)?;
         let path = root.join("catalogue");
         let said = fs::read_to_string(sum_path(root)).ok();
         // From here to its close there is none.
@@ -83,9 +86,9 @@ impl Catalogue {
         }
     }
 
-    /// Removes it, unless somebody has it open.
-    pub(super) fn remove(root: &Path) -> io::Result<bool> {
-        let Some(_lock) = lock(root) else {
+    /// Removes it, unless somebody has it open for longer than `wait`.
+    pub(super) fn remove(root: &Path, wait: Duration) -> io::Result<bool> {
+        let Some(_lock) = lock(root, wait) else {
             return Ok(false);
         };
         let _ = fs::remove_file(sum_path(root));
@@ -178,9 +181,8 @@ impl Row {
 
 /// The lock is this crate's own, so that an error of sled's open means damage
 /// and never just another process.
-fn lock(root: &Path) -> Option<FileLock> {
-    let soon = Instant::now() + Duration::from_millis(50);
-    FileLock::acquire(&root.join("catalogue.lock"), soon)
+fn lock(root: &Path, wait: Duration) -> Option<FileLock> {
+    FileLock::acquire(&root.join("catalogue.lock"), Instant::now() + wait)
         .ok()
         .flatten()
 }
@@ -189,10 +191,11 @@ fn sum_path(root: &Path) -> PathBuf {
     root.join("catalogue.sum")
 }
 
-/// Of the names and the bytes of all files in a folder.
-fn sum(folder: &Path) -> io::Result<String> {
+/// Of the names and the bytes of all files in a folder, wherever that lies: one
+/// cache is reached by many paths, from containers above all.
+fn sum(root: &Path) -> io::Result<String> {
     let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
+    let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -207,7 +210,8 @@ fn sum(folder: &Path) -> io::Result<String> {
     let mut hash = XxHash3_128::new();
     let mut buffer = vec![0; 1 << 16];
     for path in files {
-        hash.write(path.as_os_str().as_encoded_bytes());
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        hash.write(name.as_os_str().as_encoded_bytes());
         let mut file = fs::File::open(path)?;
         loop {
             match file.read(&mut buffer)? {

@@ -31,11 +31,11 @@ struct Flight {
 }
 
 #[derive(Debug, Default)]
-enum State {
-    #[default]
-    Compiling,
-    /// With the blob, or without one where the turn was given up.
-    Landed(Option<Blob>),
+struct State {
+    /// What was compiled, once it is.
+    blob: Option<Blob>,
+    /// Whether the turn is given up, or the blob stored.
+    is_over: bool,
 }
 
 pub(super) enum Boarding {
@@ -55,10 +55,19 @@ pub(super) struct Pilot {
     flights: Arc<Flights>,
     flight: Arc<Flight>,
     key: Key,
+    /// Whether another thread was waited for.
+    pub waited: bool,
 }
 
 impl Flights {
-    pub(super) fn board(self: &Arc<Flights>, key: &Key, deadline: Instant) -> Boarding {
+    /// Waits for whoever compiles `key`, until there is a blob that `serves`.
+    pub(super) fn board(
+        self: &Arc<Flights>,
+        key: &Key,
+        deadline: Instant,
+        serves: impl Fn(&Blob) -> bool,
+    ) -> Boarding {
+        let mut waited = false;
         loop {
             let flight = {
                 let mut book = lock(&self.0);
@@ -74,12 +83,20 @@ impl Flights {
                             flights: Arc::clone(self),
                             flight,
                             key: *key,
+                            waited,
                         });
                     }
                 }
             };
             let mut state = lock(&flight.state);
-            while matches!(*state, State::Compiling) {
+            loop {
+                if let Some(blob) = state.blob.as_ref().filter(|blob| serves(blob)) {
+                    return Boarding::Landed(blob.clone());
+                }
+                if state.is_over {
+                    break;
+                }
+                waited = true;
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return Boarding::TimedOut;
@@ -89,9 +106,6 @@ impl Flights {
                     .wait_timeout(state, left)
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
-            }
-            if let State::Landed(Some(blob)) = &*state {
-                return Boarding::Landed(blob.clone());
             }
         }
     }
@@ -110,7 +124,7 @@ impl Pilot {
     /// Hands the blob to every thread that waits for it, and to those that come
     /// until this is dropped.
     pub(super) fn land(&self, blob: &Blob) {
-        *lock(&self.flight.state) = State::Landed(Some(blob.clone()));
+        lock(&self.flight.state).blob = Some(blob.clone());
         self.flight.landed.notify_all();
     }
 }
@@ -118,11 +132,7 @@ impl Pilot {
 impl Drop for Pilot {
     fn drop(&mut self) {
         lock(&self.flights.0).flying.remove(&self.key);
-        let mut state = lock(&self.flight.state);
-        if matches!(*state, State::Compiling) {
-            *state = State::Landed(None);
-        }
-        drop(state);
+        lock(&self.flight.state).is_over = true;
         self.flight.landed.notify_all();
     }
 }

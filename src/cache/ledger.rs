@@ -97,15 +97,19 @@ impl Ledger {
     }
 
     /// Whether a newer driver than that of `generation` is at work, or this
-    /// one no longer is.
-    pub(super) fn is_stale(&self, generation: Generation) -> bool {
-        let Some(newest) = self.newest(generation.family) else {
+    /// one no longer is, of which a blob of it that was `used` lately is proof:
+    /// machines of another build of the driver may find all that they need.
+    pub(super) fn is_stale(&self, generation: Generation, used: SystemTime) -> bool {
+        let family = generation.family;
+        let Some(newest) = self.newest(family) else {
             return false;
         };
-        let live = self
-            .live(generation.family)
-            .any(|row| row.generation == generation);
-        !live || generation.version < newest
+        let is_live = || {
+            let mut live = self.live(family);
+            live.any(|row| row.generation == generation)
+                || self.last(family) <= seconds(used).saturating_add(REPLACED_AFTER)
+        };
+        generation.version < newest || !is_live()
     }
 
     /// The newest driver of a family that is at work.
@@ -114,13 +118,19 @@ impl Ledger {
     }
 
     fn live(&self, family: u16) -> impl Iterator<Item = &Row> {
-        let rows = move || {
-            self.generations
-                .iter()
-                .filter(move |row| row.generation.family == family)
-        };
-        let last = rows().map(|row| row.active).max().unwrap_or(0);
-        rows().filter(move |row| last - row.active <= REPLACED_AFTER)
+        let last = self.last(family);
+        self.of(family)
+            .filter(move |row| last - row.active <= REPLACED_AFTER)
+    }
+
+    /// When a driver of a family last put.
+    fn last(&self, family: u16) -> u64 {
+        self.of(family).map(|row| row.active).max().unwrap_or(0)
+    }
+
+    fn of(&self, family: u16) -> impl Iterator<Item = &Row> {
+        let rows = self.generations.iter();
+        rows.filter(move |row| row.generation.family == family)
     }
 
     /// Reads it; `None` where there is none that holds.
@@ -183,8 +193,11 @@ impl Ledger {
 }
 
 fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
+    seconds(SystemTime::now())
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO)
         .as_secs()
 }
@@ -205,6 +218,8 @@ pub(super) fn is_of_before_start(written: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LONG_AGO: SystemTime = SystemTime::UNIX_EPOCH;
 
     fn generation(version: u32, compiler: u16) -> Generation {
         Generation {
@@ -264,15 +279,15 @@ mod tests {
     fn an_older_driver_is_stale_and_another_family_is_not() {
         let mut ledger = Ledger::default();
         let (old, new) = (generation(12080, 1), generation(13000, 2));
-        assert!(!ledger.is_stale(old));
+        assert!(!ledger.is_stale(old, LONG_AGO));
         ledger.note(old);
-        assert!(!ledger.is_stale(old));
+        assert!(!ledger.is_stale(old, LONG_AGO));
         ledger.queue = (3, 9);
         ledger.note(new);
         assert_eq!(ledger.queue, (0, 0));
-        assert!(ledger.is_stale(old) && !ledger.is_stale(new));
+        assert!(ledger.is_stale(old, LONG_AGO) && !ledger.is_stale(new, LONG_AGO));
         let other = Generation { family: 2, ..old };
-        assert!(!ledger.is_stale(other));
+        assert!(!ledger.is_stale(other, LONG_AGO));
     }
 
     #[test]
@@ -280,11 +295,18 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.note(generation(13000, 1));
         ledger.note(generation(13000, 2));
-        assert!(!ledger.is_stale(generation(13000, 1)));
-        assert!(!ledger.is_stale(generation(13000, 2)));
+        assert!(!ledger.is_stale(generation(13000, 1), LONG_AGO));
+        assert!(!ledger.is_stale(generation(13000, 2), LONG_AGO));
         // One that nobody put with for days.
         ledger.generations[0].active -= 2 * REPLACED_AFTER;
-        assert!(ledger.is_stale(generation(13000, 1)));
+        assert!(ledger.is_stale(generation(13000, 1), LONG_AGO));
+        // Its machines are there still: they find what they need.
+        let hour = Duration::from_secs(3600);
+        let lately = SystemTime::now() - hour;
+        assert!(!ledger.is_stale(generation(13000, 1), lately));
+        assert!(ledger.is_stale(generation(13000, 1), lately - 24 * hour));
+        // An older driver's go first, whoever uses them.
+        assert!(ledger.is_stale(generation(12080, 3), lately));
     }
 
     #[test]
@@ -292,9 +314,9 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.note(generation(13000, 1));
         ledger.note(generation(12080, 2));
-        assert!(ledger.is_stale(generation(12080, 2)));
+        assert!(ledger.is_stale(generation(12080, 2), LONG_AGO));
         ledger.generations[0].active -= 2 * REPLACED_AFTER;
-        assert!(!ledger.is_stale(generation(12080, 2)));
-        assert!(ledger.is_stale(generation(13000, 1)));
+        assert!(!ledger.is_stale(generation(12080, 2), LONG_AGO));
+        assert!(ledger.is_stale(generation(13000, 1), LONG_AGO));
     }
 }

@@ -55,6 +55,13 @@ impl FileLock {
         if cfg!(unix) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+impl Drop for FileLock {
+    /// To close the file would not do: a process that was forked meanwhile has
+    /// it open too.
+    fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
@@ -145,6 +152,17 @@ mod tests {
         assert!(FileLock::acquire(&path, soon()).unwrap().is_none());
         held.remove();
         assert!(!path.exists());
+        assert!(FileLock::acquire(&path, soon()).unwrap().is_some());
+    }
+
+    /// As another thread that forks leaves one to its child.
+    #[test]
+    fn a_lock_that_was_let_go_is_free_though_a_copy_of_its_file_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("l");
+        let held = FileLock::acquire(&path, soon()).unwrap().unwrap();
+        let _copy = held.file().try_clone().unwrap();
+        drop(held);
         assert!(FileLock::acquire(&path, soon()).unwrap().is_some());
     }
 

@@ -92,6 +92,7 @@ pub use upkeep::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Veri
 use counters::Counts;
 use flight::{Boarding, Flights};
 use lock::FileLock;
+use seen::Identity;
 use store::{Found, Store};
 
 /// The folder under `CUDA_CACHE_PATH` that is ours alone, so that neither
@@ -222,28 +223,25 @@ impl Cache {
         let counts = &self.shared.counts;
         let deadline = started + self.shared.policy.wait();
         let before = Instant::now();
-        let pilot = loop {
-            match self.shared.flights.board(key, deadline) {
-                Boarding::Pilot(pilot) => break Some(pilot),
-                Boarding::Landed(blob) if serves(&blob) => {
-                    return self.hit(key, blob, started, before.elapsed());
-                }
-                Boarding::Landed(_) => {}
-                Boarding::Failed(failure) => {
-                    counts.failures.one();
-                    debug!(key = %key.short(), "failed before");
-                    return Lookup::Failed(failure);
-                }
-                Boarding::TimedOut => break None,
+        let pilot = match self.shared.flights.board(key, deadline, serves) {
+            Boarding::Pilot(pilot) => Some(pilot),
+            Boarding::Landed(blob) => return self.hit(key, blob, started, before.elapsed()),
+            Boarding::Failed(failure) => {
+                counts.failures.one();
+                debug!(key = %key.short(), "failed before");
+                return Lookup::Failed(failure);
             }
+            Boarding::TimedOut => None,
         };
-        let lock = self
-            .writable()
-            .and_then(|store| self.lock(store, key, deadline));
-        let waited = match (&pilot, &lock) {
-            (None, _) => before.elapsed(),
-            (_, Some(lock)) if lock.waited => before.elapsed(),
-            _ => Duration::ZERO,
+        let (lock, waited_for_lock) = match self.writable() {
+            Some(store) => self.lock(store, key, deadline),
+            None => (None, false),
+        };
+        let waited_for_thread = pilot.as_ref().is_none_or(|pilot| pilot.waited);
+        let waited = if waited_for_thread || waited_for_lock {
+            before.elapsed()
+        } else {
+            Duration::ZERO
         };
         // Whoever had the lock before has most likely put the blob.
         let found = self.get(key);
@@ -304,10 +302,10 @@ impl Cache {
     }
 
     /// Opens the blob of `key` to read single parts of it, without the rest.
-    /// Nothing is counted.
+    /// Nothing is counted, but it is used: eviction takes others first.
     pub fn parts(&self, key: &Key) -> Option<PartFile> {
         self.all_tiers()
-            .find_map(|store| match store.open_parts(key) {
+            .find_map(|store| match store.open_parts(key, true) {
                 Ok(opened) => {
                     opened.map(|(file, head, provenance)| PartFile::new(file, head, provenance))
                 }
@@ -323,7 +321,7 @@ impl Cache {
     pub fn discard(&self, key: &Key, why: &str) {
         // The first that has it is the one that gave it.
         if let Some(store) = self.all_tiers().find(|store| store.contains(key)) {
-            self.set_aside(store, key, why);
+            self.set_aside(store, key, None, why);
         }
     }
 
@@ -335,9 +333,11 @@ impl Cache {
     /// Runs `f` on the store; a folder that is not there is an empty one.
     fn tool<T: Default>(&self, f: impl FnOnce(&Store) -> io::Result<T>) -> Result<T, CacheError> {
         let path = self.folder().ok_or(CacheError::NoFolder)?;
-        match Store::existing(&path).and_then(|store| f(&store)) {
+        match Store::existing(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
-            result => result.map_err(|error| CacheError::of(&path, error)),
+            opened => opened
+                .and_then(|store| f(&store))
+                .map_err(|error| CacheError::of(&path, error)),
         }
     }
 
@@ -405,23 +405,26 @@ impl Cache {
                     return Some(blob);
                 }
                 Ok(Found::Absent) => {}
-                Ok(Found::Bad(why)) => self.set_aside(store, key, &why.to_string()),
+                Ok(Found::Bad(why, file)) => self.set_aside(store, key, file, &why.to_string()),
                 Err(error) => self.failed("read", &error),
             }
         }
         None
     }
 
-    fn set_aside(&self, store: &Store, key: &Key, why: &str) {
+    fn set_aside(&self, store: &Store, key: &Key, file: Option<Identity>, why: &str) {
         self.shared.counts.bad.one();
         let folder = store.root().display();
-        if store.is_read_only() {
-            warn!(key = %key.short(), "a blob in {folder} is passed over: {why}");
-        } else {
-            warn!(key = %key.short(), "a blob in {folder} is set aside: {why}");
-        }
-        if let Err(error) = store.set_aside(key) {
-            self.failed("set aside", &error);
+        let short = key.short();
+        match store.set_aside(key, file) {
+            Ok(()) if store.is_read_only() => {
+                warn!(key = %short, "a blob in {folder} is passed over: {why}");
+            }
+            Ok(()) => warn!(key = %short, "a blob in {folder} is set aside: {why}"),
+            Err(error) => {
+                self.shared.counts.errors.one();
+                warn!(key = %short, "a blob in {folder} is passed over: {why}; it cannot be set aside: {error}");
+            }
         }
     }
 
@@ -450,20 +453,24 @@ impl Cache {
         }
     }
 
-    /// The lock on compiling `key` between processes, where it can be had.
-    fn lock(&self, store: &Store, key: &Key, deadline: Instant) -> Option<FileLock> {
+    /// The lock on compiling `key` between processes, where it can be had, and
+    /// whether another process was waited for.
+    fn lock(&self, store: &Store, key: &Key, deadline: Instant) -> (Option<FileLock>, bool) {
         let lock = store
             .lock_path(key)
             .and_then(|path| FileLock::acquire(&path, deadline));
         match lock {
-            Ok(Some(lock)) => Some(lock),
+            Ok(Some(lock)) => {
+                let waited = lock.waited;
+                (Some(lock), waited)
+            }
             Ok(None) => {
                 debug!(key = %key.short(), "the wait for another compiler is over: compiling alone");
-                None
+                (None, true)
             }
             Err(error) => {
                 self.failed("lock", &error);
-                None
+                (None, false)
             }
         }
     }

@@ -142,6 +142,11 @@ fn default_folder() -> Option<PathBuf> {
     }
 }
 
+/// A relative path would lead elsewhere once the process changes its folder.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
+
 /// How the cache behaves, and which images may be compiled.
 ///
 /// ```
@@ -169,7 +174,7 @@ impl Policy {
             enabled: environment.flag(DISABLE) != Some(true),
             path: environment
                 .get(PATH)
-                .map(PathBuf::from)
+                .map(|path| absolute(path.into()))
                 .or_else(|| environment.default_folder.clone()),
             max_size: environment.max_size(),
             read_only: environment
@@ -178,6 +183,7 @@ impl Policy {
                 .unwrap_or_default()
                 .into_iter()
                 .filter(|path| !path.as_os_str().is_empty())
+                .map(absolute)
                 .collect(),
             wait: Duration::from_secs(60),
             jit: JitPolicy {
@@ -202,7 +208,8 @@ impl Policy {
     }
 
     /// The folder of `CUDA_CACHE_PATH`, or the platform's. The cache keeps to
-    /// a folder of its own under it.
+    /// a folder of its own under it. A relative one is of the folder that the
+    /// process was in when the policy was made.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -238,7 +245,7 @@ impl Policy {
 
     /// Sets the folder; see [`path`](Policy::path).
     pub fn with_path(mut self, path: impl Into<PathBuf>) -> Policy {
-        self.path = Some(path.into());
+        self.path = Some(absolute(path.into()));
         self
     }
 
@@ -253,7 +260,8 @@ impl Policy {
         mut self,
         paths: impl IntoIterator<Item = P>,
     ) -> Policy {
-        self.read_only = paths.into_iter().map(Into::into).collect();
+        let paths = paths.into_iter().map(Into::into);
+        self.read_only = paths.map(absolute).collect();
         self
     }
 
@@ -290,6 +298,17 @@ mod tests {
         assert_eq!(policy.max_size(), 1 << 30);
         assert_eq!(policy.jit(), JitPolicy::default());
         assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_relative_folder_is_of_the_folder_that_the_process_is_in() {
+        let here = std::env::current_dir().unwrap();
+        let read = policy(&[(PATH, "a/b"), (READONLY, "c")]);
+        let set = policy(&[]).with_path("./a/b").with_read_only(["c"]);
+        for policy in [read, set] {
+            assert_eq!(policy.path(), Some(&*here.join("a/b")));
+            assert_eq!(policy.read_only(), [here.join("c")]);
+        }
     }
 
     #[test]

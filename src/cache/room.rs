@@ -406,7 +406,7 @@ fn in_order(blobs: &mut [Scanned], ledger: &Ledger) {
     blobs.sort_by_cached_key(|blob| {
         // A time in the future is of before the clock was set back, so older
         // than any that is not.
-        let stale = ledger.is_stale(blob.key.generation());
+        let stale = ledger.is_stale(blob.key.generation(), blob.used);
         (!stale, blob.used <= now, blob.used)
     });
 }
@@ -502,7 +502,7 @@ mod tests {
         let (store, size) = store(folder.path());
         let blob = Blob::new(&key(1), &Provenance::default(), &[("", &[1; 1000])]);
         for _ in 0..5 {
-            store.set_aside(&key(1)).unwrap();
+            store.set_aside(&key(1), None).unwrap();
             store
                 .put(&key(1), &blob, u64::MAX, Origin::Compiled)
                 .unwrap();

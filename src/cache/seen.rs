@@ -112,6 +112,11 @@ impl Seen {
         self.book().blobs.remove(key);
     }
 
+    /// Takes the blob of `key` again: it is another one now.
+    pub(super) fn welcome(&self, key: &Key) {
+        self.book().shunned.remove(key);
+    }
+
     /// The uses that nobody wrote yet; the caller writes them.
     pub(super) fn unwritten(&self) -> Vec<(Key, u64)> {
         let mut book = self.book();

@@ -47,8 +47,9 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub(super) enum Found {
     Blob(Blob),
     Absent,
-    /// Something is there that must not be used, and why.
-    Bad(Damage),
+    /// Something is there that must not be used, why, and which file it is, if
+    /// that could be opened.
+    Bad(Damage, Option<Identity>),
 }
 
 #[derive(Debug)]
@@ -87,11 +88,9 @@ impl Store {
     }
 
     fn of(root: &Path, owner: Owner) -> io::Result<Store> {
-        // A relative one would lead elsewhere once the process changes its folder.
-        let root = std::path::absolute(root)?;
-        folder::check(&root, owner)?;
+        folder::check(root, owner)?;
         Ok(Store {
-            root,
+            root: root.to_owned(),
             owner,
             fans: (0..256).map(|_| AtomicBool::new(false)).collect(),
             seen: Seen::default(),
@@ -142,14 +141,10 @@ impl Store {
         Ok(())
     }
 
-    /// Makes that folder if it is missing.
+    /// Makes that folder if it is missing. Who writes looks each time: somebody
+    /// may have removed the whole store under a running program.
     fn make_fan(&self, key: &Key) -> io::Result<()> {
-        match self.check_fan(key) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.inner(&format!("{:02x}", key.as_bytes()[0])).map(drop)
-            }
-            checked => checked,
-        }
+        self.inner(&format!("{:02x}", key.as_bytes()[0])).map(drop)
     }
 
     /// Opens the file of `key`: `None` where there is none.
@@ -170,13 +165,13 @@ impl Store {
     }
 
     pub(super) fn contains(&self, key: &Key) -> bool {
-        self.check_fan(key).is_ok() && self.path(key).is_file()
+        !self.seen.shuns(key) && self.check_fan(key).is_ok() && self.path(key).is_file()
     }
 
     /// Reads the blob of `key`, checks it if this process has not seen it, and
     /// notes the use.
     pub(super) fn get(&self, key: &Key) -> io::Result<Found> {
-        if self.is_read_only() && self.seen.shuns(key) {
+        if self.seen.shuns(key) {
             return Ok(Found::Absent);
         }
         self.read(key, true)
@@ -193,21 +188,22 @@ impl Store {
             Ok(None) => return Ok(Found::Absent),
             // What an untrusted folder holds is nobody's blob: only the file itself is bad.
             Err(error) if folder::is_untrusted(&error) && self.check_fan(key).is_ok() => {
-                return Ok(Found::Bad(Damage::Untrusted(error.to_string())));
+                return Ok(Found::Bad(Damage::Untrusted(error.to_string()), None));
             }
             Err(error) => return Err(error),
         };
+        let identity = Identity::of(&metadata);
         // No room is made for what cannot be a blob: a broken file system may claim any length.
         if metadata.len() > LARGEST_MAX_SIZE {
-            return Ok(Found::Bad(Damage::TooLong(metadata.len())));
+            let damage = Damage::TooLong(metadata.len());
+            return Ok(Found::Bad(damage, Some(identity)));
         }
         // A file that has grown since it was opened is damaged.
         let bytes = Memory::read(&mut file, metadata.len() as usize, &self.spare)?;
-        let identity = Identity::of(&metadata);
         let known = is_use && self.seen.knows(key, identity);
         let blob = match Blob::read(bytes, key, known) {
             Ok(blob) => blob,
-            Err(damage) => return Ok(Found::Bad(damage)),
+            Err(damage) => return Ok(Found::Bad(damage, Some(identity))),
         };
         if is_use {
             let uses = self.seen.used(key, identity);
@@ -219,8 +215,13 @@ impl Store {
         Ok(Found::Blob(blob))
     }
 
-    /// Opens a blob to read parts of it; its head is checked.
-    pub(super) fn open_parts(&self, key: &Key) -> io::Result<Option<(File, Head, Provenance)>> {
+    /// Opens a blob to read parts of it; its head is checked. Whether that is a
+    /// use of it, or a tool's look at it, the caller says.
+    pub(super) fn open_parts(
+        &self,
+        key: &Key,
+        is_use: bool,
+    ) -> io::Result<Option<(File, Head, Provenance)>> {
         let Some((mut file, metadata)) = self.open_blob(key)? else {
             return Ok(None);
         };
@@ -228,17 +229,33 @@ impl Store {
         if head.key != *key {
             return Err(folder::untrusted("it holds the blob of another key".into()));
         }
+        if is_use && !self.is_read_only() {
+            mark_used(&file, metadata.modified().ok());
+        }
         Ok(Some((file, head, provenance)))
     }
 
     /// Takes a bad blob out of the way, but keeps it to be looked at; what is
-    /// read-only is passed over from now on.
-    pub(super) fn set_aside(&self, key: &Key) -> io::Result<()> {
+    /// read-only, or cannot be moved, is passed over from now on. Where `file` is
+    /// said, one that was put in its place meanwhile stays.
+    pub(super) fn set_aside(&self, key: &Key, file: Option<Identity>) -> io::Result<()> {
         if self.is_read_only() {
             self.seen.shun(key);
             return Ok(());
         }
         self.seen.forget(key);
+        let is_another = |now: fs::Metadata| file.is_some_and(|file| file != Identity::of(&now));
+        if fs::symlink_metadata(self.path(key)).is_ok_and(is_another) {
+            return Ok(());
+        }
+        let moved = self.move_aside(key);
+        if moved.is_err() {
+            self.seen.shun(key);
+        }
+        moved
+    }
+
+    fn move_aside(&self, key: &Key) -> io::Result<()> {
         let aside = self.inner("bad")?.join(format!("{key}.blob"));
         let replaced = fs::symlink_metadata(&aside).map_or(0, |metadata| metadata.len());
         match fs::rename(self.path(key), aside) {
@@ -261,32 +278,19 @@ impl Store {
         if !self.swept.swap(true, Ordering::Relaxed) {
             self.sweep();
         }
-        let (file, aside) = match self.create_aside() {
-            // Somebody removed the whole folder under a running program.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.make_anew()?;
-                self.create_aside()?
-            }
-            created => created?,
-        };
+        let (file, aside) = self.create_aside()?;
         // `file` stays open, and locked, until the blob has its name.
         let placed = self
             .make_fan(key)
             .and_then(|()| (&file).write_all(blob.file()))
             .and_then(|()| file.sync_all())
             .and_then(|()| place(&aside));
-        if placed.is_err() {
-            let _ = fs::remove_file(&aside);
+        match placed {
+            // What was passed over is replaced.
+            Ok(_) => self.seen.welcome(key),
+            Err(_) => drop(fs::remove_file(&aside)),
         }
         placed
-    }
-
-    fn make_anew(&self) -> io::Result<()> {
-        for fan in &self.fans {
-            fan.store(false, Ordering::Relaxed);
-        }
-        folder::create(&self.root)?;
-        folder::check(&self.root, self.owner)
     }
 
     /// A new file of a name that nobody has: neither a process of this number

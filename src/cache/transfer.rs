@@ -123,7 +123,7 @@ impl Cache {
         match found {
             Found::Blob(blob) => Some(blob),
             Found::Absent => None,
-            Found::Bad(damage) => {
+            Found::Bad(damage, _) => {
                 warn!(key = %entry.key.short(), "not exported: {damage}");
                 None
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tracing::debug;
 
 use super::blob::Damage;
-use super::catalogue::{Catalogue, Row};
+use super::catalogue::{Catalogue, Row, SOON};
 use super::key::Key;
 use super::provenance::Provenance;
 use super::room::Entered;
@@ -230,6 +230,7 @@ impl Cache {
         let mut done = 0;
         let mut judge = |store: &Store, blobs: Vec<Scanned>| -> io::Result<()> {
             for Scanned { key, size, .. } in blobs {
+                let mut file = None;
                 let verdict = match store.check(&key)? {
                     Found::Blob(_) => Verdict::Good,
                     // Evicted meanwhile.
@@ -237,8 +238,11 @@ impl Cache {
                         of -= 1;
                         continue;
                     }
-                    Found::Bad(Damage::Schema { found }) => Verdict::OtherSchema(found),
-                    Found::Bad(damage) => Verdict::Bad(damage.to_string()),
+                    Found::Bad(Damage::Schema { found }, _) => Verdict::OtherSchema(found),
+                    Found::Bad(damage, which) => {
+                        file = which;
+                        Verdict::Bad(damage.to_string())
+                    }
                 };
                 done += 1;
                 found.bytes += size;
@@ -248,7 +252,7 @@ impl Cache {
                     Verdict::Bad(why) => {
                         found.bad.push((key, why.clone()));
                         if !store.is_read_only() {
-                            store.set_aside(&key)?;
+                            store.set_aside(&key, file)?;
                         }
                     }
                 }
@@ -284,7 +288,7 @@ impl Cache {
     /// Removes every blob.
     pub fn clear(&self) -> Result<Removed, CacheError> {
         let removed = self.reduce(0, |_, _| true)?;
-        self.tool(|store| Catalogue::remove(store.root()).map(drop))?;
+        self.tool(|store| Catalogue::remove(store.root(), SOON).map(drop))?;
         self.tool(|store| uses::take(store.root()).map(drop))?;
         #[cfg(feature = "driver")]
         self.tool(|store| super::guesses::clear(store.root()))?;
@@ -294,13 +298,15 @@ impl Cache {
     /// Makes the catalogue anew from the blobs, and counts them.
     pub fn rebuild(&self) -> Result<Stats, CacheError> {
         self.tool(|store| {
-            if !Catalogue::remove(store.root())? {
+            if !Catalogue::remove(store.root(), WAIT)? {
                 return Err(io::Error::other("another process has the catalogue open"));
             }
-            if let Entered::Room(mut room) = store.enter(WAIT) {
-                room.count()?;
+            match store.enter(WAIT) {
+                Entered::Room(mut room) => room.count().map(drop),
+                Entered::Busy => Err(busy()),
+                // Without locks each put counts.
+                Entered::NoLocks => Ok(()),
             }
-            Ok(())
         })?;
         self.stats()
     }
@@ -315,7 +321,7 @@ impl Cache {
         self.tool(|store| {
             let mut room = match store.enter(WAIT) {
                 Entered::Room(room) => room,
-                Entered::Busy => return Err(io::Error::other("other processes are busy with it")),
+                Entered::Busy => return Err(busy()),
                 Entered::NoLocks => {
                     let scan = scan::scan(store.root())?;
                     let (gone, bytes) = store.reduce(scan, 0, limit, |blob| goes(blob, false))?;
@@ -327,7 +333,7 @@ impl Cache {
             let before = (scan.blobs.len() as u64, scan.total());
             let mut blobs = before.0;
             for blob in &scan.blobs {
-                if goes(blob, room.ledger.is_stale(blob.key.generation())) {
+                if goes(blob, room.ledger.is_stale(blob.key.generation(), blob.used)) {
                     room.remove(&blob.key, blob.size)?;
                     blobs -= 1;
                 }
@@ -345,6 +351,10 @@ impl Cache {
             Ok(removed)
         })
     }
+}
+
+fn busy() -> io::Error {
+    io::Error::other("other processes are busy with it")
 }
 
 /// What is known of these blobs, the last used first. Where `all` of a store's
@@ -365,7 +375,7 @@ fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry
         let known = catalogue.as_ref().and_then(|catalogue| catalogue.get(&key));
         let row = match known {
             Some(row) if row.size == size => row,
-            known => match store.open_parts(&key) {
+            known => match store.open_parts(&key, false) {
                 Ok(Some((_, head, provenance))) => {
                     let row = Row {
                         size,
@@ -392,7 +402,7 @@ fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry
             size,
             used,
             hits: row.hits + unread.get(&key).copied().unwrap_or(0),
-            stale: ledger.is_stale(key.generation()),
+            stale: ledger.is_stale(key.generation(), used),
             tier: if store.is_read_only() {
                 Tier::ReadOnly(store.root().to_owned())
             } else {

@@ -36,7 +36,11 @@ pub(super) fn take(root: &Path) -> io::Result<HashMap<Key, u64>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
         renamed => renamed?,
     }
-    let (mut file, metadata) = folder::open(&aside, Owner::User)?;
+    let (mut file, metadata) = match folder::open(&aside, Owner::User) {
+        // Two came at once, and the other took it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+        opened => opened?,
+    };
     let mut bytes = Vec::new();
     if metadata.len() <= 2 * LARGEST {
         io::Read::read_to_end(&mut file, &mut bytes)?;
