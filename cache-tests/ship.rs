@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ptxkit::cache::{Cache, CacheError, Lookup, Prune};
 
-use crate::program::{blob_path, cache, code, key, load, policy, provenance, root};
+use crate::program::{blob_path, cache, code, key, load, policy, provenance, root, warnings_of};
 
 fn filled(folder: &Path) -> Cache {
     let cache = cache(folder, 1 << 30);
@@ -63,6 +63,10 @@ fn an_exported_folder_and_an_unpacked_archive_are_caches() {
     // Again: what is there is left alone.
     let again = source.export(&folder, |_| true, |_| {}).unwrap();
     assert_eq!((again.blobs, again.skipped), (0, 5));
+    // So are folders, the cache's own above all.
+    source.export(from.path(), |_| true, |_| {}).unwrap();
+    let private = fs::metadata(root(from.path())).unwrap().permissions();
+    assert_eq!(private.mode() & 0o777, 0o700);
     source.export(&archive, |_| true, |_| {}).unwrap();
     let unpacked = out.path().join("b");
     let unpack = std::process::Command::new("tar")
@@ -110,6 +114,58 @@ fn an_import_keeps_to_the_limit_and_refuses_rubbish() {
         Err(CacheError::Folder { .. })
     ));
     assert!(target.import(&from.path().join("nowhere"), |_| {}).is_err());
+}
+
+#[test]
+fn an_archive_that_is_cut_short_anywhere_is_told() {
+    let (from, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let archive = out.path().join("a.tar");
+    let source = filled(from.path());
+    source.export(&archive, |_| true, |_| {}).unwrap();
+    let whole = fs::read(&archive).unwrap();
+    let mut most = 0;
+    // Of blocks of 512 bytes; the last two are its end, of which one will do.
+    for length in (0..=whole.len() - 1024).step_by(512) {
+        fs::write(&archive, &whole[..length]).unwrap();
+        let to = tempfile::tempdir().unwrap();
+        let target = cache(to.path(), 1 << 30);
+        assert!(target.import(&archive, |_| {}).is_err(), "{length} bytes");
+        // What came before the cut is there, and whole.
+        let found = target.verify(|_| {}).unwrap();
+        assert_eq!(found.bad, []);
+        assert!(found.good >= most, "{length} bytes");
+        most = found.good;
+    }
+    assert_eq!(most, 5);
+}
+
+#[test]
+fn what_is_no_file_in_a_folder_is_not_imported() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    filled(from.path());
+    let place = |n| blob_path(from.path(), &key(n));
+    for n in 0..3 {
+        fs::remove_file(place(n)).unwrap();
+    }
+    std::os::unix::fs::symlink(place(3), place(0)).unwrap();
+    std::os::unix::fs::symlink(from.path().join("nowhere"), place(1)).unwrap();
+    // To open this one is to wait for ever.
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, place(2), kind, mode, 0).unwrap();
+    let target = cache(to.path(), 1 << 30);
+    let (moved, warnings) = warnings_of(|| target.import(from.path(), |_| {}).unwrap());
+    assert_eq!((moved.blobs, moved.skipped), (2, 3));
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+}
+
+#[test]
+fn an_archive_that_cannot_be_finished_leaves_nothing() {
+    let (from, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let archive = out.path().join("a.tar");
+    fs::create_dir(&archive).unwrap();
+    let exported = filled(from.path()).export(&archive, |_| true, |_| {});
+    assert!(exported.is_err(), "{exported:?}");
+    assert_eq!(crate::program::files(out.path()), [] as [&Path; 0]);
 }
 
 #[test]
@@ -200,7 +256,16 @@ fn parts_are_compiled_one_by_one_into_one_blob() {
         assert_eq!(blob.parts().len(), n as usize + 1);
         assert!(blob.part(name).unwrap() == code(n));
     }
+    let file = fs::File::options()
+        .write(true)
+        .open(blob_path(folder.path(), &key(9)))
+        .unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
     let mut parts = cache.parts(&key(9)).unwrap();
+    // That is a use of it.
+    let used = file.metadata().unwrap().modified().unwrap();
+    assert_ne!(used, std::time::SystemTime::UNIX_EPOCH);
     assert_eq!(parts.provenance().kernels.len(), 3);
     for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
         assert!(parts.read(name).unwrap().unwrap() == code(n as u64));

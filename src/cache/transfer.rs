@@ -14,8 +14,8 @@ use std::time::SystemTime;
 use tracing::{debug, warn};
 
 use super::blob::{Blob, Fixed};
+use super::folder::{self, Owner};
 use super::key::Key;
-use super::policy::LARGEST_MAX_SIZE;
 use super::room::{Origin, Placed};
 use super::scan;
 use super::store::{Found, Store};
@@ -57,17 +57,30 @@ impl Cache {
         let mut there = HashSet::new();
         entries.retain(|entry| choose(entry) && there.insert(entry.key));
         let mut target = Target::open(to).map_err(|error| CacheError::of(to, error))?;
+        let moved = self
+            .copy(&entries, &mut target, &mut progress)
+            .and_then(|moved| target.close().map(|()| moved));
+        if moved.is_err() {
+            target.give_up();
+        }
+        moved.map_err(|error| CacheError::of(to, error))
+    }
+
+    fn copy(
+        &self,
+        entries: &[Entry],
+        target: &mut Target,
+        mut progress: impl FnMut(&Moving),
+    ) -> io::Result<Moved> {
         let mut moved = Moved::default();
         let mut now = Moving {
             done: 0,
             of: entries.iter().map(|entry| entry.size).sum(),
         };
-        for entry in &entries {
+        for entry in entries {
             match self.whole(entry) {
                 Some(blob) => {
-                    let written = target
-                        .add(&entry.key, blob.file(), entry.used)
-                        .map_err(|error| CacheError::of(to, error))?;
+                    let written = target.add(&entry.key, blob.file(), entry.used)?;
                     moved.count(written, blob.file().len());
                 }
                 None => moved.skipped += 1,
@@ -75,12 +88,13 @@ impl Cache {
             now.done += entry.size;
             progress(&now);
         }
-        target.close().map_err(|error| CacheError::of(to, error))?;
         Ok(moved)
     }
 
     /// Takes the blobs of what [`export`](Cache::export) wrote into the cache,
-    /// each after a check of all of it. `progress` is told of each.
+    /// each after a check of all of it. What is no whole blob is passed over with
+    /// a warning; of an archive that is cut short, the blobs before the cut are
+    /// taken and the rest is an error. `progress` is told of each.
     pub fn import(
         &self,
         from: &Path,
@@ -91,7 +105,8 @@ impl Cache {
         let mut moved = Moved::default();
         let mut error_of_store = None;
         let limit = self.policy().max_size();
-        let add = |file: Vec<u8>, now: &Moving| match take(store, file, limit) {
+        let mut put = |file| take(store, file, limit);
+        let add = |file: Option<Vec<u8>>, now: &Moving| match file.map_or(Ok(None), &mut put) {
             Ok(bytes) => {
                 moved.count(bytes.is_some(), bytes.unwrap_or(0));
                 progress(now);
@@ -102,7 +117,7 @@ impl Cache {
                 false
             }
         };
-        each_file(from, add).map_err(|error| CacheError::of(from, error))?;
+        each_file(from, limit, add).map_err(|error| CacheError::of(from, error))?;
         match error_of_store {
             Some(error) => Err(CacheError::of(store.root(), error)),
             None => Ok(moved),
@@ -143,7 +158,7 @@ impl Moved {
 }
 
 /// Puts the blob that `file` is, and gives its size; `None` where it is there,
-/// damaged or does not fit.
+/// damaged or finds no room.
 fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Option<usize>> {
     let head = Fixed::read(&file, file.len() as u64).and_then(|fixed| fixed.head(&file));
     let key = match head {
@@ -164,17 +179,17 @@ fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Option<usize>> {
         }
     };
     let length = blob.file().len();
-    if length as u64 > limit {
-        debug!(key = %key.short(), "not imported: larger than the cache");
-        return Ok(None);
-    }
     let placed = store.put(&key, &blob, limit, Origin::Elsewhere)?;
     Ok(matches!(placed, Placed::Stored(_)).then_some(length))
 }
 
 /// Hands every blob file in a folder or an archive to `f`, and how far that is
-/// with it, until `f` says no.
-fn each_file(from: &Path, mut f: impl FnMut(Vec<u8>, &Moving) -> bool) -> io::Result<()> {
+/// with it, until `f` says no. `None` stands for one that is passed over.
+fn each_file(
+    from: &Path,
+    limit: u64,
+    mut f: impl FnMut(Option<Vec<u8>>, &Moving) -> bool,
+) -> io::Result<()> {
     if from.is_dir() {
         let inside = from.join(FOLDER);
         let root = if inside.is_dir() { inside } else { from.into() };
@@ -184,7 +199,13 @@ fn each_file(from: &Path, mut f: impl FnMut(Vec<u8>, &Moving) -> bool) -> io::Re
             of: blobs.iter().map(|blob| blob.size).sum(),
         };
         for blob in blobs {
-            let bytes = read(File::open(scan::path(&root, &blob.key))?, blob.size)?;
+            let path = scan::path(&root, &blob.key);
+            let bytes = folder::open(&path, Owner::Anyone)
+                .and_then(|(file, metadata)| read(file, metadata.len(), limit))
+                .unwrap_or_else(|error| {
+                    warn!("{} is not imported: {error}", path.display());
+                    None
+                });
             now.done += blob.size;
             if !f(bytes, &now) {
                 break;
@@ -194,27 +215,53 @@ fn each_file(from: &Path, mut f: impl FnMut(Vec<u8>, &Moving) -> bool) -> io::Re
     }
     let file = File::open(from)?;
     let of = file.metadata()?.len();
-    let mut archive = tar::Archive::new(io::BufReader::new(file));
+    let mut archive = tar::Archive::new(Watched {
+        reader: io::BufReader::new(file),
+        is_over: false,
+    });
     for entry in archive.entries()? {
         let entry = entry?;
         let is_blob = entry.path()?.extension().is_some_and(|end| end == "blob");
         if is_blob && entry.header().entry_type().is_file() {
             let size = entry.size();
             let done = entry.raw_file_position().saturating_add(size).min(of);
-            if !f(read(entry, size)?, &Moving { done, of }) {
-                break;
+            if !f(read(entry, size, limit)?, &Moving { done, of }) {
+                return Ok(());
             }
         }
+    }
+    if archive.into_inner().is_over {
+        let why = "the end of the archive is missing";
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
     }
     Ok(())
 }
 
-/// No room is made for a length that somebody only claims.
-fn read(file: impl Read, length: u64) -> io::Result<Vec<u8>> {
+/// A file of `length` bytes, unless the cache could not hold it.
+fn read(file: impl Read, length: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    if length > limit {
+        debug!(bytes = length, limit, "not imported: larger than the cache");
+        return Ok(None);
+    }
+    // No room is made for a length that somebody only claims.
     let mut bytes = Vec::new();
-    file.take(length.min(LARGEST_MAX_SIZE))
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Notes whether all of it was read. An archive has an end of its own before
+/// that of its file: one that was cut between two blobs has no other sign of it.
+struct Watched<R> {
+    reader: R,
+    is_over: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(buffer)?;
+        self.is_over |= length == 0 && !buffer.is_empty();
+        Ok(length)
+    }
 }
 
 /// Where blobs are exported to.
@@ -241,8 +288,7 @@ impl Target {
             });
         }
         let root = to.join(FOLDER);
-        fs::create_dir_all(&root)?;
-        readable(&root, 0o755)?;
+        make_readable(&root)?;
         Ok(Target::Folder(root))
     }
 
@@ -254,13 +300,15 @@ impl Target {
                 if path.exists() {
                     return Ok(false);
                 }
-                let fan = path.parent().unwrap_or(root);
-                fs::create_dir_all(fan)?;
-                readable(fan, 0o755)?;
+                make_readable(path.parent().unwrap_or(root))?;
                 let aside = path.with_extension("partial");
-                fs::write(&aside, bytes)?;
-                readable(&aside, 0o644)?;
-                fs::rename(&aside, &path)?;
+                let written = fs::write(&aside, bytes)
+                    .and_then(|()| readable(&aside, 0o644))
+                    .and_then(|()| fs::rename(&aside, &path));
+                if written.is_err() {
+                    let _ = fs::remove_file(&aside);
+                }
+                written?;
             }
             Target::Archive { tar, folders, .. } => {
                 let path = scan::path(Path::new(FOLDER), key);
@@ -290,18 +338,36 @@ impl Target {
         Ok(true)
     }
 
-    fn close(self) -> io::Result<()> {
+    fn close(&mut self) -> io::Result<()> {
         if let Target::Archive {
             tar, aside, path, ..
         } = self
         {
-            let mut file = tar.into_inner()?;
+            tar.finish()?;
+            let file = tar.get_mut();
             file.flush()?;
             file.get_ref().sync_all()?;
             fs::rename(aside, path)?;
         }
         Ok(())
     }
+
+    /// Leaves no half of an archive behind, which would take the room that is
+    /// missing.
+    fn give_up(&self) {
+        if let Target::Archive { aside, .. } = self {
+            let _ = fs::remove_file(aside);
+        }
+    }
+}
+
+/// Makes a folder that all may read; one that is there stays as it is.
+fn make_readable(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(path)?;
+    readable(path, 0o755)
 }
 
 #[cfg(unix)]
