@@ -251,6 +251,25 @@ fn a_cache_that_is_reached_by_another_path_keeps_what_is_catalogued() {
     assert_eq!(hits(&one), 1);
 }
 
+/// As by a child that was forked while the catalogue was open.
+#[test]
+fn a_catalogue_that_is_still_locked_is_not_thrown_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = cache(folder.path(), 1 << 30);
+    load(&cache, 1, || {});
+    load(&cache, 1, || {});
+    assert_eq!(cache.entries().unwrap()[0].hits, 1);
+    let database = fs::File::open(root(folder.path()).join("catalogue/db")).unwrap();
+    database.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            database.unlock().unwrap();
+        });
+        assert_eq!(cache.entries().unwrap()[0].hits, 1);
+    });
+}
+
 #[test]
 fn a_rebuild_waits_for_whoever_has_the_catalogue() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,6 +26,8 @@ use super::uses;
 
 /// How long whoever can do without it waits for it.
 pub(super) const SOON: Duration = Duration::from_millis(50);
+/// How long whoever has the lock waits for sled's.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is known of a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +66,18 @@ impl Catalogue {
                 .mode(sled::Mode::LowSpace)
                 .open()
         };
-        let rows = open().or_else(|error| {
+        let deadline = Instant::now() + PATIENCE;
+        let opened = loop {
+            match open() {
+                // What is whole opens, unless somebody has it: sled does not unlock
+                // it, so a child that was forked meanwhile keeps it for a while.
+                Err(_) if is_whole && Instant::now() < deadline => {
+                    std::thread::sleep(SOON / 10);
+                }
+                opened => break opened,
+            }
+        };
+        let rows = opened.or_else(|error| {
             debug!("the catalogue is made anew: {error}");
             let _ = fs::remove_dir_all(&path);
             open()
