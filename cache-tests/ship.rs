@@ -40,6 +40,9 @@ fn an_exported_cache_serves_read_only_and_is_imported() {
 
         let target = cache(to.path(), 1 << 30);
         load(&target, 2, || {});
+        // What is damaged there is healed.
+        load(&target, 3, || {});
+        fs::write(blob_path(to.path(), &key(3)), b"bad").unwrap();
         told.clear();
         let moved = target.import(&out, |now| told.push(*now)).unwrap();
         assert_eq!(told.len(), 3, "{name}");

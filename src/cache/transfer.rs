@@ -168,7 +168,8 @@ fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Option<usize>> {
             return Ok(None);
         }
     };
-    if store.contains(&key) {
+    // One that is there but damaged is replaced.
+    if let Ok(Found::Blob(_)) = store.check(&key) {
         return Ok(None);
     }
     let blob = match Blob::read(file, &key, false) {
