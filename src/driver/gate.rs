@@ -11,6 +11,12 @@ use std::thread::yield_now;
 pub(crate) struct Gate(AtomicU32);
 
 const CLOSED: u32 = 1 << 31;
+/// Somebody is about to close it.
+const WANTED: u32 = 1 << 30;
+
+/// How often a call steps back for who wants to close it: not for ever, as that
+/// one may wait for this very thread, which is inside already.
+const PATIENCE: u32 = 1000;
 
 /// Within a gate, until it is dropped.
 #[derive(Debug)]
@@ -31,21 +37,24 @@ impl Gate {
     /// The same without a guard: [`count_out`](Gate::count_out) is the end.
     #[inline]
     pub fn count_in(&self) {
-        if self.0.fetch_add(1, Ordering::Acquire) & CLOSED != 0 {
+        if self.0.fetch_add(1, Ordering::Acquire) >= WANTED {
             self.count_in_later();
         }
     }
 
+    /// Counted in, but not yet let in.
     #[cold]
     fn count_in_later(&self) {
+        let mut patience = PATIENCE;
         loop {
-            self.count_out();
-            while self.0.load(Ordering::Relaxed) & CLOSED != 0 {
-                yield_now();
-            }
-            if self.0.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
+            let state = self.0.load(Ordering::Acquire);
+            if state & CLOSED == 0 && (state & WANTED == 0 || patience == 0) {
                 return;
             }
+            self.count_out();
+            yield_now();
+            patience = patience.saturating_sub(1);
+            self.0.fetch_add(1, Ordering::Acquire);
         }
     }
 
@@ -57,10 +66,14 @@ impl Gate {
     /// Waits until nobody is inside: never to be called from within.
     pub fn close(&self) -> Alone<'_> {
         let (free, closed) = (Ordering::Relaxed, Ordering::Acquire);
-        while self.0.compare_exchange(0, CLOSED, closed, free).is_err() {
-            yield_now();
+        loop {
+            self.0.fetch_or(WANTED, Ordering::Relaxed);
+            let empty = self.0.compare_exchange(WANTED, CLOSED, closed, free);
+            match empty {
+                Ok(_) => return Alone(self),
+                Err(_) => yield_now(),
+            }
         }
-        Alone(self)
     }
 }
 
@@ -86,11 +99,11 @@ mod tests {
     #[test]
     fn who_closes_it_is_alone() {
         let gate = Gate::default();
-        let alone = AtomicBool::new(false);
+        let [alone, done] = [(); 2].map(|()| AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..1000 {
+                    while !done.load(Ordering::Relaxed) {
                         let _inside = gate.enter();
                         let _again = gate.enter();
                         assert!(!alone.load(Ordering::Relaxed));
@@ -103,6 +116,7 @@ mod tests {
                 yield_now();
                 alone.store(false, Ordering::Relaxed);
             }
+            done.store(true, Ordering::Relaxed);
         });
     }
 }

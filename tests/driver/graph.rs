@@ -458,6 +458,7 @@ static SLOW: AtomicU32 = AtomicU32::new(NOT_CALLED);
 const NOT_CALLED: u32 = 0;
 const IS_CALLED: u32 = 1;
 const CAPTURE_BEGAN: u32 = 2;
+const IS_QUEUED: u32 = 3;
 
 /// A context of the device behind a table with another `cuLaunchHostFunc`.
 fn slowed(
@@ -495,7 +496,9 @@ fn no_capture_begins_under_a_call() {
         SLOW.store(IS_CALLED, Ordering::SeqCst);
         wait_for(CAPTURE_BEGAN, Duration::from_millis(200));
         // SAFETY: what was asked for.
-        unsafe { call_now(stream, call, data) }
+        let code = unsafe { call_now(stream, call, data) };
+        SLOW.store(IS_QUEUED, Ordering::SeqCst);
+        code
     }
 
     alone();
@@ -512,7 +515,8 @@ fn no_capture_begins_under_a_call() {
         });
         wait_for(IS_CALLED, Duration::from_secs(60));
         let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
-            SLOW.store(CAPTURE_BEGAN, Ordering::SeqCst);
+            SLOW.fetch_max(CAPTURE_BEGAN, Ordering::SeqCst);
+            wait_for(IS_QUEUED, Duration::from_secs(60));
             Ok(())
         });
         caller.join().unwrap().unwrap();
