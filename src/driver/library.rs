@@ -16,8 +16,9 @@ use super::global::Global;
 use super::kernel::{Kernel, KernelAttribute};
 use super::layout::KernelLayout;
 use super::log::JitOptionList;
-use super::module::{Bound, Module, jit_error};
+use super::module::{Module, jit_error};
 use super::open::Driver;
+use super::reference::Bindings;
 
 /// Code that no context owns (`cuLibraryLoadData`, from CUDA 12.0): it comes
 /// into a context when a kernel is asked for there.
@@ -46,11 +47,11 @@ pub(crate) struct LibraryHandle {
     handle: CUlibrary,
     /// What references are bound to: [`Library::module`] gives a module of its own
     /// to each caller.
-    bound: Bound,
+    bound: Bindings,
 }
 
 impl LibraryHandle {
-    pub fn bound(&self) -> &Bound {
+    pub fn bound(&self) -> &Bindings {
         &self.bound
     }
 }
@@ -107,7 +108,7 @@ impl Library {
             handle: Arc::new(LibraryHandle {
                 driver: context.device().driver(),
                 handle,
-                bound: Bound::default(),
+                bound: Bindings::default(),
             }),
         })
     }
@@ -307,6 +308,10 @@ impl Library {
 
 impl Drop for LibraryHandle {
     fn drop(&mut self) {
+        // Code that a kernel may still run is better lost than given to others.
+        if !self.bound.are_unused() {
+            return self.bound.lose();
+        }
         // SAFETY: loaded once, unloaded once; modules hold the library.
         report_drop(unsafe { self.driver.api().cuLibraryUnload(self.handle) });
     }

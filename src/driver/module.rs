@@ -1,9 +1,8 @@
 //! Loaded code.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::allocation::Allocation;
 use super::api::{Api, CUdeviceptr, CUmodule, DriverKind};
@@ -20,6 +19,7 @@ use super::log::{JitOptionList, option, read_log};
 use super::memory::DeviceBuffer;
 use super::pinned::PinnedBuffer;
 use super::plain::Plain;
+use super::reference::Bindings;
 use crate::ptx::signature::KernelSignature;
 
 /// A module in a context. Clones share it; its kernels and variables keep it.
@@ -52,11 +52,8 @@ struct Inner {
     memory: Vec<Arc<Allocation>>,
     /// What its texture and surface references are bound to, unless it is one of
     /// several modules of a library.
-    bound: Bound,
+    bound: Bindings,
 }
-
-/// What references are bound to, by context and name.
-pub(crate) type Bound = Mutex<BTreeMap<(usize, CString), Kept>>;
 
 /// Who unloads a module.
 enum Owned {
@@ -129,7 +126,7 @@ impl Module {
             kernels,
             owner: Owned::Here,
             memory: Vec::new(),
-            bound: Mutex::default(),
+            bound: Bindings::default(),
         };
         let api = context.bind()?;
         match extent::check(image)? {
@@ -225,7 +222,7 @@ impl Module {
                 kernels,
                 owner: Owned::Here,
                 memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
-                bound: Mutex::default(),
+                bound: Bindings::default(),
             }),
         })
     }
@@ -270,7 +267,7 @@ impl Module {
                 kernels: Vec::new(),
                 owner,
                 memory: Vec::new(),
-                bound: Mutex::default(),
+                bound: Bindings::default(),
             }),
         }
     }
@@ -383,12 +380,7 @@ impl Module {
             Owned::Library(library) => library.bound(),
             Owned::Here | Owned::By(_) => &self.inner.bound,
         };
-        let place = (self.context().raw().addr(), reference.to_owned());
-        let mut bound = bound.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = bound.insert(place, kept);
-        drop(bound);
-        // Freeing memory waits for the device.
-        drop(before);
+        bound.keep(self.context(), reference, kept);
     }
 
     /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).
@@ -464,22 +456,22 @@ pub(super) fn jit_error(error: Error, options: &JitOptionList) -> Error {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if matches!(self.owner, Owned::By(_)) {
-            // The other library still reads what its references are bound to.
-            std::mem::forget(std::mem::take(&mut self.bound));
+        match self.owner {
+            // The library waits for what its references are bound to.
+            Owned::Library(_) => {}
+            // The other library still reads what they are bound to.
+            Owned::By(_) => self.bound.lose(),
+            Owned::Here if self.handle.is_null() => {}
+            // Code that a kernel may still run is better lost than given to others.
+            Owned::Here if !self.bound.are_unused() => self.bound.lose(),
+            Owned::Here => {
+                let unloaded = self.context.bind().and_then(|api| {
+                    // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
+                    unsafe { api.cuModuleUnload(self.handle) }
+                });
+                report_drop(unloaded);
+            }
         }
-        if self.handle.is_null() || !matches!(self.owner, Owned::Here) {
-            return;
-        }
-        let unloaded = self.context.bind().and_then(|api| {
-            // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
-            unsafe { api.cuModuleUnload(self.handle) }
-        });
-        if matches!(&unloaded, Err(Error::Driver(error)) if !error.code.is_sticky()) {
-            // It is still there, and its kernels may read what its references are bound to.
-            std::mem::forget(std::mem::take(&mut self.bound));
-        }
-        report_drop(unloaded);
     }
 }
 

@@ -1,12 +1,16 @@
 //! Texture and surface references of modules: variables of the PTX that are bound
 //! to memory, as before there were [texture objects](super::Texture).
 
-use std::ffi::CString;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::sync::{Mutex, PoisonError};
 
 use super::api::{ArrayDesc, CUarray, CUmipmappedArray, CUsurfref, CUtexref};
 use super::array::Array;
 use super::code::CudaError;
+use super::context::{Context, report_drop};
 use super::error::Error;
+use super::keep::Kept;
 use super::module::Module;
 use super::resource::{Bound, TextureResource};
 use super::texel::Texel;
@@ -54,6 +58,41 @@ pub struct TextureReference {
 unsafe impl Send for TextureReference {}
 // SAFETY: as above.
 unsafe impl Sync for TextureReference {}
+
+/// What the references of a module, or of all modules of a library, are bound to,
+/// by context and name.
+#[derive(Debug, Default)]
+pub(crate) struct Bindings(Mutex<BTreeMap<(usize, CString), (Context, Kept)>>);
+
+impl Bindings {
+    /// Keeps what a reference is bound to, in place of what it was bound to.
+    pub fn keep(&self, context: &Context, reference: &CStr, kept: Kept) {
+        let place = (context.raw().addr(), reference.to_owned());
+        let mut bound = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = bound.insert(place, (context.clone(), kept));
+        drop(bound);
+        // Freeing memory waits for the device.
+        drop(before);
+    }
+
+    /// Waits for the kernels that may read it, of which nobody keeps account;
+    /// whether none does any more. Within a capture nobody can wait.
+    pub fn are_unused(&mut self) -> bool {
+        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        bound.values().all(|(context, _)| {
+            let result = context.synchronize();
+            let may_run = matches!(&result, Err(Error::Driver(error)) if !error.code.is_sticky());
+            report_drop(result);
+            !may_run
+        })
+    }
+
+    /// Lets it be for ever.
+    pub fn lose(&mut self) {
+        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(std::mem::take(bound));
+    }
+}
 
 /// `CU_TRSA_OVERRIDE_FORMAT`: the array's own.
 const OVERRIDE_FORMAT: u32 = 1;

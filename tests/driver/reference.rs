@@ -1,11 +1,14 @@
 //! Texture and surface references of modules, where the driver still has them.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use ptxkit::driver::{
     AddressMode, Array, ArrayFlags, ArrayShape, Context, DeviceBuffer, Error, FilterMode,
     LaunchConfig, Library, MipmappedArray, Module, PitchedBuffer, Stream, TextureDescriptor,
 };
 
-use crate::support::context;
+use crate::support::{alone, context};
 
 const PTX: &str = ".version 8.0
 .target sm_80
@@ -238,4 +241,35 @@ fn a_library_keeps_what_its_modules_are_bound_to() {
     bind(&[3.5, 4.5, 5.5]);
     assert_eq!(look_up(&module, 2), 5.5);
     assert_eq!(others[0].to_vec().unwrap(), [9.0; 3]);
+}
+
+#[test]
+fn a_module_is_unloaded_after_the_kernels_that_read_what_is_bound() {
+    alone();
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    let row = Array::from_slice(&context, ArrayShape::D1 { width: 3 }, &[0.5_f32, 1.5, 2.5]);
+    let row = row.unwrap();
+    module
+        .texture_reference("table")
+        .unwrap()
+        .bind(&row, &TextureDescriptor::default())
+        .unwrap();
+    let results = DeviceBuffer::<f32>::zeroed(&context, 1).unwrap();
+    context.synchronize().unwrap();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let (_go, wait) = mpsc::channel::<()>();
+    let patience = Duration::from_millis(100);
+    stream
+        .call(move || wait.recv_timeout(patience).unwrap_or_default())
+        .unwrap();
+    let look_up = module.kernel("look_up").unwrap();
+    look_up
+        .launch(LaunchConfig::default(), &stream, (2_u32, &results))
+        .unwrap();
+    drop((look_up, module, row));
+    stream.synchronize().unwrap();
+    assert_eq!(results.to_vec().unwrap(), [2.5]);
 }
