@@ -45,7 +45,12 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
         println!("{line}");
     }
 
-    let module = Module::load(&context, PTX.as_bytes())?;
+    // From a file, as from memory.
+    let file = std::env::temp_dir().join(format!("guide_module_{}.ptx", std::process::id()));
+    std::fs::write(&file, PTX)?;
+    let module = Module::load_file(&context, &file);
+    std::fs::remove_file(&file)?;
+    let module = module?;
     let kernel = module.kernel("MyKernel")?;
 
     // `__constant__ float constData[256]`: written and read back.

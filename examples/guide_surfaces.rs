@@ -1,14 +1,15 @@
 //! Surfaces, layered textures and cubemaps, as in the guide (3.3.12.2 and
-//! 3.2.10): a picture copied from one surface to another, and layers and faces
-//! written as surfaces and read as textures.
+//! 3.2.10): a picture copied from one surface to another, as objects and as
+//! references of the module, and layers and faces written as surfaces and read as
+//! textures.
 //!
 //! `cargo run --release --example guide_surfaces [auto|nvidia|nvidia:N|cpu]`
 
 use std::error::Error;
 
 use ptxkit::driver::{
-    Array, ArrayFlags, ArrayShape, Context, Device, DeviceBuffer, LaunchConfig, Module, Stream,
-    Surface, Texture, TextureDescriptor, select,
+    self, Array, ArrayFlags, ArrayShape, Context, Device, DeviceBuffer, LaunchConfig, Module,
+    Stream, Surface, Texture, TextureDescriptor, select,
 };
 
 // A surface's first coordinate counts bytes: texels of four bytes here.
@@ -68,6 +69,52 @@ const PTX: &str = "
 }
 ";
 
+// The same with surface references, which are variables of the module.
+const REFERENCES: &str = "
+.version 7.0
+.target sm_50
+.address_size 64
+.global .surfref inputSurfRef;
+.global .surfref outputSurfRef;
+.visible .entry copyKernel()
+{
+    .reg .b32 %x, %y, %v;
+    mov.u32 %x, %tid.x;
+    shl.b32 %x, %x, 2;
+    mov.u32 %y, %tid.y;
+    suld.b.2d.b32.trap %v, [inputSurfRef, {%x, %y}];
+    sust.b.2d.b32.trap [outputSurfRef, {%x, %y}], %v;
+    ret;
+}
+";
+
+/// From one reference to the other, where the driver still has them.
+fn by_reference(
+    stream: &Stream,
+    input: &Array<u32>,
+    output: &Array<u32>,
+    config: LaunchConfig,
+) -> Result<bool, Box<dyn Error>> {
+    let bound = || -> Result<Module, driver::Error> {
+        let module = Module::load(stream.context(), REFERENCES.as_bytes())?;
+        module.surface_reference("inputSurfRef")?.bind(input)?;
+        module.surface_reference("outputSurfRef")?.bind(output)?;
+        Ok(module)
+    };
+    match bound() {
+        Ok(module) => {
+            module.kernel("copyKernel")?.launch(config, stream, ())?;
+            stream.synchronize()?;
+            Ok(true)
+        }
+        Err(error @ (driver::Error::EntryMissing { .. } | driver::Error::Jit(_))) => {
+            println!("no surface references: {error}");
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let context = Context::primary(&device)?;
     let module = Module::load(&context, PTX.as_bytes())?;
@@ -90,6 +137,10 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
         .launch(config, &stream, surfaces)?;
     stream.synchronize()?;
     assert_eq!(output.to_vec()?, picture);
+    let again = Array::<u32>::with_flags(&context, shape, flags)?;
+    if by_reference(&stream, &output, &again, config)? {
+        assert_eq!(again.to_vec()?, picture);
+    }
 
     // Layers, of which each is a picture of its own.
     let number = module.kernel("number")?;
