@@ -23,7 +23,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverEr
 use cudarc::nvrtc::Ptx;
 
 use crate::cache::Cache;
-use crate::driver::{Context, Driver, Error, Kernel, Stream};
+use crate::driver::{Context, Driver, DriverKind, Error, Kernel, Stream};
 use crate::jit::JitOptions;
 use crate::loader::{LoadError, Loader, Source};
 
@@ -40,6 +40,8 @@ pub enum InteropError {
     Cudarc(DriverError),
     #[error("cudarc shares primary contexts only: make this one with `Context::primary`")]
     NotPrimary,
+    #[error("cudarc works with NVIDIA's driver, and the context is another's")]
+    OtherDriver,
 }
 
 /// cudarc's context as ptxkit's; it is kept as long as anything made in it.
@@ -49,7 +51,7 @@ pub fn context(context: &Arc<CudaContext>) -> Result<Context, Error> {
         .into_iter()
         .find(|device| device.raw() == context.cu_device())
         .ok_or(Error::NoSuchDevice {
-            driver: crate::driver::DriverKind::Nvidia,
+            driver: DriverKind::Nvidia,
             asked: context.ordinal() as u32,
             count: 0,
         })?;
@@ -71,10 +73,21 @@ pub unsafe fn stream(stream: &Arc<CudaStream>) -> Result<Stream, Error> {
 
 /// cudarc's kernel as ptxkit's, whose arguments are checked; its module is
 /// kept as long as the value returned. The other kernels of the module are at
-/// [`Kernel::module`].
+/// [`Kernel::module`]. `context` is the one in which cudarc loaded it: NVIDIA's
+/// driver refuses the kernel in another.
 pub fn kernel(context: &Context, function: &CudaFunction) -> Result<Kernel, Error> {
-    // SAFETY: the function keeps its module loaded, and is handed over.
+    if is_other_driver(context) {
+        return Err(Error::DifferentContexts {
+            what: "cudarc's kernel, which is of NVIDIA's driver, and the context",
+        });
+    }
+    // SAFETY: the function keeps its module loaded, and is handed over; the driver is its own.
     unsafe { Kernel::from_shared(context, function.cu_function(), Arc::new(function.clone())) }
+}
+
+/// A handle of NVIDIA's driver is nothing to the CPU device.
+fn is_other_driver(context: &Context) -> bool {
+    context.device().driver().kind() != DriverKind::Nvidia
 }
 
 /// Loads PTX, a cubin or a fatbin for cudarc, through the compute cache that
@@ -110,6 +123,9 @@ pub fn load_with(
 /// ptxkit's context as cudarc's: both use the primary context, each counted by
 /// the driver.
 pub fn to_context(context: &Context) -> Result<Arc<CudaContext>, InteropError> {
+    if is_other_driver(context) {
+        return Err(InteropError::OtherDriver);
+    }
     if !context.is_primary() {
         return Err(InteropError::NotPrimary);
     }

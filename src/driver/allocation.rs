@@ -11,6 +11,7 @@ use super::event::Event;
 use super::graph_memory::OwnMemory;
 use super::growable::Mappings;
 use super::keep::{Capture, Keep};
+use super::pool::MemoryPool;
 use super::stream::{Stream, Turn};
 use super::virtual_memory::Mapping;
 
@@ -54,6 +55,9 @@ pub(crate) enum Release {
     InGraph(OwnMemory),
     /// With the mappings, which wait for the work of their context.
     Mapped(Mappings),
+    /// Another process's, found in a pool or by itself: closed once the work of its
+    /// context is done.
+    Ipc(Option<MemoryPool>),
     /// `cuMemHostUnregister`, and then the values are dropped, if they are owned.
     Registered(HostPointer, Option<Values>),
 }
@@ -563,6 +567,19 @@ impl Drop for Allocation {
         match release {
             Release::Nothing | Release::InGraph(_) => {}
             Release::Mapped(mappings) => drop(mappings),
+            Release::Ipc(pool) => {
+                let closed = self.context.synchronize().and_then(|()| {
+                    let api = self.context.bind()?;
+                    // SAFETY: opened once, closed once, when nothing uses it any more.
+                    unsafe {
+                        match pool {
+                            None => api.cuIpcCloseMemHandle(self.address),
+                            Some(_) => api.cuMemFree_v2(self.address),
+                        }
+                    }
+                });
+                report_drop(closed);
+            }
             // SAFETY: allocated once, freed once.
             Release::Free => {
                 report_drop(bound.and_then(|api| unsafe { api.cuMemFree_v2(self.address) }));

@@ -2,10 +2,12 @@
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
+use super::allocation::{Allocation, Release};
 use super::api::{CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData};
 use super::argument::{Arg, Argument};
-use super::context::{Context, report_drop};
+use super::context::Context;
 use super::error::Error;
 use super::length;
 use super::memory::DeviceBuffer;
@@ -41,14 +43,12 @@ impl<T: Plain> DeviceBuffer<T> {
     }
 }
 
-/// A buffer of another process, as long as that one keeps it.
+/// A buffer of another process, as long as that one keeps it. Closed when dropped,
+/// or with the last graph that uses it.
 #[derive(Debug)]
 pub struct IpcBuffer<T> {
-    context: Context,
-    address: CUdeviceptr,
+    memory: Arc<Allocation>,
     len: usize,
-    /// Where it was found, if in a pool.
-    pool: Option<MemoryPool>,
     values: PhantomData<T>,
 }
 
@@ -57,12 +57,13 @@ const LAZY_PEER: u32 = 1;
 
 impl<T: Plain> IpcBuffer<T> {
     /// Opens a buffer of `len` values by the bytes that its process got from
-    /// [`DeviceBuffer::ipc_handle`] (`cuIpcOpenMemHandle_v2`). Peer access to its
-    /// device is enabled if that is another one. A process cannot open its own.
+    /// [`DeviceBuffer::ipc_handle`] (`cuIpcOpenMemHandle_v2`, and
+    /// `cuIpcCloseMemHandle` when it is dropped). Peer access to its device is
+    /// enabled if that is another one. A process cannot open its own.
     ///
     /// # Safety
-    /// The other process must not free the buffer before this is dropped, and
-    /// the buffer has at least `len` values.
+    /// The other process must not free the buffer before this and the graphs that
+    /// use it are dropped, and the buffer has at least `len` values.
     pub unsafe fn open(
         context: &Context,
         handle: [u8; 64],
@@ -78,13 +79,7 @@ impl<T: Plain> IpcBuffer<T> {
                 .bind()?
                 .cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_PEER)
         }?;
-        Ok(IpcBuffer {
-            context: context.clone(),
-            address,
-            len,
-            pool: None,
-            values: PhantomData,
-        })
+        Ok(IpcBuffer::of(context, address, len, None))
     }
 
     /// Opens a buffer of `len` values in an imported pool, by the bytes that its
@@ -92,8 +87,7 @@ impl<T: Plain> IpcBuffer<T> {
     /// `cuMemFree_v2` when it is dropped).
     ///
     /// # Safety
-    /// The other process must not free the buffer before this is dropped, and
-    /// the buffer has at least `len` values.
+    /// As of [`open`](IpcBuffer::open).
     pub unsafe fn open_in(
         pool: &MemoryPool,
         context: &Context,
@@ -110,23 +104,31 @@ impl<T: Plain> IpcBuffer<T> {
         let api = context.bind()?;
         // SAFETY: the pool is live; 64 bytes, which the driver checks; writes one address.
         unsafe { api.cuMemPoolImportPointer(&mut address, pool.raw(), &mut data) }?;
-        Ok(IpcBuffer {
-            context: context.clone(),
-            address,
+        Ok(IpcBuffer::of(context, address, len, Some(pool.clone())))
+    }
+
+    fn of(
+        context: &Context,
+        address: CUdeviceptr,
+        len: usize,
+        pool: Option<MemoryPool>,
+    ) -> IpcBuffer<T> {
+        let (bytes, release) = (len.saturating_mul(size_of::<T>()), Release::Ipc(pool));
+        IpcBuffer {
+            memory: Allocation::new(context, address, bytes, false, release, false),
             len,
-            pool: Some(pool.clone()),
             values: PhantomData,
-        })
+        }
     }
 
     /// The context it was opened in.
     pub fn context(&self) -> &Context {
-        &self.context
+        self.memory.context()
     }
 
     /// Its address in this process.
     pub fn address(&self) -> CUdeviceptr {
-        self.address
+        *self.memory.address()
     }
 
     /// How many values it has.
@@ -142,50 +144,33 @@ impl<T: Plain> IpcBuffer<T> {
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
         length::same("write to another process's buffer", values.len(), self.len)?;
-        let (api, bytes) = (self.context.bind()?, bytes_of(values));
+        let (api, bytes) = (self.context().bind()?, bytes_of(values));
         if bytes.is_empty() {
             return Ok(());
         }
         // SAFETY: the buffer is as long as the slice, as `open` was promised.
-        unsafe { api.cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()) }
+        unsafe { api.cuMemcpyHtoD_v2(self.address(), bytes.as_ptr().cast(), bytes.len()) }
     }
 
     /// All of it as a vector (`cuMemcpyDtoH_v2`).
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let mut values = zeroed(self.len);
-        let (api, room) = (self.context.bind()?, bytes_of_mut(&mut values));
+        let (api, room) = (self.context().bind()?, bytes_of_mut(&mut values));
         if !room.is_empty() {
             // SAFETY: as `write`, the other way; any bits are values.
-            unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address, room.len()) }?;
+            unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address(), room.len()) }?;
         }
         Ok(values)
     }
 
     /// Its address as a kernel argument.
     pub fn arg(&self) -> Arg<'_> {
-        Arg::value(&self.address)
+        Arg::address(self.memory.address(), &self.memory)
     }
 }
 
 impl<T: Plain> Argument for &IpcBuffer<T> {
     fn arg(&self) -> Arg<'_> {
         IpcBuffer::arg(self)
-    }
-}
-
-impl<T> Drop for IpcBuffer<T> {
-    fn drop(&mut self) {
-        // Kernels that are queued may still use it.
-        let closed = self.context.synchronize().and_then(|()| {
-            let api = self.context.bind()?;
-            // SAFETY: opened once, closed once.
-            unsafe {
-                match self.pool {
-                    None => api.cuIpcCloseMemHandle(self.address),
-                    Some(_) => api.cuMemFree_v2(self.address),
-                }
-            }
-        });
-        report_drop(closed);
     }
 }
