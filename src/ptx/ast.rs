@@ -178,6 +178,8 @@ pub enum DirectiveKind<'a> {
     Dwarf,
     /// `.pragma "nounroll", "…";`
     Pragma(Vec<Name<'a>>),
+    /// A `.target sm_80` within a function; those of the head are in [`Module::target`].
+    Target(Vec<Name<'a>>),
     /// `.alias name, function;`
     Alias {
         /// The other name, declared before.
@@ -247,6 +249,8 @@ pub struct Variable<'a> {
     pub linkage: Linkage,
     /// Says what the declaration declares: registers or memory, and whose.
     pub space: Space,
+    /// The 2 of `.const[2]`: the bank of constant memory, which PTX 1.5 to 2.1 has.
+    pub bank: Option<u8>,
     /// Bytes of `.align`; [`layout`](super::signature::layout) knows the default.
     pub align: Option<u32>,
     /// Of one element: `.f32` of `.v4 .f32 x[2]`.
@@ -284,6 +288,8 @@ pub struct Attributes {
 pub struct PointerAttribute {
     /// `None` for a generic address.
     pub space: Option<Space>,
+    /// The 2 of `.const[2]`.
+    pub bank: Option<u8>,
     /// Bytes; of what is pointed to, not of the parameter.
     pub align: Option<u32>,
 }

@@ -190,7 +190,7 @@ impl<'s, 'a> Needs<'s, 'a> {
             DirectiveKind::File { stamped: true, .. } => {
                 self.need("the time of a .file", since(3, 2, 0), span);
             }
-            DirectiveKind::File { .. } | DirectiveKind::Dwarf => {}
+            DirectiveKind::File { .. } | DirectiveKind::Dwarf | DirectiveKind::Target(_) => {}
             DirectiveKind::Section { labels: true } => {
                 self.need("a label in a .section", since(7, 0, 0), span);
             }

@@ -201,8 +201,8 @@ const CLASS: [u8; 256] = {
                 class[byte] |= LETTER;
             }
         }
-        // To ptxas a vertical tab is none.
-        if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 12) {
+        // To ptxas a vertical tab is none, and the end of a text of DOS is one.
+        if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 12 | 26) {
             class[byte] |= SPACE;
         }
         if b.is_ascii_digit() {
@@ -245,6 +245,12 @@ fn word(bytes: &[u8], start: usize) -> (TokenKind, usize) {
     {
         return (TokenKind::Float, end);
     }
+    if byte_at(bytes, end) == b'[' {
+        return (
+            TokenKind::Word,
+            end + bank_length(&bytes[start..end], &bytes[end..]),
+        );
+    }
     while byte_at(bytes, end) == b':'
         && byte_at(bytes, end + 1) == b':'
         && continues(bytes, end + 2)
@@ -256,6 +262,24 @@ fn word(bytes: &[u8], start: usize) -> (TokenKind, usize) {
         }
     }
     (TokenKind::Word, end)
+}
+
+/// How long the bank behind `.const` is: the `[2]` of `.const[2]`, in which
+/// nothing stands but a number of one or two digits.
+#[cold]
+fn bank_length(word: &[u8], behind: &[u8]) -> usize {
+    match behind {
+        _ if word != b".const" => 0,
+        [_, b'0'..=b'9', b']', ..] => 3,
+        [_, b'1'..=b'9', b'0'..=b'9', b']', ..] => 4,
+        _ => 0,
+    }
+}
+
+/// The 2 of `const[2]`, a word without its dot.
+pub fn bank(word: &str) -> Option<u8> {
+    let number = word.strip_prefix("const[")?.strip_suffix(']')?;
+    number.parse().ok()
 }
 
 /// The number at `start`, and where it ends; what follows may make it none.
@@ -279,6 +303,14 @@ fn number(bytes: &[u8], start: usize) -> (TokenKind, usize) {
         kind = TokenKind::Word;
     }
     (kind, end)
+}
+
+/// A DEL: what stands for a byte that is no part of UTF-8, see
+/// [`text_of`](super::text_of). To ptxas it is no character of PTX either.
+pub const NO_UTF8: u8 = 0x7f;
+
+fn is_foreign(byte: &u8) -> bool {
+    !byte.is_ascii() || *byte == NO_UTF8
 }
 
 /// As UTF-8 has it.
@@ -382,7 +414,7 @@ impl Lexer<'_> {
             return self.stray(b'#');
         }
         let line = self.line_end(end);
-        if let Some(at) = self.bytes[end..line].iter().position(|b| !b.is_ascii()) {
+        if let Some(at) = self.bytes[end..line].iter().position(is_foreign) {
             self.character(end + at, "a line marker of PTX is ASCII");
         }
         line
@@ -404,7 +436,8 @@ impl Lexer<'_> {
             return Ok((TokenKind::Text, end));
         };
         let text = &self.bytes[inside..inside + length];
-        if let Some(at) = text.iter().position(|b| !b.is_ascii() || *b == 0) {
+        let wrong = |b: &u8| is_foreign(b) || *b == 0;
+        if let Some(at) = text.iter().position(wrong) {
             self.character(inside + at, "a string of PTX is ASCII");
         }
         Ok((TokenKind::Text, inside + length + 1))
@@ -466,7 +499,9 @@ impl Lexer<'_> {
         let message = match first {
             0 => "a NUL byte inside the text".to_owned(),
             b if b.is_ascii_graphic() => format!("`{}` has no meaning here", b as char),
-            b if b.is_ascii() => format!("the byte 0x{b:02x} has no meaning in PTX"),
+            b if b.is_ascii() && b != NO_UTF8 => {
+                format!("the byte 0x{b:02x} has no meaning in PTX")
+            }
             _ => "PTX is ASCII outside comments".to_owned(),
         };
         let end = self.start + length.max(1);
@@ -531,6 +566,16 @@ mod tests {
         );
         assert_eq!(mnemonic_end("ld.global.L2::64B .x", 2), 17);
         assert_eq!(mnemonic_end("ret;", 3), 3);
+    }
+
+    #[test]
+    fn banks_belong_to_their_word() {
+        use TokenKind::*;
+        assert_eq!(kinds(".const[2].b32 .const[10]"), [Word, Word, Word]);
+        for other in [".global[2]", ".const [2]", ".const[02]", ".const[100]"] {
+            assert_eq!(kinds(other).len(), 4, "{other}");
+        }
+        assert_eq!((bank("const[10]"), bank("const")), (Some(10), None));
     }
 
     /// Each of these is what ptxas makes of it.

@@ -8,11 +8,14 @@
 use super::agreement::Wanted;
 use super::function::Checker;
 use super::{Allowed, misfit, operand};
-use crate::ptx::ast::{Instruction, MnemonicId, Modifiers, Module, Operand, Span};
+use crate::ptx::ast::{
+    Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version,
+};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::target::Since;
 use crate::ptx::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
 use crate::ptx::names::{Modifier, Opcode};
+use crate::ptx::token::bank;
 
 /// What the table says of each opcode with modifiers that the module uses: one
 /// for each of [`Module::mnemonics`].
@@ -56,7 +59,7 @@ impl Spellings {
         let mnemonics = module.mnemonics.iter();
         Spellings(
             mnemonics
-                .map(|m| Spelling::new(m.opcode, &m.modifiers, allowed))
+                .map(|mnemonic| Spelling::new(mnemonic, allowed))
                 .collect(),
         )
     }
@@ -67,12 +70,20 @@ impl Spellings {
 }
 
 impl Spelling {
-    fn new(opcode: Opcode, modifiers: &Modifiers, allowed: Allowed) -> Spelling {
+    fn new(mnemonic: &Mnemonic<'_>, allowed: Allowed) -> Spelling {
+        let Mnemonic {
+            text,
+            opcode,
+            modifiers,
+        } = mnemonic;
+        let opcode = *opcode;
+        let bank = text.split('.').find_map(bank).map(of_bank);
         let mut candidates: Vec<Candidate> = isa::forms_of(opcode, modifiers)
             .filter_map(|form| {
                 Some(Candidate::new(
                     form,
                     form.fit(modifiers).ok()?,
+                    bank,
                     modifiers,
                     allowed,
                 ))
@@ -92,13 +103,30 @@ impl Spelling {
     }
 }
 
+/// Since when a bank of constant memory is named, and until when.
+fn of_bank(bank: u8) -> &'static Since {
+    static FIRST: Since = until_2_2(0, 0);
+    static OTHER: Since = until_2_2(1, 5);
+    if bank == 0 { &FIRST } else { &OTHER }
+}
+
+const fn until_2_2(major: u8, minor: u8) -> Since {
+    Since {
+        version: Version { major, minor },
+        targets: Vec::new(),
+        gone: Some((0, Version { major: 2, minor: 2 })),
+    }
+}
+
 impl Candidate {
     fn new(
         form: &'static Form,
-        fit: Fit<'static>,
+        mut fit: Fit<'static>,
+        bank: Option<&'static Since>,
         modifiers: &Modifiers,
         allowed: Allowed,
     ) -> Candidate {
+        fit.since.extend(bank);
         let places = Place::all(&form.operands, &fit.types, modifiers);
         Candidate {
             form,

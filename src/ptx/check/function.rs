@@ -8,7 +8,7 @@ use super::form;
 use super::registers;
 use super::symbols::{Role, Scopes, Symbol};
 use super::variable::Place;
-use super::{Context, call, directive, duplicate, initializer, range, variable};
+use super::{Context, call, directive, duplicate, head, initializer, range, variable};
 use crate::ptx::ast::{
     AddressBase, Body, DirectiveKind, Function, FunctionKind, Instruction, List, Modifiers, Name,
     Operand, Statement, Variable,
@@ -110,11 +110,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             Statement::Location(location) => {
                 directive::location(location, &mut self.places, self.report);
             }
-            Statement::Directive(directive) => {
-                if let DirectiveKind::Pragma(strings) = &directive.kind {
+            Statement::Directive(directive) => match &directive.kind {
+                DirectiveKind::Pragma(strings) => {
                     directive::pragma(strings, true, self.context.source, self.report);
                 }
-            }
+                DirectiveKind::Target(words) => head::target(words, self.context, self.report),
+                _ => {}
+            },
             // The block knows its labels from its start.
             Statement::Label(_) | Statement::Instruction(_) => {}
         }

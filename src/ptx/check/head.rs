@@ -49,7 +49,7 @@ pub fn check(
         );
     }
     for (index, word) in module.target.iter().enumerate() {
-        if let Some(target) = Target::from_text(word.text).filter(|t| t.since().is_some()) {
+        if let Some(target) = known(*word) {
             // Of several the last one counts.
             allowed.target = Some(target);
         } else if index == 0 || !OPTIONS.contains(&word.text) {
@@ -62,9 +62,41 @@ pub fn check(
         .target
         .iter()
         .any(|word| word.text == "texmode_independent");
-    options(module, allowed, source, report);
-    version_of_target(module, allowed, source, report);
+    options(module, &module.target, allowed, None, source, report);
+    if !module.items.is_empty() {
+        version_of_target(&module.target, allowed, source, report);
+    }
     allowed
+}
+
+/// A `.target` within a function. What follows is checked against that of the
+/// head all the same.
+pub fn target(words: &[Name<'_>], context: &Context<'_, '_>, report: &mut Report) {
+    let Context {
+        source,
+        module,
+        allowed,
+        ..
+    } = *context;
+    let mut here = allowed;
+    for word in words {
+        if let Some(target) = known(*word) {
+            here.target = Some(target);
+        } else if !OPTIONS.contains(&word.text) {
+            unknown(*word, source, report);
+        }
+    }
+    let mode = match allowed.independent {
+        true => "texmode_independent",
+        false => "texmode_unified",
+    };
+    options(module, words, here, Some(mode), source, report);
+    version_of_target(words, here, source, report);
+}
+
+/// The target that a word names.
+fn known(word: Name<'_>) -> Option<Target> {
+    Target::from_text(word.text).filter(|target| target.since().is_some())
 }
 
 /// The first directive that is not where it should be, or the end of the text.
@@ -105,10 +137,17 @@ fn unknown(word: Name<'_>, source: &str, report: &mut Report) {
     );
 }
 
-/// `texmode_…`, `debug` and `map_f64_to_f32`.
-fn options(module: &Module<'_>, allowed: Allowed, source: &str, report: &mut Report) {
-    let mut mode: Option<&str> = None;
-    for word in &module.target {
+/// `texmode_…`, `debug` and `map_f64_to_f32` among the words of a `.target`, and
+/// whether they go with the `mode` that is there already.
+fn options<'a>(
+    module: &Module<'_>,
+    words: &[Name<'a>],
+    allowed: Allowed,
+    mut mode: Option<&'a str>,
+    source: &str,
+    report: &mut Report,
+) {
+    for word in words {
         let wrong = match word.text {
             "map_f64_to_f32" if allowed.target.is_some_and(|target| target.number >= 13) => {
                 "`map_f64_to_f32` is of targets without `.f64`: sm_12 and below"
@@ -148,16 +187,14 @@ fn has_section(module: &Module<'_>) -> bool {
 }
 
 /// A target is looked at when something follows it.
-fn version_of_target(module: &Module<'_>, allowed: Allowed, source: &str, report: &mut Report) {
+fn version_of_target(words: &[Name<'_>], allowed: Allowed, source: &str, report: &mut Report) {
     let (Some(version), Some(target)) = (allowed.version, allowed.target) else {
         return;
     };
     let Some(needed) = target.since().filter(|needed| version < *needed) else {
         return;
     };
-    if let Some(word) = module.target.last()
-        && !module.items.is_empty()
-    {
+    if let Some(word) = words.last() {
         report.add(
             Diagnostic::new(
                 Code::VersionFloor,

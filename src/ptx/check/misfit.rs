@@ -292,7 +292,11 @@ pub fn floor(
     let (Some(_), Some((number, version))) = (gone, since.gone) else {
         return None;
     };
-    let message = format!("{what} is gone on sm_{number} and higher since PTX ISA {version}");
+    let on = match number {
+        0 => String::new(),
+        number => format!(" on sm_{number} and higher"),
+    };
+    let message = format!("{what} is gone{on} since PTX ISA {version}");
     let mut diagnostic = Diagnostic::new(Code::TargetFloor, span, message);
     // What went away without a successor names none.
     let opcode = instruction.opcode;

@@ -259,6 +259,7 @@ fn check_each<'a>(
                 }
                 DirectiveKind::File { .. }
                 | DirectiveKind::Section { .. }
+                | DirectiveKind::Target(_)
                 | DirectiveKind::Dwarf => {}
             },
         }

@@ -45,6 +45,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 None => Ok(()),
             },
             Operand::Special(register, span) => self.special(register, span),
+            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+                match SpecialRegister::from_text(name.text) {
+                    Some(register) => self.special(register, self.name_span(name)),
+                    None => self.source(operand),
+                }
+            }
             Operand::Vector(list, span) => self.parts(list, span, Way::Read),
             _ => self.source(operand),
         }

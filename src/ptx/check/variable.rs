@@ -6,6 +6,7 @@ use super::{Allowed, Context};
 use crate::ptx::ast::{Attributes, FunctionKind, Initializer, Linkage, Space, Variable};
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 use crate::ptx::names::Type;
+use crate::ptx::parse::BANKS;
 
 /// Where a declaration stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,7 @@ pub fn check(
         .alignment()
         .or_else(|| declaration.ty())
         .or_else(|| declaration.space())
+        .or_else(|| declaration.bank())
         .or_else(|| declaration.size())
         .or_else(|| declaration.attributes())
         .or_else(|| declaration.linkage());
@@ -173,6 +175,32 @@ impl Declaration<'_, '_> {
             ),
             _ => None,
         }
+    }
+
+    /// `.const[2]`, which is of arrays that another module defines, and ended with
+    /// PTX 2.1.
+    fn bank(&self) -> Option<Diagnostic> {
+        let bank = self.variable.bank.unwrap_or(0);
+        if self.variable.space != Space::Const || self.nameless() {
+            return None;
+        }
+        if !self.allowed.before(2, 2) {
+            self.variable.bank?;
+            return self.wrong(Code::UnknownDirective, "banks ended with PTX 2.1");
+        }
+        if !BANKS.contains(&bank) {
+            return self.wrong(Code::Range, "constant memory has the banks 0 to 10");
+        }
+        if bank > 0 && self.allowed.before(1, 5) {
+            return self.wrong(Code::VersionFloor, "banks need `.version 1.5` or later");
+        }
+        let elsewhere = self.variable.linkage == Linkage::Extern
+            && matches!(self.variable.dims.first(), Some(None | Some(0)));
+        if elsewhere == (bank > 0) {
+            return None;
+        }
+        let message = "`.extern` arrays without a size are in the banks 1 to 10, all else in 0";
+        self.wrong(Code::StateSpace, message)
     }
 
     fn space(&self) -> Option<Diagnostic> {

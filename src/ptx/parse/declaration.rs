@@ -12,7 +12,7 @@ use super::input::{Parsed, Problem, Tokens, name, token};
 use crate::ptx::ast::{Attributes, Linkage, Name, PointerAttribute, Space, Span, Variable};
 use crate::ptx::diagnostic::Code;
 use crate::ptx::names::Type;
-use crate::ptx::token::TokenKind;
+use crate::ptx::token::{TokenKind, bank};
 
 pub fn linkage(word: &str) -> Option<Linkage> {
     Some(match word {
@@ -33,7 +33,7 @@ pub fn space(word: &str) -> Option<Space> {
         "param" => Space::Param,
         "shared" => Space::Shared,
         "tex" => Space::Tex,
-        _ => return None,
+        _ => return bank(word).map(|_| Space::Const),
     })
 }
 
@@ -64,6 +64,7 @@ struct Head {
     /// Whether a state space is named.
     stored: bool,
     space: Space,
+    bank: Option<u8>,
     align: Option<u32>,
     ty: Type,
     vector: u8,
@@ -75,6 +76,7 @@ struct Head {
 /// come in any order.
 fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
     let mut found: Option<Space> = None;
+    let mut number = None;
     let mut align = None;
     let mut attributes = Attributes::default();
     let mut rest = input;
@@ -90,6 +92,7 @@ fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
                     "a variable lies in one state space",
                 );
             }
+            number = bank(word);
             rest = rest.skip();
         } else if word == "align" {
             (rest, align) = cut(alignment).map(Some).parse(rest)?;
@@ -111,6 +114,7 @@ fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
     let head = Head {
         stored: found.is_some(),
         space: found.unwrap_or(Space::Reg),
+        bank: number,
         align,
         ty,
         vector,
@@ -162,6 +166,7 @@ fn pointer<'t, 'a>(input: Tokens<'t, 'a>, head: &mut Head) -> Parsed<'t, 'a, ()>
     }
     let mut pointer = PointerAttribute {
         space: None,
+        bank: None,
         align: None,
     };
     let mut rest = input.skip();
@@ -169,6 +174,7 @@ fn pointer<'t, 'a>(input: Tokens<'t, 'a>, head: &mut Head) -> Parsed<'t, 'a, ()>
         space(rest.word_text())
     {
         pointer.space = Some(space);
+        pointer.bank = bank(rest.word_text());
         rest = rest.skip();
     }
     if rest.at_word("align") {
@@ -185,6 +191,7 @@ fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
     Variable {
         linkage: Linkage::None,
         space: head.space,
+        bank: head.bank,
         align: head.align,
         ty: head.ty,
         vector: head.vector,

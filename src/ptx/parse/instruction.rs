@@ -3,7 +3,7 @@
 use nom::Err;
 
 use super::input::{Problem, Tokens, name, text};
-use super::mnemonic::TooMany;
+use super::mnemonic::{TooMany, modifier};
 use super::operand::{Outcome, step};
 use super::statement::{BodyReader, skip_statement};
 use crate::ptx::ast::{Guard, Instruction, List, MnemonicId, Span, Statement};
@@ -132,7 +132,7 @@ impl<'a> BodyReader<'_, 'a> {
     fn unknown_modifier(&mut self, opcode: Opcode, words: Tokens<'_, 'a>) {
         let mut rest = words;
         let mut before = Vec::new();
-        while let Some(word) = Modifier::from_text(rest.word_text()) {
+        while let Some(word) = modifier(rest.word_text()) {
             before.push(word);
             rest = rest.skip();
         }
@@ -154,7 +154,7 @@ impl<'a> BodyReader<'_, 'a> {
 /// Whether a word may follow an opcode: all modifiers but those that begin
 /// declarations too.
 fn is_modifier(word: &str) -> bool {
-    word != "reg" && Modifier::from_text(word).is_some()
+    word != "reg" && modifier(word).is_some()
 }
 
 fn no_opcode(opcode: &str, span: Span, suggests: bool) -> Diagnostic {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::bytes::{first_bytes, through_blank, word_at};
 use crate::ptx::ast::{Mnemonic, MnemonicId, Modifiers};
 use crate::ptx::names::{Modifier, Opcode};
+use crate::ptx::token::bank;
 
 /// The mnemonics of a module as they are read.
 #[derive(Debug, Default)]
@@ -69,8 +70,7 @@ impl<'a> Mnemonics<'a> {
         let (first, rest) = words.split_first().unwrap_or((&"", &[]));
         let mut modifiers = Modifiers::default();
         for word in rest {
-            let modifier = Modifier::from_text(word).unwrap_or(Modifier::UNKNOWN);
-            if !modifiers.push(modifier) {
+            if !modifiers.push(modifier(word).unwrap_or(Modifier::UNKNOWN)) {
                 return Err(TooMany);
             }
         }
@@ -202,6 +202,17 @@ impl<'a> Mnemonics<'a> {
             at += 1;
         }
         self.slots[at & mask] = slot;
+    }
+}
+
+/// The banks of constant memory.
+pub const BANKS: std::ops::RangeInclusive<u8> = 0..=10;
+
+/// The modifier that a word is, its bank left out: that is in the text alone.
+pub fn modifier(word: &str) -> Option<Modifier> {
+    match bank(word) {
+        Some(bank) => BANKS.contains(&bank).then_some(Modifier::Const),
+        None => Modifier::from_text(word),
     }
 }
 

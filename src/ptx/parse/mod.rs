@@ -20,6 +20,7 @@ mod usual;
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::token::{Faults, TokenKind};
+pub(super) use mnemonic::BANKS;
 use nom::Input;
 
 /// What [`read`] made of a text.

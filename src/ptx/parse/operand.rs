@@ -291,6 +291,10 @@ fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outco
     };
     rest.advance();
     if let Some(register) = register {
+        if negated {
+            let message = "a special register is not negated";
+            return Problem::stop(span, Code::OperandKind, message);
+        }
         return Ok(Operand::Special(register, span));
     }
     let component = match part {

@@ -11,8 +11,8 @@ use super::mnemonic::Mnemonics;
 use super::module::{declared_function, starts_module_item};
 use super::operand::{Outcome, Pool, offset};
 use crate::ptx::ast::{
-    Body, Function, FunctionKind, Inlined, Linkage, Location, Name, Place, Prototype, Span,
-    Statement, Targets,
+    Body, Directive, DirectiveKind, Function, FunctionKind, Inlined, Linkage, Location, Name,
+    Place, Prototype, Span, Statement, Targets,
 };
 use crate::ptx::diagnostic::{Code, Diagnostic, Report};
 use crate::ptx::token::TokenKind;
@@ -85,6 +85,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     }
                     self.close_block(next.span);
                 }
+                TokenKind::Word if rest.at_word("target") => self.statement_or_skip(&mut rest),
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
                     let found = match declared_function(rest) {
                         Ok((after, function)) => {
@@ -164,7 +165,12 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if let Some(problem) = problem {
             self.report.add(problem.diagnostic(rest.source));
         }
-        *rest = skip_statement(rest.skip_to(start.start));
+        // A `.target` ends what is skipped, and begins it here.
+        let mut from = rest.skip_to(start.start);
+        if starts_module_item(from) {
+            from.advance();
+        }
+        *rest = skip_statement(from);
     }
 
     fn statement(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
@@ -297,6 +303,19 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
+                self.store
+                    .statements
+                    .push(Statement::Directive(Box::new(directive)));
+                Ok((rest, ()))
+            }
+            "target" => {
+                let (rest, words) = names(input.skip())?;
+                let span = input.span_to(rest);
+                let directive = Directive {
+                    kind: DirectiveKind::Target(words),
+                    text: text(input.source, span),
+                    span,
+                };
                 self.store
                     .statements
                     .push(Statement::Directive(Box::new(directive)));
@@ -481,6 +500,13 @@ mod tests {
         let (shown, codes) = statements("mov.u32 %r1, 4\nadd.u32 %r1, %r1, 1;\nret");
         assert_eq!(codes, [Code::Semicolon, Code::Semicolon]);
         assert_eq!(shown, ["add.u32/3"]);
+    }
+
+    #[test]
+    fn a_target_without_a_word_is_skipped() {
+        let (shown, codes) = statements(".target; .target sm_80\n.target 1 ret;\nret;");
+        assert_eq!(codes, [Code::Syntax, Code::Syntax]);
+        assert_eq!(shown, ["Directive", "ret/0"]);
     }
 
     #[test]

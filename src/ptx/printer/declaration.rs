@@ -49,9 +49,10 @@ impl Layout<'_> {
                     format_args!(".alias {}, {};", name.text, function.text),
                 );
             }
-            DirectiveKind::File { .. } | DirectiveKind::Section { .. } | DirectiveKind::Dwarf => {
-                one_spaced(out, directive.text);
-            }
+            DirectiveKind::File { .. }
+            | DirectiveKind::Section { .. }
+            | DirectiveKind::Target(_)
+            | DirectiveKind::Dwarf => one_spaced(out, directive.text),
         });
         self.drop_comments_before(directive.span.end);
     }
@@ -124,6 +125,7 @@ impl Layout<'_> {
 
     pub fn declaration(&self, variable: &Variable<'_>) -> String {
         let mut out = format!("{}.{}", linkage(variable.linkage), variable.space.text());
+        bank(&mut out, variable.bank);
         attributes(&mut out, variable.attributes);
         if let Some(align) = variable.align {
             append(&mut out, format_args!(" .align {align}"));
@@ -136,6 +138,7 @@ impl Layout<'_> {
             out.push_str(" .ptr");
             if let Some(space) = pointer.space {
                 append(&mut out, format_args!(" .{}", space.text()));
+                bank(&mut out, pointer.bank);
             }
             if let Some(align) = pointer.align {
                 append(&mut out, format_args!(" .align {align}"));
@@ -222,6 +225,12 @@ impl Layout<'_> {
         out.push('\n');
         out.extend(std::iter::repeat_n('\t', tabs - 1));
         out.push('}');
+    }
+}
+
+fn bank(out: &mut String, bank: Option<u8>) {
+    if let Some(bank) = bank {
+        append(out, format_args!("[{bank}]"));
     }
 }
 

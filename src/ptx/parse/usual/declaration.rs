@@ -30,6 +30,7 @@ impl<'a> Text<'a> {
             let mut variable = Variable {
                 linkage: Linkage::None,
                 space,
+                bank: None,
                 align,
                 ty,
                 vector: 1,
