@@ -6,7 +6,7 @@ use super::symbols::Symbol;
 use crate::ptx::ast::{FloatValue, List, Operand, Span};
 use crate::ptx::diagnostic::{Code, Diagnostic};
 use crate::ptx::isa::{Kind, special};
-use crate::ptx::names::{Opcode, Type};
+use crate::ptx::names::{Modifier, Opcode, Type};
 
 impl<'a> Place<'_, '_, '_, 'a> {
     /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
@@ -236,15 +236,18 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 alike &= left == ty;
             }
         }
+        let first = self.checker.body.list(list).first();
+        let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        if self.is_product() && first.is_some_and(is_constant) {
+            return self.matrix(list, span, left.is_none());
+        }
         self.constants(list, left)?;
-        let is_matrix = matches!(self.instruction.opcode, Opcode::Mma | Opcode::Wmma);
-        if is_matrix && way == Way::Read && wanted.ty == Type::F32 {
-            self.last(list)?;
+        if self.instruction.opcode == Opcode::Wmma && wanted.ty == Type::F32 {
+            self.no_decimals(list)?;
         }
         // A constant in front says nothing of the rest, and only halves mind,
         // but for those of a matrix.
-        let first = self.checker.body.list(list).first();
-        if matches!(first, Some(Operand::Integer(_) | Operand::Float(_))) {
+        if first.is_some_and(is_constant) {
             let halves = match wanted.ty {
                 _ if !integers_for_floats => false,
                 Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
@@ -284,6 +287,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
         if register.is_none() {
             return constants.copied().try_for_each(|one| self.source(&one));
         }
+        self.neighbours(list)
+    }
+
+    /// That no constant stands beside what it may not stand beside.
+    fn neighbours(&self, list: List) -> Checked {
         let list = self.checker.body.list(list);
         for (left, right) in list.iter().zip(list.iter().skip(1)) {
             let clash = match (left, right) {
@@ -306,16 +314,74 @@ impl<'a> Place<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// To ptxas a matrix has the width of its last element, and a decimal constant
-    /// has 64 bits.
-    fn last(&self, list: List) -> Checked {
-        match self.checker.body.list(list).last() {
-            Some(Operand::Float(float)) if matches!(float.value, FloatValue::F64(_)) => {
-                let message = "a constant of 64 bits ends a matrix of `.f32`";
-                Err(Diagnostic::new(Code::OperandType, float.span, message)
+    /// Whether the instruction multiplies matrices.
+    fn is_product(&self) -> bool {
+        let opcode = self.instruction.opcode;
+        opcode == Opcode::Mma
+            || opcode == Opcode::Wmma && self.checker.modifiers(self.instruction).has(Modifier::Mma)
+    }
+
+    /// A matrix that begins with a constant. To ptxas it is of the width of the
+    /// first element that is not as wide as that one, where there is one; an
+    /// integer and a decimal constant have 64 bits.
+    fn matrix(&self, list: List, span: Span, alone: bool) -> Checked {
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        self.neighbours(list)?;
+        let elements = self.checker.body.list(list);
+        let mut widths = elements.iter().filter_map(|element| self.width(element));
+        let Some(first) = widths.next() else {
+            return Ok(());
+        };
+        let width = widths.find(|width| *width != first);
+        if wanted.ty == Type::F64 || width == Some(wanted.bits) {
+            return Ok(());
+        }
+        let integers = matches!(elements.first(), Some(Operand::Integer(_)));
+        if alone && width.is_none() && (first == wanted.bits || integers && wanted.ty != Type::B32)
+        {
+            return elements.iter().try_for_each(|one| self.source(one));
+        }
+        if !alone && width.is_none() && first == wanted.bits {
+            return Ok(());
+        }
+        let what = format!("a matrix of {} bits", width.unwrap_or(first));
+        let found = self.mistyped(span, &what, wanted);
+        Err(found.help("write constants as 0f3F800000; others have 64 bits"))
+    }
+
+    /// What `wmma.store` stores is moved first, piece by piece.
+    fn no_decimals(&self, list: List) -> Checked {
+        let elements = self.checker.body.list(list).iter();
+        let mut wide = elements.filter(
+            |one| matches!(one, Operand::Float(float) if matches!(float.value, FloatValue::F64(_))),
+        );
+        match wide.next() {
+            Some(decimal) if !self.is_product() => {
+                let span = self.span(decimal);
+                let message = "a constant of 64 bits, where `.f32` is stored";
+                Err(Diagnostic::new(Code::OperandType, span, message)
                     .help("write it as 0f3F800000"))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn width(&self, element: &Operand<'a>) -> Option<u32> {
+        match *element {
+            Operand::Integer(_) => Some(64),
+            Operand::Float(float) => match float.value {
+                FloatValue::F32(_) => Some(32),
+                FloatValue::F64(_) => Some(64),
+            },
+            Operand::Name(name) | Operand::Component { name, .. } => {
+                match self.checker.symbol(name.text) {
+                    Some(Symbol::Register { ty, .. }) => Some(ty.bits()),
+                    _ => None,
+                }
+            }
+            _ => None,
         }
     }
 
