@@ -353,6 +353,28 @@ fn without_a_cache_everything_is_compiled() {
     }
 }
 
+/// Comments in Latin-1 are PTX to ptxas, and the digest is of the bytes as given.
+#[test]
+fn comments_need_not_be_utf_8() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = || Loader::new(context(), Cache::new(policy(folder.path())));
+    let bytes = [b"// d\xe9but\n", PTX.as_bytes()].concat();
+    let source = Source::new("latin.ptx", &bytes);
+    let first = loader().load(&source, &JitOptions::default()).unwrap();
+    assert_eq!(first.report.cache, CacheUse::Miss);
+    first.module.kernel("second").unwrap();
+    let ptx = Ptx::from_bytes(bytes.as_slice(), "latin.ptx").unwrap();
+    assert_eq!(ptx.digest(), Digest::of(&bytes));
+    let options = JitOptions::default();
+    for source in [source, Source::from(&ptx), source.with_digest(ptx.digest())] {
+        let again = loader().load(&source, &options).unwrap();
+        assert_eq!(again.report.cache, CacheUse::Hit);
+        assert_eq!(again.report.key, first.report.key);
+    }
+    let module = Module::load(&context(), &[bytes.as_slice(), b"\0"].concat()).unwrap();
+    module.kernel("first").unwrap();
+}
+
 /// Its text is not looked at then, and all that is said of it is the same.
 #[test]
 fn ptx_that_was_compiled_before_is_found_by_its_digest() {

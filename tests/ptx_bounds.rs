@@ -2,7 +2,7 @@
 //! where there is a limit, the finding says so.
 
 use ptxkit::ptx::diagnostic::Code;
-use ptxkit::ptx::{NotPtx, Ptx, check, read};
+use ptxkit::ptx::{NotPtx, Ptx, check, read, text_of};
 
 /// The codes of what is wrong with a kernel of this body.
 fn codes(body: &str) -> Vec<Code> {
@@ -111,14 +111,41 @@ fn bytes_that_are_no_text_are_refused() {
     assert_eq!(ptx(&[text, &[0, 0]].concat()), Ok(()));
     let nul = ptx(&[text, b"\0.entry k() { ret; }"].concat());
     assert!(matches!(nul, Err(NotPtx::Nul { line: 3, .. })), "{nul:?}");
-    let latin = ptx(&[text, b"\xe9"].concat());
+    let latin = ptx(b"\x93quoted\x94");
     assert!(
-        matches!(latin, Err(NotPtx::Encoding { offset: 27, .. })),
+        matches!(latin, Err(NotPtx::Encoding { offset: 0, .. })),
         "{latin:?}"
     );
     assert_eq!(codes("\0"), [Code::Character]);
     assert_eq!(codes("mov.b32 %r1, \u{a0}%r2;"), [Code::Character]);
     assert_eq!(codes("// \u{a0}\n"), []);
+}
+
+/// To ptxas too: bytes of any kind may stand in comments, and nowhere else.
+#[test]
+fn bytes_of_comments_are_not_looked_at() {
+    let found = |body: &[u8]| {
+        let head = b".version 9.0\n.target sm_90\n.entry k() {\n";
+        let bytes = [head, body, b"\n}"].concat();
+        let text = text_of(&bytes);
+        assert_eq!(text.len(), bytes.len());
+        let reading = read(&text);
+        let places = reading.diagnostics.iter().map(|d| (d.code, d.span.start));
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(found(b"// \xe9\xff\n/* \x80 \xc3\xa9\xc3 */ ret;"), []);
+    let begin = 40;
+    assert_eq!(found(b"ret;\xe9"), [(Code::Character, begin + 4)]);
+    assert_eq!(
+        found(b".pragma \"/* \xe9 */\";"),
+        [(Code::Character, begin + 12)]
+    );
+    assert_eq!(
+        found(b"# 1 \"\xe9.cu\"\nret;"),
+        [(Code::Character, begin + 5)]
+    );
+    let ptx = Ptx::from_bytes(b".version 8.0 // d\xe9but\n.target sm_80\n\0", "x").unwrap();
+    assert_eq!((ptx.target(), ptx.text().len()), (Some("sm_80"), 36));
 }
 
 /// What was read of a statement in error once became a part of the next list,

@@ -70,7 +70,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
         verbose: true,
         ..JitOptions::default()
     };
-    let made = make(&name, text.source, args.target, &compiler, &options)?;
+    let made = make(&name, &text.source, args.target, &compiler, &options)?;
     std::fs::write(&args.output, &made.code)
         .map_err(|error| Failure::new(format!("{}: {error}", args.output.display())))?;
     let milliseconds = made.compile.as_secs_f64() * 1e3;

@@ -42,7 +42,7 @@ pub fn of_load(
         }
         LoadError::Driver(driver::Error::Jit(error)) => {
             let text = match image {
-                Image::Ptx(ptx) => ptx.source,
+                Image::Ptx(ptx) => &ptx.source,
                 _ => "",
             };
             let failure = Failure::new(draw_log(error, name, text));

@@ -165,7 +165,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
     let name = path.display().to_string();
     let kernels: Vec<String> = match open(&name, bytes)? {
-        Image::Ptx(ptx) => Understood::read(ptx.source, &name)
+        Image::Ptx(ptx) => Understood::read(&ptx.source, &name)
             .kernels
             .into_iter()
             .map(|kernel| kernel.name)
@@ -203,7 +203,7 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     let name = request.name();
     let image = open(&name, &request.bytes)?;
     let understood = match &image {
-        Image::Ptx(ptx) => Some(Understood::read(ptx.source, &name)),
+        Image::Ptx(ptx) => Some(Understood::read(&ptx.source, &name)),
         _ => None,
     };
     if let Some(understood) = &understood {

@@ -5,6 +5,7 @@ use super::code::CudaError;
 use super::context::Context;
 use super::error::Error;
 use crate::ptx::signature::{KernelSignature, ParamSignature, signatures};
+use crate::ptx::text_of;
 
 /// The largest parameter space there is (PTX 8.1, sm_70).
 const MAX_PARAMETER_BYTES: usize = 32_764;
@@ -125,7 +126,7 @@ impl From<&ParamSignature> for ParamLayout {
 
 /// The kernels of PTX text.
 pub(crate) fn kernels_of(ptx: &[u8]) -> Vec<KernelSignature> {
-    let text = String::from_utf8_lossy(ptx);
+    let text = text_of(ptx);
     let text = text.trim_end_matches('\0');
     signatures(&crate::ptx::read(text).module, text)
 }

@@ -162,11 +162,7 @@ impl<'a> Piece<'a> {
             Image::Cpu(bytes) => vec![whole(EntryKind::Cpu, none, bytes)],
             Image::Ptx(ptx) => vec![Entry {
                 ptx_version: ptx.version.unwrap_or_default(),
-                ..whole(
-                    EntryKind::Ptx,
-                    ptx.target.unwrap_or(none),
-                    ptx.source.as_bytes(),
-                )
+                ..whole(EntryKind::Ptx, ptx.target.unwrap_or(none), ptx.given)
             }],
         }
     }

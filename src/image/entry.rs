@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::unpack::Unpacker;
 use super::{ImageError, Target, text};
 use crate::ptx::ast::Version;
+use crate::ptx::text_of;
 
 /// One image of a fatbin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,11 +183,11 @@ impl<'a> Entry<'a> {
                 self.kind.word()
             )));
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| ImageError::NotText {
-            offset: self.offset,
-            at: error.valid_up_to() as u64,
-        })?;
-        let text = text.trim_end_matches('\0');
-        Ok(text::with_version(text, self.ptx_version).map_or(Cow::Borrowed(text), Cow::Owned))
+        let length = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
+        let text = text_of(&bytes[..length]);
+        Ok(text::with_version(&text, self.ptx_version).map_or(text, Cow::Owned))
     }
 }

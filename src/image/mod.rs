@@ -81,8 +81,6 @@ pub enum ImageError {
         offset: u64,
         why: String,
     },
-    #[error("the PTX at offset {offset} is no UTF-8 text from its byte {at} on")]
-    NotText { offset: u64, at: u64 },
     #[error("{member}: {source}")]
     Member {
         member: String,
@@ -103,9 +101,7 @@ pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     if bytes.starts_with(CPU_MAGIC) {
         return Ok(Image::Cpu(bytes));
     }
-    std::str::from_utf8(bytes)
-        .ok()
-        .and_then(text::read)
+    text::open(bytes)
         .map(Image::Ptx)
         .ok_or_else(|| ImageError::Unknown(looks_like(bytes)))
 }
@@ -149,9 +145,12 @@ fn looks_like(bytes: &[u8]) -> String {
             return format!("it is {name}, not PTX, a cubin or a fatbin{advice}");
         }
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => return not_utf8(bytes, error.valid_up_to()),
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        let start: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
+        return format!(
+            "it is neither PTX text nor a cubin or fatbin: it starts with the bytes {}",
+            start.join(" ")
+        );
     };
     if text.contains("__global__") {
         return "it is CUDA C++: compile it to PTX with nvcc -ptx".into();
@@ -167,23 +166,6 @@ fn looks_like(bytes: &[u8]) -> String {
         .take(20)
         .collect();
     format!("it is text, but not PTX: PTX starts with .version, this with `{word}`")
-}
-
-/// The same for bytes that are text up to `good` alone.
-fn not_utf8(bytes: &[u8], good: usize) -> String {
-    let (text, rest) = bytes.split_at(good);
-    if std::str::from_utf8(text).is_ok_and(|text| text::read(text).is_some()) {
-        let line = text.iter().filter(|byte| **byte == b'\n').count() + 1;
-        return format!(
-            "it starts like PTX, but byte 0x{:02x} in line {line} (offset {good}) is not UTF-8",
-            rest.first().copied().unwrap_or_default()
-        );
-    }
-    let start: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
-    format!(
-        "it is neither PTX text nor a cubin or fatbin: it starts with the bytes {}",
-        start.join(" ")
-    )
 }
 
 /// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
@@ -223,7 +205,7 @@ mod tests {
             (b"\xff\xfd\x00\x01", "ff fd 00 01"),
             (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
             (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),
-            (b".version 8.0\n.target sm_80\n// \xe4\n", "0xe4 in line 3"),
+            (b"\x80\x04\x95", "80 04 95"),
         ] {
             let error = open(bytes).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

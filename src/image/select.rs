@@ -234,7 +234,8 @@ mod tests {
 
     fn ptx(target: &str) -> Image<'static> {
         Image::Ptx(PtxText {
-            source: "",
+            source: "".into(),
+            given: b"",
             version: None,
             target: target.parse().ok(),
         })

@@ -1,6 +1,8 @@
 //! PTX as an image: its head alone is read, so that a cached load of
 //! megabytes of PTX does not parse them.
 
+use std::borrow::Cow;
+
 use super::{Target, newest_ptx};
 use crate::ptx::ast::Version;
 use crate::ptx::diagnostic::{LineIndex, Report};
@@ -8,11 +10,14 @@ use crate::ptx::version::lower;
 use crate::ptx::{self, read_head};
 
 /// PTX text and what its head says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PtxText<'a> {
-    /// Without the NUL that C strings end in.
-    pub source: &'a str,
+    /// Without the NUL that C strings end in; of bytes that are not all UTF-8, as
+    /// [`text_of`](ptx::text_of) has them.
+    pub source: Cow<'a, str>,
+    /// What `source` was made of.
+    pub(super) given: &'a [u8],
     /// `.version`; `None` where it is missing.
     pub version: Option<Version>,
     /// The architecture of `.target`; `None` where it is missing.
@@ -55,17 +60,18 @@ impl<'a> PtxText<'a> {
         let (Some(newest), Some(found)) = (self.too_new_for(driver_version), self.version) else {
             return Ok(None);
         };
-        let reading = ptx::read(self.source);
+        let source = &*self.source;
+        let reading = ptx::read(source);
         if !reading.diagnostics.is_empty() {
             return Ok(None);
         }
-        match lower(&reading.module, self.source, newest) {
+        match lower(&reading.module, source, newest) {
             Ok(text) => Ok(Some(text.into_owned())),
-            Err(_) if !ptx::check(&reading.module, self.source).is_empty() => Ok(None),
+            Err(_) if !ptx::check(&reading.module, source).is_empty() => Ok(None),
             Err(why) => Err(PtxTooNew {
                 found,
                 newest,
-                line: LineIndex::new(self.source).locate(why.span.start).line,
+                line: LineIndex::new(source).locate(why.span.start).line,
                 why: why.message,
             }),
         }
@@ -93,15 +99,32 @@ pub struct PtxTooNew {
 /// with `.version` or `.target`.
 pub(super) fn read(source: &str) -> Option<PtxText<'_>> {
     let source = source.trim_end_matches('\0');
+    of(source.into(), source.as_bytes())
+}
+
+/// The same of bytes.
+pub(super) fn open(bytes: &[u8]) -> Option<PtxText<'_>> {
+    let length = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    let given = &bytes[..length];
+    of(ptx::text_of(given), given)
+}
+
+fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
     // What is wrong with the head is for the compiler to say.
-    let head = read_head(source, &mut Report::default());
+    let head = read_head(&source, &mut Report::default());
     if head.version.is_none() && head.target.is_empty() {
         return None;
     }
+    let version = head.version.map(|(version, _)| version);
+    let target = head.target.iter().find_map(|word| word.text.parse().ok());
     Some(PtxText {
         source,
-        version: head.version.map(|(version, _)| version),
-        target: head.target.iter().find_map(|word| word.text.parse().ok()),
+        given,
+        version,
+        target,
     })
 }
 

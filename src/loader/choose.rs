@@ -46,7 +46,7 @@ pub(super) fn choose<'a>(
         })?;
     let chosen = place(source, image, selection.place)?;
     let head = match image {
-        Image::Ptx(ptx) => Some(*ptx),
+        Image::Ptx(ptx) => Some(ptx.clone()),
         _ => None,
     };
     readable(driver_version, source, chosen, head, selection.reason)
@@ -100,7 +100,7 @@ fn choose_for_cpu<'a>(
                 .target
                 .map_or(String::new(), |target| format!(" for {target}"));
             Ok((
-                Chosen::Ptx(ptx.source.into()),
+                Chosen::Ptx(ptx.source.clone()),
                 format!("PTX{target}: the only image"),
             ))
         }
@@ -138,7 +138,7 @@ fn place<'a>(
     place: Place,
 ) -> Result<Chosen<'a>, LoadError> {
     match image {
-        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source.into())),
+        Image::Ptx(ptx) => Ok(Chosen::Ptx(ptx.source.clone())),
         Image::Cubin(cubin) => Ok(Chosen::Binary(cubin.bytes.into())),
         Image::Cpu(bytes) => Ok(Chosen::Binary((*bytes).into())),
         Image::Fatbin(fatbin) => {

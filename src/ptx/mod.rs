@@ -20,4 +20,4 @@ pub use check::{CheckOptions, Level, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use parse::read_head;
 pub use parse::{Reading, read};
-pub use text::{NotPtx, Ptx};
+pub use text::{NotPtx, Ptx, text_of};

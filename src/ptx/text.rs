@@ -1,11 +1,13 @@
 //! A PTX module as a value: its text, and what is asked of it again and again.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use super::ast::Version;
 use super::diagnostic::{LineIndex, Report};
 use super::parse::{self, read};
 use super::signature::{KernelSignature, signatures};
+use super::token::NO_UTF8;
 
 /// The text of a PTX module and what it is called.
 ///
@@ -85,6 +87,30 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
 ];
 
+/// The text of a module's bytes.
+///
+/// Outside of comments PTX is ASCII; in them ptxas takes any bytes. Each byte that
+/// is no part of UTF-8 becomes a DEL (0x7f), so that the places of all others
+/// stay, and [`read`](super::read) reports those outside of comments.
+///
+/// ```
+/// use ptxkit::ptx::{read, text_of};
+/// let latin = text_of(b".version 8.0 // d\xe9but\n.target sm_80\n");
+/// assert_eq!(read(&latin).diagnostics, []);
+/// assert_eq!(latin.find(".target"), Some(23));
+/// ```
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::from(NO_UTF8)));
+    }
+    text.into()
+}
+
 /// Without a way out of the inner loop, so that many bytes are looked at at once.
 fn has_nul(bytes: &[u8]) -> bool {
     bytes
@@ -120,11 +146,16 @@ impl Ptx {
                 });
             }
         }
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
+        #[cfg(feature = "cache")]
+        let digest = OnceLock::new();
+        let (text, foreign) = match String::from_utf8(bytes) {
+            Ok(text) => (text, None),
             Err(error) => {
+                // The text is no longer what the digest is of.
+                #[cfg(feature = "cache")]
+                let _ = digest.set(crate::cache::Digest::of(error.as_bytes()));
                 let offset = error.utf8_error().valid_up_to();
-                return Err(NotPtx::Encoding { name, offset });
+                (text_of(error.as_bytes()).into_owned(), Some(offset))
             }
         };
         if has_nul(text.as_bytes())
@@ -137,7 +168,10 @@ impl Ptx {
             .iter()
             .any(|word| text.contains(word))
         {
-            return Err(NotPtx::OtherText { name });
+            return Err(match foreign {
+                Some(offset) => NotPtx::Encoding { name, offset },
+                None => NotPtx::OtherText { name },
+            });
         }
         Ok(Ptx {
             text,
@@ -145,11 +179,11 @@ impl Ptx {
             head: OnceLock::new(),
             kernels: OnceLock::new(),
             #[cfg(feature = "cache")]
-            digest: OnceLock::new(),
+            digest,
         })
     }
 
-    /// The module without the NULs at its end.
+    /// The module without the NULs at its end, as [`text_of`] has it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -181,7 +215,7 @@ impl Ptx {
         self.kernels().iter().find(|kernel| kernel.name == name)
     }
 
-    /// SHA-256 of the text, for the keys of the compute cache; computed once.
+    /// SHA-256 of the bytes that were given, without the NULs at their end, for the keys of the compute cache; computed once.
     #[cfg(feature = "cache")]
     pub fn digest(&self) -> crate::cache::Digest {
         *self
@@ -225,7 +259,7 @@ mod tests {
         assert!(message(b"\x7fELF\x02").contains("ELF"));
         assert!(message(b"\x50\xed\x55\xba\x01").contains("fatbin"));
         assert!(message(b" \n\0").contains("empty"));
-        assert!(message(b".version 8.0\n\xff").contains("byte 13"));
+        assert!(message(b"pickled\x80\xff").contains("byte 7"));
         assert!(message(b".version\n\0x").contains("line 2"));
         assert!(message(b"int main() { return 0; }").contains("no PTX"));
     }

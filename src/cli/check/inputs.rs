@@ -178,7 +178,7 @@ pub struct Text {
     /// The file, and which part of it.
     pub name: String,
     pub source: String,
-    /// The file is this text, and may be written.
+    /// The file is this text, all of it UTF-8, and may be written.
     pub whole: bool,
 }
 
@@ -199,7 +199,7 @@ pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
                 return Err(Failure::new(format!("{name}: {error}")));
             };
             let source = ptx.text().to_owned();
-            let whole = true;
+            let whole = std::str::from_utf8(&bytes).is_ok();
             return Ok((
                 vec![Text {
                     name,
@@ -210,11 +210,12 @@ pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
             ));
         }
     };
+    let utf8 = std::str::from_utf8(&bytes).is_ok();
     let (mut texts, mut damaged) = (Vec::new(), Vec::new());
     for text in found {
         match text {
             Ok(PtxFound { origin, text }) => texts.push(Text {
-                whole: origin.is_empty(),
+                whole: origin.is_empty() && utf8,
                 name: match origin.as_str() {
                     "" => name.clone(),
                     part => format!("{name} ({part})"),

@@ -9,6 +9,7 @@ use super::status::{Answer, Failure, Status};
 use crate::cpu::blob::{self, BlobError, Image};
 use crate::cpu::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile};
 use crate::ptx::ast::Version;
+use crate::ptx::text_of;
 
 /// First bytes of what holds code for a GPU: an ELF file, a fatbin, and the
 /// wrapper that CUDA's compiler puts around one.
@@ -89,15 +90,13 @@ pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
         return Err(foreign());
     }
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let Some(text) = std::str::from_utf8(text)
-        .ok()
-        .filter(|text| text.contains(".version"))
-    else {
+    let text = text_of(text);
+    if !text.contains(".version") {
         return Err(Status::INVALID_IMAGE
             .because("the image is neither PTX nor a binary of the CPU device"));
-    };
-    check_version(text, options)?;
-    let compiled = compile(text, &CompileOptions::from_environment());
+    }
+    check_version(&text, options)?;
+    let compiled = compile(&text, &CompileOptions::from_environment());
     let blob = compiled.or_else(|error| Err(refused(&error, options)?))?;
     options.verbose(|| match Image::read(&blob) {
         Ok(image) => describe(&image),

@@ -13,6 +13,7 @@ use super::status::{Answer, Status};
 use crate::cpu::blob::Image;
 use crate::cpu::merge;
 use crate::driver::api::CUlinkState;
+use crate::ptx::text_of;
 
 static SESSIONS: Handles<Mutex<Session>> = Handles::new();
 
@@ -67,8 +68,8 @@ impl Session {
             .iter()
             .position(|byte| *byte == 0)
             .unwrap_or(bytes.len());
-        let text = std::str::from_utf8(&bytes[..end]).ok();
-        let text = text.filter(|text| text.contains(".version"));
+        let text = text_of(&bytes[..end]);
+        let text = text.contains(".version").then_some(&*text);
         if let Some(text) = text.filter(|text| merge::needs_others(text)) {
             return Ok(Input {
                 text: Some(text.to_owned()),
