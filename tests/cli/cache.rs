@@ -166,6 +166,25 @@ fn what_is_warmed_is_hit_and_what_fails_is_said() {
 }
 
 #[test]
+fn a_cache_that_is_too_small_for_all_is_not_called_warm() {
+    let [room, tight] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    warmed(room.path());
+    let bytes = json(room.path(), &["stats"])["bytes"].as_u64().unwrap();
+    let limit = (bytes - 1).to_string();
+    let limit = [("CUDA_CACHE_MAXSIZE", Path::new(&limit))];
+    let files = [sample("vecadd.ptx"), sample("matmul_shared.ptx")];
+    let device = device();
+    let warm = ["warm", &files[0], &files[1], "--target", &device];
+    let warm = [&["cache"], &warm[..], &["--format", "json"]].concat();
+    let output = ptxkit_with(tight.path(), &limit, &warm);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut results = [&rows[0]["result"], &rows[1]["result"]].map(|one| one.as_str().unwrap());
+    results.sort_unstable();
+    assert_eq!(results, ["compiled", "evicted"]);
+}
+
+#[test]
 fn a_cache_that_is_off_is_not_warmed() {
     let cache = tempfile::tempdir().unwrap();
     let off = [("CUDA_CACHE_DISABLE", Path::new("1"))];

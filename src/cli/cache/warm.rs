@@ -78,9 +78,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
     if cache.folder().is_none() {
         return Err(super::failed(CacheError::NoFolder));
     }
-    let mut text = String::new();
-    let mut rows = Vec::new();
-    let mut status = VERIFIED;
+    let mut all = Vec::new();
     for target in &args.targets {
         let (loader, options) = args.loader(cache, *target)?;
         let device = loader.context().device();
@@ -94,15 +92,24 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
         });
         drop(progress);
         for (path, one) in args.files.iter().zip(&warmed) {
-            let outcome = Outcome::of(one);
-            if let Outcome::Failed(error) = outcome {
-                status = FAILED;
+            if let Err(error) = &one.result {
                 explained(path, error).tell();
-            } else if let Outcome::NotKept(_) = outcome {
+            }
+        }
+        all.push((name, warmed));
+    }
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    let mut status = VERIFIED;
+    // Only now is it known what stayed: what came later may have taken its room.
+    for (name, warmed) in &all {
+        for (path, one) in args.files.iter().zip(warmed) {
+            let outcome = Outcome::of(one, cache);
+            if !outcome.is_there() {
                 status = FAILED;
             }
             text += &format!("{name}  {}  {}\n", path.display(), outcome.words());
-            rows.push(outcome.json(path, &name));
+            rows.push(outcome.json(path, name));
         }
     }
     Ok(Answer {
@@ -145,13 +152,17 @@ enum Outcome<'a> {
     Hit(Key),
     Compiled(Key, f64),
     NotKept(Key),
+    Evicted(Key),
     Binary,
     Failed(&'a LoadError),
 }
 
 impl<'a> Outcome<'a> {
-    fn of(warmed: &'a Warmed) -> Outcome<'a> {
+    fn of(warmed: &'a Warmed, cache: &Cache) -> Outcome<'a> {
         match &warmed.result {
+            Ok(Warm::Hit(key) | Warm::Compiled(key, _)) if !cache.contains(key) => {
+                Outcome::Evicted(*key)
+            }
             Ok(Warm::Hit(key)) => Outcome::Hit(*key),
             Ok(Warm::Compiled(key, time)) => Outcome::Compiled(*key, in_ms(*time)),
             Ok(Warm::NotKept(key)) => Outcome::NotKept(*key),
@@ -161,12 +172,23 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    /// Whether loads find it from now on, or need not look.
+    fn is_there(&self) -> bool {
+        match self {
+            Outcome::Hit(_) | Outcome::Compiled(..) | Outcome::Binary => true,
+            Outcome::NotKept(_) | Outcome::Evicted(_) | Outcome::Failed(_) => false,
+        }
+    }
+
     fn words(&self) -> String {
         match self {
             Outcome::Hit(key) => format!("was there  {}", key.short()),
             Outcome::Compiled(key, ms) => format!("compiled in {ms:.1} ms  {}", key.short()),
             Outcome::NotKept(_) => {
                 "compiled, but not kept: it is larger than the cache, or the folder cannot be written".into()
+            }
+            Outcome::Evicted(_) => {
+                "evicted again: the cache is too small for all of it (CUDA_CACHE_MAXSIZE)".into()
             }
             Outcome::Binary => "a binary for this device: nothing to compile".into(),
             Outcome::Failed(_) => "failed".into(),
@@ -178,6 +200,7 @@ impl<'a> Outcome<'a> {
             Outcome::Hit(key) => ("hit", Some(key), None, None),
             Outcome::Compiled(key, ms) => ("compiled", Some(key), Some(*ms), None),
             Outcome::NotKept(key) => ("not kept", Some(key), None, None),
+            Outcome::Evicted(key) => ("evicted", Some(key), None, None),
             Outcome::Binary => ("binary", None, None, None),
             Outcome::Failed(error) => ("failed", None, None, Some(error.to_string())),
         };
