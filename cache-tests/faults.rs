@@ -51,6 +51,8 @@ pub fn put_and_report(folder: &Path, keys: u64, limit: u64) {
             assert!(!load(&cache, n, || {}), "{n} is not cached");
             assert!(blob_bytes(folder) <= limit);
         }
+        let entries = cache.entries().unwrap().len() as u64;
+        assert_eq!(cache.rebuild().unwrap().blobs, entries);
     });
     assert!(cache.counters().evictions > 0);
     println!("outcome put");

@@ -50,7 +50,7 @@ impl Catalogue {
     /// Opens the catalogue of the store in `root` and takes in what was used;
     /// `None` where somebody else has it, or it cannot be had.
     pub(super) fn open(root: &Path) -> Option<Catalogue> {
-        let lock = lock(root, SOON)?;
+        let lock = lock(root, SOON).ok()??;
         let path = root.join("catalogue");
         let said = fs::read_to_string(sum_path(root)).ok();
         // From here to its close there is none.
@@ -101,8 +101,10 @@ impl Catalogue {
 
     /// Removes it, unless somebody has it open for longer than `wait`.
     pub(super) fn remove(root: &Path, wait: Duration) -> io::Result<bool> {
-        let Some(_lock) = lock(root, wait) else {
-            return Ok(false);
+        // Where it cannot be locked nobody can have it open.
+        let _lock = match lock(root, wait) {
+            Ok(None) => return Ok(false),
+            locked => locked.ok(),
         };
         let _ = fs::remove_file(sum_path(root));
         match fs::remove_dir_all(root.join("catalogue")) {
@@ -194,10 +196,8 @@ impl Row {
 
 /// The lock is this crate's own, so that an error of sled's open means damage
 /// and never just another process.
-fn lock(root: &Path, wait: Duration) -> Option<FileLock> {
+fn lock(root: &Path, wait: Duration) -> io::Result<Option<FileLock>> {
     FileLock::acquire(&root.join("catalogue.lock"), Instant::now() + wait)
-        .ok()
-        .flatten()
 }
 
 fn sum_path(root: &Path) -> PathBuf {
