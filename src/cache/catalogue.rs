@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 use twox_hash::XxHash3_128;
 
+use super::folder::{self, Owner};
 use super::key::Key;
 use super::lock::FileLock;
 use super::provenance::Provenance;
@@ -55,9 +56,12 @@ impl Catalogue {
         let said = fs::read_to_string(sum_path(root)).ok();
         // From here to its close there is none.
         let _ = fs::remove_file(sum_path(root));
-        let is_whole = said.is_some_and(|said| sum(&path).is_ok_and(|sum| sum == said));
+        let is_ours = folder::check(&path, Owner::User).is_ok();
+        let is_whole = is_ours && said.is_some_and(|said| sum(&path).is_ok_and(|sum| sum == said));
         if !is_whole {
             let _ = fs::remove_dir_all(&path);
+            // sled would make it as the umask has it; where this fails, it tells why.
+            let _ = folder::create(&path);
         }
         let open = || {
             sled::Config::new()

@@ -227,7 +227,7 @@ impl Policy {
     }
 
     /// How long to wait for another thread or process that compiles the same
-    /// key, before compiling alone.
+    /// key, before compiling alone: a minute unless said.
     pub fn wait(&self) -> Duration {
         self.wait
     }
