@@ -55,6 +55,7 @@ enum Command {
         format: Format,
     },
     /// Look at the compute cache, keep it, fill it or ship it
+    #[command(after_help = cache::AFTER_HELP)]
     Cache {
         #[command(subcommand)]
         command: CacheCommand,

@@ -80,6 +80,20 @@ fn blobs_are_listed_and_shown() {
 }
 
 #[test]
+fn the_help_names_every_variable() {
+    let cache = tempfile::tempdir().unwrap();
+    let help = stdout(&ptxkit(cache.path(), &["cache", "--help"]));
+    for name in [
+        "CUDA_CACHE_PATH",
+        "CUDA_CACHE_MAXSIZE",
+        "CUDA_CACHE_DISABLE",
+        "PTXKIT_CACHE_READONLY",
+    ] {
+        assert!(help.contains(name), "{help}");
+    }
+}
+
+#[test]
 fn keys_that_mean_no_blob_or_several_are_refused() {
     let cache = tempfile::tempdir().unwrap();
     warmed(cache.path());

@@ -14,6 +14,13 @@ use super::output::{Format, Lines, json_line, say};
 use super::quantity::show_size;
 use crate::cache::{Cache, CacheError, Stats};
 
+pub const AFTER_HELP: &str = "\
+Which cache that is, the environment says, for every program that loads by it:
+  CUDA_CACHE_PATH        the folder, by default ~/.nv/ComputeCache; blobs lie in ptxkit-v1 in it
+  CUDA_CACHE_MAXSIZE     bytes that all blobs may take, by default 1 GiB, at most 4 GiB
+  CUDA_CACHE_DISABLE     1: loads neither read nor write it
+  PTXKIT_CACHE_READONLY  folders to look in after that one, divided by `:`, never written to";
+
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum CacheCommand {
     /// Print the folder that the blobs lie in
