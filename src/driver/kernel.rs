@@ -11,7 +11,6 @@ use super::error::Error;
 use super::keep::{Keep, Kept};
 use super::layout::KernelLayout;
 use super::module::Module;
-use crate::ptx::signature::KernelSignature;
 
 /// A kernel. Clones share it and keep its module loaded.
 ///
@@ -88,11 +87,11 @@ impl Kernel {
         module: Module,
         handle: CUfunction,
         name: &str,
-        known: Option<&KernelSignature>,
+        known: Option<&KernelLayout>,
     ) -> Result<Kernel, Error> {
         let told = KernelLayout::of(module.context(), handle)?;
         let layout_is_certain = told.is_some();
-        let layout = match (told, known.map(KernelLayout::from)) {
+        let layout = match (told, known.cloned()) {
             (Some(told), Some(known)) => Some(told.named_after(known)),
             (told, known) => told.or(known),
         };
@@ -168,7 +167,7 @@ impl Kernel {
     }
 
     /// Its parameters, as the driver tells them (`cuFuncGetParamInfo`, from CUDA
-    /// 12.4); `None` where neither it nor its PTX does.
+    /// 12.4); `None` where neither it nor the PTX or the cubin does.
     #[inline]
     pub fn layout(&self) -> Option<&KernelLayout> {
         self.inner.layout.as_ref()

@@ -4,6 +4,7 @@ use super::api::CUfunction;
 use super::code::CudaError;
 use super::context::Context;
 use super::error::Error;
+use crate::image::{self, CubinKernel, Image};
 use crate::ptx::signature::{KernelSignature, ParamSignature, signatures};
 use crate::ptx::text_of;
 
@@ -103,6 +104,39 @@ impl From<&KernelSignature> for KernelLayout {
     }
 }
 
+/// A kernel that is known without asking the driver.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownKernel {
+    pub name: String,
+    pub layout: KernelLayout,
+}
+
+impl From<&KernelSignature> for KnownKernel {
+    fn from(signature: &KernelSignature) -> KnownKernel {
+        KnownKernel {
+            name: signature.name.clone(),
+            layout: KernelLayout::from(signature),
+        }
+    }
+}
+
+impl From<&CubinKernel> for KnownKernel {
+    fn from(kernel: &CubinKernel) -> KnownKernel {
+        let params = kernel.params.iter().map(|param| ParamLayout {
+            offset: param.offset as usize,
+            size: param.size as usize,
+            declaration: None,
+        });
+        KnownKernel {
+            name: kernel.name.clone(),
+            layout: KernelLayout {
+                params: params.collect(),
+                required_block: kernel.required_threads,
+            },
+        }
+    }
+}
+
 impl From<&ParamSignature> for ParamLayout {
     fn from(param: &ParamSignature) -> ParamLayout {
         let vector = match param.vector {
@@ -125,10 +159,20 @@ impl From<&ParamSignature> for ParamLayout {
 }
 
 /// The kernels of PTX text.
-pub(crate) fn kernels_of(ptx: &[u8]) -> Vec<KernelSignature> {
+pub(crate) fn kernels_of_ptx(ptx: &[u8]) -> Vec<KnownKernel> {
     let text = text_of(ptx);
     let text = text.trim_end_matches('\0');
-    signatures(&crate::ptx::read(text).module, text)
+    let kernels = signatures(&crate::ptx::read(text).module, text);
+    kernels.iter().map(KnownKernel::from).collect()
+}
+
+/// The kernels of a cubin, by its records; of another binary, none.
+pub(crate) fn kernels_of_binary(binary: &[u8]) -> Vec<KnownKernel> {
+    let Ok(Image::Cubin(cubin)) = image::open(binary) else {
+        return Vec::new();
+    };
+    let contents = cubin.contents().unwrap_or_default();
+    contents.kernels.iter().map(KnownKernel::from).collect()
 }
 
 #[cfg(test)]
@@ -137,12 +181,12 @@ mod tests {
 
     #[test]
     fn layouts_come_from_ptx() {
-        let kernels = kernels_of(
+        let kernels = kernels_of_ptx(
             b".version 8.0\n.target sm_80\n.address_size 64\n\
               .entry k(.param .u8 flag, .param .align 16 .b8 big[20], .param .u64 out)\n\
               .reqntid 32, 2\n{ ret; }\0",
         );
-        let layout = KernelLayout::from(&kernels[0]);
+        let layout = &kernels[0].layout;
         let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(places, [(0, 1), (16, 20), (40, 8)]);
         assert_eq!(layout.bytes(), 48);

@@ -13,7 +13,7 @@ use super::extent::{self, Checked};
 use super::global::Global;
 use super::keep::Kept;
 use super::kernel::Kernel;
-use super::layout::kernels_of;
+use super::layout::{KnownKernel, kernels_of_binary, kernels_of_ptx};
 use super::library::LibraryHandle;
 use super::log::{JitOptionList, option, read_log};
 use super::memory::DeviceBuffer;
@@ -44,8 +44,8 @@ pub struct Module {
 struct Inner {
     context: Context,
     handle: CUmodule,
-    /// What the PTX says of its kernels, where the PTX is known.
-    kernels: Vec<KernelSignature>,
+    /// What the PTX, or the cubin, says of its kernels, where the driver does not.
+    kernels: Vec<KnownKernel>,
     owner: Owned,
     /// Memory that its variables stand for.
     #[allow(dead_code, reason = "held, not read")]
@@ -113,8 +113,8 @@ impl Module {
 
     /// The same, for a binary whose PTX is known: `kernels` are what
     /// [`signatures`](crate::ptx::signature::signatures) read there. Wrong
-    /// arguments are then reported with name and type, and also with drivers
-    /// before CUDA 12.4, which cannot tell a kernel's parameters.
+    /// arguments are then reported with name and type. Drivers before CUDA 12.4
+    /// cannot tell a kernel's parameters: there PTX and cubins are read for them.
     pub fn load_with(
         context: &Context,
         image: &[u8],
@@ -123,22 +123,26 @@ impl Module {
         let mut inner = Inner {
             context: context.clone(),
             handle: std::ptr::null_mut(),
-            kernels,
+            kernels: kernels.iter().map(KnownKernel::from).collect(),
             owner: Owned::Here,
             memory: Vec::new(),
             bound: Bindings::default(),
         };
         let api = context.bind()?;
+        let is_asked = inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none();
         match extent::check(image)? {
             Checked::Ptx(text) => {
                 inner.handle = load_image(api, &text, JitOptionList::new())?;
-                if inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none() {
-                    inner.kernels = kernels_of(&text);
+                if is_asked {
+                    inner.kernels = kernels_of_ptx(&text);
                 }
             }
-            // SAFETY: the image's headers stay within it; writes one handle.
             Checked::Binary(image) => {
-                unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?
+                // SAFETY: the image's headers stay within it; writes one handle.
+                unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?;
+                if is_asked {
+                    inner.kernels = kernels_of_binary(image);
+                }
             }
         }
         Ok(Module {
@@ -211,9 +215,9 @@ impl Module {
                 {
                     return Err(Error::SymbolsInPtx);
                 }
-                loaded => (loaded?, kernels_of(&text)),
+                loaded => (loaded?, kernels_of_ptx(&text)),
             },
-            Checked::Binary(image) => (load_image(api, image, options)?, Vec::new()),
+            Checked::Binary(image) => (load_image(api, image, options)?, kernels_of_binary(image)),
         };
         Ok(Module {
             inner: Arc::new(Inner {
@@ -315,6 +319,7 @@ impl Module {
         match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
             Ok(()) => {
                 let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
+                let known = known.map(|kernel| &kernel.layout);
                 Kernel::new(self.clone(), function, name, known)
             }
             // A kernel that is there and yet not found did not compile when it was asked for.
@@ -329,7 +334,7 @@ impl Module {
     }
 
     /// The kernels there are, as far as the driver says (from CUDA 12.4), else
-    /// as far as the PTX is known; sorted.
+    /// as far as PTX or cubin do; sorted.
     pub fn kernel_names(&self) -> Vec<String> {
         let mut names = match self.names_of_driver() {
             Ok(names) => names,

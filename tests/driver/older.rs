@@ -1,18 +1,20 @@
 //! The device behind a table that lacks what came with CUDA 12.4, where a kernel's
 //! parameters and a module's kernels are not told, and newer forms of entries.
 
+use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use ptxkit::driver::api::Api;
+use ptxkit::driver::api::{Api, CUmodule};
 use ptxkit::driver::{
     Advice, Attach, Context, CopyBatch, DeviceBuffer, Driver, Error, LaunchConfig, Location,
     ManagedBuffer, Module, Stream,
 };
+use ptxkit::image::{EntryKind, Unpacker};
 use ptxkit::jit::{self, JitOptions};
 use ptxkit::ptx::{read, signature::signatures};
 
 use crate::kernels::VECADD;
-use crate::support::{alone, device};
+use crate::support::{alone, device, is_gpu};
 
 fn older() -> Context {
     static TABLE: OnceLock<Api> = OnceLock::new();
@@ -86,19 +88,98 @@ fn a_binary_takes_what_its_ptx_says() {
 }
 
 #[test]
-fn a_binary_of_which_nothing_is_known_still_runs() {
+fn a_binary_of_which_little_is_known_still_runs() {
     let context = older();
     let compiled = jit::compile(&context, VECADD, &JitOptions::default()).unwrap();
     let module = Module::load(&context, &compiled.binary).unwrap();
     adds(&module);
     let vecadd = module.kernel("vecadd").unwrap();
-    assert_eq!(vecadd.layout(), None);
+    match is_gpu() {
+        true => counts_arguments(&module), // a cubin, with records
+        false => assert_eq!(vecadd.layout(), None),
+    }
     let stream = Stream::new(&context).unwrap();
-    let cooperative = vecadd.launch_cooperative(LaunchConfig::default(), &stream, (0_u64,));
+    let arguments = (0_u64, 0_u64, 0_u64, 0_u32);
+    let cooperative = vecadd.launch_cooperative(LaunchConfig::default(), &stream, arguments);
     let Err(Error::EntryMissing { entry, .. }) = cooperative else {
         panic!("{cooperative:?}")
     };
     assert_eq!(entry, "cuFuncGetParamInfo");
+}
+
+/// A kernel with the name and the parameters of one in the cubins of the file below.
+const SHARED_SUM: &[u8] = b".version 6.0 .target sm_50 .address_size 64
+.visible .entry _Z10shared_sumPf5Pointi(.param .u64 values, .param .align 4 .b8 point[20],
+                                        .param .u32 n) {
+    .reg .b32 %n; .reg .b64 %to;
+    ld.param.u64 %to, [values]; ld.param.u32 %n, [n];
+    st.global.u32 [%to], %n; ret; }\0";
+
+/// Loads that kernel whatever the image is: no device here runs all cubins.
+unsafe extern "C" fn load_shared_sum(module: *mut CUmodule, _image: *const c_void) -> c_int {
+    let load = device().driver().api().cuModuleLoadData;
+    // SAFETY: text that ends in NUL, and what the caller gave.
+    load.map_or(-1, |load| unsafe {
+        load(module, SHARED_SUM.as_ptr().cast())
+    })
+}
+
+#[test]
+fn a_cubin_says_what_its_kernels_take() {
+    static TABLE: OnceLock<Api> = OnceLock::new();
+    let device = device();
+    let table = TABLE.get_or_init(|| {
+        let mut table = older().api().clone();
+        table.cuModuleLoadData = Some(load_shared_sum);
+        table
+    });
+    // SAFETY: the device's own entries, less some, and one that loads another image.
+    let driver = unsafe { Driver::from_api(table) }.unwrap();
+    let context = Context::primary(&driver.device(device.ordinal()).unwrap()).unwrap();
+    let file = include_bytes!("../images/fixtures/kernels.fatbin");
+    let contents = ptxkit::image::contents(file).unwrap();
+    let mut entries = contents.entries();
+    let cubin = entries.find(|entry| entry.kind == EntryKind::Elf).unwrap();
+    let mut unpacker = Unpacker::default();
+    let module = Module::load(&context, unpacker.unpack(&cubin).unwrap()).unwrap();
+    assert!(
+        module
+            .kernel_names()
+            .contains(&"_Z10shared_sumPf5Pointi".to_owned())
+    );
+    let kernel = module.kernel("_Z10shared_sumPf5Pointi").unwrap();
+    let layout = kernel.layout().unwrap();
+    let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
+    assert_eq!(places, [(0, 8), (8, 20), (28, 4)]);
+
+    let stream = Stream::new(&context).unwrap();
+    let one = LaunchConfig::default();
+    let values = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let point = [0_u32; 5];
+    let few = kernel.launch(one, &stream, (&values, point)).unwrap_err();
+    assert!(
+        matches!(few, Error::ArgumentCount { expected: 3, .. }),
+        "{few}"
+    );
+    let small = kernel.launch(one, &stream, (&values, 0_u32, 7_u32));
+    let small = small.unwrap_err();
+    assert!(
+        matches!(
+            small,
+            Error::ArgumentSize {
+                index: 1,
+                expected: 20,
+                given: 4,
+                ..
+            }
+        ),
+        "{small}"
+    );
+    kernel
+        .launch(one, &stream, (&values, point, 7_u32))
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(values.to_vec().unwrap(), [7]);
 }
 
 #[test]
