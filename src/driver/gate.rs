@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::yield_now;
 
 /// Any number of calls are inside, or nobody while it is closed. Who is inside may
-/// enter again. On the way of every launch, so it is one number: calls count in
+/// enter again. On the way of nearly every call, so it is one number: calls count in
 /// it, and they wait for who closed it as short as a call of the driver takes.
+/// Launches that pass nothing but device memory stay outside: they look afterwards
+/// whether a capture began.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(AtomicU32);
 

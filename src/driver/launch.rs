@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::allocation::{self, Allocation, Held};
@@ -13,7 +14,7 @@ use super::kernel::Kernel;
 use super::launch_config::LaunchConfig;
 use super::options::LaunchOptions;
 use super::params::ParamBuffer;
-use super::stream::{Stream, Turn};
+use super::stream::Stream;
 
 /// Launches up to this many arguments allocate nothing.
 const ARGUMENTS_ON_STACK: usize = 32;
@@ -109,18 +110,22 @@ impl Kernel {
         arguments: impl Arguments,
         how: How<'_>,
     ) -> Result<(), Error> {
-        let mut noted = false;
+        let captures = stream.captures();
+        let mut noted = self.is_noted(captures);
         let launched = arguments.with(|args| {
-            let turn = stream.turn();
-            noted = self.is_noted(&turn) || !self.only_passes(stream, args);
-            match noted {
-                true => Ok(()),
-                // SAFETY: as many pointers as the driver told parameters, each to a value of its
-                // size that lives through the call, which copies it.
-                false => with_pointers(args, |pointers| unsafe {
-                    self.call(&config, stream, how, Parameters::pointers(pointers))
-                }),
+            noted = noted || !self.only_passes(stream, args);
+            if noted {
+                return Ok(());
             }
+            // SAFETY: as many pointers as the driver told parameters, each to a value of its
+            // size that lives through the call, which copies it.
+            with_pointers(args, |pointers| unsafe {
+                self.call(&config, stream, how, Parameters::pointers(pointers))
+            })?;
+            if stream.captures() != captures {
+                self.lose(args.iter().filter_map(Arg::memory));
+            }
+            Ok(())
         });
         match noted {
             false => launched.and_then(|()| self.after_launch(&config, stream)),
@@ -131,8 +136,19 @@ impl Kernel {
 
     /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
     #[inline]
-    fn is_noted(&self, turn: &Turn<'_>) -> bool {
-        turn.capture().is_some() || !self.module().resolved().is_empty()
+    fn is_noted(&self, captures: Option<u32>) -> bool {
+        captures.is_none() || !self.module().resolved().is_empty()
+    }
+
+    /// A capture began while a launch was queued: whether the launch is in a graph,
+    /// which would have to keep what it uses, nobody can tell. So all of it stays
+    /// for ever.
+    #[cold]
+    fn lose<'a>(&self, memory: impl Iterator<Item = &'a Arc<Allocation>>) {
+        std::mem::forget(self.clone());
+        for memory in memory {
+            std::mem::forget(Arc::clone(memory));
+        }
     }
 
     /// Whether the arguments are the kernel's, and a launch has nothing to do
@@ -243,13 +259,15 @@ impl Kernel {
         stream: &Stream,
         params: &ParamBuffer<'_>,
     ) -> Result<(), Error> {
-        let turn = stream.turn();
-        if self.is_noted(&turn) || !self.only_passes_block(stream, params) {
-            drop(turn);
+        let captures = stream.captures();
+        if self.is_noted(captures) || !self.only_passes_block(stream, params) {
             return self.launch_params(&config, stream, params, How::Plain);
         }
         self.launch_block(&config, stream, params.bytes(), How::Plain)?;
-        drop(turn);
+        if stream.captures() != captures {
+            let pieces = params.pieces().iter();
+            self.lose(pieces.filter_map(|piece| piece.memory.as_ref()));
+        }
         self.after_launch(&config, stream)
     }
 

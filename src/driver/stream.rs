@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::api::{CUcontext, CUstream};
@@ -28,9 +28,9 @@ struct Inner {
     /// Null is the default stream, which nobody destroys.
     handle: CUstream,
     ownership: Ownership,
-    /// Whether there may be a capture: asked on every launch, where a lock
-    /// would be felt.
-    captures: AtomicBool,
+    /// How many captures began so far, and in the lowest bit whether one may go on:
+    /// asked on every launch, where a lock would be felt.
+    captures: AtomicU32,
     capture: Mutex<Option<Arc<Capture>>>,
     /// Who queues something is inside, and a capture begins while nobody is.
     gate: Gate,
@@ -87,6 +87,9 @@ unsafe impl Sync for Inner {}
 const DEFAULT: u32 = 0;
 const NON_BLOCKING: u32 = 1;
 const PER_THREAD: usize = 2;
+
+/// Of [`Inner::captures`].
+const GOES_ON: u32 = 1;
 
 impl Stream {
     /// A new stream that keeps order with the default stream (`cuStreamCreate`).
@@ -175,7 +178,7 @@ impl Stream {
                 context: context.clone(),
                 handle,
                 ownership,
-                captures: AtomicBool::new(false),
+                captures: AtomicU32::new(0),
                 capture: Mutex::default(),
                 gate: Gate::default(),
             }),
@@ -248,46 +251,54 @@ impl Stream {
     }
 
     /// To be held while something is queued.
-    #[inline]
     pub(crate) fn turn(&self) -> Turn<'_> {
         let inside = self.inner.gate.enter();
-        let capture = match self.may_capture() {
-            false => None,
-            true => self.capture().filter(|capture| capture.enter()),
-        };
+        let capture = self.captures().is_none().then(|| self.capture_or_clear());
         Turn {
-            capture,
+            capture: capture.flatten().filter(|capture| capture.enter()),
             _inside: inside,
         }
     }
 
-    /// Keeps others from queueing while a capture begins.
-    pub(crate) fn alone(&self) -> Alone<'_> {
-        self.inner.gate.close()
+    /// How many captures began so far, if none may go on. For calls that hold no
+    /// turn: where the answer is another afterwards, what was queued may be
+    /// captured by a graph that does not keep what it uses.
+    #[inline]
+    pub(crate) fn captures(&self) -> Option<u32> {
+        let captures = self.inner.captures.load(Ordering::Acquire);
+        (captures & GOES_ON == 0).then_some(captures)
     }
 
-    /// Whether there may be one: cheaper to ask.
-    #[inline]
-    fn may_capture(&self) -> bool {
-        self.inner.captures.load(Ordering::Acquire)
+    /// Keeps others from queueing while a capture begins, of which they learn.
+    pub(crate) fn alone(&self) -> Alone<'_> {
+        let alone = self.inner.gate.close();
+        let captures = &self.inner.captures;
+        let before = captures.load(Ordering::Relaxed);
+        captures.store((before | GOES_ON).wrapping_add(2), Ordering::SeqCst);
+        alone
     }
 
     /// The capture that the stream takes part in.
     pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
-        if !self.may_capture() {
-            return None;
+        match self.captures() {
+            Some(_) => None,
+            None => self.capture_slot().clone().filter(|it| !it.is_over()),
         }
+    }
+
+    /// The same for who is inside, so that none begins meanwhile.
+    #[cold]
+    fn capture_or_clear(&self) -> Option<Arc<Capture>> {
         let mut capture = self.capture_slot();
-        if capture.as_ref().is_some_and(|capture| capture.is_over()) {
+        if capture.as_ref().is_none_or(|capture| capture.is_over()) {
             *capture = None;
-            self.inner.captures.store(false, Ordering::Release);
+            self.inner.captures.fetch_and(!GOES_ON, Ordering::Release);
         }
         capture.clone()
     }
 
     pub(crate) fn join_capture(&self, capture: &Arc<Capture>) {
         *self.capture_slot() = Some(Arc::clone(capture));
-        self.inner.captures.store(true, Ordering::Release);
     }
 
     fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
@@ -341,8 +352,14 @@ impl Stream {
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         self.context()
             .of_one_driver(event.context(), "stream and event")?;
-        // Both held until the stream knows of the capture that the driver draws it into;
-        // who records the event has its turn before it locks this.
+        // Who records an event has its turn before it locks the event's slot: here too.
+        let turn = self.turn();
+        let recorded = event.capture_slot();
+        if recorded.is_none() {
+            return self.wait_for_recorded(event);
+        }
+        drop((recorded, turn));
+        // Both held until the stream knows of the capture that the driver draws it into.
         let _alone = self.alone();
         let recorded = event.capture_slot();
         let Some(capture) = recorded.as_ref().filter(|capture| capture.enter()) else {

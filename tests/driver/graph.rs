@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use ptxkit::driver::api::Api;
 use ptxkit::driver::{
     Arg, Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Driver, Error, Event, Graph,
     Kernel, LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream, api,
@@ -460,12 +461,10 @@ const IS_CALLED: u32 = 1;
 const CAPTURE_BEGAN: u32 = 2;
 const IS_QUEUED: u32 = 3;
 
-/// A context of the device behind a table with another `cuLaunchHostFunc`.
-fn slowed(
-    call: unsafe extern "C" fn(api::CUstream, api::CUhostFn, *mut c_void) -> c_int,
-) -> Context {
+/// A context of the device behind a table with another entry.
+fn slowed(change: impl FnOnce(&mut Api)) -> Context {
     let mut table = device().driver().api().clone();
-    table.cuLaunchHostFunc = Some(call);
+    change(&mut table);
     // SAFETY: the device's own entries, of which one calls the other.
     let driver = unsafe { Driver::from_api(Box::leak(Box::new(table))) }.unwrap();
     Context::primary(&driver.device(device().ordinal()).unwrap()).unwrap()
@@ -503,7 +502,7 @@ fn no_capture_begins_under_a_call() {
 
     alone();
     SLOW.store(NOT_CALLED, Ordering::SeqCst);
-    let stream = Stream::non_blocking(&slowed(late)).unwrap();
+    let stream = Stream::non_blocking(&slowed(|api| api.cuLaunchHostFunc = Some(late))).unwrap();
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let graph = std::thread::scope(|scope| {
@@ -543,7 +542,8 @@ fn no_capture_ends_under_a_call() {
 
     alone();
     SLOW.store(NOT_CALLED, Ordering::SeqCst);
-    let stream = Stream::non_blocking(&slowed(lingering)).unwrap();
+    let stream =
+        Stream::non_blocking(&slowed(|api| api.cuLaunchHostFunc = Some(lingering))).unwrap();
     let (used, mut caller) = (Arc::new(()), None);
     let is_kept = Arc::downgrade(&used);
     let graph = Graph::capture(&stream, CaptureMode::Relaxed, |stream| {
@@ -565,4 +565,48 @@ fn no_capture_ends_under_a_call() {
     stream.synchronize().unwrap();
     drop((graph, ready));
     assert_eq!(is_kept.strong_count(), 0);
+}
+
+#[test]
+fn a_launch_that_a_capture_overtakes_keeps_what_it_uses() {
+    #[rustfmt::skip]
+    unsafe extern "C" fn late(
+        function: api::CUfunction, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32,
+        shared: u32, stream: api::CUstream, pointers: *mut *mut c_void, extra: *mut *mut c_void,
+    ) -> c_int {
+        SLOW.store(IS_CALLED, Ordering::SeqCst);
+        wait_for(CAPTURE_BEGAN, Duration::from_secs(60));
+        let entry = device().driver().api().cuLaunchKernel;
+        // SAFETY: what was asked for.
+        let code = entry.map_or(-1, |entry| unsafe {
+            entry(function, gx, gy, gz, bx, by, bz, shared, stream, pointers, extra)
+        });
+        SLOW.store(IS_QUEUED, Ordering::SeqCst);
+        code
+    }
+
+    alone();
+    SLOW.store(NOT_CALLED, Ordering::SeqCst);
+    let context = slowed(|api| api.cuLaunchKernel = Some(late));
+    let stream = Stream::non_blocking(&context).unwrap();
+    let module = Module::load(&context, ADD.as_bytes()).unwrap();
+    let add = module.kernel("add").unwrap();
+    let numbers = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+    context.synchronize().unwrap();
+    let graph = std::thread::scope(|scope| {
+        let launcher = scope.spawn(|| add.launch(ONE, &stream, (&numbers, 2_u32)));
+        wait_for(IS_CALLED, Duration::from_secs(60));
+        let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
+            SLOW.fetch_max(CAPTURE_BEGAN, Ordering::SeqCst);
+            wait_for(IS_QUEUED, Duration::from_secs(60));
+            Ok(())
+        });
+        launcher.join().unwrap().unwrap();
+        graph.unwrap()
+    });
+    assert_eq!(graph.nodes().unwrap().len(), 1);
+    drop((add, module, numbers));
+    let ready = graph.instantiate().unwrap();
+    ready.launch(&stream).unwrap();
+    stream.synchronize().unwrap();
 }
