@@ -336,6 +336,16 @@ fn a_read_only_folder_serves_behind_the_writable_one() {
     assert!(!load(&both, 1, || {}));
     assert_eq!(fs::read(blob_path(image.path(), &key(1))).unwrap(), b"bad");
 
+    // One that cannot be read through keeps nobody from the others.
+    fs::write(root(image.path()).join("bad"), b"").unwrap();
+    let (listed, warnings) = warnings_of(|| {
+        let found = both.find(&key(1).to_string()).unwrap();
+        (both.entries().unwrap().len(), found.len())
+    });
+    assert_eq!(listed, (2, 1));
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    fs::remove_file(root(image.path()).join("bad")).unwrap();
+
     // Without a writable folder it serves alone.
     fs::remove_dir_all(root(folder.path())).unwrap();
     fs::write(root(folder.path()), b"in the way").unwrap();

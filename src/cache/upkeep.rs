@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::blob::Damage;
 use super::catalogue::{Catalogue, Row, SOON};
@@ -148,12 +148,9 @@ impl Cache {
     /// folders come after.
     pub fn entries(&self) -> Result<Vec<Entry>, CacheError> {
         self.settle();
-        let mut entries =
-            self.tool(|store| listed(store, scan::scan(store.root())?.blobs, true))?;
-        for store in self.lower() {
-            let all = scan::scan(store.root()).and_then(|scan| listed(store, scan.blobs, true));
-            entries.extend(self.of(store, all)?);
-        }
+        let all = |store: &Store| listed(store, scan::scan(store.root())?.blobs, true);
+        let mut entries = self.tool(all)?;
+        entries.extend(self.below(all));
         Ok(entries)
     }
 
@@ -172,10 +169,24 @@ impl Cache {
         self.settle();
         let find = |store: &Store| listed(store, scan::with_prefix(store.root(), &digits)?, false);
         let mut entries = self.tool(find)?;
-        for store in self.lower() {
-            entries.extend(self.of(store, find(store))?);
-        }
+        entries.extend(self.below(find));
         Ok(entries)
+    }
+
+    /// What `list` gives of the read-only folders. One that cannot be read is
+    /// warned of: the others are there still.
+    fn below(&self, list: impl Fn(&Store) -> io::Result<Vec<Entry>>) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for store in self.lower() {
+            match list(store) {
+                Ok(more) => entries.extend(more),
+                Err(error) => warn!(
+                    "the read-only cache in {} cannot be listed: {error}",
+                    store.root().display()
+                ),
+            }
+        }
+        entries
     }
 
     /// How full the cache is.
