@@ -85,8 +85,11 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     }
                     self.close_block(next.span);
                 }
-                TokenKind::Word if rest.at_word("target") => self.statement_or_skip(&mut rest),
                 _ if next.kind == TokenKind::End || starts_module_item(rest) => {
+                    if rest.at_word("target") {
+                        self.target(&mut rest);
+                        continue;
+                    }
                     let found = match declared_function(rest) {
                         Ok((after, function)) => {
                             self.declared.push(function);
@@ -149,6 +152,31 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
     }
 
+    /// A `.target` may stand here too, which ends what is skipped elsewhere.
+    #[cold]
+    fn target(&mut self, rest: &mut Tokens<'_, 'a>) {
+        let start = *rest;
+        match names(start.skip()) {
+            Ok((after, words)) => {
+                let span = start.span_to(after);
+                let directive = Directive {
+                    kind: DirectiveKind::Target(words),
+                    text: text(start.source, span),
+                    span,
+                };
+                let statement = Statement::Directive(Box::new(directive));
+                self.store.statements.push(statement);
+                *rest = after;
+            }
+            Err(Err::Error(problem) | Err::Failure(problem)) => {
+                self.broken = true;
+                self.report.add(problem.diagnostic(rest.source));
+                *rest = skip_statement(start.skip());
+            }
+            Err(Err::Incomplete(_)) => *rest = start.skip(),
+        }
+    }
+
     fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
         let known = self.store.statements.len();
         let start = rest.peek().span;
@@ -165,12 +193,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         if let Some(problem) = problem {
             self.report.add(problem.diagnostic(rest.source));
         }
-        // A `.target` ends what is skipped, and begins it here.
-        let mut from = rest.skip_to(start.start);
-        if starts_module_item(from) {
-            from.advance();
-        }
-        *rest = skip_statement(from);
+        *rest = skip_statement(rest.skip_to(start.start));
     }
 
     fn statement(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
@@ -303,19 +326,6 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
-                self.store
-                    .statements
-                    .push(Statement::Directive(Box::new(directive)));
-                Ok((rest, ()))
-            }
-            "target" => {
-                let (rest, words) = names(input.skip())?;
-                let span = input.span_to(rest);
-                let directive = Directive {
-                    kind: DirectiveKind::Target(words),
-                    text: text(input.source, span),
-                    span,
-                };
                 self.store
                     .statements
                     .push(Statement::Directive(Box::new(directive)));
