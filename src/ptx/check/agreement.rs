@@ -15,6 +15,8 @@ pub struct Wanted {
     pub bits: u32,
     /// A wider register will do.
     pub wider: bool,
+    /// No register of another type will do.
+    pub alone: bool,
     /// The type is that of the place and not one that the instruction names:
     /// the count of `shl.b64` is a `.u32`.
     pub fixed: bool,
@@ -67,6 +69,7 @@ impl Wanted {
             ty,
             bits,
             wider: rule.wider,
+            alone: rule.alone,
             fixed,
         })
     }
@@ -74,6 +77,9 @@ impl Wanted {
     /// Whether a register of this type may stand here.
     pub fn takes(self, register: Type) -> bool {
         let wanted = class(self.ty);
+        if self.alone {
+            return register == self.ty;
+        }
         // ptxas lets `.f16x2` stand for a predicate that the instruction names.
         if wanted == Class::Predicate {
             return register == Type::Pred || (register == Type::F16x2 && !self.fixed);
@@ -93,6 +99,12 @@ impl Wanted {
             (Class::Halves, Class::Halves | Class::Integers) => true,
             _ => false,
         }
+    }
+
+    /// Whether a number belongs here, such as the count of `shl`, and not the
+    /// bits of something.
+    pub fn is_count(self) -> bool {
+        self.fixed && class(self.ty) == Class::Integer
     }
 
     /// Whether an integer constant may stand here.
@@ -210,6 +222,7 @@ mod tests {
             ty,
             bits: ty.bits(),
             wider,
+            alone: false,
             fixed,
         };
         let taken = REGISTERS.iter().filter(|register| wanted.takes(**register));
@@ -255,6 +268,7 @@ mod tests {
             ty,
             bits: ty.bits(),
             wider: false,
+            alone: false,
             fixed: false,
         };
         let (single, double) = (FloatValue::F32(0), FloatValue::F64(0));

@@ -77,6 +77,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
             ty,
             bits: ty.bits(),
             wider: false,
+            alone: false,
             fixed: true,
         };
         let mut other = Modifiers::NONE;

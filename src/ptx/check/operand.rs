@@ -312,7 +312,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     self.no_register(name)
                 }
                 Some(Symbol::Label) => self.register(name),
-                Some(Symbol::Register { ty, .. }) if !agreement::is_address(ty) => {
+                Some(Symbol::Register { ty, .. })
+                    if !agreement::is_address(ty) || self.wanted.is_some_and(Wanted::is_count) =>
+                {
                     self.agrees(name, ty)
                 }
                 _ => Ok(()),

@@ -17,6 +17,7 @@ const LAYER: Wanted = Wanted {
     ty: Type::U32,
     bits: 32,
     wider: false,
+    alone: false,
     fixed: true,
 };
 
@@ -25,6 +26,7 @@ const OFFSET: Wanted = Wanted {
     ty: Type::S32,
     bits: 32,
     wider: false,
+    alone: false,
     fixed: true,
 };
 

@@ -208,6 +208,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 // Special registers are bits beside others.
                 Operand::Special(register, _) if way != Way::Written => {
+                    if special::of(register).elements > 1 {
+                        return self.wrong(element, "a vector, where one register belongs");
+                    }
                     match special::of(register).types.last() {
                         Some(ty) => agreement::bits_of(*ty),
                         None => continue,

@@ -276,6 +276,7 @@ fn type_text(rule: TypeRule) -> Option<String> {
         TypeBase::Named(number) => (*TYPES.get(number)?).to_owned(),
     };
     Some(match (rule.scale, rule.wider) {
+        _ if rule.alone => format!("of {base} and no other type"),
         (Scale::Same, false) => format!("of {base}"),
         (Scale::Same, true) => format!("of {base} or wider"),
         (Scale::Twice, _) => format!("twice as wide as {base}"),

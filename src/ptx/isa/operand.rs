@@ -281,6 +281,8 @@ pub struct TypeRule {
     pub scale: Scale,
     /// A wider register will do: `ld`, `st` and `cvt`.
     pub wider: bool,
+    /// No register of another type will do: the random bits of `cvt.rs`.
+    pub alone: bool,
 }
 
 /// Where the type of an operand comes from.

@@ -375,11 +375,12 @@ fn range_of(text: &str) -> Option<Range> {
     (multiple > 0).then_some(range)
 }
 
-/// `b32`, `b32+`, `T`, `T2`, `T+`, `Th`
+/// `b32`, `b32+`, `b32!`, `T`, `T2`, `T+`, `Th`
 fn type_rule(text: &str) -> Option<TypeRule> {
-    let (text, wider) = match text.strip_suffix('+') {
-        Some(text) => (text, true),
-        None => (text, false),
+    let (wider, alone) = (text.ends_with('+'), text.ends_with('!'));
+    let text = match wider || alone {
+        true => &text[..text.len() - 1],
+        false => text,
     };
     let named = |text: &str| text.get(..1).and_then(type_number).map(TypeBase::Named);
     let (base, scale) = match text.as_bytes() {
@@ -389,5 +390,10 @@ fn type_rule(text: &str) -> Option<TypeRule> {
         [b'T'..=b'X', b'h'] => (named(text)?, Scale::Half),
         _ => (TypeBase::Fixed(Type::from_text(text)?), Scale::Same),
     };
-    Some(TypeRule { base, scale, wider })
+    Some(TypeRule {
+        base,
+        scale,
+        wider,
+        alone,
+    })
 }

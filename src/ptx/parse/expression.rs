@@ -43,11 +43,11 @@ pub fn starts_constant(kind: TokenKind) -> bool {
     )
 }
 
-/// `0f3F800000`, or an expression of integers or of decimal floats.
+/// `0f3F800000`, or an expression of integers or of floats.
 pub fn constant<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
     let next = input.peek();
     match next.kind {
-        TokenKind::FloatBits => {
+        TokenKind::FloatBits if !is_double(text(input.source, next.span)) => {
             let value = float_bits(text(input.source, next.span));
             let span = next.span;
             Ok((input.skip(), Constant::Float(Float { value, span })))
@@ -93,6 +93,11 @@ pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<
         Ok(number) => Ok((rest, number)),
         Err(_) => Problem::fatal(span, Code::Number, "this number is too large here"),
     }
+}
+
+/// `0d3FF0000000000000`, which goes into expressions as a decimal number does.
+fn is_double(literal: &str) -> bool {
+    matches!(literal.as_bytes(), [_, b'd' | b'D', ..])
 }
 
 /// The lexer has reported malformed literals: they count as zero here.
@@ -198,6 +203,16 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
         let mut value = match first.kind {
             TokenKind::Integer => Constant::Integer(literal(rest.source, first.span)?),
             TokenKind::Float => decimal(rest.source, first.span)?,
+            // One of 32 bits stands alone, or alone in parentheses.
+            TokenKind::FloatBits
+                if is_double(text(rest.source, first.span))
+                    || matches!(open.last(), Some(Open::Paren(_)))
+                        && rest.skip().at(TokenKind::ParenClose) =>
+            {
+                let value = float_bits(text(rest.source, first.span));
+                let span = first.span;
+                Constant::Float(Float { value, span })
+            }
             TokenKind::Identifier if rest.word_text() == "WARP_SZ" => Constant::Integer(Integer {
                 value: WARP_SIZE,
                 unsigned: false,
@@ -326,10 +341,11 @@ fn signed(sign: TokenKind, at: Span, operand: Constant) -> Result<Constant, Err<
     let span = join(at, operand.span());
     if let (Constant::Float(float), TokenKind::Minus | TokenKind::Plus) = (operand, sign) {
         let flip = u64::from(sign == TokenKind::Minus) << 63;
-        let value = match float.value {
-            FloatValue::F64(bits) => FloatValue::F64(bits ^ flip),
-            other => other,
+        let bits = match float.value {
+            FloatValue::F64(bits) => bits,
+            FloatValue::F32(bits) => f64::from(f32::from_bits(bits)).to_bits(),
         };
+        let value = FloatValue::F64(bits ^ flip);
         return Ok(Constant::Float(Float { value, span }));
     }
     let Integer {
