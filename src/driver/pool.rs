@@ -18,6 +18,10 @@ use super::virtual_memory::with_number;
 /// next allocations. Clones share it; the last one destroys it, and memory that
 /// came from it stays good.
 ///
+/// On H200s, NVIDIA's driver 580.159 hung now and then where many threads waited
+/// for streams of one context while pools were in use: it took locks of its own in
+/// two orders.
+///
 /// ```
 /// # #[cfg(feature = "cpu")] {
 /// use ptxkit::driver::{Context, Driver, MemoryPool, Stream};

@@ -33,6 +33,7 @@ fn incrementing(numbers: &DeviceBuffer<u32>) -> Graph {
 
 #[test]
 fn memory_is_there_for_the_nodes_of_a_graph() {
+    alone();
     let context = context();
     let stream = stream(&context);
     let numbers = DeviceBuffer::from_slice(&context, &[5_u32; 32]).unwrap();
@@ -104,6 +105,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>) {
 
 #[test]
 fn it_is_there_for_nothing_else() {
+    alone();
     let context = context();
     let stream = stream(&context);
     let increment = Module::load(&context, INCREMENT).unwrap();
@@ -152,6 +154,7 @@ fn it_is_there_for_nothing_else() {
 
 #[test]
 fn such_a_graph_is_one() {
+    alone();
     let context = context();
     let numbers = DeviceBuffer::<u32>::zeroed(&context, 32).unwrap();
     let graph = incrementing(&numbers);

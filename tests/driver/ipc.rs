@@ -7,7 +7,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::ADD;
-use crate::support::{context, device, is_gpu};
+use crate::support::{alone, context, device, is_gpu};
 
 /// The handle that a child opens, in hexadecimal digits.
 const MEMORY: &str = "PTXKIT_TEST_IPC_MEMORY";
@@ -120,6 +120,7 @@ fn two_processes_share_a_pool() {
     use std::os::fd::AsFd;
     use std::process::Stdio;
 
+    alone();
     if let Some(handle) = bytes(IN_POOL) {
         return add_in_pool(handle);
     }

@@ -3,7 +3,7 @@ use ptxkit::driver::{
     Stream,
 };
 
-use crate::support::{context, device};
+use crate::support::{alone, context, device};
 
 #[test]
 fn device_memory_tells_of_itself() {
@@ -56,6 +56,7 @@ fn pinned_and_managed_memory_have_both_addresses() {
 
 #[test]
 fn memory_of_pools_names_its_pool() {
+    alone();
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let pool = MemoryPool::new(&device()).unwrap();

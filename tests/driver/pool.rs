@@ -25,6 +25,7 @@ pub const BLOCK: LaunchConfig = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
 
 #[test]
 fn attributes_of_a_pool() {
+    alone();
     let pool = MemoryPool::new(&device()).unwrap();
     assert_eq!(pool.release_threshold().unwrap(), 0);
     pool.set_release_threshold(12 << 20).unwrap();
@@ -46,6 +47,7 @@ fn attributes_of_a_pool() {
 
 #[test]
 fn a_pool_counts_its_bytes() {
+    alone();
     let stream = Stream::new(&context()).unwrap();
     let pool = MemoryPool::new(&device()).unwrap();
     assert_eq!(
@@ -84,6 +86,7 @@ fn a_pool_counts_its_bytes() {
 
 #[test]
 fn what_a_pool_does_not_keep_goes_back_when_the_program_waits() {
+    alone();
     let stream = Stream::new(&context()).unwrap();
     let pool = MemoryPool::new(&device()).unwrap();
     drop(pool.buffer::<u8>(&stream, 3 << 20).unwrap());
@@ -124,6 +127,7 @@ fn the_current_pool_is_what_streams_allocate_from() {
 
 #[test]
 fn memory_outlives_its_pool() {
+    alone();
     let stream = Stream::new(&context()).unwrap();
     let pool = MemoryPool::new(&device()).unwrap();
     let mut buffer = pool.buffer::<u32>(&stream, 100).unwrap();
@@ -135,6 +139,7 @@ fn memory_outlives_its_pool() {
 
 #[test]
 fn a_pool_with_a_limit_has_no_more() {
+    alone();
     let stream = Stream::new(&context()).unwrap();
     let pool = MemoryPool::with_limit(&device(), 64 << 20).unwrap();
     let some = pool.buffer::<u8>(&stream, 1 << 20).unwrap();
@@ -217,6 +222,7 @@ fn a_stream_waits_for_memory_that_another_allocates() {
 
 #[test]
 fn calls_without_a_stream_come_after_the_allocation_too() {
+    alone();
     let context = context();
     let home = Stream::non_blocking(&context).unwrap();
     let mut buffer = DeviceBuffer::<u16>::new_async(&home, 1000).unwrap();

@@ -9,8 +9,9 @@ use ptxkit::driver::{Context, Device, DriverKind, Kernel, Module, Selection, Str
 /// Tests run beside one another, but for those that stop a whole GPU: a capture
 /// forbids others to wait for its context, and while a function of the host
 /// keeps a stream waiting, a call that waits for the device keeps out others.
-/// So are those that make another context: NVIDIA's driver (580.159) then hung
-/// now and then in a copy between the two, beside threads that wait for streams.
+/// So are those that make another context or take memory from a pool: NVIDIA's
+/// driver (580.159) then hung now and then. Threads in `cuStreamSynchronize` and
+/// `cuCtxSynchronize` each held a lock of its own that another of them waited for.
 static TESTS: RwLock<()> = RwLock::new(());
 
 enum Turn {

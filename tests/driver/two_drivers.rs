@@ -11,7 +11,7 @@ use ptxkit::driver::{
 };
 
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::{context, device};
+use crate::support::{alone, context, device};
 
 fn other() -> Context {
     static TABLE: OnceLock<Api> = OnceLock::new();
@@ -85,6 +85,7 @@ fn unknown<T: std::fmt::Debug>(result: Result<T, Error>) {
 
 #[test]
 fn devices_that_are_named_are_of_one() {
+    alone();
     let (here, there) = (context(), other());
     let theirs = there.device();
     let library = Library::load(&here, INCREMENT).unwrap();
