@@ -188,7 +188,7 @@ impl<'a> Outcome<'a> {
                 "compiled, but not kept: it is larger than the cache, or the folder cannot be written".into()
             }
             Outcome::Evicted(_) => {
-                "evicted again: the cache is too small for all of it (CUDA_CACHE_MAXSIZE)".into()
+                "gone again: the cache is too small for all (CUDA_CACHE_MAXSIZE), or was cleared".into()
             }
             Outcome::Binary => "a binary for this device: nothing to compile".into(),
             Outcome::Failed(_) => "failed".into(),
