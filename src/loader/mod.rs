@@ -81,6 +81,10 @@ struct Shared {
 
 impl Loader {
     /// Loads into `context`, through `cache`, whose folders are opened.
+    ///
+    /// Where the cache has large PTX, and there are four processors, a thread for
+    /// digests is started: it sleeps until a load of large PTX, and ends with the
+    /// last clone.
     pub fn new(context: Context, cache: Cache) -> Loader {
         let cached = cache.policy().enabled();
         let loader = Loader {
