@@ -278,6 +278,28 @@ const TAIL: &str = "
 | `cuLaunchCooperativeKernelMultiDevice` | `Kernel::launch_cooperative` on each device |
 | `cuModuleLoad` | `Module::load_file`, which checks the file first |
 
+## The guide's samples
+
+| section of the driver chapter | in `examples/` |
+|---|---|
+| 3.3 vectors added | `vecadd` |
+| 3.3.1 a library's own context | `guide_context` |
+| 3.3.2 modules, errors of the compiler | `guide_module` |
+| 3.3.3 parameters as pointers, as a buffer, as a structure | `guide_launch` |
+| 3.3.4 linear and pitched memory, arrays | `guide_memory` |
+| 3.3.4 variables of a module | `guide_module` |
+| 3.3.5 a matrix product in shared memory | `guide_shared` |
+| 3.3.6 page-locked memory | `guide_memory` |
+| 3.3.7 streams and events | `guide_streams` |
+| 3.3.8 devices, peers | `guide_devices` |
+| 3.3.9 unified addressing | `guide_memory` |
+| 3.3.11 limits | `guide_context` |
+| 3.3.12 textures | `guide_textures` |
+| 3.3.12 surfaces | `guide_surfaces` |
+| 3.3.13 OpenGL | `guide_opengl` |
+| 3.3.13 Direct3D | nothing: it is left out |
+| 3.4 beside the runtime | `guide_context` |
+
 ## Options of the JIT compiler
 
 | option (`CU_JIT_*`) | in Rust |
@@ -372,4 +394,18 @@ fn every_entry_is_in_the_documentation() {
         there.lines().count(),
         "set PTXKIT_WRITE_DOCS=1"
     );
+}
+
+#[test]
+fn every_sample_of_the_guide_is_an_example() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    if !examples.exists() {
+        return; // a packed test, away from the sources
+    }
+    let rows = TAIL.lines().filter(|line| line.starts_with("| 3."));
+    let named: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert_eq!(named.len(), 16);
+    for name in named {
+        assert!(examples.join(name).with_extension("rs").exists(), "{name}");
+    }
 }
