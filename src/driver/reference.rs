@@ -36,7 +36,8 @@ use super::texture::TextureDescriptor;
 ///         st.global.s32 [%to], %r;
 ///         ret;
 ///     }")?;
-/// let row = Array::from_slice(&context, ArrayShape::D1 { width: 3 }, &[5, 6, 7])?;
+/// // A texel by its number is one of linear memory.
+/// let row = DeviceBuffer::from_slice(&context, &[5, 6, 7])?;
 /// module.texture_reference("numbers")?.bind(&row, &TextureDescriptor::default())?;
 ///
 /// let result = DeviceBuffer::<i32>::zeroed(&context, 1)?;
