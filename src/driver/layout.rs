@@ -108,14 +108,15 @@ impl From<&KernelSignature> for KernelLayout {
 #[derive(Debug, Clone)]
 pub(crate) struct KnownKernel {
     pub name: String,
-    pub layout: KernelLayout,
+    /// `None` where its parameters are not told as a whole.
+    pub layout: Option<KernelLayout>,
 }
 
 impl From<&KernelSignature> for KnownKernel {
     fn from(signature: &KernelSignature) -> KnownKernel {
         KnownKernel {
             name: signature.name.clone(),
-            layout: KernelLayout::from(signature),
+            layout: Some(KernelLayout::from(signature)),
         }
     }
 }
@@ -127,12 +128,15 @@ impl From<&CubinKernel> for KnownKernel {
             size: param.size as usize,
             declaration: None,
         });
+        let layout = KernelLayout {
+            params: params.collect(),
+            required_block: kernel.required_threads,
+        };
+        // A kernel without records is not one without parameters.
+        let is_whole = layout.bytes() > 0 && layout.bytes() == kernel.param_bytes as usize;
         KnownKernel {
             name: kernel.name.clone(),
-            layout: KernelLayout {
-                params: params.collect(),
-                required_block: kernel.required_threads,
-            },
+            layout: is_whole.then_some(layout),
         }
     }
 }
@@ -186,7 +190,7 @@ mod tests {
               .entry k(.param .u8 flag, .param .align 16 .b8 big[20], .param .u64 out)\n\
               .reqntid 32, 2\n{ ret; }\0",
         );
-        let layout = &kernels[0].layout;
+        let layout = kernels[0].layout.as_ref().unwrap();
         let places: Vec<_> = layout.params.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(places, [(0, 1), (16, 20), (40, 8)]);
         assert_eq!(layout.bytes(), 48);

@@ -319,7 +319,7 @@ impl Module {
         match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
             Ok(()) => {
                 let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
-                let known = known.map(|kernel| &kernel.layout);
+                let known = known.and_then(|kernel| kernel.layout.as_ref());
                 Kernel::new(self.clone(), function, name, known)
             }
             // A kernel that is there and yet not found did not compile when it was asked for.
