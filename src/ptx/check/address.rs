@@ -31,11 +31,14 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
 
 impl<'m, 'a> Place<'_, '_, 'm, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
-        if let Some(wanted) = self.wanted {
-            return match wanted.ty {
-                Type::Texref | Type::Samplerref | Type::Surfref => self.handle(operand, wanted.ty),
-                _ => self.tensor_memory(operand, wanted),
-            };
+        match self.wanted {
+            Some(wanted) if wanted.wider => self.whole(operand)?,
+            Some(Wanted {
+                ty: ty @ (Type::Texref | Type::Samplerref | Type::Surfref),
+                ..
+            }) => return self.handle(operand, ty),
+            Some(wanted) => return self.tensor_memory(operand, wanted),
+            None => {}
         }
         match *operand {
             Operand::Address { base, unified, .. } => {
@@ -64,6 +67,25 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
             // ptxas reduces into nothing, though no other instruction does.
             Operand::Sink(_) if self.reduces() => Ok(()),
             _ => self.wrong(operand, "an address in brackets belongs here"),
+        }
+    }
+
+    /// An address that ptxas moves elsewhere first; others may lie in registers of
+    /// 8 and 16 bits too.
+    fn whole(&self, operand: &Operand<'a>) -> Checked {
+        let Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        } = *operand
+        else {
+            return Ok(());
+        };
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Register { ty, .. }) if ty.bits() < 32 => self.wrong(
+                operand,
+                "a register of 32 or 64 bits belongs in these brackets",
+            ),
+            _ => Ok(()),
         }
     }
 

@@ -184,6 +184,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
         let Some(wanted) = self.wanted else {
             return Ok(());
         };
+        let first = self.checker.body.list(list).first();
+        let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        // Behind a constant ptxas does not ask of the data of `st` what stands
+        // beside what.
+        let loose = integers_for_floats && first.is_some_and(is_constant);
         let mut left: Option<Type> = None;
         let mut alike = true;
         let mut sinks = 0;
@@ -227,7 +232,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 _ => return self.wrong(element, "a register or a constant belongs here"),
             };
             if let Some(left) = left.replace(ty) {
-                if !agreement::side_by_side(left, ty) {
+                if !loose && !agreement::side_by_side(left, ty) {
                     let (left, ty) = (left.text(), ty.text());
                     let message = format!("`.{ty}` beside `.{left}` in one vector");
                     return Err(Diagnostic::new(
@@ -239,8 +244,6 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 alike &= left == ty;
             }
         }
-        let first = self.checker.body.list(list).first();
-        let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
         if self.is_product() && first.is_some_and(is_constant) {
             return self.matrix(list, span, left.is_none());
         }
@@ -394,6 +397,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match *beside {
             Operand::Special(..) | Operand::Component { .. } => true,
             Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty: Type::Pred, .. }) => true,
                 Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
                 Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty) || ty == Type::F16x2,
                 _ => false,

@@ -78,9 +78,10 @@
 //!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
 //!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
 //!   the geometry
-//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider), `b32!` (no other);
-//!   of an address the state space that a variable must lie in: `a:shared`, or
-//!   what its register has to be in tensor memory, `a:b32`, or `a:texref`
+//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider),
+//!   `b32!` (no other); of an address the state space that a variable must lie in,
+//!   `a:shared`, what its register has to be in tensor memory, `a:b32`, or that it
+//!   has 32 or 64 bits, `a:b32+`, or `a:texref`
 //! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
 //! - condition: `?` may be left out, `?word` stands if and only if `.word` does
 //!
