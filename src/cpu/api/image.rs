@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(status(b"\x7fELF\x02\x01"), Status::NO_BINARY_FOR_GPU);
         assert_eq!(status(&FATBIN), Status::NO_BINARY_FOR_GPU);
         assert_eq!(status(b"hello"), Status::INVALID_IMAGE);
-        assert_eq!(status(b"\xff.version"), Status::INVALID_IMAGE);
+        assert_eq!(status(b"\xff.version"), Status::INVALID_PTX);
         assert_eq!(status(b"PTXKCPU1"), Status::INVALID_IMAGE);
         assert_eq!(status(b".version 9.6\n"), Status::UNSUPPORTED_PTX_VERSION);
     }
