@@ -97,7 +97,7 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
 /// use ptxkit::ptx::{read, text_of};
 /// let latin = text_of(b".version 8.0 // d\xe9but\n.target sm_80\n");
 /// assert_eq!(read(&latin).diagnostics, []);
-/// assert_eq!(latin.find(".target"), Some(23));
+/// assert_eq!(latin.find(".target"), Some(22));
 /// ```
 pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
