@@ -283,6 +283,11 @@ impl ResourceView {
 /// launched later read it. Destroyed when dropped (`cuTexObjectDestroy`), after
 /// the kernels that were launched with it, or with the last graph that uses it.
 ///
+/// `tex.1d` reads linear memory by the number of a texel (`.s32`) and an array by
+/// its coordinate (`.f32`): the other way round an H200 gives 0, and the CPU device
+/// stops the kernel. Channels that the texels lack are 0. Where there are several
+/// levels, coordinates are normalised whatever the descriptor says.
+///
 /// ```
 /// # #[cfg(feature = "cpu")] {
 /// use ptxkit::driver::*;

@@ -5,9 +5,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use ptxkit::driver::{
-    AddressMode, Array, ArrayFormat, ArrayShape, CaptureMode, Context, DeviceBuffer, Error, F16,
-    FilterMode, Graph, LaunchConfig, Module, PitchedBuffer, ResourceView, Stream, Texel, Texture,
-    TextureDescriptor,
+    AddressMode, Array, ArrayFlags, ArrayFormat, ArrayShape, CaptureMode, Context, DeviceBuffer,
+    Error, F16, FilterMode, Graph, LaunchConfig, MipmappedArray, Module, PitchedBuffer,
+    ResourceView, Stream, Texel, Texture, TextureDescriptor,
 };
 
 use crate::support::{alone, context, device, is_gpu, isolated};
@@ -84,6 +84,7 @@ pub fn numbers(len: usize) -> Vec<f32> {
     (0..len).map(|n| (n * n + 1) as f32).collect()
 }
 
+const BY_NUMBER: &str = "tex.1d.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0}];";
 const TEX_1D: &str = "tex.1d.v4.f32.f32 {%v0, %v1, %v2, %v3}, [%t, {%f0}];";
 pub const TEX_2D: &str = "tex.2d.v4.f32.f32 {%v0, %v1, %v2, %v3}, [%t, {%f0, %f1}];";
 const TEX_3D: &str = "tex.3d.v4.f32.f32 {%v0, %v1, %v2, %v3}, [%t, {%f0, %f1, %f2, %f2}];";
@@ -404,6 +405,62 @@ fn linear_memory_by_number() {
     assert!(device().most_linear_texels::<f32>().unwrap() >= 1 << 27);
 }
 
+/// A GPU gives 0, and the CPU device tells what is wrong.
+#[test]
+fn one_dimension_is_memory_by_number_or_an_array_by_coordinate() {
+    isolated(
+        "texture::one_dimension_is_memory_by_number_or_an_array_by_coordinate",
+        &[],
+        || {
+            let context = context();
+            let texels = [[1.0_f32, 2.0], [3.0, 4.0]];
+            let array = Array::from_slice(&context, ArrayShape::D1 { width: 2 }, &texels).unwrap();
+            let memory = DeviceBuffer::from_slice(&context, &texels).unwrap();
+            let describe = TextureDescriptor::default();
+            let array = Texture::new(&array, &describe).unwrap();
+            let memory = Texture::new(&memory, &describe).unwrap();
+            let places = [[0; 10], [1; 10]];
+            let texels = texels.map(|[red, green]| [red.to_bits(), green.to_bits(), 0, 0]);
+            assert_eq!(fetch(&memory, BY_NUMBER, &places), texels);
+            let coordinates = [at([0.5]), at([1.5])];
+            assert_eq!(fetch(&array, TEX_1D, &coordinates), texels);
+            if is_gpu() {
+                assert_eq!(fetch(&memory, TEX_1D, &coordinates), [[0; 4]; 2]);
+                assert_eq!(fetch(&array, BY_NUMBER, &places), [[0; 4]; 2]);
+                return;
+            }
+            let module = Module::load(&context, kernel_of(BY_NUMBER).as_bytes()).unwrap();
+            let kernel = module.kernel("fetch").unwrap();
+            let stream = Stream::new(&context).unwrap();
+            let given = DeviceBuffer::from_slice(&context, &places).unwrap();
+            let results = DeviceBuffer::<[u32; 4]>::zeroed(&context, 2).unwrap();
+            let config = LaunchConfig::new([1; 3], [2, 1, 1]);
+            kernel
+                .launch(config, &stream, (&array, &given, &results))
+                .unwrap();
+            let error = stream.synchronize().unwrap_err().to_string();
+            assert!(error.contains("an array by .f32"), "{error}");
+        },
+    );
+}
+
+#[test]
+fn levels_have_normalised_coordinates() {
+    let context = context();
+    let shape = ArrayShape::D1 { width: 4 };
+    let levels = MipmappedArray::new(&context, shape, 2, ArrayFlags::default()).unwrap();
+    for (level, texels) in [(0, &[1.0_f32, 2.0, 3.0, 4.0][..]), (1, &[5.0, 6.0])] {
+        levels.level(level).unwrap().write(texels).unwrap();
+    }
+    let texture = Texture::new(&levels, &TextureDescriptor::default()).unwrap();
+    let places = [at([0.0]), at([0.3]), at([0.6]), at([1.0]), at([3.0])];
+    let largest = "tex.level.1d.v4.f32.f32 {%v0, %v1, %v2, %v3}, [%t, {%f0}], %f5;";
+    assert_eq!(
+        reds(&fetch(&texture, largest, &places)),
+        [1.0, 2.0, 3.0, 4.0, 4.0]
+    );
+}
+
 #[test]
 fn pitched_memory_is_filtered_too() {
     let context = context();
@@ -551,7 +608,7 @@ fn memory_that_is_gone_is_a_fault_with_a_name() {
             let operands = DeviceBuffer::from_slice(&context, &[[0; 10]; 64]).unwrap();
             // SAFETY: the CPU device finds what is wrong with that.
             unsafe { context.api().cuMemFree_v2(buffer.address()) }.unwrap();
-            let module = Module::load(&context, kernel_of(TEX_1D).as_bytes()).unwrap();
+            let module = Module::load(&context, kernel_of(BY_NUMBER).as_bytes()).unwrap();
             let kernel = module.kernel("fetch").unwrap();
             let stream = Stream::new(&context).unwrap();
             let one = LaunchConfig::default();

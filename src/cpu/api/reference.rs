@@ -78,12 +78,7 @@ impl Settings {
             Bound::Linear { address, bytes } => {
                 let size = texel_bytes(self.format)?;
                 let width = bytes / size;
-                Some(Source::in_memory(
-                    self.format,
-                    *address,
-                    [width, 1],
-                    width * size,
-                )?)
+                Some(Source::linear(self.format, *address, width, size)?)
             }
             Bound::Rows {
                 address,

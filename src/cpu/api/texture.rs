@@ -9,7 +9,8 @@ use super::entry::entries;
 use super::handle::{self, Handles};
 use super::status::{Answer, Failure, Status};
 use crate::cpu::texture::{
-    self, Level, MOST_LINEAR, Object, READ_AS_INTEGER, SURFACE, Sampler, Surface, Texels, Texture,
+    self, Level, MOST_LINEAR, NORMALIZED, Object, READ_AS_INTEGER, SURFACE, Sampler, Surface,
+    Texels, Texture,
 };
 use crate::driver::ArrayFormat;
 use crate::driver::api::{
@@ -53,6 +54,7 @@ pub(super) struct Source {
     pub(super) format: ArrayFormat,
     pub(super) channels: u32,
     pub(super) flags: u32,
+    linear: bool,
     pub(super) hold: Vec<Texels>,
 }
 
@@ -64,7 +66,21 @@ impl Source {
             format: first.format,
             channels: first.described.channels,
             flags: first.described.flags,
+            linear: false,
             hold: levels,
+        })
+    }
+
+    /// Texels in memory, one after the other.
+    pub(super) fn linear(
+        format: (c_uint, c_uint),
+        address: u64,
+        width: usize,
+        texel_bytes: usize,
+    ) -> Answer<Source> {
+        Ok(Source {
+            linear: true,
+            ..Source::in_memory(format, address, [width, 1], width * texel_bytes)?
         })
     }
 
@@ -93,6 +109,7 @@ impl Source {
             format,
             channels,
             flags: 0,
+            linear: false,
             hold: Vec::new(),
         })
     }
@@ -114,7 +131,7 @@ impl Source {
                 if width == 0 || width > MOST_LINEAR as usize {
                     return Err(refuse("its linear memory is empty or too large"));
                 }
-                Source::in_memory(format, resource.resource, [width, 1], width * size)
+                Source::linear(format, resource.resource, width, size)
             }
             PITCHED => {
                 let (width, height, pitch) = (resource.width, resource.height, resource.pitch);
@@ -173,7 +190,12 @@ impl Source {
 
     /// The texture of it.
     pub(super) fn texture(self, desc: &TextureDesc) -> Answer<Texture> {
-        let sampler = Sampler::new(desc).ok_or_else(|| refuse("an unknown mode or flag"))?;
+        let mut read = *desc;
+        if self.levels.len() > 1 {
+            // Levels have no other coordinates.
+            read.flags |= NORMALIZED;
+        }
+        let sampler = Sampler::new(&read).ok_or_else(|| refuse("an unknown mode or flag"))?;
         // Only narrow integers have a fraction of their range.
         let integers = self.format.is_integer()
             && (desc.flags & READ_AS_INTEGER != 0 || self.format.bytes() == 4);
@@ -187,6 +209,7 @@ impl Source {
             integers,
             sampler,
             flags: self.flags,
+            linear: self.linear,
             checked: self.hold.is_empty(),
             _hold: self.hold,
         })

@@ -71,7 +71,7 @@ fn perform(
             access.values[0] = surface.ask(mode.question).into();
         }
         (Operation::Fetch | Operation::Gather, Some(Object::Texture(texture)))
-            if texture.has(geometry) =>
+            if texture.has(mode) =>
         {
             let texel = texture.fetch(mode, &at(mode, access), good);
             let texel = texel.map_err(|gone| (FaultKind::OutOfBounds, gone.address, gone.bytes))?;

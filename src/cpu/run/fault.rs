@@ -141,7 +141,7 @@ fn describe(
         }
         FaultKind::OutOfMemory => "no memory for the block".into(),
         FaultKind::BadTexture => format!(
-            "{:#x} is no texture or surface that the instruction can use",
+            "{:#x} is no texture or surface that the instruction can use; in one dimension, memory is read by .s32 and an array by .f32",
             record.address
         ),
         FaultKind::OutsideSurface => {

@@ -37,6 +37,8 @@ pub(crate) struct Texture {
     pub sampler: Sampler,
     /// `CUDA_ARRAY3D_*`; 0 of memory that is no array.
     pub flags: u32,
+    /// It is of linear memory: no array, and no rows.
+    pub linear: bool,
     /// Memory that is no array may be gone: each texel is looked up.
     pub checked: bool,
     /// Keeps what the levels are of.
@@ -77,14 +79,16 @@ pub(crate) struct Gone {
 }
 
 impl Texture {
-    /// Whether an instruction of this geometry can read it.
-    pub fn has(&self, geometry: Geometry) -> bool {
+    /// Whether an instruction can read it. In one dimension a GPU has memory by
+    /// the numbers of its texels and arrays by coordinates alone.
+    pub fn has(&self, mode: Mode) -> bool {
         let flags = self.flags & (LAYERED | CUBEMAP);
-        match geometry {
+        match mode.geometry {
             Geometry::A1 | Geometry::A2 => flags & LAYERED != 0 || flags & CUBEMAP != 0,
             Geometry::Cube => flags == CUBEMAP,
             Geometry::ACube => flags == LAYERED | CUBEMAP,
-            Geometry::D1 | Geometry::D2 | Geometry::D3 => flags == 0,
+            Geometry::D1 => flags == 0 && mode.integers == self.linear,
+            Geometry::D2 | Geometry::D3 => flags == 0,
         }
     }
 
@@ -346,8 +350,7 @@ impl Texture {
         Ok(result)
     }
 
-    /// A texel as the texture gives it; channels that it lacks are 0, and 1 the
-    /// last one.
+    /// A texel as the texture gives it; channels that it lacks are 0.
     fn texel(&self, level: &Level, [x, y, z]: [usize; 3], good: Good<'_>) -> Result<Texel, Gone> {
         let bytes = self.format.bytes();
         let size = bytes * self.channels as usize;
@@ -356,7 +359,7 @@ impl Texture {
             let bytes = size as u32;
             return Err(Gone { address, bytes });
         }
-        let mut texel = [0, 0, 0, if self.integers { 1 } else { 1.0_f32.to_bits() }];
+        let mut texel = [0; 4];
         for (channel, value) in texel.iter_mut().enumerate().take(self.channels as usize) {
             let at = (address as usize + channel * bytes) as *const u8;
             // SAFETY: within the array, which the texture keeps, or checked just now; volatile,

@@ -15,7 +15,7 @@ mod texels;
 pub(crate) use fetch::{At, Coordinates, Level, Texture};
 pub(crate) use mode::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
 pub(crate) use objects::{Object, bind, object, remove};
-pub(crate) use sampler::{READ_AS_INTEGER, Sampler};
+pub(crate) use sampler::{NORMALIZED, READ_AS_INTEGER, Sampler};
 pub(crate) use surface::{Outside, Surface};
 pub(crate) use texels::{CUBEMAP, GATHER, LAYERED, SURFACE, Texels, level};
 

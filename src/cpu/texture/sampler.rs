@@ -13,7 +13,7 @@ pub(crate) enum Address {
 
 /// `CU_TRSF_*`
 pub(crate) const READ_AS_INTEGER: u32 = 0x01;
-const NORMALIZED: u32 = 0x02;
+pub(crate) const NORMALIZED: u32 = 0x02;
 const SRGB: u32 = 0x10;
 const NO_TRILINEAR_OPTIMIZATION: u32 = 0x20;
 const SEAMLESS: u32 = 0x40;
