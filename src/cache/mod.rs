@@ -278,6 +278,17 @@ impl Cache {
         Some(Guess::of(text, self.writable()?.root()))
     }
 
+    /// Goes the way of a hit, with a blob that was just made and is nobody's.
+    #[cfg(feature = "driver")]
+    pub(crate) fn rehearse(&self, key: &Key) {
+        if let Some(store) = self.writable() {
+            let blob = Blob::new(key, &Provenance::default(), &[("", &[1; 4096])]);
+            if let Err(error) = store.rehearse(key, &blob) {
+                debug!("the first hit is not rehearsed: {error}");
+            }
+        }
+    }
+
     /// Whether a guess was kept ever.
     #[cfg(feature = "driver")]
     pub(crate) fn has_guesses(&self) -> bool {

@@ -38,6 +38,9 @@ use super::uses;
 /// use is not written to on each: eviction need not know better than this. The
 /// access time would be moved by every backup, and stands still on many mounts.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
+/// As much as the code of a small module.
+#[cfg(feature = "driver")]
+const REHEARSED: usize = 16 << 10;
 /// Where files cannot be locked, one written aside that is older than this has
 /// lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -175,6 +178,18 @@ impl Store {
             return Ok(Found::Absent);
         }
         self.read(key, true)
+    }
+
+    /// Does what a hit does, but reads a file that is no blob, and checks `blob`.
+    #[cfg(feature = "driver")]
+    pub(super) fn rehearse(&self, key: &Key, blob: &Blob) -> io::Result<()> {
+        let (mut file, metadata) = folder::open(&self.root.join("ledger"), self.owner)?;
+        let length = (metadata.len() as usize).min(REHEARSED);
+        let bytes = Memory::read(&mut file, length, &self.spare)?;
+        let known = self.seen.knows(key, Identity::of(&metadata));
+        let read = Blob::read(blob.file().to_vec(), key, known);
+        std::hint::black_box((bytes, read.is_ok_and(|blob| blob.image().is_some())));
+        Ok(())
     }
 
     /// The same for tools: all of it is checked, and no use is noted.

@@ -153,10 +153,18 @@ impl Loader {
         }))
     }
 
+    pub(super) fn key_of(
+        &self,
+        digest: Digest,
+        options: &JitOptions,
+    ) -> Result<Key, driver::Error> {
+        let (target, options) = self.target(options)?;
+        self.key(digest, &target, &options)
+    }
+
     /// What was compiled before.
     pub(super) fn found(&self, digest: Digest, options: &JitOptions) -> Option<Compiled> {
-        let (target, options) = self.target(options).ok()?;
-        let key = self.key(digest, &target, &options).ok()?;
+        let key = self.key_of(digest, options).ok()?;
         let started = Instant::now();
         let blob = self.cache().find_blob(&key)?;
         Some(Compiled::hit(key, blob, started.elapsed()))
