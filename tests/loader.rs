@@ -86,19 +86,24 @@ fn text_options_and_nul_make_the_key() {
     assert_eq!(loaded.report.key, first);
 }
 
-#[test]
-fn a_blob_that_does_not_load_is_compiled_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::new(policy(folder.path()));
+/// A cache whose blob of `PTX` is whole, but of something that no driver takes.
+fn with_a_blob_that_does_not_load(folder: &Path) -> (Cache, Loader) {
+    let cache = Cache::new(policy(folder));
     let loader = Loader::new(context(), cache.clone()).with_sharing(false);
     let key = load(&loader, PTX).unwrap().report.key.unwrap();
-    // A whole blob, but of something that no driver takes.
     loader.flush();
     cache.clear().unwrap();
     let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&key) else {
         panic!("the cache was emptied")
     };
     turn.put(&Default::default(), b"\x7fELF and nothing else");
+    (cache, loader)
+}
+
+#[test]
+fn a_blob_that_does_not_load_is_compiled_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cache, loader) = with_a_blob_that_does_not_load(folder.path());
     let loaded = load(&loader, PTX).unwrap();
     assert_eq!(loaded.report.cache, CacheUse::Miss);
     assert_eq!(cache.counters().bad, 1);
@@ -109,15 +114,7 @@ fn a_blob_that_does_not_load_is_compiled_anew() {
 #[test]
 fn a_blob_that_neither_loads_nor_goes_away_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::new(policy(folder.path()));
-    let loader = Loader::new(context(), cache.clone()).with_sharing(false);
-    let key = load(&loader, PTX).unwrap().report.key.unwrap();
-    loader.flush();
-    cache.clear().unwrap();
-    let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&key) else {
-        panic!("the cache was emptied")
-    };
-    turn.put(&Default::default(), b"\x7fELF and nothing else");
+    let (cache, loader) = with_a_blob_that_does_not_load(folder.path());
     // Where it would be set aside is a file, in whose place root makes no folder either.
     std::fs::write(cache.folder().unwrap().join("bad"), b"").unwrap();
     let loaded = load(&loader, PTX).unwrap();

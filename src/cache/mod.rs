@@ -278,9 +278,11 @@ impl Cache {
         Some(Guess::of(text, self.writable()?.root()))
     }
 
-    /// Goes the way of a hit, with a blob that was just made and is nobody's.
+    /// Goes the way of a hit for `key`, which is nobody's, with a blob that was
+    /// just made.
     #[cfg(feature = "driver")]
     pub(crate) fn rehearse(&self, key: &Key) {
+        self.get(key);
         if let Some(store) = self.writable() {
             let blob = Blob::new(key, &Provenance::default(), &[("", &[1; 4096])]);
             if let Err(error) = store.rehearse(key, &blob) {

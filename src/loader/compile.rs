@@ -153,6 +153,7 @@ impl Loader {
         }))
     }
 
+    /// What the code of PTX with this digest is found by.
     pub(super) fn key_of(
         &self,
         digest: Digest,
