@@ -7,6 +7,7 @@ extern "C" __global__ void kernel_NUMBER(float *out, const float *in, unsigned *
         float x = in[k] * scale;
         sum += sinf(x) * expf(-x * x) + 7654321.0f;
     }
+    if (sum > 1e30f) atomicAdd(count + 3, 1u);
     tile[threadIdx.x] = sum;
     __syncthreads();
     for (unsigned stride = blockDim.x / 2; stride > 0; stride /= 2) {
@@ -16,5 +17,8 @@ extern "C" __global__ void kernel_NUMBER(float *out, const float *in, unsigned *
     if (threadIdx.x == 0) {
         atomicAdd(out, tile[0]);
         atomicAdd(count, 1u);
+        atomicMax(count + 1, __float_as_uint(fabsf(tile[0])));
+        if (isnan(tile[0])) atomicMin(count + 2, blockIdx.x);
+        else out[1 + blockIdx.x] = tile[0];
     }
 }
