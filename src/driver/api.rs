@@ -19,6 +19,7 @@ pub use cudarc::driver::sys::{
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
 
+use super::build;
 pub use super::descriptor::{Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc};
 use super::error::{DriverError, DriverMissing, Error};
 
@@ -358,6 +359,8 @@ fn open_nvidia() -> Result<Api, DriverMissing> {
             Ok(library) => {
                 // The driver starts threads of its own and must stay mapped.
                 let library: &'static libloading::Library = Box::leak(Box::new(library));
+                // Found now: the list of mappings is many times as long once it is started.
+                build::nvidia();
                 return Ok(fill_from(library));
             }
             Err(error) => {

@@ -38,6 +38,7 @@ mod argument;
 mod array;
 mod attribute;
 mod batch;
+pub(crate) mod build;
 mod capture;
 mod code;
 mod context;
