@@ -1,13 +1,18 @@
 //! The loader on a device: cache, images, what is refused.
 #![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
 
+use std::ffi::{c_int, c_void};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ptxkit::cache::{Cache, Digest, Environment, Policy};
-use ptxkit::driver::{Context, DriverKind, LaunchConfig, Module, Selection, Stream, select};
+use ptxkit::driver::api::CUmodule;
+use ptxkit::driver::{
+    Context, Driver, DriverKind, LaunchConfig, Module, Selection, Stream, select,
+};
 use ptxkit::image::JitPolicy;
 use ptxkit::jit::JitOptions;
-use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source, Warm};
+use ptxkit::loader::{CacheUse, Counters, LoadError, Loaded, Loader, Source, Warm};
 use ptxkit::ptx::Ptx;
 
 const PTX: &str = ".version 8.0\n.target sm_50\n.address_size 64\n\
@@ -60,6 +65,29 @@ fn what_was_compiled_is_stored_once_its_loader_is_gone() {
     drop((loader, clone));
     assert!(cache.contains(&key));
     assert_eq!(cache.counters().puts, 1);
+}
+
+/// Making one goes the way of a hit, of which nothing may show.
+#[test]
+fn a_loader_that_was_made_has_loaded_and_counted_nothing() {
+    static LOADS: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn refused(_: *mut CUmodule, _: *const c_void) -> c_int {
+        LOADS.fetch_add(1, Relaxed);
+        200
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let loader = |context| Loader::new(context, Cache::new(policy(folder.path())));
+    load(&loader(context()), PTX).unwrap();
+    let device = *context().device();
+    let mut table = device.driver().api().clone();
+    table.cuModuleLoadData = Some(refused);
+    // SAFETY: the device's own entries, and one that loads nothing.
+    let driver = unsafe { Driver::from_api(Box::leak(Box::new(table))) }.unwrap();
+    let made = loader(Context::primary(&driver.device(0).unwrap()).unwrap());
+    assert_eq!(made.counters(), Counters::default());
+    assert_eq!(LOADS.load(Relaxed), 0);
+    load(&made, PTX).unwrap_err();
+    assert_ne!(LOADS.load(Relaxed), 0);
 }
 
 #[test]

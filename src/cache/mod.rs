@@ -278,17 +278,15 @@ impl Cache {
         Some(Guess::of(text, self.writable()?.root()))
     }
 
-    /// Goes the way of a hit for `key`, which is nobody's, with a blob that was
-    /// just made.
+    /// Goes the way of a hit for `key`, which is nobody's, and gives a blob that
+    /// holds nothing that can be loaded.
     #[cfg(feature = "driver")]
-    pub(crate) fn rehearse(&self, key: &Key) {
+    pub(crate) fn rehearse(&self, key: &Key) -> Option<Blob> {
         self.get(key);
-        if let Some(store) = self.writable() {
-            let blob = Blob::new(key, &Provenance::default(), &[("", &[1; 4096])]);
-            if let Err(error) = store.rehearse(key, &blob) {
-                debug!("the first hit is not rehearsed: {error}");
-            }
-        }
+        let rehearsed = self.writable()?.rehearse(key);
+        rehearsed
+            .inspect_err(|error| debug!("the first hit is not rehearsed: {error}"))
+            .ok()
     }
 
     /// Whether a guess was kept ever.

@@ -99,6 +99,14 @@ impl Seen {
         self.unwritten()
     }
 
+    /// Notes a use by nobody, of which nothing stays.
+    #[cfg(feature = "driver")]
+    pub(super) fn rehearse(&self, key: &Key, file: Identity) {
+        let mut book = self.book();
+        book.blobs.insert(*key, Sight { file, uses: 0 });
+        book.blobs.remove(key);
+    }
+
     /// Passes over the blob of `key` from now on.
     pub(super) fn shun(&self, key: &Key) {
         self.book().shunned.insert(*key);

@@ -18,15 +18,30 @@ const PROCESSORS: usize = 4;
 /// The thread that computes digests, once there is one. It waits for the next:
 /// to start a thread takes as long as reading a blob of 300 KB.
 #[derive(Debug, Default)]
-pub(super) struct Digesting(Mutex<Option<ThreadPool>>);
+pub(super) struct Digesting(Mutex<Thread>);
+
+#[derive(Debug, Default)]
+enum Thread {
+    /// Nobody has asked for it yet. To count the processors takes a fifth of what
+    /// making a loader takes.
+    #[default]
+    NotYet,
+    /// There is no processor for it to run on, or it could not be started.
+    Never,
+    Waiting(ThreadPool),
+}
+
+impl Thread {
+    fn start(processors: usize) -> Thread {
+        let are_there = available_parallelism().is_ok_and(|there| there.get() >= processors);
+        let one = ThreadPoolBuilder::new().num_threads(1);
+        let started = || one.thread_name(|_| "ptxkit-digest".into()).build().ok();
+        let thread = are_there.then(started).flatten();
+        thread.map_or(Thread::Never, Thread::Waiting)
+    }
+}
 
 impl Digesting {
-    /// Where there is a processor for it to run on.
-    pub(super) fn beside_loads() -> Option<Digesting> {
-        let processors = available_parallelism().ok()?;
-        (processors.get() >= PROCESSORS).then(Digesting::default)
-    }
-
     /// Starts the thread, which the first large text does otherwise.
     pub(super) fn start(&self) {
         self.with_thread(|_| ());
@@ -40,11 +55,13 @@ impl Digesting {
             Err(TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
             Err(TryLockError::WouldBlock) => return None,
         };
-        if thread.is_none() {
-            let one = ThreadPoolBuilder::new().num_threads(1);
-            *thread = one.thread_name(|_| "ptxkit-digest".into()).build().ok();
+        if let Thread::NotYet = *thread {
+            *thread = Thread::start(PROCESSORS);
         }
-        thread.as_ref().map(f)
+        match &*thread {
+            Thread::Waiting(thread) => Some(f(thread)),
+            _ => None,
+        }
     }
 }
 
@@ -94,11 +111,16 @@ mod tests {
     use crate::loader::{CacheUse, Source};
     use crate::ptx::Ptx;
 
+    /// With however few processors.
+    fn waiting() -> Digesting {
+        Digesting(Mutex::new(Thread::start(1)))
+    }
+
     fn loader(folder: &std::path::Path) -> Loader {
         let policy = Policy::disabled().with_enabled(true).with_path(folder);
         let device = select(Selection::Cpu).unwrap().device;
         let mut loader = Loader::new(Context::primary(&device).unwrap(), Cache::new(policy));
-        Arc::get_mut(&mut loader.shared).unwrap().digesting = Some(Digesting::default());
+        Arc::get_mut(&mut loader.shared).unwrap().digesting = Some(waiting());
         loader
     }
 
@@ -153,7 +175,7 @@ mod tests {
         let other = digesting.0.lock().unwrap();
         let loaded = loader.load(&Source::from(&ptx), &JitOptions::default());
         assert_eq!(loaded.unwrap().report.cache, CacheUse::Hit);
-        assert!(other.is_none());
+        assert!(matches!(*other, Thread::Waiting(_)));
     }
 
     #[test]
@@ -163,8 +185,7 @@ mod tests {
         assert!(!is_known());
         assert_eq!(load(folder.path(), "one").0, CacheUse::Miss);
         assert!(is_known());
-        let digesting = Digesting::default();
-        digesting.start();
+        let digesting = waiting();
         let place = |thread: &ThreadPool| thread as *const ThreadPool as usize;
         let first = digesting.with_thread(place);
         assert!(first.is_some());

@@ -47,7 +47,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiled {
-    fn hit(key: Key, blob: Blob, lookup: Duration) -> Compiled {
+    pub(super) fn hit(key: Key, blob: Blob, lookup: Duration) -> Compiled {
         Compiled {
             code: Code::Blob(blob),
             cache: CacheUse::Hit,
