@@ -173,7 +173,7 @@ impl Blob {
     /// Its provenance's image, without reading the rest.
     #[cfg(feature = "driver")]
     pub(crate) fn image(&self) -> Option<String> {
-        Provenance::image_in(&String::from_utf8_lossy(&self.file[self.text.clone()]))
+        Provenance::image_in(&self.file[self.text.clone()])
     }
 
     /// The whole file, as [`read`](Blob::read) takes it.

@@ -61,9 +61,10 @@ impl Provenance {
 
     /// The image that `text` says: of hundreds of kernels, none is read.
     #[cfg(feature = "driver")]
-    pub(super) fn image_in(text: &str) -> Option<String> {
-        let mut lines = text.lines();
-        lines.find_map(|line| line.strip_prefix("image ").map(plain))
+    pub(super) fn image_in(text: &[u8]) -> Option<String> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let image = lines.find_map(|line| line.strip_prefix(b"image "))?;
+        Some(plain(&String::from_utf8_lossy(image)))
     }
 
     /// What `text` says; lines that it does not know are passed over.
@@ -88,8 +89,7 @@ impl Provenance {
 
 /// Without what would steer a terminal: what is read may come from anywhere.
 fn plain(value: &str) -> String {
-    let shown = |c: char| if c.is_control() { '?' } else { c };
-    value.chars().map(shown).collect()
+    value.replace(char::is_control, "?")
 }
 
 #[cfg(test)]
@@ -115,6 +115,9 @@ mod tests {
         assert_eq!(read.kernels, ["k?"]);
         assert_eq!(read.image, "?1m");
         #[cfg(feature = "driver")]
-        assert_eq!(Provenance::image_in(text).as_deref(), Some("?1m"));
+        assert_eq!(
+            Provenance::image_in(text.as_bytes()).as_deref(),
+            Some("?1m")
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Every file of a store, by reading its folders.
 
+use std::ffi::OsString;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,15 +42,15 @@ impl Scan {
 
 /// The file of `key` in the store at `root`.
 pub(super) fn path(root: &Path, key: &Key) -> PathBuf {
-    let mut name = String::with_capacity(70);
-    for (at, digit) in key.digits().enumerate() {
-        if at == 2 {
-            name.push('/');
-        }
-        name.push(digit);
+    let digits = key.digits();
+    let (fan, rest) = digits.split_at(2);
+    // `join` takes the root apart, which takes as long as all the rest.
+    let mut path = OsString::with_capacity(root.as_os_str().len() + 71);
+    path.push(root);
+    for part in ["/", fan, "/", rest, ".blob"] {
+        path.push(part);
     }
-    name.push_str(".blob");
-    root.join(name)
+    path.into()
 }
 
 /// Everything in the store at `root`. What vanishes meanwhile is passed over.

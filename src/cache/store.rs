@@ -38,9 +38,9 @@ use super::uses;
 /// use is not written to on each: eviction need not know better than this. The
 /// access time would be moved by every backup, and stands still on many mounts.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
-/// As much as the code of a small module, or what the driver takes to load it.
+/// Longer than what checksums treat as short.
 #[cfg(feature = "driver")]
-const REHEARSED: usize = 16 << 10;
+const REHEARSED: usize = 4 << 10;
 /// Where files cannot be locked, one written aside that is older than this has
 /// lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -181,8 +181,7 @@ impl Store {
     }
 
     /// Does what a hit of `key` does, but reads a file that is no blob, and checks
-    /// one that was just made. The memory that they take is given back, and what
-    /// loads next finds it.
+    /// one that was just made.
     #[cfg(feature = "driver")]
     pub(super) fn rehearse(&self, key: &Key) -> io::Result<Blob> {
         let (mut file, metadata) = folder::open(&self.root.join("ledger"), self.owner)?;
