@@ -279,7 +279,7 @@ impl Cache {
     }
 
     /// Goes the way of a hit for `key`, which is nobody's, and gives a blob that
-    /// holds nothing that can be loaded.
+    /// holds nothing.
     #[cfg(feature = "driver")]
     pub(crate) fn rehearse(&self, key: &Key) -> Option<Blob> {
         self.get(key);

@@ -193,6 +193,14 @@ mod tests {
     }
 
     #[test]
+    fn with_too_few_processors_there_is_no_thread() {
+        let digesting = Digesting(Mutex::new(Thread::start(usize::MAX)));
+        digesting.start();
+        assert!(digesting.with_thread(|_| ()).is_none());
+        assert!(matches!(*digesting.0.lock().unwrap(), Thread::Never));
+    }
+
+    #[test]
     fn a_wrong_guess_loads_nothing_wrong() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
