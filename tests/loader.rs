@@ -91,6 +91,33 @@ fn a_loader_that_was_made_has_loaded_and_counted_nothing() {
 }
 
 #[test]
+fn making_a_loader_leaves_another_context_current() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = || Loader::new(context(), Cache::new(policy(folder.path())));
+    load(&loader(), PTX).unwrap();
+    let current = || {
+        let mut current = std::ptr::null_mut();
+        let context = context();
+        // SAFETY: writes one handle.
+        unsafe {
+            context
+                .device()
+                .driver()
+                .api()
+                .cuCtxGetCurrent(&mut current)
+        }
+        .unwrap();
+        current
+    };
+    let other = Context::create(context().device(), 0).unwrap();
+    other.bind().unwrap();
+    let made = loader();
+    assert_eq!(current(), other.raw());
+    load(&made, PTX).unwrap();
+    assert_ne!(current(), other.raw());
+}
+
+#[test]
 fn text_options_and_nul_make_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
