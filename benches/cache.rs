@@ -324,7 +324,9 @@ fn parent() -> Fallible<()> {
     println!("{}, {driver}, loading {loading:?}", device.name()?);
     let gpu = device.driver().kind() == DriverKind::Nvidia;
     let mut bench = Bench::new()?;
-    for (kernels, colds, hits, goal) in [(1, 5, 31, 0.7), (50, 3, 15, 0.5), (500, 1, 7, 0.5)] {
+    // A small hit varies by a third from process to process, and the median of 31
+    // still by a tenth.
+    for (kernels, colds, hits, goal) in [(1, 5, 101, 0.7), (50, 3, 15, 0.5), (500, 1, 7, 0.5)] {
         one_size(&mut bench, &context, kernels, colds, hits, goal)?;
     }
     processes(&mut bench, gpu)?;
@@ -379,10 +381,12 @@ fn one_size(
     }
     let (mut ours, mut peers, mut floors) = (Vec::new(), Vec::new(), Vec::new());
     let mut digest_first = Vec::new();
-    for _ in 0..hits {
+    for n in 0..hits {
         ours.push(once("ours", &ptx, &cache)?);
-        digest_first.push(once("digest first", &ptx, &cache)?);
-        floors.push(once("plain", &ptx, &cache)?);
+        if n < 31 {
+            digest_first.push(once("digest first", &ptx, &cache)?);
+            floors.push(once("plain", &ptx, &cache)?);
+        }
         if gpu {
             peers.push(once("driver", &ptx, &peer_cache)?);
         }
