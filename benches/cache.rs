@@ -383,6 +383,7 @@ fn one_size(
     let mut digest_first = Vec::new();
     for n in 0..hits {
         ours.push(once("ours", &ptx, &cache)?);
+        // What has no goal may be less certain.
         if n < 31 {
             digest_first.push(once("digest first", &ptx, &cache)?);
             floors.push(once("plain", &ptx, &cache)?);

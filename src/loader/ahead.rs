@@ -17,14 +17,16 @@ const PROCESSORS: usize = 4;
 
 /// The thread that computes digests, once there is one. It waits for the next:
 /// to start a thread takes as long as reading a blob of 300 KB.
-#[derive(Debug, Default)]
-pub(super) struct Digesting(Mutex<Thread>);
+#[derive(Debug)]
+pub(super) struct Digesting {
+    thread: Mutex<Thread>,
+    /// So many must there be.
+    processors: usize,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Thread {
-    /// Nobody has asked for it yet. To count the processors takes a fifth of what
-    /// making a loader takes.
-    #[default]
+    /// Nobody has asked for it yet: to count the processors reads files.
     NotYet,
     /// There is no processor for it to run on, or it could not be started.
     Never,
@@ -41,7 +43,20 @@ impl Thread {
     }
 }
 
+impl Default for Digesting {
+    fn default() -> Digesting {
+        Digesting::with(PROCESSORS)
+    }
+}
+
 impl Digesting {
+    fn with(processors: usize) -> Digesting {
+        Digesting {
+            thread: Mutex::new(Thread::NotYet),
+            processors,
+        }
+    }
+
     /// Starts the thread, which the first large text does otherwise.
     pub(super) fn start(&self) {
         self.with_thread(|_| ());
@@ -49,14 +64,14 @@ impl Digesting {
 
     /// Gives `f` the thread, if it is to be had and nobody else has it.
     fn with_thread<T>(&self, f: impl FnOnce(&ThreadPool) -> T) -> Option<T> {
-        let mut thread = match self.0.try_lock() {
+        let mut thread = match self.thread.try_lock() {
             Ok(thread) => thread,
             // Its digests are right or not there.
             Err(TryLockError::Poisoned(error)) => PoisonError::into_inner(error),
             Err(TryLockError::WouldBlock) => return None,
         };
         if let Thread::NotYet = *thread {
-            *thread = Thread::start(PROCESSORS);
+            *thread = Thread::start(self.processors);
         }
         match &*thread {
             Thread::Waiting(thread) => Some(f(thread)),
@@ -111,16 +126,11 @@ mod tests {
     use crate::loader::{CacheUse, Source};
     use crate::ptx::Ptx;
 
-    /// With however few processors.
-    fn waiting() -> Digesting {
-        Digesting(Mutex::new(Thread::start(1)))
-    }
-
     fn loader(folder: &std::path::Path) -> Loader {
         let policy = Policy::disabled().with_enabled(true).with_path(folder);
         let device = select(Selection::Cpu).unwrap().device;
         let mut loader = Loader::new(Context::primary(&device).unwrap(), Cache::new(policy));
-        Arc::get_mut(&mut loader.shared).unwrap().digesting = Some(waiting());
+        Arc::get_mut(&mut loader.shared).unwrap().digesting = Some(Digesting::with(1));
         loader
     }
 
@@ -172,10 +182,10 @@ mod tests {
         assert_eq!(load(folder.path(), "one").0, CacheUse::Miss);
         let (loader, ptx) = (loader(folder.path()), ptx("one"));
         let digesting = loader.shared.digesting.as_ref().unwrap();
-        let other = digesting.0.lock().unwrap();
+        let other = digesting.thread.lock().unwrap();
         let loaded = loader.load(&Source::from(&ptx), &JitOptions::default());
         assert_eq!(loaded.unwrap().report.cache, CacheUse::Hit);
-        assert!(matches!(*other, Thread::Waiting(_)));
+        assert!(matches!(*other, Thread::NotYet));
     }
 
     #[test]
@@ -185,7 +195,12 @@ mod tests {
         assert!(!is_known());
         assert_eq!(load(folder.path(), "one").0, CacheUse::Miss);
         assert!(is_known());
-        let digesting = waiting();
+        let digesting = Digesting::with(1);
+        digesting.start();
+        assert!(matches!(
+            *digesting.thread.lock().unwrap(),
+            Thread::Waiting(_)
+        ));
         let place = |thread: &ThreadPool| thread as *const ThreadPool as usize;
         let first = digesting.with_thread(place);
         assert!(first.is_some());
@@ -194,10 +209,10 @@ mod tests {
 
     #[test]
     fn with_too_few_processors_there_is_no_thread() {
-        let digesting = Digesting(Mutex::new(Thread::start(usize::MAX)));
+        let digesting = Digesting::with(usize::MAX);
         digesting.start();
         assert!(digesting.with_thread(|_| ()).is_none());
-        assert!(matches!(*digesting.0.lock().unwrap(), Thread::Never));
+        assert!(matches!(*digesting.thread.lock().unwrap(), Thread::Never));
     }
 
     #[test]

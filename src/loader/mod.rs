@@ -37,9 +37,8 @@ pub use source::Source;
 pub use warm::{Progress, Warm, Warmed};
 
 /// Bytes of memory that the first hit of a small module takes, its driver's part
-/// included. With 32 KiB, and with the 64 from which on glibc tidies its heap when
-/// they are freed, that part takes an eighth longer.
-const FIRST_HIT: usize = 48 << 10;
+/// included. With twice as much a hit took no less, and making a loader longer.
+const FIRST_HIT: usize = 32 << 10;
 
 /// Loads images into one context, through the compute cache. Clones are one
 /// loader, for any number of threads.
@@ -123,7 +122,7 @@ impl Loader {
     /// Goes the way of a hit once, up to the driver, with a blob that is nobody's:
     /// what a process does for the first time finds nothing in the processor's
     /// caches, and each page of memory that nobody had before takes two
-    /// microseconds to be given. The first hit takes a fifth less for it.
+    /// microseconds to be given.
     fn rehearse(&self) {
         let (digest, options) = (Digest::of(b""), JitOptions::default());
         self.shared.modules.place(&Identity::new(digest, &options));
