@@ -31,7 +31,7 @@ pub use target::{NotATarget, Suffix, Target};
 pub use text::{PtxText, PtxTooNew};
 pub use unpack::Unpacker;
 
-use crate::ptx::ast::Version;
+use crate::ptx::{self, ast::Version};
 use bytes::Bytes;
 
 /// The magic of a module that the CPU device's compiler made.
@@ -158,14 +158,16 @@ fn looks_like(bytes: &[u8]) -> String {
     if text.contains("target triple") {
         return "it is LLVM IR: compile it to PTX with llc -march=nvptx64".into();
     }
-    let word: String = text
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(20)
-        .collect();
-    format!("it is text, but not PTX: PTX starts with .version, this with `{word}`")
+    let (comments, text) = text.split_at(ptx::first_token(text));
+    let Some(word) = text.split_whitespace().next() else {
+        return "it is text, but not PTX: nothing but comments".into();
+    };
+    let word: String = word.chars().take(20).collect();
+    let place = match comments.matches('\n').count() {
+        0 => String::new(),
+        above => format!(" in line {}", above + 1),
+    };
+    format!("it is text, but not PTX: PTX starts with .version, this with `{word}`{place}")
 }
 
 /// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
@@ -202,6 +204,11 @@ mod tests {
                 b"kernel = \"k\"",
                 "starts with .version, this with `kernel`",
             ),
+            (
+                b"// nvcc\n/* no\nhead */ .visible .entry k() {}\0",
+                "this with `.visible` in line 3",
+            ),
+            (b"// .version 8.0\n\0", "nothing but comments"),
             (b"\xff\xfd\x00\x01", "ff fd 00 01"),
             (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
             (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),

@@ -18,6 +18,6 @@ pub mod version;
 pub(crate) use check::NameMap;
 pub use check::{CheckOptions, Level, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub(crate) use parse::read_head;
 pub use parse::{Reading, read};
+pub(crate) use parse::{first_token, read_head};
 pub use text::{NotPtx, Ptx, text_of};

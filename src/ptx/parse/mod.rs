@@ -19,7 +19,7 @@ mod usual;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
-use super::token::{Faults, TokenKind};
+use super::token::{Faults, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
 
@@ -76,4 +76,13 @@ pub(crate) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> 
         .nth(2);
     let head = words.and_then(|end| source.get(..end)).unwrap_or(source);
     module::module(input::Tokens::new(head, &faults), report)
+}
+
+/// Where the text begins behind white space and comments; its end, where there is
+/// nothing else.
+pub(crate) fn first_token(source: &str) -> usize {
+    if u32::try_from(source.len()).is_err() {
+        return 0;
+    }
+    token_at(source, 0, &Faults::default()).1.start() as usize
 }
