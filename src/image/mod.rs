@@ -158,7 +158,8 @@ fn looks_like(bytes: &[u8]) -> String {
     if text.contains("target triple") {
         return "it is LLVM IR: compile it to PTX with llc -march=nvptx64".into();
     }
-    let (comments, text) = text.split_at(ptx::first_token(text));
+    let text = text.trim_end_matches('\0');
+    let (comments, text) = text.split_at(ptx::behind_comments(text));
     let Some(word) = text.split_whitespace().next() else {
         return "it is text, but not PTX: nothing but comments".into();
     };
@@ -208,7 +209,9 @@ mod tests {
                 b"// nvcc\n/* no\nhead */ .visible .entry k() {}\0",
                 "this with `.visible` in line 3",
             ),
+            (b"\n#include <cuda.h>", "this with `#include` in line 2"),
             (b"// .version 8.0\n\0", "nothing but comments"),
+            (b"/* .version 8.0", "this with `/*`"),
             (b"\xff\xfd\x00\x01", "ff fd 00 01"),
             (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
             (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),

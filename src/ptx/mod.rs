@@ -19,5 +19,5 @@ pub(crate) use check::NameMap;
 pub use check::{CheckOptions, Level, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use parse::{Reading, read};
-pub(crate) use parse::{first_token, read_head};
+pub(crate) use parse::{behind_comments, read_head};
 pub use text::{NotPtx, Ptx, text_of};

@@ -78,11 +78,14 @@ pub(crate) fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> 
     module::module(input::Tokens::new(head, &faults), report)
 }
 
-/// Where the text begins behind white space and comments; its end, where there is
-/// nothing else.
-pub(crate) fn first_token(source: &str) -> usize {
+/// Where the text begins behind white space and comments, be it with a token or with
+/// what is none; its end, where there is nothing else.
+pub(crate) fn behind_comments(source: &str) -> usize {
     if u32::try_from(source.len()).is_err() {
         return 0;
     }
-    token_at(source, 0, &Faults::default()).1.start() as usize
+    let faults = Faults::default();
+    let token = token_at(source, 0, &faults).1.start();
+    let faults = faults.into_vec();
+    faults.first().map_or(token, |fault| fault.span.start) as usize
 }
