@@ -159,7 +159,9 @@ fn looks_like(bytes: &[u8]) -> String {
         return "it is LLVM IR: compile it to PTX with llc -march=nvptx64".into();
     }
     let text = text.trim_end_matches('\0');
-    let (comments, text) = text.split_at(ptx::behind_comments(text));
+    let (comments, text) = text
+        .split_at_checked(ptx::behind_comments(text))
+        .unwrap_or(("", text));
     let Some(word) = text.split_whitespace().next() else {
         return "it is text, but not PTX: nothing but comments".into();
     };
@@ -212,6 +214,7 @@ mod tests {
             (b"\n#include <cuda.h>", "this with `#include` in line 2"),
             (b"// .version 8.0\n\0", "nothing but comments"),
             (b"/* .version 8.0", "this with `/*`"),
+            ("// é\né∞ k".as_bytes(), "this with `é∞` in line 2"),
             (b"\xff\xfd\x00\x01", "ff fd 00 01"),
             (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
             (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),
