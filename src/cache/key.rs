@@ -11,34 +11,6 @@ pub const SCHEMA: u32 = 2;
 /// Bytes of a key that are hash.
 const HASH: usize = 24;
 
-/// SHA-256 of a source text. Computing it is the larger part of a hit, so
-/// keep it with the text where that is loaded more than once.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digest([u8; 32]);
-
-impl Digest {
-    /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(Sha256::digest(bytes).into())
-    }
-
-    /// Its bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    #[cfg(feature = "driver")]
-    pub(super) fn from_bytes(bytes: [u8; 32]) -> Digest {
-        Digest(bytes)
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
-    }
-}
-
 /// The name of a blob: 32 bytes, printed as 64 hexadecimal digits.
 ///
 /// The first 24 are a hash of everything that can change the code. The last 8
@@ -83,7 +55,7 @@ impl Key {
     pub fn new(parts: &KeyParts<'_>) -> Key {
         let mut hash = Sha256::new();
         hash.update(SCHEMA.to_le_bytes());
-        hash.update(parts.source.0);
+        hash.update(parts.source.as_bytes());
         hash.update(parts.driver_version.to_le_bytes());
         // With their lengths, so that no two divisions of the same bytes agree.
         for field in [

@@ -1,0 +1,129 @@
+//! What can go wrong between a table and its driver.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::{CudaError, DriverKind};
+
+/// Why a call through the table failed.
+#[derive(Debug, Clone, Error)]
+pub enum Error {
+    /// An entry returned an error number.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The driver has no such entry.
+    #[error(transparent)]
+    EntryMissing(#[from] EntryMissing),
+    /// No library of NVIDIA's driver could be opened.
+    #[error(transparent)]
+    DriverMissing(#[from] DriverMissing),
+}
+
+impl Error {
+    /// The CUDA error number, where a driver gave one.
+    pub fn code(&self) -> Option<CudaError> {
+        match self {
+            Error::Driver(error) => Some(error.code),
+            Error::EntryMissing(_) | Error::DriverMissing(_) => None,
+        }
+    }
+}
+
+/// The driver is older than an entry that is needed.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[non_exhaustive]
+#[error(
+    "the {driver} (CUDA {}) has no {entry}, which came with CUDA {}: it needs a newer driver",
+    cuda_version(*version), cuda_version(*since)
+)]
+pub struct EntryMissing {
+    /// The entry, `cuFuncGetParamInfo`.
+    pub entry: &'static str,
+    /// Which driver lacks it.
+    pub driver: DriverKind,
+    /// The driver's version as `cuDriverGetVersion` gives it: 13000 is CUDA 13.0.
+    pub version: i32,
+    /// The version of CUDA that brought the entry.
+    pub since: i32,
+}
+
+/// No driver library could be opened.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub struct DriverMissing {
+    /// Each file tried, and why it did not open.
+    pub tried: Vec<(String, String)>,
+}
+
+impl DriverMissing {
+    /// What happened, without advice.
+    pub fn reasons(&self) -> String {
+        // The usual case, without the loader's long sentence a name.
+        let absent =
+            |(name, why): &(String, String)| why.contains(name) && why.contains("No such file");
+        if self.tried.iter().all(absent) {
+            let names: Vec<&str> = self.tried.iter().map(|(name, _)| name.as_str()).collect();
+            return format!("no NVIDIA driver: {} not found", names.join(" and "));
+        }
+        let reasons: Vec<String> = self
+            .tried
+            .iter()
+            .map(|(name, why)| match why.contains(name) {
+                // The loader's sentence mostly begins with the name itself.
+                true => why.clone(),
+                false => format!("{name}: {why}"),
+            })
+            .collect();
+        format!("no NVIDIA driver: {}", reasons.join("; "))
+    }
+}
+
+impl fmt::Display for DriverMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (install the driver, or use the CPU device)",
+            self.reasons()
+        )
+    }
+}
+
+/// An entry of the driver API returned an error.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DriverError {
+    /// The entry called, `cuMemAlloc_v2`.
+    pub entry: &'static str,
+    /// Its number.
+    pub code: CudaError,
+    /// What the driver said beyond the number: on the CPU device kernel,
+    /// thread, address and PTX line of a fault.
+    pub detail: Option<String>,
+}
+
+impl DriverError {
+    pub fn new(entry: &'static str, code: i32, detail: Option<String>) -> DriverError {
+        DriverError {
+            entry,
+            code: CudaError(code),
+            detail,
+        }
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.entry, self.code)?;
+        match (&self.detail, self.code.advice()) {
+            (Some(detail), _) => write!(f, ": {detail}"),
+            (None, Some(advice)) => write!(f, ": {advice}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// 13000 as `13.0`.
+pub fn cuda_version(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}

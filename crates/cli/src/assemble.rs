@@ -1,0 +1,162 @@
+//! `ptxkit assemble`: PTX to device code, through the compute cache.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::compiler::{Compiler, CompilerName, Toolkit};
+use terminal::failure::Failure;
+use super::mapped::FileBytes;
+use terminal::output::{Format, Lines, json_line, say};
+use ptxkit::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
+use ptxkit::image::{self, Image, Target};
+use ptxkit::jit::JitOptions;
+use ptxkit::ptx;
+use ptxkit::ptx::signature::signatures;
+
+/// What `ptxkit assemble` takes.
+#[derive(Debug, clap::Args)]
+pub struct AssembleArgs {
+    /// A PTX file
+    file: PathBuf,
+    /// The architecture to compile for: sm_90, sm_100a
+    #[arg(long)]
+    target: Target,
+    /// Where the code goes
+    #[arg(short, long)]
+    output: PathBuf,
+    /// What compiles: NVIDIA's driver, or nvJitLink or ptxas of a CUDA toolkit; the first of these
+    /// that is there, if none is named
+    #[arg(long, value_enum)]
+    compiler: Option<CompilerName>,
+    /// Compile with this ptxas, instead of the toolkit's (CUDA_HOME) or the first on PATH
+    #[arg(long)]
+    ptxas: Option<PathBuf>,
+    /// How hard to optimise
+    #[arg(short = 'O', value_parser = clap::value_parser!(u8).range(0..=3), value_name = "0..3")]
+    optimization: Option<u8>,
+    /// The most registers a thread may use
+    #[arg(long)]
+    maxrregcount: Option<u32>,
+    /// Line tables, for profilers
+    #[arg(long)]
+    lineinfo: bool,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What came of it.
+struct Made {
+    code: Vec<u8>,
+    cache: &'static str,
+    key: Key,
+    compile: Duration,
+    log: String,
+}
+
+pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
+    let name = args.file.display().to_string();
+    let bytes = FileBytes::open(&args.file)?;
+    let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let Image::Ptx(text) = image else {
+        return Err(Failure::new(format!("{name} is no PTX"))
+            .help("`ptxkit extract --kind ptx` takes the PTX out of it"));
+    };
+    let toolkit = Toolkit::of(args.ptxas.clone());
+    let compiler = Compiler::choose(args.compiler, &toolkit, args.target)?;
+    let options = JitOptions {
+        optimization: args.optimization,
+        max_registers: args.maxrregcount,
+        line_info: args.lineinfo,
+        verbose: true,
+        ..JitOptions::default()
+    };
+    let made = make(&name, &text.source, args.target, &compiler, &options)?;
+    std::fs::write(&args.output, &made.code)
+        .map_err(|error| Failure::new(format!("{}: {error}", args.output.display())))?;
+    let milliseconds = made.compile.as_secs_f64() * 1e3;
+    match args.format {
+        Format::Json => say(&json_line(&serde_json::json!({
+            "output": args.output.display().to_string(),
+            "bytes": made.code.len(),
+            "target": args.target.to_string(),
+            "compiler": compiler.identity(),
+            "cache": made.cache,
+            "key": made.key.to_string(),
+            "compile_ms": milliseconds,
+            "log": made.log,
+        }))),
+        Format::Text => {
+            let mut lines = Lines::default();
+            lines.add(
+                "output",
+                format!("{}, {} bytes", args.output.display(), made.code.len()),
+            );
+            lines.add("target", args.target.to_string());
+            lines.add("compiler", compiler.identity());
+            lines.add("cache", format!("{} {}", made.cache, made.key.short()));
+            lines.add("compile", format!("{milliseconds:>10.3} ms"));
+            for line in made.log.lines().filter(|line| !line.trim().is_empty()) {
+                lines.add("", line);
+            }
+            say(&lines.0);
+        }
+    }
+    Ok(())
+}
+
+/// Takes the code from the cache, or compiles it and puts it there.
+fn make(
+    name: &str,
+    text: &str,
+    target: Target,
+    compiler: &Compiler,
+    options: &JitOptions,
+) -> Result<Made, Failure> {
+    let cache = Cache::from_environment();
+    let target_name = target.to_string();
+    let identity = compiler.identity();
+    let key = Key::new(&KeyParts {
+        source: Digest::of(text.as_bytes()),
+        target: &target_name,
+        driver_version: compiler.driver_version(),
+        compiler: &identity,
+        options: &options.key_bytes(),
+    });
+    let turn = match cache.lookup(&key) {
+        Lookup::Hit(blob) => {
+            return Ok(Made {
+                code: blob.to_vec(),
+                cache: "hit",
+                key,
+                compile: Duration::ZERO,
+                log: String::new(),
+            });
+        }
+        Lookup::Miss(turn) => Some(turn),
+        _ => None,
+    };
+    let started = Instant::now();
+    let (code, log) = compiler.compile(name, text, target, options)?;
+    let compile = started.elapsed();
+    let cache = if turn.is_some() { "miss" } else { "off" };
+    if let Some(turn) = turn {
+        let module = ptx::read(text).module;
+        let kernels = signatures(&module, text).into_iter();
+        let provenance = Provenance {
+            source: name.to_owned(),
+            kernels: kernels.map(|kernel| kernel.name).collect(),
+            target: target_name,
+            compiler: identity,
+            compile_time: compile,
+            ..Provenance::default()
+        };
+        turn.put(&provenance, &code);
+    }
+    Ok(Made {
+        code,
+        cache,
+        key,
+        compile,
+        log,
+    })
+}

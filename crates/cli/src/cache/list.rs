@@ -1,0 +1,186 @@
+//! `ptxkit cache list` and `show`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::{Answer, failed, text_of};
+use ptxkit::cache::{Cache, Entry, Tier};
+use terminal::failure::Failure;
+use terminal::output::Lines;
+use crate::quantity::{show_age, show_size};
+use crate::report::in_ms;
+
+/// So many kernels are named in a line.
+const NAMED: usize = 3;
+
+pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
+    let mut entries = cache.entries().map_err(failed)?;
+    if let Some(part) = kernel {
+        entries.retain(|entry| {
+            let mut kernels = entry.provenance.kernels.iter();
+            kernels.any(|kernel| kernel.contains(part))
+        });
+    }
+    let now = SystemTime::now();
+    let mut rows =
+        vec![["KEY", "SIZE", "USED", "HITS", "TARGET", "SOURCE", "KERNELS"].map(str::to_owned)];
+    rows.extend(entries.iter().map(|entry| {
+        let hits = match entry.tier {
+            Tier::Writable => entry.hits.to_string(),
+            // Nobody counts there.
+            Tier::ReadOnly(_) => "-".to_owned(),
+        };
+        [
+            entry.key.short(),
+            show_size(entry.size),
+            show_age(now.duration_since(entry.used).unwrap_or_default()),
+            hits,
+            entry.provenance.target.clone(),
+            entry.provenance.source.clone(),
+            kernels(entry) + remark(entry),
+        ]
+    }));
+    let text = if entries.is_empty() {
+        String::new()
+    } else {
+        table(&rows)
+    };
+    Ok(Answer::new(text, entries.iter().map(json).collect()))
+}
+
+fn kernels(entry: &Entry) -> String {
+    let kernels = &entry.provenance.kernels;
+    let mut text = kernels[..kernels.len().min(NAMED)].join(" ");
+    if kernels.len() > NAMED {
+        text += &format!(" and {} more", kernels.len() - NAMED);
+    }
+    text
+}
+
+fn remark(entry: &Entry) -> &'static str {
+    match (&entry.tier, entry.stale) {
+        (Tier::ReadOnly(_), _) => " (read-only)",
+        (Tier::Writable, true) => " (stale)",
+        (Tier::Writable, false) => "",
+    }
+}
+
+/// Columns as wide as what stands in them.
+fn table(rows: &[[String; 7]]) -> String {
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            line += &format!("{cell:<width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
+    let entries = cache.find(key).map_err(failed)?;
+    let entry = only(key, &entries)?;
+    let mut lines = Lines::default();
+    let used = SystemTime::now()
+        .duration_since(entry.used)
+        .unwrap_or_default();
+    let provenance = &entry.provenance;
+    lines.add("key", entry.key.to_string());
+    lines.add("file", entry.path.display().to_string());
+    lines.add(
+        "size",
+        format!("{} ({} bytes)", show_size(entry.size), entry.size),
+    );
+    match entry.tier {
+        Tier::Writable => {
+            lines.add("used", format!("{} ago", show_age(used)));
+            lines.add("hits", entry.hits.to_string());
+        }
+        Tier::ReadOnly(_) => lines.add("made", format!("{} ago", show_age(used))),
+    }
+    lines.add("source", &provenance.source);
+    lines.add("target", &provenance.target);
+    lines.add("compiler", &provenance.compiler);
+    lines.add(
+        "compile",
+        format!("{:.3} ms", in_ms(provenance.compile_time)),
+    );
+    if !provenance.image.is_empty() {
+        lines.add("image", &provenance.image);
+    }
+    if entry.stale {
+        lines.add("stale", "an older driver made it: it goes first");
+    }
+    let parts: Vec<String> = entry
+        .parts
+        .iter()
+        .filter(|name| !name.is_empty())
+        .map(|name| name.escape_debug().to_string())
+        .collect();
+    if !parts.is_empty() {
+        lines.add("parts", parts.join(" "));
+    }
+    for (index, kernel) in provenance.kernels.iter().enumerate() {
+        lines.add(if index == 0 { "kernels" } else { "" }, kernel);
+    }
+    for other in entries.iter().skip(1) {
+        lines.add("also", other.path.display().to_string());
+    }
+    Ok(Answer::new(lines.0, json(entry)))
+}
+
+/// The one blob that `key` means; one that lies in several folders is one.
+pub fn only<'a>(key: &str, entries: &'a [Entry]) -> Result<&'a Entry, Failure> {
+    let Some(first) = entries.first() else {
+        return Err(
+            Failure::new(format!("there is no blob whose key starts with {key}"))
+                .help("`ptxkit cache list` shows the keys"),
+        );
+    };
+    let mut keys: Vec<String> = entries.iter().map(|entry| entry.key.to_string()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    match keys.len() {
+        1 => Ok(first),
+        count => Err(Failure::new(format!(
+            "{key} is the start of {count} keys: {} …",
+            keys[..2].join(", ")
+        ))
+        .help("give more of its digits")),
+    }
+}
+
+fn json(entry: &Entry) -> Value {
+    let used = entry.used.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let provenance = &entry.provenance;
+    let read_only = match &entry.tier {
+        Tier::Writable => None,
+        Tier::ReadOnly(path) => Some(text_of(path)),
+    };
+    json!({
+        "key": entry.key.to_string(),
+        "path": text_of(&entry.path),
+        "bytes": entry.size,
+        "used": used.as_secs(),
+        "hits": entry.hits,
+        "stale": entry.stale,
+        "read_only": read_only,
+        "parts": entry.parts,
+        "source": provenance.source,
+        "target": provenance.target,
+        "compiler": provenance.compiler,
+        "compile_ms": in_ms(provenance.compile_time),
+        "image": provenance.image,
+        "kernels": provenance.kernels,
+    })
+}

@@ -1,0 +1,107 @@
+//! `ptxkit cache export` and `import`: a cache to go.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Answer, blobs, failed, list, text_of};
+use ptxkit::cache::{Cache, CacheError, Moved};
+use terminal::failure::Failure;
+use crate::progress::Progress;
+use crate::quantity::show_size;
+
+pub const AFTER_HELP: &str = "\
+A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
+programs look there after their own cache. A container image ships one so; it
+must belong to the user that runs there, or to root.";
+
+/// How archives end that are neither written nor read.
+const PACKED: &[&str] = &[
+    ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".gz",
+];
+
+pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failure> {
+    // A folder of such a name is not what was meant.
+    if let Some(packed) = packed(to) {
+        return Err(Failure::new(format!("nothing is written as {packed} here"))
+            .help("name a .tar, or a folder"));
+    }
+    let mut chosen = HashSet::new();
+    for key in keys {
+        let entries = cache.find(key).map_err(failed)?;
+        chosen.insert(list::only(key, &entries)?.key);
+    }
+    let mut progress = Progress::of_bytes("export");
+    let moved = cache
+        .export(
+            to,
+            |entry| keys.is_empty() || chosen.contains(&entry.key),
+            |now| progress.show(now.done, now.of, ""),
+        )
+        .map_err(|error| written(error, to))?;
+    drop(progress);
+    Ok(answer(
+        "exported to",
+        to,
+        moved,
+        "were there or were damaged",
+    ))
+}
+
+pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
+    if !cache.policy().enabled() {
+        return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
+            .help("unset it, so that there is a cache to import into"));
+    }
+    if let Some(packed) = packed(from) {
+        return Err(Failure::new(format!("nothing is read from {packed} here"))
+            .help("unpack it first, and give the .tar or the folder"));
+    }
+    let mut progress = Progress::of_bytes("import");
+    let moved = cache
+        .import(from, |now| progress.show(now.done, now.of, ""))
+        .map_err(|error| match &error {
+            CacheError::Folder { path, .. } if path == from => Failure::new(&error)
+                .help("give what `ptxkit cache export` wrote: a folder or a .tar"),
+            _ => failed(error),
+        })?;
+    drop(progress);
+    let skipped = "were there, were damaged or found no room";
+    Ok(answer("imported from", from, moved, skipped))
+}
+
+fn packed(path: &Path) -> Option<&'static str> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let end = PACKED.iter().find(|end| name.ends_with(**end));
+    end.copied().filter(|_| !path.is_dir())
+}
+
+fn written(error: CacheError, to: &Path) -> Failure {
+    match &error {
+        CacheError::Folder { path, .. } if path == to => {
+            Failure::new(&error).help("give a folder, or the name of a .tar, that can be written")
+        }
+        _ => failed(error),
+    }
+}
+
+fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
+    let mut text = format!(
+        "{} {what} {}, {}",
+        blobs(moved.blobs),
+        path.display(),
+        show_size(moved.bytes)
+    );
+    if moved.skipped > 0 {
+        text += &format!("; {} {skipped}", moved.skipped);
+    }
+    text.push('\n');
+    let json = json!({
+        "path": text_of(path),
+        "blobs": moved.blobs,
+        "bytes": moved.bytes,
+        "skipped": moved.skipped,
+    });
+    Answer::new(text, json)
+}

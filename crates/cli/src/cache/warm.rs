@@ -1,0 +1,229 @@
+//! `ptxkit cache warm`: compile now what programs load later.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Answer, text_of};
+use ptxkit::cache::{Cache, CacheError, Key};
+use crate::explain::{of_driver, of_load};
+use terminal::failure::{FAILED, Failure, VERIFIED};
+use crate::progress::Progress;
+use crate::report::in_ms;
+use ptxkit::driver::{self, Context, Selection, select};
+use ptxkit::image::{self, Target};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{LoadError, Loader, Warm, Warmed};
+
+pub const AFTER_HELP: &str = "\
+What is compiled is found by loads of the same text with the same options, on
+the same driver and architecture. An NVIDIA target needs NVIDIA's driver and a
+GPU, of whichever architecture; --target cpu needs neither.
+
+Exit status: 0 all files are in the cache, 2 some could not be.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct WarmArgs {
+    /// PTX files, or fatbins with PTX
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// For which devices: auto, nvidia, nvidia:N or cpu for one that is here,
+    /// or an architecture, as sm_90a; several with commas
+    #[arg(
+        long = "target",
+        value_name = "TARGET",
+        value_delimiter = ',',
+        default_value = "auto"
+    )]
+    targets: Vec<WarmTarget>,
+    /// Optimisation, 0 to 4; the compiler's default is 4
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=4))]
+    optimization: Option<u8>,
+    /// The most registers that a thread may use
+    #[arg(long, value_name = "N")]
+    max_registers: Option<u32>,
+    /// With line tables
+    #[arg(long)]
+    line_info: bool,
+    /// With debug information
+    #[arg(long)]
+    debug: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WarmTarget {
+    Device(Selection),
+    Architecture(Target),
+}
+
+impl std::str::FromStr for WarmTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WarmTarget, String> {
+        if let Ok(target) = text.parse() {
+            return Ok(WarmTarget::Architecture(target));
+        }
+        text.parse().map(WarmTarget::Device).map_err(|_| {
+            "it is neither a device (auto, nvidia, nvidia:N, cpu) nor an architecture (sm_90a)"
+                .to_owned()
+        })
+    }
+}
+
+pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
+    if !cache.policy().enabled() {
+        return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
+            .help("unset it, so that there is a cache to warm"));
+    }
+    if cache.folder().is_none() {
+        return Err(super::failed(CacheError::NoFolder));
+    }
+    let mut all = Vec::new();
+    for target in &args.targets {
+        let (loader, options) = args.loader(cache, *target)?;
+        let device = loader.context().device();
+        let name = match options.target {
+            Some(target) => target.to_string(),
+            None => device.target().map_err(|error| of_driver(&error))?,
+        };
+        let mut progress = Progress::new("warm");
+        let warmed = loader.warm_files(&args.files, &options, |now| {
+            progress.show(now.done as u64, now.of as u64, &now.last.name);
+        });
+        drop(progress);
+        for (path, one) in args.files.iter().zip(&warmed) {
+            if let Err(error) = &one.result {
+                explained(path, error).tell();
+            }
+        }
+        all.push((name, warmed));
+    }
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    let mut status = VERIFIED;
+    // Only now is it known what stayed: what came later may have taken its room.
+    for (name, warmed) in &all {
+        for (path, one) in args.files.iter().zip(warmed) {
+            let outcome = Outcome::of(one, cache);
+            if !outcome.is_there() {
+                status = FAILED;
+            }
+            text += &format!("{name}  {}  {}\n", path.display(), outcome.words());
+            rows.push(outcome.json(path, name));
+        }
+    }
+    Ok(Answer {
+        text,
+        json: Value::Array(rows),
+        status,
+    })
+}
+
+impl WarmArgs {
+    fn loader(&self, cache: &Cache, target: WarmTarget) -> Result<(Loader, JitOptions), Failure> {
+        let (selection, target) = match target {
+            WarmTarget::Device(selection) => (selection, None),
+            WarmTarget::Architecture(target) => (Selection::Nvidia(None), Some(target)),
+        };
+        let options = JitOptions {
+            optimization: self.optimization,
+            max_registers: self.max_registers,
+            line_info: self.line_info,
+            debug: self.debug,
+            target,
+            ..JitOptions::default()
+        };
+        let context = select(selection)
+            .and_then(|selected| Context::primary(&selected.device))
+            .map_err(|error| match (target, error) {
+                (Some(target), driver::Error::DriverMissing(missing)) => {
+                    let why = missing.reasons();
+                    Failure::new(format!("nothing can be compiled for {target} here: {why}"))
+                        .help("NVIDIA's driver has the compiler; --target cpu needs no GPU")
+                }
+                (_, error) => of_driver(&error),
+            })?;
+        Ok((Loader::new(context, cache.clone()), options))
+    }
+}
+
+/// What came of one file.
+enum Outcome<'a> {
+    Hit(Key),
+    Compiled(Key, f64),
+    NotKept(Key),
+    Evicted(Key),
+    Binary,
+    Failed(&'a LoadError),
+}
+
+impl<'a> Outcome<'a> {
+    fn of(warmed: &'a Warmed, cache: &Cache) -> Outcome<'a> {
+        match &warmed.result {
+            Ok(Warm::Hit(key) | Warm::Compiled(key, _)) if !cache.contains(key) => {
+                Outcome::Evicted(*key)
+            }
+            Ok(Warm::Hit(key)) => Outcome::Hit(*key),
+            Ok(Warm::Compiled(key, time)) => Outcome::Compiled(*key, in_ms(*time)),
+            Ok(Warm::NotKept(key)) => Outcome::NotKept(*key),
+            // Without a cache there is no warming: that was seen above.
+            Ok(Warm::Binary | Warm::Off) => Outcome::Binary,
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// Whether loads find it from now on, or need not look.
+    fn is_there(&self) -> bool {
+        match self {
+            Outcome::Hit(_) | Outcome::Compiled(..) | Outcome::Binary => true,
+            Outcome::NotKept(_) | Outcome::Evicted(_) | Outcome::Failed(_) => false,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Outcome::Hit(key) => format!("was there  {}", key.short()),
+            Outcome::Compiled(key, ms) => format!("compiled in {ms:.1} ms  {}", key.short()),
+            Outcome::NotKept(_) => {
+                "compiled, but not kept: it is larger than the cache, or the folder cannot be written".into()
+            }
+            Outcome::Evicted(_) => {
+                "gone again: the cache is too small for all (CUDA_CACHE_MAXSIZE), or was cleared".into()
+            }
+            Outcome::Binary => "a binary for this device: nothing to compile".into(),
+            Outcome::Failed(_) => "failed".into(),
+        }
+    }
+
+    fn json(&self, path: &Path, target: &str) -> Value {
+        let (result, key, ms, error) = match self {
+            Outcome::Hit(key) => ("hit", Some(key), None, None),
+            Outcome::Compiled(key, ms) => ("compiled", Some(key), Some(*ms), None),
+            Outcome::NotKept(key) => ("not kept", Some(key), None, None),
+            Outcome::Evicted(key) => ("evicted", Some(key), None, None),
+            Outcome::Binary => ("binary", None, None, None),
+            Outcome::Failed(error) => ("failed", None, None, Some(error.to_string())),
+        };
+        json!({
+            "source": text_of(path),
+            "target": target,
+            "result": result,
+            "key": key.map(Key::to_string),
+            "compile_ms": ms,
+            "error": error,
+        })
+    }
+}
+
+/// The error with the lines of the file that it is about.
+fn explained(path: &Path, error: &LoadError) -> Failure {
+    let name = path.display().to_string();
+    let bytes = match error {
+        LoadError::Read { .. } => Vec::new(),
+        _ => std::fs::read(path).unwrap_or_default(),
+    };
+    match image::open(&bytes) {
+        Ok(image) => of_load(error, &name, &image, None),
+        Err(_) => Failure::new(error).help("give a PTX file, or a fatbin with PTX"),
+    }
+}

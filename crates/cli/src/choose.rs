@@ -1,0 +1,189 @@
+//! `ptxkit explain`: which image of a file a device takes, and why not the others.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use super::mapped::FileBytes;
+use terminal::output::{Format, json_line, say};
+use ptxkit::cache::{Environment, Policy};
+use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
+
+/// What `ptxkit explain` takes.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// PTX, a cubin or a fatbin, or a program, shared object, object file or archive that has some
+    file: PathBuf,
+    /// The architecture of the device: sm_86, sm_90
+    #[arg(long)]
+    target: Target,
+    /// The CUDA version of its driver, as nvidia-smi shows it: 12.4
+    #[arg(long)]
+    driver: Option<DriverVersion>,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// As `cuDriverGetVersion` gives it: 12040 for 12.4.
+#[derive(Clone, Copy, Debug)]
+struct DriverVersion(u32);
+
+impl FromStr for DriverVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DriverVersion, String> {
+        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+        let number = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number < 100);
+        match (number(major), number(minor)) {
+            (Some(major), Some(minor)) => Ok(DriverVersion(major * 1000 + minor * 10)),
+            _ => Err("it is written as 12.4".into()),
+        }
+    }
+}
+
+/// What becomes of one fatbin, or of one image alone.
+#[derive(Serialize)]
+struct Choice<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
+    /// The number that `ptxkit inspect` shows; `null` where nothing can be loaded.
+    image: Option<usize>,
+    reason: String,
+    rejected: Vec<Rejected>,
+    /// What the driver makes of the PTX that it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ptx: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Rejected {
+    image: usize,
+    reason: String,
+}
+
+/// Prints the choice; gives the exit status: 1 where the device can load nothing of a fatbin.
+pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
+    let bytes = FileBytes::open(&args.file)?;
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
+    let contents = image::contents(&bytes).map_err(failure)?.linked();
+    let policy = Policy::from_environment(&Environment::read()).jit();
+    let mut first = 0;
+    let mut status = VERIFIED;
+    let mut choices = Vec::new();
+    for piece in &contents.pieces {
+        let entries = piece.entries();
+        let (choice, good) = choose(args, piece, &entries, first, policy);
+        if !good {
+            status = MISMATCHES;
+        }
+        choices.push(choice);
+        first += entries.len();
+    }
+    match args.format {
+        Format::Json => say(&json_line(&choices)),
+        Format::Text => say(&choices.iter().map(Choice::text).collect::<String>()),
+    }
+    Ok(status)
+}
+
+/// The choice among the entries of a piece, the first of which has the number `first`; and whether
+/// the driver can load it.
+fn choose<'a>(
+    args: &ExplainArgs,
+    piece: &'a Piece<'_>,
+    entries: &[Entry<'_>],
+    first: usize,
+    policy: JitPolicy,
+) -> (Choice<'a>, bool) {
+    let index = |place: Place| first + place.entry.unwrap_or(0);
+    let rejected = |reasons: Vec<(Place, String)>| {
+        let reasons = reasons.into_iter().map(|(place, reason)| Rejected {
+            image: index(place),
+            reason,
+        });
+        reasons.collect()
+    };
+    let member = piece.member.as_deref();
+    match image::select(std::slice::from_ref(&piece.image), args.target, policy) {
+        Ok(selection) => {
+            let taken = entries.get(selection.place.entry.unwrap_or(0));
+            let ptx = taken
+                .zip(args.driver)
+                .and_then(|(entry, driver)| of_ptx(entry, driver));
+            let good = !matches!(ptx, Some(Err(_)));
+            let choice = Choice {
+                member,
+                image: Some(index(selection.place)),
+                reason: selection.reason,
+                rejected: rejected(selection.rejected),
+                ptx: ptx.map(|said| said.unwrap_or_else(|error| error)),
+            };
+            (choice, good)
+        }
+        Err(nothing) => {
+            let choice = Choice {
+                member,
+                image: None,
+                reason: format!("no image runs on {}", args.target),
+                rejected: rejected(nothing.rejected),
+                ptx: None,
+            };
+            (choice, false)
+        }
+    }
+}
+
+/// What a driver makes of a PTX entry; `None` for other entries.
+fn of_ptx(
+    entry: &Entry<'_>,
+    DriverVersion(driver): DriverVersion,
+) -> Option<Result<String, String>> {
+    if !entry.kind.is_ptx() {
+        return None;
+    }
+    let read = || {
+        let text = entry.ptx().map_err(|error| error.to_string())?;
+        let image::Image::Ptx(ptx) = image::open(text.as_bytes()).map_err(|e| e.to_string())?
+        else {
+            return Err("it is no PTX".into());
+        };
+        let (major, minor) = (driver / 1000, driver % 1000 / 10);
+        match (ptx.too_new_for(driver), ptx.for_driver(driver)) {
+            (_, Err(error)) => Err(error.to_string()),
+            (Some(newest), Ok(Some(_))) => Ok(format!(
+                "its version {} is newer than the {newest} that CUDA {major}.{minor} reads: \
+                 ptxkit lowers it, as nothing in it is newer",
+                entry.ptx_version
+            )),
+            (Some(newest), Ok(None)) => Err(format!(
+                "its version {} is newer than the {newest} that CUDA {major}.{minor} reads",
+                entry.ptx_version
+            )),
+            (None, _) => Ok(format!("CUDA {major}.{minor} reads its version")),
+        }
+    };
+    Some(read())
+}
+
+impl Choice<'_> {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(member) = self.member {
+            let _ = writeln!(text, "{member}");
+        }
+        let _ = match self.image {
+            Some(image) => writeln!(text, "image {image}  {}", self.reason),
+            None => writeln!(text, "none  {}", self.reason),
+        };
+        if let Some(ptx) = &self.ptx {
+            let _ = writeln!(text, "  {ptx}");
+        }
+        for Rejected { image, reason } in &self.rejected {
+            let _ = writeln!(text, "  not {image}: {reason}");
+        }
+        text
+    }
+}

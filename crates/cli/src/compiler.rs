@@ -1,0 +1,242 @@
+//! The compilers that `ptxkit assemble` can ask.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::explain::{draw_log, of_driver};
+use terminal::failure::Failure;
+use ptxkit::driver::nvjitlink::NvJitLink;
+use ptxkit::driver::{self, Context, Driver};
+use ptxkit::image::Target;
+use ptxkit::jit::{self, JitOptions};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CompilerName {
+    Driver,
+    #[value(name = "nvjitlink")]
+    NvJitLink,
+    Ptxas,
+}
+
+/// Where the CUDA toolkit is, if there is one.
+pub struct Toolkit {
+    folder: Option<PathBuf>,
+    ptxas: Option<PathBuf>,
+}
+
+impl Toolkit {
+    /// As the environment has it; `ptxas` is what the user named.
+    pub fn of(ptxas: Option<PathBuf>) -> Toolkit {
+        let folder = ["CUDA_HOME", "CUDA_PATH"]
+            .into_iter()
+            .filter_map(std::env::var_os)
+            .find(|folder| !folder.is_empty())
+            .map(PathBuf::from);
+        Toolkit { folder, ptxas }
+    }
+
+    fn ptxas(&self) -> PathBuf {
+        let of_toolkit = || {
+            let path = self.folder.as_ref()?.join("bin").join("ptxas");
+            path.exists().then_some(path)
+        };
+        // A bare name is looked for on PATH.
+        self.ptxas
+            .clone()
+            .or_else(of_toolkit)
+            .unwrap_or_else(|| "ptxas".into())
+    }
+}
+
+pub enum Compiler {
+    Driver(Context),
+    NvJitLink(NvJitLink),
+    Ptxas { path: PathBuf, version: String },
+}
+
+impl Compiler {
+    /// The one of this name, or the first that is there. The driver compiles for the
+    /// architecture of its own devices, so it is taken unasked only where that is the target.
+    pub fn choose(
+        name: Option<CompilerName>,
+        toolkit: &Toolkit,
+        target: Target,
+    ) -> Result<Compiler, Failure> {
+        let driver = || -> Result<Compiler, driver::Error> {
+            let device = Driver::nvidia()?.device(0)?;
+            Ok(Compiler::Driver(Context::primary(&device)?))
+        };
+        let nvjitlink = || NvJitLink::open(toolkit.folder.as_deref()).map(Compiler::NvJitLink);
+        match name {
+            Some(CompilerName::Driver) => driver().map_err(|error| of_driver(&error)),
+            Some(CompilerName::NvJitLink) => nvjitlink().map_err(|error| {
+                Failure::new(error).help("CUDA_HOME names the folder of a CUDA toolkit")
+            }),
+            Some(CompilerName::Ptxas) => ptxas(toolkit.ptxas()),
+            // Who names one wants it.
+            None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
+            None => driver()
+                .ok()
+                .filter(|compiler| compiler.compiles_for(target))
+                .or_else(|| nvjitlink().ok())
+                .or_else(|| ptxas(toolkit.ptxas()).ok())
+                .ok_or_else(|| {
+                    Failure::new("there is no compiler: no NVIDIA driver with a device of this target, no nvJitLink and no ptxas")
+                        .help("install a CUDA toolkit and name its folder in CUDA_HOME, or name a ptxas with --ptxas")
+                }),
+        }
+    }
+
+    fn compiles_for(&self, target: Target) -> bool {
+        match self {
+            Compiler::Driver(context) => context.device().target().is_ok_and(|own| {
+                own.parse()
+                    .is_ok_and(|own: Target| own.number == target.number)
+            }),
+            _ => true,
+        }
+    }
+
+    /// Which compiler it is, and which build of it.
+    pub fn identity(&self) -> String {
+        match self {
+            Compiler::Driver(context) => jit::compiler_identity(context.device().driver().kind()),
+            Compiler::NvJitLink(library) => {
+                let (major, minor) = library.version();
+                format!("nvJitLink {major}.{minor} {}", stamp(library.path()))
+                    .trim_end()
+                    .to_owned()
+            }
+            Compiler::Ptxas { version, .. } => format!("ptxas {version}"),
+        }
+    }
+
+    /// As `cuDriverGetVersion` gives it; 0 where no driver has a part in it.
+    pub fn driver_version(&self) -> u32 {
+        match self {
+            Compiler::Driver(context) => context.device().driver().version().unsigned_abs(),
+            _ => 0,
+        }
+    }
+
+    /// The code, and what the compiler had to say.
+    pub fn compile(
+        &self,
+        name: &str,
+        text: &str,
+        target: Target,
+        options: &JitOptions,
+    ) -> Result<(Vec<u8>, String), Failure> {
+        match self {
+            Compiler::Driver(context) => {
+                // On some devices a target that is named fails where the device's own works.
+                let own = context.device().target().ok();
+                let options = JitOptions {
+                    target: (own != Some(target.to_string())).then_some(target),
+                    ..*options
+                };
+                let made = jit::compile(context, text, &options).map_err(|error| match &error {
+                    driver::Error::Jit(error) => Failure::new(draw_log(error, name, text)),
+                    error => of_driver(error),
+                })?;
+                Ok((made.binary, made.info_log))
+            }
+            Compiler::NvJitLink(library) => {
+                if let Some(level @ 1..=2) = options.optimization {
+                    return Err(Failure::new(format!("nvJitLink has no -O{level}"))
+                        .help("give -O0 or -O3, or --compiler ptxas"));
+                }
+                library
+                    .compile(text, &arguments(target, options, true))
+                    .map_err(|error| {
+                        let error = error.to_string();
+                        Failure::new(format!("{name} does not compile: {}", error.trim_end()))
+                    })
+            }
+            Compiler::Ptxas { path, .. } => run_ptxas(path, name, text, target, options),
+        }
+    }
+}
+
+/// A file's size and time: builds of one version differ.
+fn stamp(path: &Path) -> String {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return String::new();
+    };
+    let time = metadata
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_secs());
+    format!("{} {time}", metadata.len())
+}
+
+fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String> {
+    let registers = match one_word {
+        true => "-maxrregcount=",
+        false => "--maxrregcount=",
+    };
+    let mut arguments = vec![format!("-arch={target}")];
+    arguments.extend(options.optimization.map(|level| format!("-O{level}")));
+    arguments.extend(
+        options
+            .max_registers
+            .map(|most| format!("{registers}{most}")),
+    );
+    arguments.extend(options.line_info.then(|| "-lineinfo".to_owned()));
+    if options.verbose && !one_word {
+        arguments.push("-v".into());
+    }
+    arguments
+}
+
+/// Asks a ptxas for its build: the last line of what `--version` prints.
+fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
+    let failure = |why: String| {
+        Failure::new(format!("{}: {why}", path.display()))
+            .help("name another with --ptxas, or a toolkit's folder in CUDA_HOME")
+    };
+    let output = Command::new(&path)
+        .arg("--version")
+        .output()
+        .map_err(|error| failure(error.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match said.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) if output.status.success() => {
+            let version = line.trim().to_owned();
+            Ok(Compiler::Ptxas { path, version })
+        }
+        _ => Err(failure("it does not tell its version".into())),
+    }
+}
+
+fn run_ptxas(
+    path: &Path,
+    name: &str,
+    text: &str,
+    target: Target,
+    options: &JitOptions,
+) -> Result<(Vec<u8>, String), Failure> {
+    let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    let folder = tempfile::tempdir().map_err(failure)?;
+    let (source, code) = (
+        folder.path().join("source.ptx"),
+        folder.path().join("code.cubin"),
+    );
+    std::fs::write(&source, text).map_err(failure)?;
+    let output = Command::new(path)
+        .args(arguments(target, options, false))
+        .arg("-o")
+        .args([&code, &source])
+        .output()
+        .map_err(failure)?;
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said).replace(&source.display().to_string(), name);
+    if !output.status.success() {
+        return Err(Failure::new(format!(
+            "{name} does not compile: ptxas says\n{}",
+            said.trim_end()
+        )));
+    }
+    Ok((std::fs::read(&code).map_err(failure)?, said))
+}

@@ -1,0 +1,156 @@
+//! Running a sample on a device: memory, launch, results.
+
+use super::sample::{ArgKind, Buffer, Outcome, Sample};
+use ptxkit::driver::{
+    Arg, Context, DeviceBuffer, Error, Event, LaunchConfig, Module, PitchedBuffer, Stream,
+};
+
+/// What came of the launches.
+pub struct Launched {
+    pub outcome: Outcome,
+    /// Of one launch, by the device's events; `None` where one failed.
+    pub milliseconds: Option<f64>,
+    /// The error that ended the launches, in full.
+    pub error: Option<Error>,
+}
+
+/// An argument while the kernel runs.
+enum Passed {
+    /// What the kernel gets is these bytes.
+    Bytes {
+        bytes: Vec<u8>,
+        align: usize,
+    },
+    Linear(DeviceBuffer<u8>),
+    Pitched(PitchedBuffer<u8>),
+}
+
+/// Runs `sample` on a kernel of `module`. What the kernel itself does wrong is
+/// part of the outcome; an error is what kept it from running.
+pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
+    let context = module.context();
+    let kernel = module.kernel(&sample.kernel)?;
+    for global in &sample.globals {
+        if let Some(initial) = &global.initial {
+            module.global(&global.name)?.write(initial)?;
+        }
+    }
+    let passed = pass(sample, context)?;
+    let arguments: Vec<Arg<'_>> = passed
+        .iter()
+        .map(|passed| match passed {
+            Passed::Bytes { bytes, align } => Arg::bytes(bytes, *align),
+            Passed::Linear(buffer) => buffer.arg(),
+            Passed::Pitched(buffer) => buffer.arg(),
+        })
+        .collect();
+    let config = LaunchConfig::new(sample.grid, sample.block).with_shared(sample.shared);
+    let stream = Stream::new(context)?;
+    let (start, end) = (Event::new(context)?, Event::new(context)?);
+    let run = || {
+        start.record(&stream)?;
+        for _ in 0..sample.launches {
+            kernel.launch(config, &stream, &arguments)?;
+        }
+        end.record(&stream)?;
+        stream.synchronize()?;
+        // Printed text is written out when the whole context is waited for.
+        context.synchronize()?;
+        end.elapsed_ms_since(&start)
+    };
+    let elapsed = match run() {
+        Ok(elapsed) => elapsed,
+        // The kernel's own fault, which a sample may expect.
+        Err(error @ Error::Driver(_)) => {
+            let code = error.code();
+            let outcome = Outcome {
+                error: code.map(|code| {
+                    code.name()
+                        .map_or_else(|| code.0.to_string(), str::to_owned)
+                }),
+                ..Outcome::default()
+            };
+            return Ok(Launched {
+                outcome,
+                milliseconds: None,
+                error: Some(error),
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Launched {
+        outcome: Outcome {
+            args: passed.iter().map(read_back).collect::<Result<_, _>>()?,
+            globals: read_globals(sample, module)?,
+            ..Outcome::default()
+        },
+        milliseconds: Some(f64::from(elapsed) / f64::from(sample.launches)),
+        error: None,
+    })
+}
+
+fn pass(sample: &Sample, context: &Context) -> Result<Vec<Passed>, Error> {
+    let mut passed = Vec::with_capacity(sample.args.len());
+    for arg in &sample.args {
+        passed.push(match &arg.kind {
+            ArgKind::Scalar { element, bytes } => Passed::Bytes {
+                // Vectors are aligned to their size, as PTX has it.
+                align: bytes.len().max(element.size()).next_power_of_two(),
+                bytes: bytes.clone(),
+            },
+            ArgKind::Struct { bytes, align } => Passed::Bytes {
+                bytes: bytes.clone(),
+                align: *align,
+            },
+            ArgKind::Buffer(buffer) => allocate(buffer, context)?,
+            ArgKind::PitchOf { element, .. } => Passed::Bytes {
+                bytes: vec![0; element.size()],
+                align: element.size(),
+            },
+        });
+    }
+    // Only now: a pitch may come before its buffer.
+    for (index, arg) in sample.args.iter().enumerate() {
+        if let ArgKind::PitchOf { buffer, element } = &arg.kind {
+            let pitch = match &passed[*buffer] {
+                Passed::Pitched(buffer) => buffer.pitch(),
+                _ => 0,
+            };
+            passed[index] = Passed::Bytes {
+                bytes: (pitch as u64).to_le_bytes()[..element.size()].to_vec(),
+                align: element.size(),
+            };
+        }
+    }
+    Ok(passed)
+}
+
+fn allocate(buffer: &Buffer, context: &Context) -> Result<Passed, Error> {
+    match buffer.row_bytes() {
+        Some(row) if buffer.pitched && row > 0 => {
+            let rows = buffer.initial.len() / row;
+            let mut pitched = PitchedBuffer::new(context, row, rows)?;
+            pitched.write(&buffer.initial)?;
+            Ok(Passed::Pitched(pitched))
+        }
+        _ => DeviceBuffer::from_slice(context, &buffer.initial).map(Passed::Linear),
+    }
+}
+
+fn read_back(passed: &Passed) -> Result<Vec<u8>, Error> {
+    match passed {
+        Passed::Bytes { .. } => Ok(Vec::new()),
+        Passed::Linear(buffer) => buffer.to_vec(),
+        Passed::Pitched(buffer) => buffer.to_vec(),
+    }
+}
+
+fn read_globals(sample: &Sample, module: &Module) -> Result<Vec<Vec<u8>>, Error> {
+    let read = |global: &super::sample::Global| match &global.expected {
+        Some(expected) => module
+            .global(&global.name)?
+            .read(expected.values.len() * global.element.size()),
+        None => Ok(Vec::new()),
+    };
+    sample.globals.iter().map(read).collect()
+}

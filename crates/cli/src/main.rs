@@ -1,0 +1,13 @@
+//! `ptxkit`: run a PTX kernel on any machine, and what belongs to it.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use ptxkit_cli::command::Cli;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => failure.report(),
+    }
+}

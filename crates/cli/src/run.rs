@@ -1,0 +1,326 @@
+//! `ptxkit run`: the main job.
+
+use std::path::{Path, PathBuf};
+
+use super::explain::{READABLE, of_driver, of_load, of_sample};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use super::launch::{self, Launched};
+use super::matching::{Understood, unknown_kernel};
+use terminal::output::{Format, say, tell};
+use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
+use super::sample::{ArgKind, Outcome, Sample};
+use super::{argument, isolate};
+use ptxkit::cache::Cache;
+use ptxkit::driver::{self, Context, CudaError, DriverKind, Selection};
+use ptxkit::image::{self, Image};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{self, Loaded, Loader, Source};
+
+/// What `ptxkit run` takes.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// A sample (NAME.toml), or PTX, a cubin or a fatbin with --kernel
+    pub file: PathBuf,
+    /// The kernel to launch; not needed where the image has but one
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+    /// Blocks of the grid
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = extent)]
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = extent)]
+    pub block: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory
+    #[arg(long, value_name = "BYTES")]
+    pub shared: Option<u32>,
+    /// Launches in a row
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub launches: Option<u32>,
+    /// An argument of the kernel, once for each parameter: see below
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+    /// Where to run: auto, nvidia, nvidia:N or cpu; auto takes a GPU if there
+    /// is one
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: Selection,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// One to three numbers, `16` or `16,16`.
+fn extent(text: &str) -> Result<[u32; 3], String> {
+    let wrong = || "one to three numbers above 0 are expected, as 16 or 16,16,1".to_owned();
+    let mut sizes = [1; 3];
+    for (axis, word) in text.split(',').enumerate() {
+        let size = word.trim().parse().ok().filter(|&size| size > 0);
+        *sizes.get_mut(axis).ok_or_else(wrong)? = size.ok_or_else(wrong)?;
+    }
+    Ok(sizes)
+}
+
+/// A run that is over.
+pub struct Finished {
+    pub report: RunReport,
+    /// Why the device was chosen.
+    pub why: String,
+    pub outcome: Outcome,
+    /// The error that ended the launches, in full.
+    pub error: Option<Failure>,
+}
+
+/// Runs the kernel and says how it went; gives the exit status.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let request = Request::read(args)?;
+    if let Some(folder) = isolate::folder() {
+        let finished = execute(&request, args.device)?;
+        isolate::hand_over(&folder, &finished)?;
+        return Ok(VERIFIED);
+    }
+    let finished = if request.prints(args.format) {
+        isolate::execute()?
+    } else {
+        execute(&request, args.device)?
+    };
+    conclude(&request.sample, finished, args.format)
+}
+
+/// What is to be run.
+struct Request {
+    sample: Sample,
+    /// The image's bytes.
+    bytes: Vec<u8>,
+}
+
+impl Request {
+    fn read(args: &RunArgs) -> Result<Request, Failure> {
+        if args.file.extension().is_some_and(|end| end == "toml") {
+            refuse_flags(args)?;
+            let sample = Sample::load(&args.file).map_err(|error| of_sample(&error))?;
+            let bytes = read(&sample.ptx)?;
+            return Ok(Request { sample, bytes });
+        }
+        let bytes = read(&args.file)?;
+        let kernel = match &args.kernel {
+            Some(kernel) => kernel.clone(),
+            None => only_kernel(&args.file, &bytes)?,
+        };
+        let parsed = argument::parse(&args.args).map_err(Failure::new)?;
+        let sample = Sample {
+            ptx: args.file.clone(),
+            kernel,
+            grid: args.grid.unwrap_or([1; 3]),
+            block: args.block.unwrap_or([1; 3]),
+            shared: args.shared.unwrap_or(0),
+            launches: args.launches.unwrap_or(1),
+            args: parsed,
+            globals: Vec::new(),
+            expect_error: None,
+            expect_output: None,
+        };
+        Ok(Request { sample, bytes })
+    }
+
+    /// Whether text that the kernel prints must be told from our own.
+    fn prints(&self, format: Format) -> bool {
+        let prints = || {
+            self.bytes
+                .windows(b"vprintf".len())
+                .any(|word| word == b"vprintf")
+        };
+        self.sample.expect_output.is_some()
+            || self.sample.expect_error.is_some()
+            || (format == Format::Json && prints())
+    }
+
+    fn name(&self) -> String {
+        self.sample.ptx.display().to_string()
+    }
+}
+
+fn refuse_flags(args: &RunArgs) -> Result<(), Failure> {
+    let flags = [
+        ("--kernel", args.kernel.is_some()),
+        ("--grid", args.grid.is_some()),
+        ("--block", args.block.is_some()),
+        ("--shared", args.shared.is_some()),
+        ("--launches", args.launches.is_some()),
+        ("--arg", !args.args.is_empty()),
+    ];
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::new(format!(
+            "{flag} does not go with a sample: {} says it",
+            args.file.display()
+        ))
+        .help("change the sample, or give its PTX file with the flags")),
+        None => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())).help(READABLE))
+}
+
+/// The kernel of an image that has one.
+fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let kernels: Vec<String> = match open(&name, bytes)? {
+        Image::Ptx(ptx) => Understood::read(&ptx.source, &name)
+            .kernels
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect(),
+        Image::Cubin(cubin) => cubin
+            .contents()
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?
+            .kernels
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect(),
+        _ => Vec::new(),
+    };
+    match kernels.as_slice() {
+        [kernel] => Ok(kernel.clone()),
+        _ => {
+            let failure = Failure::new(format!("{name}: which kernel is to run?"));
+            let names = terminal::failure::listing(kernels.iter().map(String::as_str));
+            Err(failure.help(match kernels.len() {
+                0 => "name it with --kernel".to_owned(),
+                _ => format!("name one with --kernel: {names}"),
+            }))
+        }
+    }
+}
+
+fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
+    image::open(bytes).map_err(|error| {
+        Failure::new(format!("{name} is no image that can be run: {error}")).help(READABLE)
+    })
+}
+
+/// Selects the device, loads, launches.
+fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure> {
+    let name = request.name();
+    let image = open(&name, &request.bytes)?;
+    let understood = match &image {
+        Image::Ptx(ptx) => Some(Understood::read(&ptx.source, &name)),
+        _ => None,
+    };
+    if let Some(understood) = &understood {
+        understood.check(&request.sample)?;
+    }
+    let selected = driver::select(selection).map_err(|error| of_driver(&error))?;
+    let device = selected.device;
+    // A driver may read what this front end does not: on a GPU its word counts.
+    if device.driver().kind() == DriverKind::Cpu
+        && let Some(errors) = understood.as_ref().and_then(|read| read.errors.as_ref())
+    {
+        return Err(Failure::drawn(errors));
+    }
+    let context = Context::primary(&device).map_err(|error| of_driver(&error))?;
+    let loader = Loader::new(context, Cache::from_environment());
+    let Loaded { module, report, .. } = loader
+        .load(&Source::new(&name, &request.bytes), &JitOptions::default())
+        .map_err(|error| of_load(&error, &name, &image, understood.as_ref()))?;
+    let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
+        driver::Error::UnknownKernel {
+            name: kernel,
+            known,
+        } => unknown_kernel(kernel, &name, known.iter().map(String::as_str)),
+        _ => of_driver(&error),
+    })?;
+    let Launched {
+        outcome,
+        milliseconds,
+        error,
+    } = launched;
+    Ok(Finished {
+        report: RunReport {
+            device: device.name().map_err(|error| of_driver(&error))?,
+            image: report.image,
+            cache: match report.cache {
+                // A run loads once: nothing is shared.
+                loader::CacheUse::Hit | loader::CacheUse::Shared => CacheUse::Hit,
+                loader::CacheUse::Miss => CacheUse::Miss,
+                loader::CacheUse::Off => CacheUse::Off,
+            },
+            key: report.key.map(|key| key.to_string()),
+            compile_ms: in_ms(report.compile),
+            load_ms: in_ms(report.load),
+            launch_ms: milliseconds.map(to_the_nanosecond),
+            verified: None,
+            mismatches: 0,
+        },
+        why: format!("{selection}: {}", selected.why),
+        outcome,
+        error: error.map(|error| fault(&request.sample.kernel, &error, device.driver().kind())),
+    })
+}
+
+/// What a kernel was stopped by.
+fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
+    let failure = Failure::new(format!("kernel `{kernel}`: {error}"));
+    match (kind, error.code()) {
+        // A GPU says that it happened, the CPU device says where.
+        (DriverKind::Nvidia, Some(CudaError::ILLEGAL_ADDRESS | CudaError::MISALIGNED_ADDRESS)) => {
+            failure
+                .help("run it with --device cpu, which names the thread, the address and the line")
+        }
+        _ => failure,
+    }
+}
+
+/// Checks the results, saves what is to be saved, and reports.
+fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, Failure> {
+    let Finished {
+        mut report,
+        why,
+        outcome,
+        error,
+    } = finished;
+    if let (Some(error), None) = (error, &sample.expect_error) {
+        return Err(error);
+    }
+    for (arg, bytes) in sample.args.iter().zip(&outcome.args) {
+        if let ArgKind::Buffer(buffer) = &arg.kind
+            && let Some(path) = &buffer.save
+        {
+            std::fs::write(path, bytes)
+                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        }
+    }
+    let verdict = sample.check(&outcome);
+    report.verified = verdict.as_ref().map(|verdict| verdict.verified);
+    report.mismatches = verdict.as_ref().map_or(0, |verdict| verdict.mismatches);
+    tell(&outcome.stderr);
+    match format {
+        Format::Text => {
+            let error = outcome.error.as_deref();
+            say(&outcome.stdout);
+            say(&report.text(&why, sample.launches, verdict.as_ref(), error));
+        }
+        // Standard output holds the JSON alone.
+        Format::Json => {
+            tell(&outcome.stdout);
+            say(&report.json());
+        }
+    }
+    Ok(match report.verified {
+        Some(false) => MISMATCHES,
+        _ => VERIFIED,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents() {
+        assert_eq!(extent("4"), Ok([4, 1, 1]));
+        assert_eq!(extent("4, 2,3"), Ok([4, 2, 3]));
+        for wrong in ["", "0", "4,", "1,2,3,4", "x", "-1", "4294967296"] {
+            assert!(extent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

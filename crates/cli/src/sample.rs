@@ -1,0 +1,439 @@
+//! Sample files: a kernel, what it needs to run, and what it must give.
+//!
+//! A sample is a TOML file beside its PTX. `ptx` is by default the file's own name with `.ptx`,
+//! `kernel` that name without an ending.
+//!
+//! ```toml
+//! grid = 4                  # or [x, y] or [x, y, z]
+//! block = 256
+//! args = [
+//!     { name = "a", buffer = "f32", count = 1000, init = "iota" },
+//!     { name = "b", buffer = "f32", count = 1000, init = "random:1" },
+//!     { name = "c", buffer = "f32", count = 1000, expect = "a[i] + b[i]" },
+//!     { name = "n", scalar = "u32", value = 1000 },
+//! ]
+//! ```
+//!
+//! The arguments stand in the order of the kernel's parameters. Each is one of
+//!
+//! - `buffer = TYPE`: device memory, passed by its address. `count` is a number of elements or
+//!   `[rows, columns]`; with `pitched = true` the rows are as far apart as the driver wants.
+//!   `init` is a [pattern](super::pattern) or a list of numbers; without it the bytes are
+//!   [`UNWRITTEN`], so that what a kernel never wrote cannot pass for a result. `expect` is a
+//!   [formula](super::formula) or a list of numbers, `tolerance` a table of `absolute`,
+//!   `relative` and `ulp`.
+//! - `scalar = TYPE` with `value`, a number, or numbers for a vector. A `u64` of 2^63 and more is
+//!   written as the negative number of the same bits.
+//! - `pitch_of = BUFFER` with `scalar = TYPE`: the bytes from one row of that buffer to the next.
+//! - `fields = [...]`: a parameter struct. Each field is a scalar with a name; it stands at the
+//!   next offset that its type allows, or that its own `align` asks for.
+//!
+//! Module variables are set and read like buffers, by `[[globals]]`. Further keys: `shared`
+//! (bytes of dynamic shared memory), `launches` (launches in a row), `expect_error` (a table of
+//! `code` and `stderr_contains`), `expect_output` (printed text) with `unordered_lines`.
+
+mod file;
+mod reader;
+
+use std::path::{Path, PathBuf};
+
+use self::file::File;
+use self::reader::Reader;
+use super::element::Element;
+use super::expect::{Expected, ExpectedError, ExpectedOutput, Verdict};
+use super::formula::Shape;
+use super::pattern::PatternError;
+
+/// The byte that fills buffers without an `init`.
+pub const UNWRITTEN: u8 = 0xa5;
+
+/// A kernel, what it needs to run, and what it must give.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    pub ptx: PathBuf,
+    pub kernel: String,
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared: u32,
+    /// Launches in a row, with the same arguments and nothing copied between.
+    pub launches: u32,
+    /// In the order of the kernel's parameters.
+    pub args: Vec<Arg>,
+    pub globals: Vec<Global>,
+    pub expect_error: Option<ExpectedError>,
+    pub expect_output: Option<ExpectedOutput>,
+}
+
+/// One argument of the kernel.
+#[derive(Debug, Clone)]
+pub struct Arg {
+    pub name: String,
+    pub kind: ArgKind,
+}
+
+/// What is passed for a parameter.
+#[derive(Debug, Clone)]
+pub enum ArgKind {
+    /// These bytes: a scalar or a vector of `element`.
+    Scalar { element: Element, bytes: Vec<u8> },
+    /// These bytes: a parameter struct of this alignment.
+    Struct { bytes: Vec<u8>, align: usize },
+    /// The address of device memory.
+    Buffer(Buffer),
+    /// The bytes from one row of the buffer `args[buffer]` to the next, as `element`.
+    PitchOf { buffer: usize, element: Element },
+}
+
+/// Device memory for the kernel.
+#[derive(Debug, Clone)]
+pub struct Buffer {
+    pub element: Element,
+    pub shape: Shape,
+    /// Rows are allocated by `cuMemAllocPitch`; the shape has columns then.
+    pub pitched: bool,
+    /// What it holds before the launch, without padding between rows.
+    pub initial: Vec<u8>,
+    /// What it must hold after the launch; `None`: anything.
+    pub expected: Option<Expected>,
+    /// The file that takes what it holds after the launch (`--arg out:…@FILE`).
+    pub save: Option<PathBuf>,
+}
+
+/// A module-level `.global` or `.const` variable.
+#[derive(Debug, Clone)]
+pub struct Global {
+    pub name: String,
+    pub element: Element,
+    /// What the host writes to it before the launch; `None`: it keeps what the PTX says.
+    pub initial: Option<Vec<u8>>,
+    /// What it must hold after the launch; `None`: it need not be read.
+    pub expected: Option<Expected>,
+}
+
+/// What came of the launches of a sample.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// For each argument what it holds now: rows without padding; empty where it is no buffer.
+    pub args: Vec<Vec<u8>>,
+    /// For each module variable what it holds now; empty where nothing is expected of it.
+    pub globals: Vec<Vec<u8>>,
+    /// The CUDA name of the error that ended the launches.
+    pub error: Option<String>,
+    /// What the kernel printed with `vprintf`.
+    pub stdout: String,
+    /// What the driver printed on standard error.
+    pub stderr: String,
+}
+
+/// A sample that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    #[error("{path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    /// Not TOML, or not a sample: the message has the line and the keys that are allowed.
+    #[error("{path}: {source}")]
+    Toml {
+        path: PathBuf,
+        source: Box<toml::de::Error>,
+    },
+    #[error("{path}: {place}: {source}")]
+    Pattern {
+        path: PathBuf,
+        /// Such as ``argument `a`, init``.
+        place: String,
+        source: PatternError,
+    },
+    #[error("{path}: {place}: {problem}")]
+    Invalid {
+        path: PathBuf,
+        place: String,
+        problem: String,
+    },
+}
+
+impl Sample {
+    /// Reads a sample file and works out its buffers and expectations.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not a sample, or says something that does not fit together.
+    pub fn load(path: &Path) -> Result<Sample, SampleError> {
+        let text = std::fs::read_to_string(path).map_err(|source| SampleError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Sample::parse(&text, path)
+    }
+
+    /// Reads the text of a sample file; other files are looked for beside `path`.
+    ///
+    /// # Errors
+    /// As [`Sample::load`].
+    pub fn parse(text: &str, path: &Path) -> Result<Sample, SampleError> {
+        let file: File = toml::from_str(text).map_err(|source| SampleError::Toml {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        Reader::new(path).sample(file)
+    }
+
+    /// Whether anything is expected, so that there is something to verify.
+    #[must_use]
+    pub fn expects(&self) -> bool {
+        let of_args = self
+            .args
+            .iter()
+            .any(|arg| matches!(&arg.kind, ArgKind::Buffer(buffer) if buffer.expected.is_some()));
+        of_args
+            || self.globals.iter().any(|global| global.expected.is_some())
+            || self.expect_error.is_some()
+            || self.expect_output.is_some()
+    }
+
+    /// Compares what came with what is expected; `None` where nothing is expected.
+    ///
+    /// Memory is not compared when an error is expected: a context that failed gives none back.
+    #[must_use]
+    pub fn check(&self, outcome: &Outcome) -> Option<Verdict> {
+        if !self.expects() {
+            return None;
+        }
+        let mut verdict = Verdict::good();
+        verdict.compare_error(
+            self.expect_error.as_ref(),
+            outcome.error.as_deref(),
+            &outcome.stderr,
+        );
+        if let Some(expected) = &self.expect_output {
+            verdict.compare_output(expected, &outcome.stdout);
+        }
+        if self.expect_error.is_some() || outcome.error.is_some() {
+            return Some(verdict);
+        }
+        let nothing = Vec::new();
+        for (index, arg) in self.args.iter().enumerate() {
+            if let ArgKind::Buffer(buffer) = &arg.kind
+                && let Some(expected) = &buffer.expected
+            {
+                let bytes = outcome.args.get(index).unwrap_or(&nothing);
+                verdict.compare(&arg.name, buffer.element, expected, bytes);
+            }
+        }
+        for (index, global) in self.globals.iter().enumerate() {
+            if let Some(expected) = &global.expected {
+                let bytes = outcome.globals.get(index).unwrap_or(&nothing);
+                verdict.compare(&global.name, global.element, expected, bytes);
+            }
+        }
+        Some(verdict)
+    }
+}
+
+impl Arg {
+    /// The bytes that the host has for it: the value, or what its buffer holds at first.
+    #[must_use]
+    pub fn host_bytes(&self) -> &[u8] {
+        match &self.kind {
+            ArgKind::Scalar { bytes, .. } | ArgKind::Struct { bytes, .. } => bytes,
+            ArgKind::Buffer(buffer) => &buffer.initial,
+            ArgKind::PitchOf { .. } => &[],
+        }
+    }
+}
+
+impl Buffer {
+    /// Bytes of a row, where there are rows.
+    #[must_use]
+    pub fn row_bytes(&self) -> Option<usize> {
+        Some(self.shape.columns? * self.element.size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Value;
+
+    fn parse(text: &str) -> Result<Sample, SampleError> {
+        Sample::parse(text, Path::new("folder/name.toml"))
+    }
+
+    fn refusal(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    fn with_args(args: &str) -> String {
+        format!("grid = 1\nblock = 1\nargs = [{args}]")
+    }
+
+    #[test]
+    fn what_is_left_out_follows_from_the_name() {
+        let sample = parse("grid = [2, 3]\nblock = 32").unwrap();
+        assert_eq!(sample.ptx, Path::new("folder/name.ptx"));
+        assert_eq!(sample.kernel, "name");
+        assert_eq!((sample.grid, sample.block), ([2, 3, 1], [32, 1, 1]));
+        assert_eq!((sample.shared, sample.launches), (0, 1));
+        assert!(!sample.expects());
+        assert_eq!(sample.check(&Outcome::default()), None);
+    }
+
+    #[test]
+    fn a_result_is_compared_with_what_is_expected() {
+        let sample = parse(&with_args(
+            r#"{ name = "c", buffer = "u16", count = 3, expect = "a[i] * n" },
+               { name = "a", buffer = "u8", init = [1, 2, 3] },
+               { name = "n", scalar = "s32", value = 100 }"#,
+        ))
+        .unwrap();
+        assert_eq!(sample.args[0].host_bytes(), [UNWRITTEN; 6]);
+        assert_eq!(sample.args[1].host_bytes(), [1, 2, 3]);
+        assert_eq!(sample.args[2].host_bytes(), [100, 0, 0, 0]);
+
+        let mut outcome = Outcome {
+            args: vec![vec![100, 0, 200, 0, 44, 1], vec![1, 2, 3], vec![]],
+            ..Outcome::default()
+        };
+        assert_eq!(sample.check(&outcome), Some(Verdict::good()));
+        outcome.args[0][5] = 0;
+        let verdict = sample.check(&outcome).unwrap();
+        assert!(!verdict.verified);
+        assert_eq!(verdict.first[0].to_string(), "c[2]: expected 300, got 44");
+        outcome.args = sample
+            .args
+            .iter()
+            .map(|a| a.host_bytes().to_vec())
+            .collect();
+        assert_eq!(sample.check(&outcome).unwrap().mismatches, 3);
+        outcome.args.clear();
+        assert!(!sample.check(&outcome).unwrap().verified);
+    }
+
+    #[test]
+    fn a_struct_is_laid_out_as_in_c() {
+        let sample = parse(&with_args(
+            r#"{ name = "p", fields = [
+                { name = "flag", scalar = "u8", value = 1 },
+                { name = "v", scalar = "f32", value = [1.0, 2.0], align = 8 },
+                { name = "h", scalar = "u16", value = 2 },
+                { name = "d", scalar = "f64", value = 1.0 },
+                { name = "end", scalar = "u8", value = 9 },
+            ] }"#,
+        ))
+        .unwrap();
+        let ArgKind::Struct { bytes, align } = &sample.args[0].kind else {
+            panic!("{sample:?}");
+        };
+        assert_eq!((bytes.len(), *align), (40, 8));
+        assert_eq!((bytes[0], bytes[11], bytes[16], bytes[32]), (1, 0x3f, 2, 9));
+    }
+
+    #[test]
+    fn a_pitch_names_its_buffer() {
+        let sample = parse(&with_args(
+            r#"{ name = "a", buffer = "f32", count = [2, 3], pitched = true, init = "iota" },
+               { name = "pitch", scalar = "u64", pitch_of = "a" }"#,
+        ))
+        .unwrap();
+        let ArgKind::Buffer(buffer) = &sample.args[0].kind else {
+            panic!("{sample:?}");
+        };
+        assert_eq!(buffer.row_bytes(), Some(12));
+        assert!(matches!(
+            sample.args[1].kind,
+            ArgKind::PitchOf {
+                buffer: 0,
+                element: Element::U64
+            }
+        ));
+    }
+
+    #[test]
+    fn errors_and_globals_are_expected_too() {
+        let sample = parse(
+            r#"
+            grid = 1
+            block = 1
+            expect_error = { code = "CUDA_ERROR_ASSERT" }
+            globals = [{ name = "g", element = "u32", count = 1, init = "7", expect = "g[0] + 1" }]
+            "#,
+        )
+        .unwrap();
+        let mut outcome = Outcome::default();
+        assert!(!sample.check(&outcome).unwrap().verified);
+        outcome.error = Some("CUDA_ERROR_ASSERT".to_owned());
+        assert!(sample.check(&outcome).unwrap().verified);
+        let expected = sample.globals[0].expected.as_ref().unwrap();
+        assert_eq!(expected.values, [Value::Int(8)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let cases = [
+            ("grid = 1", "missing field `block`"),
+            ("grid = 1\nblock = 1\ncolour = 1", "unknown field `colour`"),
+            ("grid = 0\nblock = 1", "grid: one to three numbers above 0"),
+            ("grid = \"x\"\nblock = 1", "a whole number, or a list"),
+        ];
+        for (text, message) in cases {
+            let refusal = refusal(text);
+            assert!(refusal.starts_with("folder/name.toml: "), "{refusal}");
+            assert!(refusal.contains(message), "{refusal}");
+        }
+        let arguments = [
+            (
+                r#"{ name = "a", buffer = "f31", count = 1 }"#,
+                "unknown element type `f31`",
+            ),
+            (
+                r#"{ name = "a", buffer = "f32" }"#,
+                "`a`: `count` is missing",
+            ),
+            (
+                r#"{ name = "a", buffer = "f32", count = 0 }"#,
+                "`a`: it has no elements",
+            ),
+            (
+                r#"{ name = "a", scalar = "f32" }"#,
+                "`a`: an argument is one of",
+            ),
+            (
+                r#"{ name = "a", scalar = "u8", value = 256 }"#,
+                "`a`: element 0: 256 does not fit",
+            ),
+            (
+                r#"{ name = "a", scalar = "u8", value = 1, init = "ones" }"#,
+                "belong to a `buffer`",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 9999999999 }"#,
+                "larger than 4 GiB",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 1, pitched = true }"#,
+                "[rows, columns]",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 2, init = [1] }"#,
+                "1 numbers for 2 elements",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 2, init = "b" }"#,
+                "`a`, init: the formula `b`",
+            ),
+            (
+                r#"{ name = "a", scalar = "u8", pitch_of = "b" }"#,
+                "no pitched buffer `b`",
+            ),
+        ];
+        for (argument, message) in arguments {
+            let refusal = refusal(&with_args(argument));
+            assert!(refusal.contains(message), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! From a sample file to a sample: patterns and formulas worked out, and told apart what is meant.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::file::{ArgText, Content, Count, Extent, FieldText, File, GlobalText, Numbers};
+use super::{Arg, ArgKind, Buffer, Global, Sample, SampleError, UNWRITTEN};
+use crate::element::{Element, Value};
+use crate::expect::{Expected, ExpectedError, ExpectedOutput, Tolerance};
+use crate::formula::{Calculator, Known, Shape};
+use crate::pattern::{self, PatternError};
+
+/// Turns the file into a sample, and knows where it stands for messages.
+pub(super) struct Reader<'a> {
+    path: &'a Path,
+    folder: &'a Path,
+    calculator: Calculator,
+}
+
+/// What is expected of an argument or module variable, before all names are known.
+struct Wanted {
+    content: Content,
+    tolerance: Tolerance,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(path: &'a Path) -> Self {
+        Reader {
+            path,
+            folder: path.parent().unwrap_or(Path::new("")),
+            calculator: Calculator::new(),
+        }
+    }
+
+    pub(super) fn sample(mut self, file: File) -> Result<Sample, SampleError> {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let stem = stem.into_owned();
+        let ptx = file
+            .ptx
+            .unwrap_or_else(|| PathBuf::from(format!("{stem}.ptx")));
+        let grid = self.extent("grid", &file.grid)?;
+        let block = self.extent("block", &file.block)?;
+        let launches = file.launches.unwrap_or(1);
+        if launches == 0 {
+            return Err(self.invalid("launches", "at least 1"));
+        }
+
+        let mut args: Vec<Arg> = Vec::new();
+        let mut wanted = Vec::new();
+        for text in file.args {
+            let place = format!("argument `{}`", text.name);
+            if args.iter().any(|arg| arg.name == text.name) {
+                return Err(self.invalid(&place, "there are two of this name"));
+            }
+            let (arg, expectation) = self.argument(text, &args, &place)?;
+            args.push(arg);
+            wanted.push(expectation);
+        }
+        let mut globals = Vec::new();
+        let mut wanted_globals = Vec::new();
+        for text in file.globals {
+            let (global, shape, expectation) = self.global(text)?;
+            globals.push(global);
+            wanted_globals.push((shape, expectation));
+        }
+
+        // Only now: an expectation may name any argument, also one that comes after it.
+        for (arg, wanted) in args.iter_mut().zip(wanted) {
+            if let (ArgKind::Buffer(buffer), Some(wanted)) = (&mut arg.kind, wanted) {
+                let place = format!("argument `{}`, expect", arg.name);
+                buffer.expected =
+                    Some(self.expected(wanted, buffer.element, buffer.shape, &place)?);
+            }
+        }
+        for (global, (shape, wanted)) in globals.iter_mut().zip(wanted_globals) {
+            if let Some(wanted) = wanted {
+                let place = format!("global `{}`, expect", global.name);
+                global.expected = Some(self.expected(wanted, global.element, shape, &place)?);
+            }
+        }
+
+        Ok(Sample {
+            ptx: self.folder.join(ptx),
+            kernel: file.kernel.unwrap_or(stem),
+            grid,
+            block,
+            shared: file.shared,
+            launches,
+            args,
+            globals,
+            expect_error: file.expect_error.map(|error| ExpectedError {
+                code: error.code,
+                stderr_contains: error.stderr_contains,
+            }),
+            expect_output: file.expect_output.map(|text| ExpectedOutput {
+                text,
+                unordered_lines: file.unordered_lines,
+            }),
+        })
+    }
+
+    fn extent(&self, place: &str, extent: &Extent) -> Result<[u32; 3], SampleError> {
+        let sizes = match extent {
+            Extent::X(x) => std::slice::from_ref(x),
+            Extent::Axes(sizes) => sizes,
+        };
+        if sizes.is_empty() || sizes.len() > 3 || sizes.contains(&0) {
+            return Err(self.invalid(place, "one to three numbers above 0"));
+        }
+        let mut all = [1; 3];
+        all[..sizes.len()].copy_from_slice(sizes);
+        Ok(all)
+    }
+
+    fn argument(
+        &mut self,
+        text: ArgText,
+        before: &[Arg],
+        place: &str,
+    ) -> Result<(Arg, Option<Wanted>), SampleError> {
+        let of_buffers = text.count.is_some()
+            || text.pitched
+            || text.init.is_some()
+            || text.expect.is_some()
+            || text.tolerance.is_some();
+        if of_buffers && text.buffer.is_none() {
+            let problem =
+                "`count`, `pitched`, `init`, `expect` and `tolerance` belong to a `buffer`";
+            return Err(self.invalid(place, problem));
+        }
+        let name = text.name;
+        let mut wanted = None;
+        let kind = match (
+            text.buffer,
+            text.scalar,
+            text.value,
+            text.pitch_of,
+            text.fields,
+        ) {
+            (Some(element), None, None, None, None) => {
+                let shape = self.shape(text.count, text.init.as_ref(), element, place)?;
+                if text.pitched && shape.columns.is_none() {
+                    let problem = "a pitched buffer has `count = [rows, columns]`";
+                    return Err(self.invalid(place, problem));
+                }
+                let initial = match text.init {
+                    Some(content) => {
+                        self.content(content, element, shape, &format!("{place}, init"))?
+                    }
+                    None => vec![UNWRITTEN; shape.count * element.size()],
+                };
+                self.learn(&name, element, &initial);
+                wanted = text.expect.map(|content| Wanted {
+                    content,
+                    tolerance: text.tolerance.map_or_else(Tolerance::default, Into::into),
+                });
+                ArgKind::Buffer(Buffer {
+                    element,
+                    shape,
+                    pitched: text.pitched,
+                    initial,
+                    expected: None,
+                    save: None,
+                })
+            }
+            (None, Some(element), Some(numbers), None, None) => ArgKind::Scalar {
+                element,
+                bytes: self.scalar(&name, element, &numbers, place)?,
+            },
+            (None, Some(element), None, Some(buffer), None) => {
+                let pitched = |arg: &Arg| {
+                    arg.name == buffer
+                        && matches!(&arg.kind, ArgKind::Buffer(buffer) if buffer.pitched)
+                };
+                match before.iter().position(pitched) {
+                    Some(buffer) => ArgKind::PitchOf { buffer, element },
+                    None => {
+                        let problem = format!("no pitched buffer `{buffer}` stands before it");
+                        return Err(self.invalid(place, &problem));
+                    }
+                }
+            }
+            (None, None, None, None, Some(fields)) => self.fields(&name, &fields, place)?,
+            _ => {
+                let problem = "an argument is one of: `buffer`; `scalar` with `value`; `scalar` \
+                               with `pitch_of`; `fields`";
+                return Err(self.invalid(place, problem));
+            }
+        };
+        Ok((Arg { name, kind }, wanted))
+    }
+
+    fn scalar(
+        &mut self,
+        name: &str,
+        element: Element,
+        numbers: &Numbers,
+        place: &str,
+    ) -> Result<Vec<u8>, SampleError> {
+        let bytes = self.encode(element, numbers.values(), place)?;
+        match numbers {
+            Numbers::One(_) => {
+                if let Some(value) = element.decode(&bytes) {
+                    self.calculator.learn(name, Known::Number(value));
+                }
+            }
+            Numbers::Many(_) => self.learn(name, element, &bytes),
+        }
+        Ok(bytes)
+    }
+
+    fn fields(
+        &mut self,
+        name: &str,
+        fields: &[FieldText],
+        place: &str,
+    ) -> Result<ArgKind, SampleError> {
+        let mut bytes = Vec::new();
+        let mut largest = 1;
+        for field in fields {
+            let place = format!("{place}, field `{}`", field.name);
+            let align = field.align.unwrap_or(field.scalar.size());
+            if !align.is_power_of_two() || align > 128 {
+                return Err(self.invalid(&place, "`align` is a power of two up to 128"));
+            }
+            bytes.resize(bytes.len().next_multiple_of(align), 0);
+            largest = largest.max(align);
+            let known = format!("{name}_{}", field.name);
+            bytes.extend(self.scalar(&known, field.scalar, &field.value, &place)?);
+        }
+        bytes.resize(bytes.len().next_multiple_of(largest), 0);
+        Ok(ArgKind::Struct {
+            bytes,
+            align: largest,
+        })
+    }
+
+    fn global(&mut self, text: GlobalText) -> Result<(Global, Shape, Option<Wanted>), SampleError> {
+        let place = format!("global `{}`", text.name);
+        let shape = self.shape(text.count, text.init.as_ref(), text.element, &place)?;
+        let initial = match text.init {
+            Some(content) => {
+                let place = format!("{place}, init");
+                let bytes = self.content(content, text.element, shape, &place)?;
+                self.learn(&text.name, text.element, &bytes);
+                Some(bytes)
+            }
+            None => None,
+        };
+        let wanted = text.expect.map(|content| Wanted {
+            content,
+            tolerance: text.tolerance.map_or_else(Tolerance::default, Into::into),
+        });
+        let global = Global {
+            name: text.name,
+            element: text.element,
+            initial,
+            expected: None,
+        };
+        Ok((global, shape, wanted))
+    }
+
+    /// The size that `count` gives, or else the length of a list in `init`.
+    fn shape(
+        &self,
+        count: Option<Count>,
+        init: Option<&Content>,
+        element: Element,
+        place: &str,
+    ) -> Result<Shape, SampleError> {
+        let (count, columns) = match (count, init) {
+            (Some(Count::Elements(count)), _) => (Some(count), None),
+            (Some(Count::Rows([rows, columns])), _) => (rows.checked_mul(columns), Some(columns)),
+            (None, Some(Content::Numbers(numbers))) => (Some(numbers.len()), None),
+            (None, _) => return Err(self.invalid(place, "`count` is missing")),
+        };
+        match count {
+            Some(0) => Err(self.invalid(place, "it has no elements")),
+            Some(count) if Shape::fits(count, element) => Ok(Shape { count, columns }),
+            _ => Err(self.invalid(place, "it is larger than 4 GiB")),
+        }
+    }
+
+    fn content(
+        &mut self,
+        content: Content,
+        element: Element,
+        shape: Shape,
+        place: &str,
+    ) -> Result<Vec<u8>, SampleError> {
+        match content {
+            Content::Text(text) => {
+                pattern::fill(&text, element, shape, self.folder, &mut self.calculator)
+                    .map_err(|source| self.bad_pattern(place, source))
+            }
+            Content::Numbers(numbers) if numbers.len() == shape.count => {
+                self.encode(element, numbers.into_iter().map(Value::from), place)
+            }
+            Content::Numbers(numbers) => {
+                let problem = format!("{} numbers for {} elements", numbers.len(), shape.count);
+                Err(self.invalid(place, &problem))
+            }
+        }
+    }
+
+    /// Values as the element holds them, so that a tolerance of zero means correctly rounded.
+    fn expected(
+        &mut self,
+        wanted: Wanted,
+        element: Element,
+        shape: Shape,
+        place: &str,
+    ) -> Result<Expected, SampleError> {
+        let bytes = self.content(wanted.content, element, shape, place)?;
+        Ok(Expected {
+            values: element.decode_all(&bytes),
+            tolerance: wanted.tolerance,
+        })
+    }
+
+    fn encode(
+        &self,
+        element: Element,
+        values: impl IntoIterator<Item = Value>,
+        place: &str,
+    ) -> Result<Vec<u8>, SampleError> {
+        pattern::encode(element, values).map_err(|source| self.bad_pattern(place, source))
+    }
+
+    fn learn(&mut self, name: &str, element: Element, bytes: &[u8]) {
+        let values = Rc::from(element.decode_all(bytes));
+        self.calculator.learn(name, Known::Numbers(values));
+    }
+
+    fn bad_pattern(&self, place: &str, source: PatternError) -> SampleError {
+        SampleError::Pattern {
+            path: self.path.to_owned(),
+            place: place.to_owned(),
+            source,
+        }
+    }
+
+    fn invalid(&self, place: &str, problem: &str) -> SampleError {
+        SampleError::Invalid {
+            path: self.path.to_owned(),
+            place: place.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! A loaded module: a blob's code where the processor can run it, and its
+//! variables in device memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use memmap2::{Mmap, MmapMut};
+use wasmtime_internal_jit_icache_coherence as icache;
+
+use super::blob::{BlobError, Image, KernelImage, Reference, VariableImage};
+use super::block::KernelFn;
+use super::hot::Hot;
+use super::memory::{DeviceMemory, MemoryError, Purpose};
+
+/// Why a blob could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The blob is not one, is damaged, or is for another processor.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// No device memory for a variable.
+    #[error("variable {name}: {source}")]
+    Memory {
+        /// The variable.
+        name: String,
+        /// What is missing.
+        source: MemoryError,
+    },
+    /// The system gave no memory that may hold code.
+    #[error("cannot map {bytes} bytes of code as executable ({source})")]
+    Executable {
+        /// Bytes of code.
+        bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A variable is declared `.extern` and defined nowhere.
+    #[error("variable {name} is .extern: link the module that defines it")]
+    Undefined {
+        /// The variable.
+        name: String,
+    },
+}
+
+/// Code that the processor can run, and what must be known to run it.
+#[derive(Debug)]
+pub(crate) struct Code {
+    map: Option<Mmap>,
+    kernels: Vec<KernelImage>,
+}
+
+impl Code {
+    /// Maps the code of an image that has been read or just compiled.
+    pub(crate) fn new(code: &[u8], kernels: Vec<KernelImage>) -> Result<Code, LoadError> {
+        Ok(Code {
+            map: executable(code)?,
+            kernels,
+        })
+    }
+
+    /// The kernels, in the order of the PTX.
+    pub(crate) fn kernels(&self) -> &[KernelImage] {
+        &self.kernels
+    }
+
+    /// The function at an offset of the code.
+    pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
+        let map = self
+            .map
+            .as_ref()
+            .filter(|map| (offset as usize) < map.len())?;
+        // SAFETY: reading the image checked its hash, and its compiler put a
+        // function of this type at each offset that a kernel names.
+        Some(unsafe {
+            std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
+        })
+    }
+}
+
+/// A module that can be launched. Its variables live until it is dropped.
+pub struct LoadedModule {
+    code: Code,
+    hot: Arc<Hot>,
+    variables: Vec<VariableImage>,
+    addresses: Vec<u64>,
+    kernel_index: HashMap<String, usize>,
+    memory: Arc<DeviceMemory>,
+}
+
+impl LoadedModule {
+    /// Maps the code and sets up the variables of a blob that has been read.
+    pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
+        LoadedModule::with_symbols(image, memory, |_| None)
+    }
+
+    /// The same, where `defined` tells the addresses of variables that the blob
+    /// declares `.extern`.
+    pub fn with_symbols(
+        image: Image,
+        memory: &Arc<DeviceMemory>,
+        defined: impl Fn(&str) -> Option<u64>,
+    ) -> Result<LoadedModule, LoadError> {
+        image.check_processor()?;
+        let undefined = |v: &&VariableImage| v.external && defined(&v.name).is_none();
+        if let Some(variable) = image.variables.iter().find(undefined) {
+            return Err(LoadError::Undefined {
+                name: variable.name.clone(),
+            });
+        }
+        let kernel_index = image
+            .kernels
+            .iter()
+            .enumerate()
+            .map(|(i, k)| (k.name.clone(), i))
+            .collect();
+        let code = Code::new(&image.code, image.kernels)?;
+        // From here on dropping the module frees what has been allocated.
+        let mut module = LoadedModule {
+            code,
+            hot: Hot::new(image.ptx),
+            variables: image.variables,
+            addresses: Vec::new(),
+            kernel_index,
+            memory: Arc::clone(memory),
+        };
+        for variable in &module.variables {
+            if variable.external {
+                module.addresses.extend(defined(&variable.name));
+                continue;
+            }
+            let purpose = match variable.managed {
+                true => Purpose::Managed,
+                false => Purpose::Variable,
+            };
+            let address = memory
+                .allocate(variable.size.max(1), u64::from(variable.align), purpose)
+                .map_err(|source| LoadError::Memory {
+                    name: variable.name.clone(),
+                    source,
+                })?;
+            module.addresses.push(address);
+        }
+        for (variable, &address) in module.variables.iter().zip(&module.addresses) {
+            if !variable.external {
+                initialise(variable, address, &module.addresses);
+            }
+        }
+        Ok(module)
+    }
+
+    /// The kernels, in the order of the PTX.
+    pub fn kernels(&self) -> &[KernelImage] {
+        self.code.kernels()
+    }
+
+    /// The index of the kernel with this name.
+    pub fn kernel(&self, name: &str) -> Option<usize> {
+        self.kernel_index.get(name).copied()
+    }
+
+    /// Address and bytes of the variable with this name.
+    pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
+        let is_it = |v: &VariableImage| v.name == name && v.reference == Reference::None;
+        let index = self.variables.iter().position(is_it)?;
+        Some((*self.addresses.get(index)?, self.variables[index].size))
+    }
+
+    /// The same, if the variable is managed.
+    pub fn managed(&self, name: &str) -> Option<(u64, u64)> {
+        let variable = self.variables.iter().find(|v| v.name == name)?;
+        self.variable(name).filter(|_| variable.managed)
+    }
+
+    /// Address of the texture or surface reference with this name.
+    pub(crate) fn reference(&self, name: &str, kind: Reference) -> Option<u64> {
+        let is_it = |v: &VariableImage| v.name == name && v.reference == kind;
+        let index = self.variables.iter().position(is_it)?;
+        self.addresses.get(index).copied()
+    }
+
+    /// The addresses of the variables that only its device has: not those of
+    /// others, and no managed ones.
+    pub(crate) fn own_addresses(&self) -> impl Iterator<Item = u64> {
+        let own = |variable: &VariableImage| !variable.external && !variable.managed;
+        let all = self.variables.iter().zip(&self.addresses);
+        all.filter(move |(variable, _)| own(variable))
+            .map(|(_, address)| *address)
+    }
+
+    /// Address of each variable, as compiled code finds them.
+    pub(crate) fn addresses(&self) -> &[u64] {
+        &self.addresses
+    }
+
+    /// Whether its kernels have run for long enough to be compiled with care, and
+    /// that is done ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
+    pub fn is_hot(&self) -> bool {
+        self.hot.better().is_some()
+    }
+
+    /// The best code there is.
+    pub(crate) fn code(&self) -> &Code {
+        self.hot.better().unwrap_or(&self.code)
+    }
+
+    /// Notes that one of its kernels ran for `time`.
+    pub(crate) fn ran(&self, time: Duration) {
+        self.hot.ran(time);
+    }
+}
+
+impl Drop for LoadedModule {
+    fn drop(&mut self) {
+        for (variable, &address) in self.variables.iter().zip(&self.addresses) {
+            if variable.external {
+                continue;
+            }
+            // It was allocated by `new` and nobody else knows it as one's own.
+            let _ = self.memory.free(address);
+        }
+    }
+}
+
+fn executable(code: &[u8]) -> Result<Option<Mmap>, LoadError> {
+    if code.is_empty() {
+        return Ok(None);
+    }
+    let failed = |source| LoadError::Executable {
+        bytes: code.len(),
+        source,
+    };
+    let mut map = MmapMut::map_anon(code.len()).map_err(failed)?;
+    map.copy_from_slice(code);
+    let map = map.make_exec().map_err(failed)?;
+    // SAFETY: the range is the mapping made above. Processors that keep code and
+    // data apart would otherwise run what was there before.
+    unsafe { icache::clear_cache(map.as_ptr().cast(), map.len()) }
+        .and_then(|()| icache::pipeline_flush_mt())
+        .map_err(|error| failed(std::io::Error::other(error)))?;
+    Ok(Some(map))
+}
+
+fn initialise(variable: &VariableImage, address: u64, addresses: &[u64]) {
+    // SAFETY: `size` bytes at `address` were allocated for the variable a moment
+    // ago and no one else has the address.
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(address as *mut u8, variable.size as usize) };
+    let (head, tail) = bytes.split_at_mut(variable.init.len());
+    head.copy_from_slice(&variable.init);
+    tail.fill(0);
+    for relocation in &variable.relocations {
+        let target = addresses[relocation.variable as usize].wrapping_add_signed(relocation.addend);
+        let at = relocation.offset as usize;
+        bytes[at..at + 8].copy_from_slice(&target.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::Relocation;
+
+    fn image() -> Image {
+        let variable = |name: &str, size, init: &[u8]| VariableImage {
+            name: name.into(),
+            size,
+            align: 16,
+            init: init.to_vec(),
+            ..VariableImage::default()
+        };
+        let mut pointer = variable("pointer", 24, &[0xff; 16]);
+        pointer.relocations = vec![Relocation {
+            offset: 8,
+            variable: 1,
+            addend: 4,
+        }];
+        Image {
+            arch: std::env::consts::ARCH.into(),
+            variables: vec![pointer, variable("table", 40, &[1, 2, 3])],
+            ..Image::default()
+        }
+    }
+
+    #[test]
+    fn variables_hold_their_first_values_and_are_freed() {
+        let memory = Arc::new(DeviceMemory::with_size(1 << 20).unwrap());
+        let free = memory.free_bytes();
+        let module = LoadedModule::new(image(), &memory).unwrap();
+        let (table, size) = module.variable("table").unwrap();
+        assert_eq!(size, 40);
+        let (pointer, _) = module.variable("pointer").unwrap();
+        // SAFETY: both ranges are the module's variables.
+        let (table_bytes, pointer_bytes) = unsafe {
+            (
+                std::slice::from_raw_parts(table as *const u8, 40),
+                std::slice::from_raw_parts(pointer as *const u8, 24),
+            )
+        };
+        assert_eq!(table_bytes[..5], [1, 2, 3, 0, 0]);
+        assert_eq!(pointer_bytes[..8], [0xff; 8]);
+        assert_eq!(pointer_bytes[8..16], (table + 4).to_le_bytes());
+        assert_eq!(pointer_bytes[16..], [0; 8]);
+        drop(module);
+        assert_eq!(memory.free_bytes(), free);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_and_leaves_nothing() {
+        let memory = Arc::new(DeviceMemory::with_size(1 << 20).unwrap());
+        let free = memory.free_bytes();
+        let mut large = image();
+        large.variables[1].size = 1 << 30;
+        assert!(
+            matches!(LoadedModule::new(large, &memory), Err(LoadError::Memory { name, .. }) if name == "table")
+        );
+        assert_eq!(memory.free_bytes(), free);
+
+        for (arch, features) in [
+            ("sparc64", vec![]),
+            (std::env::consts::ARCH, vec!["no-such-unit".to_owned()]),
+        ] {
+            let foreign = Image {
+                arch: arch.into(),
+                features,
+                ..image()
+            };
+            let error = LoadedModule::new(foreign, &memory);
+            assert!(matches!(
+                error,
+                Err(LoadError::Blob(BlobError::Processor { .. }))
+            ));
+        }
+
+        let mut external = image();
+        external.variables[0].external = true;
+        assert!(matches!(
+            LoadedModule::new(external, &memory),
+            Err(LoadError::Undefined { .. })
+        ));
+    }
+}

@@ -1,0 +1,558 @@
+//! `mov`, `cvt`, `cvta` and `isspacep` (PTX ISA, "Data Movement and Conversion").
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+
+use super::emitter::{Emitted, Emitter, is_signed, native};
+use crate::block::offset;
+use crate::math::{Helper, Rounding};
+use crate::program::{Arg, Instruction};
+use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+/// The rounding of a conversion: to an integer or to a floating-point format.
+fn rounding_of(i: &Instruction) -> Option<Rounding> {
+    let found = i.modifiers.first_of(&[
+        M::Rn,
+        M::Rz,
+        M::Rm,
+        M::Rp,
+        M::Rna,
+        M::Rni,
+        M::Rzi,
+        M::Rmi,
+        M::Rpi,
+    ])?;
+    Some(match found {
+        M::Rz | M::Rzi => Rounding::Zero,
+        M::Rm | M::Rmi => Rounding::Down,
+        M::Rp | M::Rpi => Rounding::Up,
+        M::Rna => Rounding::Away,
+        _ => Rounding::Nearest,
+    })
+}
+
+fn is_integer(ty: P) -> bool {
+    use P::*;
+    matches!(
+        ty,
+        U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | B8 | B16 | B32 | B64
+    )
+}
+
+impl Emitter<'_, '_> {
+    /// The type in which a result is moved: that of the register where it is
+    /// held, if that is as wide, so that moves cost nothing.
+    pub fn result_type(&self, i: &Instruction) -> Emitted<Type> {
+        let ty = self.native(i, 0)?;
+        Ok(match self.arg(i, 0)? {
+            Arg::Reg(reg) => {
+                let held = super::emitter::type_of(self.program.registers[reg.index()]);
+                if held.bits() == ty.bits() { held } else { ty }
+            }
+            _ => ty,
+        })
+    }
+
+    pub fn mov(&mut self, i: &Instruction) -> Emitted<()> {
+        let (to, from) = (self.arg(i, 0)?, self.arg(i, 1)?);
+        match (to, from) {
+            (Arg::List(to), Arg::List(from)) if to.len == from.len => {
+                let ty = self.native(i, 0)?;
+                let (to, from) = (self.list(to), self.list(from));
+                // All are read before any is written: lists may swap registers.
+                let values = from
+                    .iter()
+                    .map(|&from| self.read(from, ty))
+                    .collect::<Emitted<Vec<_>>>()?;
+                for (&to, value) in to.iter().zip(values) {
+                    self.write(i, to, value)?;
+                }
+                Ok(())
+            }
+            (Arg::List(parts), _) => {
+                let whole = self.native(i, 0)?;
+                let value = self.operand(i, 1, Type::int(whole.bits() as u16).unwrap_or(whole))?;
+                let parts = self.list(parts);
+                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
+                else {
+                    return self.refuse(i, "parts of this width");
+                };
+                for (n, &to) in parts.iter().enumerate() {
+                    if to == Arg::Sink {
+                        continue;
+                    }
+                    let by = self.int(types::I32, n as u64 * u64::from(part.bits()));
+                    let shifted = if n == 0 {
+                        value
+                    } else {
+                        self.b.ins().ushr(value, by)
+                    };
+                    let value = self.reshape(shifted, part);
+                    self.write(i, to, value)?;
+                }
+                Ok(())
+            }
+            (_, Arg::List(parts)) => {
+                let whole = self.native(i, 0)?;
+                let whole = Type::int(whole.bits() as u16).unwrap_or(whole);
+                let parts = self.list(parts);
+                let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
+                else {
+                    return self.refuse(i, "parts of this width");
+                };
+                let mut value = None;
+                for (n, &from) in parts.iter().enumerate() {
+                    let piece = self.read(from, part)?;
+                    let piece = self.reshape(piece, whole);
+                    let by = self.int(types::I32, n as u64 * u64::from(part.bits()));
+                    let piece = if n == 0 {
+                        piece
+                    } else {
+                        self.b.ins().ishl(piece, by)
+                    };
+                    value = Some(match value {
+                        None => piece,
+                        Some(rest) => self.b.ins().bor(rest, piece),
+                    });
+                }
+                match value {
+                    Some(value) => self.result(i, value),
+                    None => self.refuse(i, "an empty list"),
+                }
+            }
+            _ => {
+                let ty = self.result_type(i)?;
+                let value = self.operand(i, 1, ty)?;
+                self.result(i, value)
+            }
+        }
+    }
+
+    pub fn convert(&mut self, i: &Instruction) -> Emitted<()> {
+        use P::*;
+        let (to, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
+        match (to, from) {
+            (F16x2 | Bf16x2, F32) => {
+                // The first operand becomes the upper half.
+                let brain = to == Bf16x2;
+                let high = self.narrowed(i, 1, types::F32, brain)?;
+                let low = self.narrowed(i, 2, types::F32, brain)?;
+                let by = self.int(types::I32, 16);
+                let high = self.b.ins().ishl(high, by);
+                let value = self.b.ins().bor(low, high);
+                return self.result(i, value);
+            }
+            (E4m3x2 | E5m2x2, F32 | F16x2) => {
+                let helper = if to == E4m3x2 {
+                    Helper::f32_to_e4m3
+                } else {
+                    Helper::f32_to_e5m2
+                };
+                let (high, low) = if from == F32 {
+                    let high = self.operand(i, 1, types::F32)?;
+                    (high, self.operand(i, 2, types::F32)?)
+                } else {
+                    let pair = self.operand(i, 1, types::I32)?;
+                    let mask = self.int(types::I32, 0xFFFF);
+                    let by = self.int(types::I32, 16);
+                    let low = self.b.ins().band(pair, mask);
+                    let high = self.b.ins().ushr(pair, by);
+                    // Exact, so that there is one rounding still.
+                    let high = self.half_to_float(high, false);
+                    (high, self.half_to_float(low, false))
+                };
+                let [high, low] = [high, low].map(|half| {
+                    let half = self.rectified(i, half);
+                    let bits = self.call(helper, &[half]);
+                    self.reshape(bits, types::I8)
+                });
+                let value = self.join(low, high);
+                return self.result(i, value);
+            }
+            (F16x2, E4m3x2 | E5m2x2) => {
+                let helper = if from == E4m3x2 {
+                    Helper::e4m3_to_f16
+                } else {
+                    Helper::e5m2_to_f16
+                };
+                let pair = self.operand(i, 1, types::I16)?;
+                let pair = self.reshape(pair, types::I32);
+                let mask = self.int(types::I32, 0xFF);
+                let by = self.int(types::I32, 8);
+                let low = self.b.ins().band(pair, mask);
+                let high = self.b.ins().ushr(pair, by);
+                let low = self.call(helper, &[low]);
+                let high = self.call(helper, &[high]);
+                let low = self.rectified_half(i, low, false);
+                let high = self.rectified_half(i, high, false);
+                let by = self.int(types::I32, 16);
+                let high = self.b.ins().ishl(high, by);
+                let value = self.b.ins().bor(low, high);
+                return self.result(i, value);
+            }
+            (Tf32, F32) => {
+                let a = self.operand(i, 1, types::F32)?;
+                let a = self.rectified(i, a);
+                let rounding = rounding_of(i).unwrap_or(Rounding::Nearest);
+                let rounding = self.int(types::I32, rounding as u64);
+                let value = self.call(Helper::f32_to_tf32, &[a, rounding]);
+                return self.result(i, value);
+            }
+            _ => {}
+        }
+        let value = match (is_integer(to), is_integer(from)) {
+            (true, true) => {
+                let value = self.integer_to_integer(i, to, from)?;
+                return self.result_signed(i, value, is_signed(to));
+            }
+            (true, false) => {
+                let value = self.float_to_integer(i, to, from)?;
+                return self.result_signed(i, value, is_signed(to));
+            }
+            (false, true) => self.integer_to_float(i, to, from)?,
+            (false, false) => self.float_to_float(i, to, from)?,
+        };
+        self.result(i, value)
+    }
+
+    fn integer_to_integer(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+        let (Some(wide), Some(narrow)) = (native(from), native(to)) else {
+            return self.refuse(i, "this type");
+        };
+        let a = self.operand(i, 1, wide)?;
+        if !i.modifiers.has(M::Sat) {
+            return Ok(if wide.bits() > narrow.bits() {
+                self.reshape(a, narrow)
+            } else {
+                self.widen(a, narrow, is_signed(from))
+            });
+        }
+        // Clamped in 64 bits to what both types can hold.
+        let a = self.widen(a, types::I64, is_signed(from));
+        let bits = u64::from(narrow.bits());
+        let (low, high) = if is_signed(to) {
+            (
+                (-1_i64 << (bits - 1)).cast_unsigned(),
+                (1_u64 << (bits - 1)) - 1,
+            )
+        } else {
+            (0, u64::MAX >> (64 - bits))
+        };
+        let value = if is_signed(from) {
+            let low = self.int(types::I64, low);
+            let value = self.b.ins().smax(a, low);
+            if high > i64::MAX as u64 {
+                value
+            } else {
+                let high = self.int(types::I64, high);
+                self.b.ins().smin(value, high)
+            }
+        } else {
+            let high = self.int(types::I64, high);
+            self.b.ins().umin(a, high)
+        };
+        Ok(self.reshape(value, narrow))
+    }
+
+    /// The source of a conversion as `f32` or `f64`, exact.
+    fn float_source(&mut self, i: &Instruction, from: P) -> Emitted<Value> {
+        Ok(match from {
+            P::F32 => {
+                let a = self.operand(i, 1, types::F32)?;
+                // Devices round a subnormal source of an f16 like any other.
+                let to_half = self.ty(i, 0)? == P::F16;
+                self.flushed(a, i.modifiers.has(M::Ftz) && !to_half)
+            }
+            P::F64 => self.operand(i, 1, types::F64)?,
+            // `.ftz` concerns `f32` alone.
+            P::F16 | P::Bf16 => {
+                let bits = self.half_bits(i, 1, from, 0)?;
+                self.half_to_float(bits, from == P::Bf16)
+            }
+            _ => return self.refuse(i, "this type"),
+        })
+    }
+
+    fn float_to_integer(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+        let Some(narrow) = native(to) else {
+            return self.refuse(i, "this type");
+        };
+        let a = self.float_source(i, from)?;
+        let rounding = rounding_of(i).unwrap_or(Rounding::Zero);
+        let signed = is_signed(to);
+        let value = if rounding == Rounding::Zero && narrow == types::I32 {
+            let to = self.shaped(types::I32);
+            if signed {
+                self.b.ins().fcvt_to_sint_sat(to, a)
+            } else {
+                self.b.ins().fcvt_to_uint_sat(to, a)
+            }
+        } else {
+            let a = self.promoted(a);
+            let bits = self.int(types::I32, narrow.bits().into());
+            let rounding = self.int(types::I32, rounding as u64);
+            let helper = if signed {
+                Helper::f64_to_int
+            } else {
+                Helper::f64_to_uint
+            };
+            let value = self.call(helper, &[a, bits, rounding]);
+            self.reshape(value, narrow)
+        };
+        if from != P::F64 {
+            return Ok(value);
+        }
+        // NaN gives 0 so far (as PTX has it for narrower floats), or what it should.
+        let nan = self.int(narrow, 1 << (narrow.bits() - 1));
+        let is_nan = self.fcmp(FloatCC::Unordered, a, a);
+        Ok(self.select(is_nan, nan, value))
+    }
+
+    fn promoted(&mut self, a: Value) -> Value {
+        if self.b.func.dfg.value_type(a) == types::F32 {
+            self.b.ins().fpromote(types::F64, a)
+        } else {
+            a
+        }
+    }
+
+    fn integer_to_float(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+        let Some(wide) = native(from) else {
+            return self.refuse(i, "this type");
+        };
+        let signed = is_signed(from);
+        let a = self.operand(i, 1, wide)?;
+        let rounding = rounding_of(i).unwrap_or(Rounding::Nearest);
+        if matches!(to, P::F16 | P::Bf16) {
+            let a = self.widen(a, types::I64, signed);
+            let rounding = self.int(types::I32, rounding as u64);
+            let helper = match (signed, to) {
+                (true, P::F16) => Helper::i64_to_f16,
+                (false, P::F16) => Helper::u64_to_f16,
+                (true, _) => Helper::i64_to_bf16,
+                (false, _) => Helper::u64_to_bf16,
+            };
+            let bits = self.call(helper, &[a, rounding]);
+            let bits = self.saturated_half(i, bits, to == P::Bf16);
+            return Ok(self.reshape(bits, types::I16));
+        }
+        let Some(ty @ (types::F32 | types::F64)) = native(to) else {
+            return self.refuse(i, "this type");
+        };
+        let value = if rounding == Rounding::Nearest {
+            let vector = self.b.func.dfg.value_type(a).is_vector();
+            let ty = self.shaped(ty);
+            let least = if signed { types::I32 } else { types::I64 };
+            // Unsigned numbers of up to 32 bits are non-negative in 64.
+            let a = self.widen(a, least, signed);
+            if signed || (wide.bits() < 64 && !vector) {
+                self.b.ins().fcvt_from_sint(ty, a)
+            } else {
+                self.b.ins().fcvt_from_uint(ty, a)
+            }
+        } else {
+            let a = self.widen(a, types::I64, signed);
+            let rounding = self.int(types::I32, rounding as u64);
+            let helper = match (signed, ty) {
+                (true, types::F32) => Helper::i64_to_f32,
+                (false, types::F32) => Helper::u64_to_f32,
+                (true, _) => Helper::i64_to_f64,
+                (false, _) => Helper::u64_to_f64,
+            };
+            self.call(helper, &[a, rounding])
+        };
+        Ok(if i.modifiers.has(M::Sat) {
+            self.saturated_float(value, ty)
+        } else {
+            value
+        })
+    }
+
+    /// Bits of a half from operand `at`, in an `i32`.
+    fn narrowed(&mut self, i: &Instruction, at: usize, ty: Type, brain: bool) -> Emitted<Value> {
+        let a = self.operand(i, at, ty)?;
+        let rounding = rounding_of(i).unwrap_or(Rounding::Nearest);
+        let bits = self.float_to_half(a, brain, rounding);
+        Ok(self.rectified_half(i, bits, brain))
+    }
+
+    /// `.relu` before a conversion that rounds no negative up to a positive.
+    fn rectified(&mut self, i: &Instruction, a: Value) -> Value {
+        if !i.modifiers.has(M::Relu) {
+            return a;
+        }
+        let zero = self.float(types::F32, 0.0);
+        let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, a, zero);
+        self.select(keep, a, zero)
+    }
+
+    fn rectified_half(&mut self, i: &Instruction, bits: Value, brain: bool) -> Value {
+        let mut bits = bits;
+        if i.modifiers.has(M::Satfinite) {
+            // Infinity becomes the largest number; NaN stays.
+            let (infinite, largest) = if brain {
+                (0x7F80, 0x7F7F)
+            } else {
+                (0x7C00, 0x7BFF)
+            };
+            let mask = self.int(types::I32, 0x7FFF);
+            let size = self.b.ins().band(bits, mask);
+            let over = self.icmp_imm(IntCC::Equal, size, infinite);
+            let sign = self.int(types::I32, 0x8000);
+            let sign = self.b.ins().band(bits, sign);
+            let most = self.int(types::I32, largest);
+            let most = self.b.ins().bor(sign, most);
+            bits = self.select(over, most, bits);
+        }
+        if i.modifiers.has(M::Relu) {
+            let value = self.half_to_float(bits, brain);
+            let zero = self.float(types::F32, 0.0);
+            let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
+            let none = self.int(types::I32, 0);
+            bits = self.select(keep, bits, none);
+        }
+        bits
+    }
+
+    /// `.sat` of a half's bits in an `i32`.
+    fn saturated_half(&mut self, i: &Instruction, bits: Value, brain: bool) -> Value {
+        if !i.modifiers.has(M::Sat) {
+            return bits;
+        }
+        let value = self.half_to_float(bits, brain);
+        let value = self.saturated_float(value, types::F32);
+        self.float_to_half(value, brain, Rounding::Nearest)
+    }
+
+    fn float_to_float(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+        let a = self.float_source(i, from)?;
+        let rounding = rounding_of(i);
+        if matches!(to, P::F16 | P::Bf16) {
+            let brain = to == P::Bf16;
+            let integral = i
+                .modifiers
+                .first_of(&[M::Rni, M::Rzi, M::Rmi, M::Rpi])
+                .is_some();
+            let a = if integral {
+                self.integral(a, rounding)
+            } else {
+                a
+            };
+            let bits = self.float_to_half(a, brain, rounding.unwrap_or(Rounding::Nearest));
+            let bits = self.rectified_half(i, bits, brain);
+            let bits = self.saturated_half(i, bits, brain);
+            return Ok(self.reshape(bits, types::I16));
+        }
+        let Some(ty @ (types::F32 | types::F64)) = native(to) else {
+            return self.refuse(i, "this type");
+        };
+        let given = self.b.func.dfg.value_type(a);
+        let value = if given == ty {
+            match rounding {
+                Some(_) if from != P::F16 && from != P::Bf16 => self.integral(a, rounding),
+                _ => a,
+            }
+        } else if ty == types::F64 {
+            self.b.ins().fpromote(types::F64, a)
+        } else {
+            match rounding {
+                None | Some(Rounding::Nearest) => self.b.ins().fdemote(types::F32, a),
+                Some(rounding) => {
+                    let rounding = self.int(types::I32, rounding as u64);
+                    self.call(Helper::f64_to_f32, &[a, rounding])
+                }
+            }
+        };
+        let value = self.flushed(value, i.modifiers.has(M::Ftz));
+        Ok(if i.modifiers.has(M::Sat) {
+            self.saturated_float(value, ty)
+        } else {
+            value
+        })
+    }
+
+    /// The integral number next to `a` in a direction.
+    fn integral(&mut self, a: Value, rounding: Option<Rounding>) -> Value {
+        let rounding = rounding.unwrap_or(Rounding::Nearest);
+        if self.has_rounding {
+            return match rounding {
+                Rounding::Zero => self.b.ins().trunc(a),
+                Rounding::Down => self.b.ins().floor(a),
+                Rounding::Up => self.b.ins().ceil(a),
+                _ => self.b.ins().nearest(a),
+            };
+        }
+        let single = self.b.func.dfg.value_type(a) == types::F32;
+        let helper = if single {
+            Helper::integral_f32
+        } else {
+            Helper::integral_f64
+        };
+        let rounding = self.int(types::I32, rounding as u64);
+        self.call(helper, &[a, rounding])
+    }
+
+    /// `cvta`: between a generic address and one of its space.
+    pub fn cvta(&mut self, i: &Instruction) -> Emitted<()> {
+        let ty = self.native(i, 0)?;
+        if ty != types::I64 {
+            return self.refuse(i, "32-bit addresses");
+        }
+        let value = self.operand(i, 1, ty)?;
+        let base = match i.modifiers.first_of(SPACES) {
+            Some(M::Shared | M::SharedCta | M::SharedCluster) => Some(self.word(offset::SHARED)),
+            Some(M::Local) => Some(self.frame()),
+            Some(M::Param) => Some(self.word(offset::PARAMS)),
+            _ => None,
+        };
+        let value = match (base, i.modifiers.has(M::To)) {
+            (None, _) => value,
+            (Some(base), false) => self.b.ins().iadd(value, base),
+            (Some(base), true) => self.b.ins().isub(value, base),
+        };
+        self.result(i, value)
+    }
+
+    /// `isspacep`: does a generic address lie in the space?
+    pub fn isspacep(&mut self, i: &Instruction) -> Emitted<()> {
+        debug_assert_eq!(i.opcode, O::Isspacep);
+        let a = self.operand(i, 1, types::I64)?;
+        let start = self.word(offset::SHARED);
+        let size = self.word(offset::SHARED_SIZE);
+        let shared = self.within(a, start, size);
+        let frame = self.frame();
+        let local_size = self.word(offset::LOCAL_STRIDE);
+        let local = self.within(a, frame, local_size);
+        let param_size = self.int(types::I64, self.program.param_bytes.into());
+        let params = self.word(offset::PARAMS);
+        let param = self.within(a, params, param_size);
+        let holds = match i.modifiers.first_of(SPACES) {
+            Some(M::Shared | M::SharedCta | M::SharedCluster) => shared,
+            Some(M::Local) => local,
+            Some(M::Param) => param,
+            Some(M::Const) => self.int(types::I8, 0),
+            _ => {
+                let other = self.b.ins().bor(shared, local);
+                let other = self.b.ins().bor(other, param);
+                self.not(other)
+            }
+        };
+        self.result(i, holds)
+    }
+
+    fn within(&mut self, address: Value, start: Value, size: Value) -> Value {
+        let offset = self.b.ins().isub(address, start);
+        self.icmp(IntCC::UnsignedLessThan, offset, size)
+    }
+}
+
+/// State spaces among the modifiers.
+pub(super) const SPACES: &[M] = &[
+    M::Global,
+    M::Shared,
+    M::SharedCta,
+    M::SharedCluster,
+    M::Local,
+    M::Const,
+    M::Param,
+];

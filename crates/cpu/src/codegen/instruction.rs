@@ -1,0 +1,147 @@
+//! One instruction: which family writes it.
+
+use super::emitter::{Emitted, Emitter};
+use crate::block::FaultKind;
+use crate::program::Instruction;
+use ptx::names::{Modifier as M, Opcode as O, Type};
+
+impl Emitter<'_, '_> {
+    pub fn instruction(&mut self, i: &Instruction) -> Emitted<()> {
+        self.line = i.line;
+        self.set_guard(i.guard);
+        match i.opcode {
+            O::Ld | O::Ldu => self.load(i),
+            O::St => self.store(i),
+            O::Mov => self.mov(i),
+            O::Cvta => self.cvta(i),
+            O::Isspacep => self.isspacep(i),
+            O::Cvt => self.convert(i),
+            O::Setp => self.setp(i),
+            O::Set => self.set(i),
+            O::Selp => self.selp(i),
+            O::Slct => self.slct(i),
+            O::Atom | O::Red => self.atomic(i),
+            O::And
+            | O::Or
+            | O::Xor
+            | O::Not
+            | O::Cnot
+            | O::Shl
+            | O::Shr
+            | O::Shf
+            | O::Lop3
+            | O::Prmt
+            | O::Popc
+            | O::Clz
+            | O::Bfind
+            | O::Brev
+            | O::Bfe
+            | O::Bfi
+            | O::Fns
+            | O::Bmsk
+            | O::Szext => self.bits(i),
+            O::Mul24
+            | O::Mad24
+            | O::Sad
+            | O::Dp4a
+            | O::Dp2a
+            | O::Addc
+            | O::Subc
+            | O::Madc
+            | O::Rem => self.integer(i),
+            O::Vadd
+            | O::Vsub
+            | O::Vabsdiff
+            | O::Vmin
+            | O::Vmax
+            | O::Vshl
+            | O::Vshr
+            | O::Vmad
+            | O::Vset
+            | O::Vadd2
+            | O::Vadd4
+            | O::Vsub2
+            | O::Vsub4
+            | O::Vavrg2
+            | O::Vavrg4
+            | O::Vabsdiff2
+            | O::Vabsdiff4
+            | O::Vmin2
+            | O::Vmin4
+            | O::Vmax2
+            | O::Vmax4
+            | O::Vset2
+            | O::Vset4 => self.video(i),
+            O::Add
+            | O::Sub
+            | O::Mul
+            | O::Mad
+            | O::Fma
+            | O::Div
+            | O::Abs
+            | O::Neg
+            | O::Min
+            | O::Max => {
+                let ty = self.ty(i, 0)?;
+                match ty {
+                    Type::F32 | Type::F64 => self.floating(i),
+                    Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 => self.half(i),
+                    _ => self.integer(i),
+                }
+            }
+            O::Rcp
+            | O::Sqrt
+            | O::Rsqrt
+            | O::Sin
+            | O::Cos
+            | O::Lg2
+            | O::Ex2
+            | O::Tanh
+            | O::Copysign
+            | O::Testp => {
+                let ty = self.ty(i, 0)?;
+                match ty {
+                    Type::F32 | Type::F64 => self.floating(i),
+                    _ => self.half(i),
+                }
+            }
+            // Every access is sequentially consistent enough: a block's threads
+            // share one host thread, and atomics order the rest.
+            O::Membar | O::Fence => {
+                self.fence();
+                Ok(())
+            }
+            O::Cp => self.copy_async(i),
+            O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {
+                self.texture(i)
+            }
+            // Hints, and waits for what has already happened.
+            O::Prefetch
+            | O::Prefetchu
+            | O::Discard
+            | O::Applypriority
+            | O::Griddepcontrol
+            | O::Pmevent
+            | O::Setmaxnreg => Ok(()),
+            O::Createpolicy => {
+                let zero = self.zero(cranelift_codegen::ir::types::I64);
+                self.result(i, zero)
+            }
+            O::Brkpt => {
+                self.stop(FaultKind::Trap);
+                Ok(())
+            }
+            O::Bar | O::Barrier if i.modifiers.has(M::Cluster) => {
+                self.refuse(i, "clusters of blocks")
+            }
+            _ => self.refuse(i, "not an instruction that the CPU device runs"),
+        }
+    }
+
+    /// A fault that is sure; what follows is unreachable.
+    fn stop(&mut self, kind: FaultKind) {
+        self.fault(kind);
+        let dead = self.b.create_block();
+        self.b.switch_to_block(dead);
+    }
+}

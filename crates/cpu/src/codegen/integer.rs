@@ -1,0 +1,364 @@
+//! Integer arithmetic (PTX ISA, "Integer Arithmetic Instructions" and
+//! "Extended-Precision").
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+
+use super::emitter::{Emitted, Emitter, is_signed};
+use crate::math::Helper;
+use crate::program::Instruction;
+use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+impl Emitter<'_, '_> {
+    pub fn integer(&mut self, i: &Instruction) -> Emitted<()> {
+        let ptx = self.ty(i, 0)?;
+        let signed = is_signed(ptx);
+        if matches!(ptx, P::U16x2 | P::S16x2) {
+            return self.packed_pair(i, signed);
+        }
+        let ty = self.native(i, 0)?;
+        if !ty.is_int() {
+            return self.refuse(i, "this type");
+        }
+        let carry = i.modifiers.has(M::Cc);
+        let value = match i.opcode {
+            O::Add if carry => return self.with_carry(i, ty, false, false),
+            O::Sub if carry => return self.with_carry(i, ty, false, true),
+            O::Addc => return self.with_carry(i, ty, true, false),
+            O::Subc => return self.with_carry(i, ty, true, true),
+            O::Madc => return self.mad_with_carry(i, ty, signed, true),
+            O::Mad if carry => return self.mad_with_carry(i, ty, signed, false),
+            O::Add | O::Sub => {
+                let a = self.operand(i, 1, ty)?;
+                let b = self.operand(i, 2, ty)?;
+                let add = i.opcode == O::Add;
+                if i.modifiers.has(M::Sat) {
+                    self.saturated(a, b, add)
+                } else if add {
+                    self.b.ins().iadd(a, b)
+                } else {
+                    self.b.ins().isub(a, b)
+                }
+            }
+            O::Mul => self.product(i, ty, signed)?,
+            O::Mad => {
+                let product = self.product(i, ty, signed)?;
+                let wide = self.b.func.dfg.value_type(product).lane_type();
+                let c = self.operand(i, 3, wide)?;
+                if i.modifiers.has(M::Sat) {
+                    self.saturated(product, c, true)
+                } else {
+                    self.b.ins().iadd(product, c)
+                }
+            }
+            O::Mul24 | O::Mad24 => {
+                let product = self.product24(i, signed)?;
+                if i.opcode == O::Mul24 {
+                    product
+                } else {
+                    let c = self.operand(i, 3, types::I32)?;
+                    if i.modifiers.has(M::Sat) {
+                        self.saturated(product, c, true)
+                    } else {
+                        self.b.ins().iadd(product, c)
+                    }
+                }
+            }
+            O::Sad => {
+                let a = self.operand(i, 1, ty)?;
+                let b = self.operand(i, 2, ty)?;
+                let c = self.operand(i, 3, ty)?;
+                let less = if signed {
+                    IntCC::SignedLessThan
+                } else {
+                    IntCC::UnsignedLessThan
+                };
+                let less = self.icmp(less, a, b);
+                let up = self.b.ins().isub(b, a);
+                let down = self.b.ins().isub(a, b);
+                let distance = self.select(less, up, down);
+                self.b.ins().iadd(distance, c)
+            }
+            O::Div | O::Rem => {
+                let a = self.operand(i, 1, ty)?;
+                let b = self.operand(i, 2, ty)?;
+                self.quotient(a, b, i.opcode == O::Div, signed)
+            }
+            O::Abs => {
+                let a = self.operand(i, 1, ty)?;
+                self.b.ins().iabs(a)
+            }
+            O::Neg => {
+                let a = self.operand(i, 1, ty)?;
+                self.b.ins().ineg(a)
+            }
+            O::Min | O::Max => {
+                let a = self.operand(i, 1, ty)?;
+                let b = self.operand(i, 2, ty)?;
+                let value = match (i.opcode == O::Min, signed) {
+                    (true, true) => self.b.ins().smin(a, b),
+                    (true, false) => self.b.ins().umin(a, b),
+                    (false, true) => self.b.ins().smax(a, b),
+                    (false, false) => self.b.ins().umax(a, b),
+                };
+                if i.modifiers.has(M::Relu) {
+                    let zero = self.int(ty, 0);
+                    self.b.ins().smax(value, zero)
+                } else {
+                    value
+                }
+            }
+            O::Dp4a | O::Dp2a => return self.dot(i),
+            _ => return self.refuse(i, "this type"),
+        };
+        self.result_signed(i, value, signed)
+    }
+
+    /// `mul.lo`, `.hi` and `.wide` of operands 1 and 2.
+    fn product(&mut self, i: &Instruction, ty: Type, signed: bool) -> Emitted<Value> {
+        let a = self.operand(i, 1, ty)?;
+        let b = self.operand(i, 2, ty)?;
+        if i.modifiers.has(M::Wide) {
+            let Some(wide) = ty.double_width() else {
+                return self.refuse(i, "this type");
+            };
+            let a = self.widen(a, wide, signed);
+            let b = self.widen(b, wide, signed);
+            return Ok(self.b.ins().imul(a, b));
+        }
+        if !i.modifiers.has(M::Hi) {
+            return Ok(self.b.ins().imul(a, b));
+        }
+        Ok(match (ty, signed) {
+            (types::I64, true) => self.b.ins().smulhi(a, b),
+            (types::I64, false) => self.b.ins().umulhi(a, b),
+            _ => {
+                let a = self.widen(a, types::I64, signed);
+                let b = self.widen(b, types::I64, signed);
+                let product = self.b.ins().imul(a, b);
+                let bits = self.int(types::I32, ty.bits().into());
+                let high = self.b.ins().ushr(product, bits);
+                self.reshape(high, ty)
+            }
+        })
+    }
+
+    fn product24(&mut self, i: &Instruction, signed: bool) -> Emitted<Value> {
+        let mut factors = [None; 2];
+        for (n, factor) in factors.iter_mut().enumerate() {
+            let a = self.operand(i, n + 1, types::I32)?;
+            let by = self.int(types::I32, 8);
+            let up = self.b.ins().ishl(a, by);
+            let low = if signed {
+                self.b.ins().sshr(up, by)
+            } else {
+                self.b.ins().ushr(up, by)
+            };
+            *factor = Some(self.widen(low, types::I64, signed));
+        }
+        let [Some(a), Some(b)] = factors else {
+            return self.refuse(i, "an operand is missing");
+        };
+        let product = self.b.ins().imul(a, b);
+        // The product has 48 bits; `.hi` are bits 16 to 47.
+        let product = if i.modifiers.has(M::Hi) {
+            let by = self.int(types::I32, 16);
+            self.b.ins().ushr(product, by)
+        } else {
+            product
+        };
+        Ok(self.reshape(product, types::I32))
+    }
+
+    /// `.sat`: 32-bit signed, clamped.
+    fn saturated(&mut self, a: Value, b: Value, add: bool) -> Value {
+        let a = self.b.ins().sextend(types::I64, a);
+        let b = self.b.ins().sextend(types::I64, b);
+        let exact = if add {
+            self.b.ins().iadd(a, b)
+        } else {
+            self.b.ins().isub(a, b)
+        };
+        let low = self.int(types::I64, i64::from(i32::MIN).cast_unsigned());
+        let high = self.int(types::I64, i32::MAX as u64);
+        let value = self.b.ins().smax(exact, low);
+        let value = self.b.ins().smin(value, high);
+        self.b.ins().ireduce(types::I32, value)
+    }
+
+    /// Division without the host's traps. By zero, as on NVIDIA's devices, the
+    /// quotient and the remainder are all ones; the least value by -1 is itself,
+    /// without remainder.
+    fn quotient(&mut self, a: Value, b: Value, quotient: bool, signed: bool) -> Value {
+        let given = self.b.func.dfg.value_type(a);
+        let (a, b) = if given.bits() < 32 {
+            (
+                self.widen(a, types::I32, signed),
+                self.widen(b, types::I32, signed),
+            )
+        } else {
+            (a, b)
+        };
+        let ty = self.b.func.dfg.value_type(a);
+        let by_zero = self.icmp_imm(IntCC::Equal, b, 0);
+        let one = self.int(ty, 1);
+        let safe = self.select(by_zero, one, b);
+        let value = if signed {
+            // Minus one is done by negation, which wraps as wanted.
+            let minus_one = self.icmp_imm(IntCC::Equal, b, -1);
+            let safe = self.select(minus_one, one, safe);
+            if quotient {
+                let divided = self.b.ins().sdiv(a, safe);
+                let negated = self.b.ins().ineg(a);
+                self.select(minus_one, negated, divided)
+            } else {
+                self.b.ins().srem(a, safe)
+            }
+        } else if quotient {
+            self.b.ins().udiv(a, safe)
+        } else {
+            self.b.ins().urem(a, safe)
+        };
+        let of_zero = self.int(ty, u64::MAX);
+        let value = self.select(by_zero, of_zero, value);
+        self.reshape(value, given)
+    }
+
+    fn carry_in(&mut self, i: &Instruction, ty: Type) -> Emitted<Value> {
+        let Some(carry) = self.program.carry else {
+            return self.refuse(i, "a carry that nothing sets");
+        };
+        let bit = self.register(carry);
+        Ok(self.reshape(bit, ty))
+    }
+
+    fn carry_out(&mut self, i: &Instruction, bit: Value) {
+        if i.modifiers.has(M::Cc)
+            && let Some(carry) = self.program.carry
+        {
+            self.set_register(carry, bit);
+        }
+    }
+
+    /// `add.cc`, `addc`, `sub.cc`, `subc`. The flag is a carry for sums and a
+    /// borrow for differences.
+    fn with_carry(&mut self, i: &Instruction, ty: Type, takes: bool, sub: bool) -> Emitted<()> {
+        let a = self.operand(i, 1, ty)?;
+        let b = self.operand(i, 2, ty)?;
+        let (value, out) = self.sum_with_carry(i, a, b, ty, takes, sub)?;
+        self.result(i, value)?;
+        self.carry_out(i, out);
+        Ok(())
+    }
+
+    fn sum_with_carry(
+        &mut self,
+        i: &Instruction,
+        a: Value,
+        b: Value,
+        ty: Type,
+        takes: bool,
+        sub: bool,
+    ) -> Emitted<(Value, Value)> {
+        let first = if sub {
+            self.b.ins().isub(a, b)
+        } else {
+            self.b.ins().iadd(a, b)
+        };
+        let overflow = if sub {
+            self.icmp(IntCC::UnsignedLessThan, a, b)
+        } else {
+            self.icmp(IntCC::UnsignedLessThan, first, a)
+        };
+        if !takes {
+            return Ok((first, overflow));
+        }
+        let bit = self.carry_in(i, ty)?;
+        let second = if sub {
+            self.b.ins().isub(first, bit)
+        } else {
+            self.b.ins().iadd(first, bit)
+        };
+        let again = if sub {
+            self.icmp(IntCC::UnsignedLessThan, first, bit)
+        } else {
+            self.icmp(IntCC::UnsignedLessThan, second, bit)
+        };
+        let out = self.b.ins().bor(overflow, again);
+        Ok((second, out))
+    }
+
+    fn mad_with_carry(
+        &mut self,
+        i: &Instruction,
+        ty: Type,
+        signed: bool,
+        takes: bool,
+    ) -> Emitted<()> {
+        let product = self.product(i, ty, signed)?;
+        let c = self.operand(i, 3, ty)?;
+        let (value, out) = self.sum_with_carry(i, product, c, ty, takes, false)?;
+        self.result(i, value)?;
+        self.carry_out(i, out);
+        Ok(())
+    }
+
+    fn dot(&mut self, i: &Instruction) -> Emitted<()> {
+        let a_signed = is_signed(self.ty(i, 0)?);
+        let b_signed = is_signed(self.ty(i, 1)?);
+        let signs = u32::from(a_signed) | u32::from(b_signed) << 1;
+        let value = if i.opcode == O::Dp4a {
+            self.call_over(i, Helper::dp4a, types::I32, 3, &[signs])?
+        } else {
+            let high = u32::from(i.modifiers.has(M::Hi)) << 2;
+            self.call_over(i, Helper::dp2a, types::I32, 3, &[signs | high])?
+        };
+        self.result(i, value)
+    }
+
+    /// `add`, `min` and `max` of two 16-bit halves.
+    fn packed_pair(&mut self, i: &Instruction, signed: bool) -> Emitted<()> {
+        let a = self.operand(i, 1, types::I32)?;
+        let b = self.operand(i, 2, types::I32)?;
+        let mut halves = [None; 2];
+        for (n, half) in halves.iter_mut().enumerate() {
+            let by = self.int(types::I32, 16 * n as u64);
+            let a = self.b.ins().ushr(a, by);
+            let a = self.b.ins().ireduce(types::I16, a);
+            let b = self.b.ins().ushr(b, by);
+            let b = self.b.ins().ireduce(types::I16, b);
+            let value = match (i.opcode, signed) {
+                (O::Add, _) => self.b.ins().iadd(a, b),
+                (O::Sub, _) => self.b.ins().isub(a, b),
+                (O::Min, true) => self.b.ins().smin(a, b),
+                (O::Min, false) => self.b.ins().umin(a, b),
+                (O::Max, true) => self.b.ins().smax(a, b),
+                (O::Max, false) => self.b.ins().umax(a, b),
+                _ => return self.refuse(i, "this operation on halves"),
+            };
+            let value = if i.modifiers.has(M::Relu) {
+                let zero = self.int(types::I16, 0);
+                self.b.ins().smax(value, zero)
+            } else {
+                value
+            };
+            *half = Some(value);
+        }
+        let [Some(low), Some(high)] = halves else {
+            return self.refuse(i, "an operand is missing");
+        };
+        let value = self.join(low, high);
+        self.result(i, value)
+    }
+
+    /// Two integers of one width as one of twice the width, `low` first.
+    pub fn join(&mut self, low: Value, high: Value) -> Value {
+        let narrow = self.b.func.dfg.value_type(low);
+        let wide = narrow.double_width().unwrap_or(types::I64);
+        let low = self.b.ins().uextend(wide, low);
+        let high = self.b.ins().uextend(wide, high);
+        let by = self.int(types::I32, narrow.bits().into());
+        let high = self.b.ins().ishl(high, by);
+        self.b.ins().bor(low, high)
+    }
+}

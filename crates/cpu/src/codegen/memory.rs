@@ -1,0 +1,396 @@
+//! Loads and stores, each checked against what may be accessed.
+//!
+//! A check is one comparison. Rotating an address right by the logarithm of the
+//! access's width puts a misaligned address's low bits on top, so that the same
+//! comparison that finds it too large finds it misaligned.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+
+use super::emitter::{Emitted, Emitter, is_signed, native};
+use crate::block::{Access, GRANULE_SHIFT, offset};
+use crate::math::Helper;
+use crate::program::{Arg, Base, Instruction, Place};
+use ptx::names::{Modifier as M, Type as P};
+
+/// The address space that an access counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// Host addresses.
+    Generic,
+    Shared,
+    Local,
+    Param,
+}
+
+/// A checked place: `address + offset` on the host.
+#[derive(Clone, Copy)]
+pub(super) struct Location {
+    pub address: Value,
+    pub offset: i32,
+}
+
+const PLAIN: MemFlagsData = MemFlagsData::trusted();
+
+fn space_of(i: &Instruction) -> Space {
+    match i.modifiers.first_of(super::convert::SPACES) {
+        Some(M::Shared | M::SharedCta | M::SharedCluster) => Space::Shared,
+        Some(M::Local) => Space::Local,
+        Some(M::Param) => Space::Param,
+        _ => Space::Generic,
+    }
+}
+
+impl Emitter<'_, '_> {
+    pub fn load(&mut self, i: &Instruction) -> Emitted<()> {
+        let ptx = self.ty(i, 0)?;
+        let ty = self.native(i, 0)?;
+        let signed = is_signed(ptx);
+        // A parameter of a call that became a register.
+        if let Arg::Reg(cell) = self.arg(i, 1)? {
+            let value = self.register(cell);
+            let value = self.reshape(value, ty);
+            return self.result_signed(i, value, signed);
+        }
+        let to = self.arg(i, 0)?;
+        let parts = match &to {
+            Arg::List(list) => self.list(*list),
+            single => std::slice::from_ref(single),
+        };
+        let width = ty.bytes() * parts.len() as u32;
+        let at = self.locate(i, 1, width, false)?;
+        if self.must_order(i) {
+            // An ordered load must not be joined with another.
+            self.fence();
+        }
+        for (n, &to) in parts.iter().enumerate() {
+            if to == Arg::Sink {
+                continue;
+            }
+            let ty = self.load_type(to, ptx).unwrap_or(ty);
+            let offset = at.offset + n as i32 * ty.bytes() as i32;
+            let value = self.b.ins().load(ty, PLAIN, at.address, offset);
+            self.write_extended(i, to, value, signed)?;
+        }
+        Ok(())
+    }
+
+    /// A value is loaded as what its register holds.
+    fn load_type(&self, to: Arg, ptx: P) -> Option<Type> {
+        let Arg::Reg(reg) = to else { return None };
+        let held = super::emitter::type_of(self.program.registers[reg.index()]);
+        let ty = native(ptx)?;
+        (held.bits() == ty.bits() && held != types::I8).then_some(held)
+    }
+
+    pub fn store(&mut self, i: &Instruction) -> Emitted<()> {
+        let ptx = self.ty(i, 0)?;
+        let ty = self.native(i, 0)?;
+        if let Arg::Reg(cell) = self.arg(i, 0)? {
+            let value = self.operand(i, 1, ty)?;
+            self.set_register(cell, value);
+            return Ok(());
+        }
+        if space_of(i) == Space::Param {
+            return self.refuse(i, "stores to the kernel's own parameters");
+        }
+        let from = self.arg(i, 1)?;
+        let parts = match &from {
+            Arg::List(list) => self.list(*list),
+            single => std::slice::from_ref(single),
+        };
+        let width = ty.bytes() * parts.len() as u32;
+        let at = self.locate(i, 0, width, true)?;
+        for (n, &from) in parts.iter().enumerate() {
+            let ty = self.load_type(from, ptx).unwrap_or(ty);
+            let value = self.read(from, ty)?;
+            let offset = at.offset + n as i32 * ty.bytes() as i32;
+            self.b.ins().store(PLAIN, value, at.address, offset);
+        }
+        if self.must_order(i) {
+            self.fence();
+        }
+        Ok(())
+    }
+
+    /// Other blocks, on other host threads, may watch this access.
+    fn must_order(&self, i: &Instruction) -> bool {
+        i.modifiers
+            .first_of(&[M::Volatile, M::Relaxed, M::Acquire, M::Release, M::Mmio])
+            .is_some()
+    }
+
+    pub fn fence(&mut self) {
+        self.b.ins().fence();
+    }
+
+    /// Checks an access of `width` bytes at address operand `n`.
+    pub fn locate(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        width: u32,
+        store: bool,
+    ) -> Emitted<Location> {
+        let (base, offset) = self.address(i, n)?;
+        let space = match base {
+            Base::Place(Place::Shared(_) | Place::DynamicShared) => Space::Shared,
+            Base::Place(Place::Local(_)) => Space::Local,
+            Base::Place(Place::Param(_)) => Space::Param,
+            _ => space_of(i),
+        };
+        let access = width
+            | if store { Access::WRITE } else { 0 }
+            | match space {
+                Space::Generic => 0,
+                Space::Shared => Access::SHARED,
+                Space::Local => Access::LOCAL,
+                Space::Param => Access::PARAM,
+            };
+        self.locate_at(base, offset, space, width, access)
+    }
+
+    /// The same for a base and a space; `access` is what a fault will say.
+    pub fn locate_at(
+        &mut self,
+        base: Base,
+        offset: i64,
+        space: Space,
+        width: u32,
+        access: u32,
+    ) -> Emitted<Location> {
+        let start = match space {
+            Space::Generic => None,
+            Space::Shared => Some(self.word(offset::SHARED)),
+            Space::Local => Some(self.frame()),
+            Space::Param => Some(self.word(offset::PARAMS)),
+        };
+        if let (Base::Place(place), Some(start)) = (base, start)
+            && let Some(offset) = self.known_good(place, offset, width)
+        {
+            return Ok(Location {
+                address: start,
+                offset,
+            });
+        }
+        let address = match base {
+            Base::Reg(reg) => {
+                let value = self.register(reg);
+                let value = self.reshape(value, types::I64);
+                self.add_offset(value, offset)
+            }
+            Base::Place(place) => self.place_address(place, offset),
+            Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
+        };
+        self.check(address, space, width, access);
+        let address = match start {
+            Some(start) => self.b.ins().iadd(start, address),
+            None => address,
+        };
+        Ok(Location { address, offset: 0 })
+    }
+
+    /// The offset of an access that cannot fail.
+    fn known_good(&self, place: Place, offset: i64, width: u32) -> Option<i32> {
+        let (base, size) = match place {
+            Place::Shared(base) => (base, self.program.shared_bytes),
+            Place::Local(base) => (base, self.program.local_bytes),
+            Place::Param(base) => (base, self.program.param_bytes),
+            _ => return None,
+        };
+        let at = i64::from(base).checked_add(offset)?;
+        let good = at >= 0 && at % i64::from(width) == 0 && at + i64::from(width) <= size.into();
+        if good { i32::try_from(at).ok() } else { None }
+    }
+
+    /// Faults unless `width` bytes at `address`, in its space, may be accessed.
+    pub fn check(&mut self, address: Value, space: Space, width: u32, access: u32) {
+        let shift = width.trailing_zeros();
+        let by = |e: &mut Self| e.int(types::I32, shift.into());
+        let good = match space {
+            Space::Generic => {
+                let base = self.word(offset::ARENA_BASE);
+                let inside = self.b.ins().isub(address, base);
+                let granule_shift = self.int(types::I32, GRANULE_SHIFT.into());
+                let granule = self.b.ins().ushr(inside, granule_shift);
+                // Nothing in the last granule may be accessed: it stands for all
+                // addresses outside of the arena.
+                let last = self.word(offset::LAST_GRANULE);
+                let granule = self.b.ins().umin(granule, last);
+                let one = self.int(types::I32, 1);
+                let at = self.b.ins().ishl(granule, one);
+                let shadow = self.word(offset::SHADOW);
+                let at = self.b.ins().iadd(shadow, at);
+                let valid = self.b.ins().uload16(types::I32, PLAIN, at, 0);
+                let low = self.b.ins().ireduce(types::I8, address);
+                if shift == 0 {
+                    let low = self.b.ins().uextend(types::I32, low);
+                    self.icmp(IntCC::UnsignedLessThan, low, valid)
+                } else {
+                    let amount = by(self);
+                    let low = self.b.ins().rotr(low, amount);
+                    let low = self.b.ins().uextend(types::I32, low);
+                    let valid = self.b.ins().ushr(valid, amount);
+                    self.icmp(IntCC::UnsignedLessThan, low, valid)
+                }
+            }
+            _ => {
+                if space == Space::Shared && shift <= 4 {
+                    let amount = by(self);
+                    let number = if shift == 0 {
+                        address
+                    } else {
+                        self.b.ins().rotr(address, amount)
+                    };
+                    let units = self.fixed.shared_units[shift as usize];
+                    let good = self.icmp(IntCC::UnsignedLessThan, number, units);
+                    return self.fail_unless(good, address, space, access);
+                }
+                let size = match space {
+                    Space::Shared => self.word(offset::SHARED_SIZE),
+                    Space::Local => self.int(types::I64, self.program.local_bytes.into()),
+                    _ => self.int(types::I64, self.program.param_bytes.into()),
+                };
+                if shift == 0 {
+                    self.icmp(IntCC::UnsignedLessThan, address, size)
+                } else {
+                    let amount = by(self);
+                    let address = self.b.ins().rotr(address, amount);
+                    let size = self.b.ins().ushr(size, amount);
+                    self.icmp(IntCC::UnsignedLessThan, address, size)
+                }
+            }
+        };
+        self.fail_unless(good, address, space, access);
+    }
+
+    /// The rare rest of a check: the runtime looks, and says what was wrong.
+    fn fail_unless(&mut self, good: Value, address: Value, space: Space, access: u32) {
+        let cold = self.b.create_block();
+        let on = self.b.create_block();
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(good, on, &[], cold, &[]);
+        self.b.switch_to_block(cold);
+        self.look_closer(address, 1, access);
+        let fail = self.fail;
+        if space == Space::Generic {
+            // Registered host memory is good, though the shadow does not know it.
+            let context = self.fixed.context;
+            let kind = self
+                .b
+                .ins()
+                .load(types::I32, PLAIN, context, offset::FAULT_KIND);
+            self.b.ins().brif(kind, fail, &[], on, &[]);
+        } else {
+            self.b.ins().jump(fail, &[]);
+        }
+        self.b.switch_to_block(on);
+    }
+
+    /// Asks the runtime about the accesses of neighbouring threads; what is wrong
+    /// is recorded in the context.
+    ///
+    /// The call goes through a function of the same blob that preserves every
+    /// register: what the usual path keeps in registers stays there.
+    pub fn look_closer(&mut self, address: Value, count: u32, access: u32) {
+        let context = self.fixed.context;
+        let thread = self.thread_index();
+        let what = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
+        let what = self.amount(types::I64, what);
+        let all = [context, thread, address, what];
+        let Some(keeper) = self.keeper else {
+            self.call(Helper::check_neighbours, &all);
+            return;
+        };
+        self.b.ins().call(keeper, &all);
+    }
+
+    /// The host address of the thread's local frame.
+    pub fn frame(&mut self) -> Value {
+        let thread = self.thread_index();
+        let thread = self.b.ins().uextend(types::I64, thread);
+        let stride = self.word(offset::LOCAL_STRIDE);
+        let at = self.b.ins().imul(thread, stride);
+        let local = self.word(offset::LOCAL);
+        self.b.ins().iadd(local, at)
+    }
+
+    /// `cp.async` copies at once; its waits find it done.
+    pub fn copy_async(&mut self, i: &Instruction) -> Emitted<()> {
+        use cranelift_codegen::ir::InstBuilder as _;
+        if !i.modifiers.has(M::Async) || i.modifiers.first_of(&[M::Bulk, M::Mbarrier]).is_some() {
+            return self.refuse(i, "this copy");
+        }
+        if i.modifiers
+            .first_of(&[M::CommitGroup, M::WaitGroup, M::WaitAll])
+            .is_some()
+        {
+            return Ok(());
+        }
+        let Arg::Int(size @ (4 | 8 | 16)) = self.arg(i, 2)? else {
+            return self.refuse(i, "a copy of this size");
+        };
+        let size = size as u32;
+        // Bytes beyond the source's size are zeros; a predicate ignores all of it.
+        let count = match self.arg(i, 3) {
+            Ok(arg) if self.arg_count(i) > 3 => {
+                let predicate = match arg {
+                    Arg::Reg(reg) | Arg::Not(reg) => {
+                        self.program.registers[reg.index()] == crate::program::Class::Pred
+                    }
+                    _ => false,
+                };
+                if predicate {
+                    let ignore = self.read(arg, types::I8)?;
+                    let none = self.int(types::I32, 0);
+                    let all = self.int(types::I32, size.into());
+                    Some(self.select(ignore, none, all))
+                } else {
+                    Some(self.read(arg, types::I32)?)
+                }
+            }
+            _ => None,
+        };
+        let (to, to_offset) = self.address(i, 0)?;
+        let (from, from_offset) = self.address(i, 1)?;
+        let access = Access::WRITE | Access::SHARED | size;
+        let to = self.locate_at(to, to_offset, Space::Shared, size, access)?;
+        let Some(count) = count else {
+            let from = self.locate_at(from, from_offset, Space::Generic, size, size)?;
+            for at in (0..size as i32).step_by(4) {
+                let word = self
+                    .b
+                    .ins()
+                    .load(types::I32, PLAIN, from.address, from.offset + at);
+                self.b.ins().store(PLAIN, word, to.address, to.offset + at);
+            }
+            return Ok(());
+        };
+        let base = match from {
+            Base::Reg(reg) => {
+                let value = self.register(reg);
+                let value = self.reshape(value, types::I64);
+                self.add_offset(value, from_offset)
+            }
+            Base::Place(place) => self.place_address(place, from_offset),
+            Base::Absolute => self.int(types::I64, from_offset.cast_unsigned()),
+        };
+        for at in 0..size as i32 {
+            let wanted = self.icmp_imm(IntCC::UnsignedGreaterThan, count, at.into());
+            let read = self.b.create_block();
+            let done = self.b.create_block();
+            self.b.append_block_param(done, types::I8);
+            let zero = self.int(types::I8, 0);
+            self.b.ins().brif(wanted, read, &[], done, &[zero.into()]);
+            self.b.switch_to_block(read);
+            let address = self.add_offset(base, at.into());
+            self.check(address, Space::Generic, 1, 1);
+            let byte = self.b.ins().load(types::I8, PLAIN, address, 0);
+            self.b.ins().jump(done, &[byte.into()]);
+            self.b.switch_to_block(done);
+            let byte = self.b.block_params(done)[0];
+            self.b.ins().store(PLAIN, byte, to.address, to.offset + at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Special registers (PTX ISA, "Special Registers").
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+
+use super::emitter::{Emitted, Emitter, FIXED, Lane};
+use crate::block::{WARP, offset};
+use crate::math::Helper;
+use crate::program::Refusal;
+use ptx::ast::Span;
+use ptx::names::SpecialRegister as S;
+
+impl Emitter<'_, '_> {
+    pub fn special(&mut self, register: S) -> Emitted<Value> {
+        let component = |base: i32, n: i32| base + 4 * n;
+        Ok(match register {
+            S::TidX => {
+                let first = self.tid(0);
+                match self.lane {
+                    Lane::Single(lane) => self.add_offset(first, lane.into()),
+                    _ => first,
+                }
+            }
+            S::TidY => self.tid(1),
+            S::TidZ => self.tid(2),
+            S::NtidX => self.field(types::I32, component(offset::BLOCK_DIM, 0)),
+            S::NtidY => self.field(types::I32, component(offset::BLOCK_DIM, 1)),
+            S::NtidZ => self.field(types::I32, component(offset::BLOCK_DIM, 2)),
+            S::CtaidX => self.field(types::I32, component(offset::BLOCK, 0)),
+            S::CtaidY => self.field(types::I32, component(offset::BLOCK, 1)),
+            S::CtaidZ => self.field(types::I32, component(offset::BLOCK, 2)),
+            S::NctaidX => self.field(types::I32, component(offset::GRID_DIM, 0)),
+            S::NctaidY => self.field(types::I32, component(offset::GRID_DIM, 1)),
+            S::NctaidZ => self.field(types::I32, component(offset::GRID_DIM, 2)),
+            S::TidW | S::NtidW | S::CtaidW | S::NctaidW => self.int(types::I32, 0),
+            S::Gridid => self.field(types::I64, offset::GRID_ID),
+            S::Laneid => self.lane(),
+            S::Warpid => {
+                let thread = self.thread_index();
+                let shift = self.int(types::I32, WARP.trailing_zeros().into());
+                self.b.ins().ushr(thread, shift)
+            }
+            S::Nwarpid => {
+                let threads = self.field(types::I32, offset::THREADS);
+                let threads = self.b.ins().iadd_imm_s(threads, i64::from(WARP) - 1);
+                let shift = self.int(types::I32, WARP.trailing_zeros().into());
+                self.b.ins().ushr(threads, shift)
+            }
+            S::Smid => self.field(types::I32, offset::WORKER),
+            S::Nsmid => self.field(types::I32, offset::WORKERS),
+            S::LanemaskEq | S::LanemaskLe | S::LanemaskLt | S::LanemaskGe | S::LanemaskGt => {
+                let lane = self.lane();
+                let one = self.int(types::I32, 1);
+                let equal = self.b.ins().ishl(one, lane);
+                let below = self.b.ins().iadd_imm_s(equal, -1);
+                match register {
+                    S::LanemaskEq => equal,
+                    S::LanemaskLt => below,
+                    S::LanemaskLe => self.b.ins().bor(below, equal),
+                    S::LanemaskGe => self.b.ins().bnot(below),
+                    _ => {
+                        let up_to = self.b.ins().bor(below, equal);
+                        self.b.ins().bnot(up_to)
+                    }
+                }
+            }
+            S::Clock64 => self.call(Helper::clock, &[]),
+            S::Clock => {
+                let clock = self.call(Helper::clock, &[]);
+                self.reshape(clock, types::I32)
+            }
+            S::ClockHi => {
+                let clock = self.call(Helper::clock, &[]);
+                self.upper(clock)
+            }
+            S::Globaltimer => self.call(Helper::global_timer, &[]),
+            S::GlobaltimerLo => {
+                let time = self.call(Helper::global_timer, &[]);
+                self.reshape(time, types::I32)
+            }
+            S::GlobaltimerHi => {
+                let time = self.call(Helper::global_timer, &[]);
+                self.upper(time)
+            }
+            S::DynamicSmemSize => self.field(types::I32, offset::DYNAMIC_SHARED),
+            S::TotalSmemSize | S::AggrSmemSize => self.field(types::I32, offset::TOTAL_SHARED),
+            // Without clusters each block is one of its own.
+            S::ClusteridX => self.field(types::I32, component(offset::BLOCK, 0)),
+            S::ClusteridY => self.field(types::I32, component(offset::BLOCK, 1)),
+            S::ClusteridZ => self.field(types::I32, component(offset::BLOCK, 2)),
+            S::NclusteridX => self.field(types::I32, component(offset::GRID_DIM, 0)),
+            S::NclusteridY => self.field(types::I32, component(offset::GRID_DIM, 1)),
+            S::NclusteridZ => self.field(types::I32, component(offset::GRID_DIM, 2)),
+            S::ClusterNctaidX | S::ClusterNctaidY | S::ClusterNctaidZ | S::ClusterNctarank => {
+                self.int(types::I32, 1)
+            }
+            S::ClusterCtaidX | S::ClusterCtaidY | S::ClusterCtaidZ | S::ClusterCtarank => {
+                self.int(types::I32, 0)
+            }
+            S::IsExplicitCluster => self.int(types::I8, 0),
+            _ => {
+                return Err(Refusal::unsupported(
+                    Span::default(),
+                    format!("the special register {}", register.text()),
+                ));
+            }
+        })
+    }
+
+    fn field(&mut self, ty: Type, at: i32) -> Value {
+        let context = self.fixed.context;
+        self.b.ins().load(ty, FIXED, context, at)
+    }
+
+    fn tid(&mut self, axis: usize) -> Value {
+        self.b.use_var(self.thread.tid[axis])
+    }
+
+    fn lane(&mut self) -> Value {
+        let thread = self.thread_index();
+        let mask = self.int(types::I32, u64::from(WARP) - 1);
+        self.b.ins().band(thread, mask)
+    }
+
+    fn upper(&mut self, value: Value) -> Value {
+        let shift = self.int(types::I32, 32);
+        let upper = self.b.ins().ushr(value, shift);
+        self.reshape(upper, types::I32)
+    }
+
+    /// Moves `%tid` on by one thread, or by one group, which ends no row half-way.
+    pub fn advance_tid(&mut self, used: [bool; 3]) {
+        let Some(last) = used.iter().rposition(|&u| u) else {
+            return;
+        };
+        let mut carry = None;
+        for axis in 0..=last {
+            let variable = self.thread.tid[axis];
+            let at = self.b.use_var(variable);
+            let next = match carry {
+                None => self.add_offset(at, self.width.into()),
+                Some(carry) => {
+                    let carry = self.reshape(carry, types::I32);
+                    self.b.ins().iadd(at, carry)
+                }
+            };
+            let size = self.field(types::I32, offset::BLOCK_DIM + 4 * axis as i32);
+            let wraps = self.icmp(IntCC::Equal, next, size);
+            let zero = self.int(types::I32, 0);
+            let next = self.select(wraps, zero, next);
+            self.b.def_var(variable, next);
+            carry = Some(wraps);
+        }
+    }
+
+    /// `%tid` of the first thread.
+    pub fn first_tid(&mut self, used: [bool; 3], first: Value) {
+        let Some(last) = used.iter().rposition(|&u| u) else {
+            return;
+        };
+        let mut rest = first;
+        for axis in 0..=last {
+            let size = self.field(types::I32, offset::BLOCK_DIM + 4 * axis as i32);
+            // No block is empty, but a division must not trap if one were.
+            let one = self.int(types::I32, 1);
+            let size = self.b.ins().umax(size, one);
+            let at = self.b.ins().urem(rest, size);
+            self.b.def_var(self.thread.tid[axis], at);
+            rest = self.b.ins().udiv(rest, size);
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Textures and surfaces: the modifiers become one number, operands and results
+//! go through a few words on the stack, the runtime fetches.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    InstBuilder, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
+};
+
+use super::emitter::{Emitted, Emitter, is_signed};
+use crate::math::Helper;
+use crate::math::texture::TextureAccess;
+use crate::program::{Arg, Base, Class, Instruction, Place};
+use crate::texture::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
+use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+fn geometry(i: &Instruction) -> Option<Geometry> {
+    let all = [
+        (M::N1d, Geometry::D1),
+        (M::N2d, Geometry::D2),
+        (M::N3d, Geometry::D3),
+        (M::A1d, Geometry::A1),
+        (M::A2d, Geometry::A2),
+        (M::Cube, Geometry::Cube),
+        (M::Acube, Geometry::ACube),
+    ];
+    let found = all.into_iter().find(|&(word, _)| i.modifiers.has(word));
+    found.map(|(_, geometry)| geometry)
+}
+
+fn question(i: &Instruction) -> Option<Question> {
+    let all = [
+        (M::Width, Question::Width),
+        (M::Height, Question::Height),
+        (M::Depth, Question::Depth),
+        (M::NumMipmapLevels, Question::Levels),
+        (M::ArraySize, Question::Layers),
+        (M::NumSamples, Question::Samples),
+        (M::NormalizedCoords, Question::Normalized),
+        (M::FilterMode, Question::Filter),
+        (M::AddrMode0, Question::Address0),
+        (M::AddrMode1, Question::Address1),
+        (M::AddrMode2, Question::Address2),
+    ];
+    let found = all.into_iter().find(|&(word, _)| i.modifiers.has(word));
+    found.map(|(_, question)| question)
+}
+
+impl Emitter<'_, '_> {
+    pub fn texture(&mut self, i: &Instruction) -> Emitted<()> {
+        match i.opcode {
+            O::Tex | O::Tld4 => self.fetch(i),
+            O::Suld => self.surface_load(i),
+            O::Sust | O::Sured => self.surface_store(i),
+            O::Istypep => self.is_type(i),
+            _ => self.ask(i),
+        }
+    }
+
+    /// `tex`, `tld4`
+    fn fetch(&mut self, i: &Instruction) -> Emitted<()> {
+        let Some(geometry) = geometry(i) else {
+            return self.refuse(i, "textures with several samples");
+        };
+        let gathers = i.opcode == O::Tld4;
+        let (result, coordinates) = (self.ty(i, 0)?, self.ty(i, 1)?);
+        let mut mode = Mode {
+            geometry,
+            integers: coordinates == P::S32,
+            halves: matches!(result, P::F16 | P::F16x2),
+            count: if result == P::F16x2 { 2 } else { 4 },
+            ..Mode::new(if gathers {
+                Operation::Gather
+            } else {
+                Operation::Fetch
+            })
+        };
+        mode.channel = match i.modifiers.first_of(&[M::R, M::G, M::B, M::A]) {
+            Some(M::G) => 1,
+            Some(M::B) => 2,
+            Some(M::A) => 3,
+            _ => 0,
+        };
+        self.name(i, 1)?;
+        let mut next = 2;
+        match i.modifiers.first_of(&[M::Level, M::Grad]) {
+            Some(M::Level) => {
+                mode.lod = Lod::Level;
+                let lod = self.operand(i, next, types::I32)?;
+                self.put(offset_of!(TextureAccess, lod), lod);
+                next += 1;
+            }
+            Some(_) => {
+                mode.lod = Lod::Gradient;
+                let at = offset_of!(TextureAccess, gradients);
+                self.put_all(i, next, at)?;
+                self.put_all(i, next + 1, at + 16)?;
+                next += 2;
+            }
+            None => {}
+        }
+        let zero = self.int(types::I32, 0);
+        let offset = offset_of!(TextureAccess, offset);
+        for n in 0..3 {
+            self.put(offset + 4 * n, zero);
+        }
+        if self.arg_count(i) > next {
+            let is_offset = match self.arg(i, next)? {
+                Arg::List(_) => true,
+                Arg::Reg(reg) => {
+                    geometry.dimensions() == 1 && self.program.registers[reg.index()] == Class::I32
+                }
+                arg => matches!(arg, Arg::Int(_)),
+            };
+            if !is_offset || self.arg_count(i) > next + 1 {
+                return self.refuse(i, "depth comparison");
+            }
+            self.put_all(i, next, offset)?;
+        }
+        self.call_texture(mode);
+
+        // `d|p`: the texels of an array are always there.
+        let to = self.arg(i, 0)?;
+        let to = match to {
+            Arg::List(list) => match *self.list(list) {
+                [texels @ Arg::List(_), resident] => {
+                    let yes = self.int(types::I8, 1);
+                    self.write(i, resident, yes)?;
+                    texels
+                }
+                _ => to,
+            },
+            _ => to,
+        };
+        let ty = if result == P::F16 {
+            types::I16
+        } else {
+            types::I32
+        };
+        self.take_all(i, to, ty)
+    }
+
+    /// `suld`
+    fn surface_load(&mut self, i: &Instruction) -> Emitted<()> {
+        let mut mode = self.surface_mode(i, Operation::Load)?;
+        let to = self.arg(i, 0)?;
+        mode.count = self.parts(&to).len() as u8;
+        let ty = self.native(i, 0)?;
+        self.name(i, 1)?;
+        self.call_texture(mode);
+        self.take_all(i, to, ty)
+    }
+
+    /// `sust`, `sured`
+    fn surface_store(&mut self, i: &Instruction) -> Emitted<()> {
+        let of_texels = i.modifiers.has(M::P);
+        let operation = match (i.opcode, of_texels) {
+            (O::Sust, false) => Operation::Store,
+            (O::Sust, true) => Operation::StoreTexel,
+            (_, false) => Operation::Change,
+            (_, true) => Operation::ChangeTexel,
+        };
+        let mut mode = self.surface_mode(i, operation)?;
+        let from = self.arg(i, 1)?;
+        let ty = self.native(i, 0)?;
+        let parts = self.parts(&from).to_vec();
+        mode.count = parts.len() as u8;
+        self.name(i, 0)?;
+        for (n, part) in parts.into_iter().enumerate().take(4) {
+            let value = self.read(part, ty)?;
+            let value = self.reshape(value, types::I64);
+            self.put(offset_of!(TextureAccess, values) + 8 * n, value);
+        }
+        self.call_texture(mode);
+        Ok(())
+    }
+
+    fn surface_mode(&mut self, i: &Instruction, operation: Operation) -> Emitted<Mode> {
+        let ty = self.ty(i, 0)?;
+        let Some(geometry) = geometry(i) else {
+            return self.refuse(i, "this surface");
+        };
+        Ok(Mode {
+            geometry,
+            bytes: ty.bytes() as u8,
+            signed: is_signed(ty),
+            beyond: match i.modifiers.first_of(&[M::Clamp, M::Zero]) {
+                Some(M::Clamp) => Beyond::Clamp,
+                Some(_) => Beyond::Zero,
+                None => Beyond::Trap,
+            },
+            change: match i.modifiers.first_of(&[M::Min, M::Max, M::And, M::Or]) {
+                Some(M::Min) => Change::Min,
+                Some(M::Max) => Change::Max,
+                Some(M::And) => Change::And,
+                Some(_) => Change::Or,
+                None => Change::Add,
+            },
+            ..Mode::new(operation)
+        })
+    }
+
+    /// `txq`, `suq`
+    fn ask(&mut self, i: &Instruction) -> Emitted<()> {
+        let Some(question) = question(i) else {
+            return self.refuse(i, "this question about a texture or surface");
+        };
+        let operation = match i.opcode {
+            O::Txq => Operation::AskTexture,
+            _ => Operation::AskSurface,
+        };
+        let handle = self.handle(i, 1)?;
+        self.put(offset_of!(TextureAccess, handle), handle);
+        let level = match self.arg_count(i) {
+            3 => self.operand(i, 2, types::I32)?,
+            _ => self.int(types::I32, 0),
+        };
+        self.put(offset_of!(TextureAccess, lod), level);
+        self.call_texture(Mode {
+            question,
+            ..Mode::new(operation)
+        });
+        let to = self.arg(i, 0)?;
+        self.take_all(i, to, types::I32)
+    }
+
+    /// `istypep`
+    fn is_type(&mut self, i: &Instruction) -> Emitted<()> {
+        let operation = match self.ty(i, 0)? {
+            P::Texref => Operation::IsTexture,
+            P::Surfref => Operation::IsSurface,
+            _ => return self.refuse(i, "samplers"),
+        };
+        let handle = self.handle(i, 1)?;
+        self.put(offset_of!(TextureAccess, handle), handle);
+        self.call_texture(Mode::new(operation));
+        let to = self.arg(i, 0)?;
+        self.take_all(i, to, types::I8)
+    }
+
+    /// The parts of a vector operand, or the one that it is.
+    fn parts<'p>(&self, arg: &'p Arg) -> &'p [Arg]
+    where
+        Self: 'p,
+    {
+        match arg {
+            Arg::List(list) => {
+                let program = self.program;
+                program.list(*list)
+            }
+            single => std::slice::from_ref(single),
+        }
+    }
+
+    /// `[texture, {x, y}]`: the handle and the coordinates.
+    fn name(&mut self, i: &Instruction, n: usize) -> Emitted<()> {
+        let Arg::List(list) = self.arg(i, n)? else {
+            return self.refuse(i, "this operand");
+        };
+        let &[texture, coordinates] = self.list(list) else {
+            return self.refuse(i, "samplers apart from their textures");
+        };
+        let handle = self.read(texture, types::I64)?;
+        self.put(offset_of!(TextureAccess, handle), handle);
+        let at = offset_of!(TextureAccess, coordinates);
+        self.put_parts(coordinates, at)
+    }
+
+    /// A handle in a register, or the address of a reference, which stands for it.
+    fn handle(&mut self, i: &Instruction, n: usize) -> Emitted<Value> {
+        match self.arg(i, n)? {
+            Arg::Address(Base::Reg(reg), 0) => self.read(Arg::Reg(reg), types::I64),
+            Arg::Address(Base::Place(place @ Place::Global(_)), 0) => {
+                Ok(self.place_address(place, 0))
+            }
+            arg @ (Arg::Reg(_) | Arg::Symbol(Place::Global(_), 0)) => self.read(arg, types::I64),
+            _ => self.refuse(i, "this operand"),
+        }
+    }
+
+    fn put_all(&mut self, i: &Instruction, n: usize, at: usize) -> Emitted<()> {
+        let arg = self.arg(i, n)?;
+        self.put_parts(arg, at)
+    }
+
+    /// Up to four 32-bit values.
+    fn put_parts(&mut self, arg: Arg, at: usize) -> Emitted<()> {
+        let parts = self.parts(&arg).to_vec();
+        for (n, part) in parts.into_iter().enumerate().take(4) {
+            let value = self.read(part, types::I32)?;
+            self.put(at + 4 * n, value);
+        }
+        Ok(())
+    }
+
+    /// The words that the runtime reads operands from and writes results to.
+    fn scratch(&mut self) -> StackSlot {
+        if let Some(slot) = self.scratch {
+            return slot;
+        }
+        let size = size_of::<TextureAccess>() as u32;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+        let slot = self.b.create_sized_stack_slot(data);
+        self.scratch = Some(slot);
+        slot
+    }
+
+    fn put(&mut self, at: usize, value: Value) {
+        let slot = self.scratch();
+        self.b.ins().stack_store(types::I64, value, slot, at as i32);
+    }
+
+    /// Writes the results, of which each has 8 bytes.
+    fn take_all(&mut self, i: &Instruction, to: Arg, ty: Type) -> Emitted<()> {
+        let slot = self.scratch();
+        for (n, to) in self.parts(&to).to_vec().into_iter().enumerate().take(4) {
+            if to == Arg::Sink {
+                continue;
+            }
+            let at = offset_of!(TextureAccess, values) + 8 * n;
+            let value = self.b.ins().stack_load(types::I64, ty, slot, at as i32);
+            self.write(i, to, value)?;
+        }
+        Ok(())
+    }
+
+    /// Has the runtime do it; the thread stops where that is a fault.
+    fn call_texture(&mut self, mode: Mode) {
+        let slot = self.scratch();
+        let context = self.fixed.context;
+        let thread = self.thread_index();
+        let line = self.int(types::I32, self.line.into());
+        let mode = self.int(types::I64, mode.number());
+        let access = self.b.ins().stack_addr(types::I64, slot, 0);
+        let failed = self.call(Helper::texture, &[context, thread, line, mode, access]);
+        let failed = self.icmp_imm(IntCC::NotEqual, failed, 0);
+        let on = self.b.create_block();
+        let fail = self.fail;
+        self.b.ins().brif(failed, fail, &[], on, &[]);
+        self.b.switch_to_block(on);
+    }
+}

@@ -1,0 +1,197 @@
+//! From the bytes that a caller hands over to a module's image.
+
+use std::ffi::{c_char, c_void};
+use std::time::Instant;
+
+use super::entry::Given;
+use super::options::Options;
+use super::status::{Answer, Failure, Status};
+use crate::blob::{self, BlobError, Image};
+use crate::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile};
+use ptx::ast::Version;
+use ptx::text_of;
+
+/// First bytes of what holds code for a GPU: an ELF file, a fatbin, and the
+/// wrapper that CUDA's compiler puts around one.
+const ELF: [u8; 4] = *b"\x7fELF";
+const FATBIN: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
+const FATBIN_WRAPPER: [u8; 4] = 0x4662_43b1_u32.to_le_bytes();
+
+/// Reads the image at a pointer that comes without a length: PTX up to its
+/// NUL, or a binary of the CPU device up to the end that it states.
+pub(super) fn load(image: Given<c_void>, options: &mut Options) -> Answer<Image> {
+    let start = Instant::now();
+    let image = unbounded(image).and_then(|bytes| read(bytes, options));
+    options.finish(start.elapsed())?;
+    image
+}
+
+fn unbounded<'a>(image: Given<c_void>) -> Answer<&'a [u8]> {
+    // A text may be shorter than the magic, so look byte by byte up to a NUL.
+    let starts_with = |magic: &[u8]| -> Answer<bool> {
+        for (index, byte) in magic.iter().enumerate() {
+            if image.cast::<u8>().get_at(index)? != *byte {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    if starts_with(&blob::MAGIC)? {
+        let header = image.bytes(blob::HEADER)?;
+        let length = blob::length(header).ok_or_else(|| {
+            bad_blob(&BlobError::Damaged {
+                what: "it states no length",
+            })
+        })?;
+        return image.bytes(length);
+    }
+    for magic in [ELF, FATBIN, FATBIN_WRAPPER] {
+        if starts_with(&magic)? {
+            return Err(foreign());
+        }
+    }
+    Ok(image.cast::<c_char>().text()?.to_bytes())
+}
+
+/// Reads an image from a file.
+pub(super) fn read_file(path: Given<c_char>, options: &mut Options) -> Answer<Image> {
+    let start = Instant::now();
+    let image = file(path).and_then(|bytes| read(&bytes, options));
+    options.finish(start.elapsed())?;
+    image
+}
+
+/// The bytes of a file.
+pub(super) fn file(path: Given<c_char>) -> Answer<Vec<u8>> {
+    let path = path.path()?;
+    std::fs::read(&path)
+        .map_err(|error| Status::FILE_NOT_FOUND.because(format!("{}: {error}", path.display())))
+}
+
+/// Reads an image of known length.
+pub(super) fn read(bytes: &[u8], options: &mut Options) -> Answer<Image> {
+    if bytes.starts_with(&blob::MAGIC) {
+        return Image::read(bytes).map_err(|error| bad_blob(&error));
+    }
+    let blob = assemble(bytes, options)?;
+    Image::read(&blob).map_err(|error| bad_blob(&error))
+}
+
+/// Compiles PTX to a binary of the CPU device; a binary stays as it is.
+pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
+    if bytes.starts_with(&blob::MAGIC) {
+        Image::read(bytes).map_err(|error| bad_blob(&error))?;
+        return Ok(bytes.to_vec());
+    }
+    if [ELF, FATBIN, FATBIN_WRAPPER]
+        .iter()
+        .any(|magic| bytes.starts_with(magic))
+    {
+        return Err(foreign());
+    }
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let text = text_of(text);
+    if !text.contains(".version") {
+        return Err(Status::INVALID_IMAGE
+            .because("the image is neither PTX nor a binary of the CPU device"));
+    }
+    check_version(&text, options)?;
+    let compiled = compile(&text, &CompileOptions::from_environment());
+    let blob = compiled.or_else(|error| Err(refused(&error, options)?))?;
+    options.verbose(|| match Image::read(&blob) {
+        Ok(image) => describe(&image),
+        Err(error) => format!("{error}\n"),
+    })?;
+    Ok(blob)
+}
+
+/// The line of the module's `.version`, and what it says; `None` where it is
+/// not to be found, of which the compiler has more to say.
+fn version(text: &str) -> Option<(usize, (u32, u32))> {
+    let (line, rest) = (1..)
+        .zip(text.lines())
+        .find_map(|(number, line)| Some((number, line.trim_start().strip_prefix(".version")?)))?;
+    let (major, minor) = rest.split("//").next()?.trim().split_once('.')?;
+    Some((line, (major.parse().ok()?, minor.parse().ok()?)))
+}
+
+fn check_version(text: &str, options: &mut Options) -> Answer {
+    let Some((line, (major, minor))) = version(text).filter(|(_, found)| {
+        let Version { major, minor } = NEWEST_PTX;
+        *found > (major.into(), minor.into())
+    }) else {
+        return Ok(());
+    };
+    let problem =
+        format!("Unsupported .version {major}.{minor}; current version is '{NEWEST_PTX}'");
+    options.error(&format!(
+        "ptxas application ptx input, line {line}; fatal   : {problem}\n"
+    ))?;
+    Err(Status::UNSUPPORTED_PTX_VERSION.because(problem))
+}
+
+/// Writes what a compilation found to the log, as ptxas would.
+fn refused(error: &CompileError, options: &mut Options) -> Answer<Failure> {
+    let status = match error.kind {
+        CompileErrorKind::Invalid => Status::INVALID_PTX,
+        CompileErrorKind::NotSupported => Status::NOT_SUPPORTED,
+    };
+    for problem in &error.problems {
+        let message = &problem.message;
+        options.error(&match problem.line {
+            0 => format!("ptxas error   : {message}\n"),
+            line => format!("ptxas application ptx input, line {line}; error   : {message}\n"),
+        })?;
+    }
+    options.error("ptxas fatal   : Ptx assembly aborted due to errors\n")?;
+    Ok(status.because(error.to_string()))
+}
+
+/// A line for each kernel, for callers that want to know.
+fn describe(image: &Image) -> String {
+    let line = |kernel: &blob::KernelImage| {
+        format!(
+            "info    : kernel '{}': {} bytes of parameters, {} bytes of shared memory, {} bytes of local memory\n",
+            kernel.name, kernel.param_bytes, kernel.shared_bytes, kernel.local_bytes
+        )
+    };
+    image.kernels.iter().map(line).collect()
+}
+
+fn foreign() -> Failure {
+    Status::NO_BINARY_FOR_GPU
+        .because("the image holds code for a GPU; the CPU device takes PTX or its own binaries")
+}
+
+fn bad_blob(error: &BlobError) -> Failure {
+    let status = match error {
+        BlobError::Version { .. } | BlobError::Processor { .. } => Status::NO_BINARY_FOR_GPU,
+        _ => Status::INVALID_IMAGE,
+    };
+    status.because(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_behind_comments() {
+        assert_eq!(
+            version("// .version 1.0\n\n  .version 9.6 // new\n.target sm_90"),
+            Some((3, (9, 6)))
+        );
+        assert_eq!(version(".version x.y"), None);
+    }
+
+    #[test]
+    fn what_is_not_for_this_device_is_told_apart() {
+        let status = |bytes: &[u8]| assemble(bytes, &mut Options::default()).unwrap_err().status;
+        assert_eq!(status(b"\x7fELF\x02\x01"), Status::NO_BINARY_FOR_GPU);
+        assert_eq!(status(&FATBIN), Status::NO_BINARY_FOR_GPU);
+        assert_eq!(status(b"hello"), Status::INVALID_IMAGE);
+        assert_eq!(status(b"\xff.version"), Status::INVALID_PTX);
+        assert_eq!(status(b"PTXKCPU1"), Status::INVALID_IMAGE);
+        assert_eq!(status(b".version 9.6\n"), Status::UNSUPPORTED_PTX_VERSION);
+    }
+}

@@ -1,0 +1,100 @@
+//! The driver API of the CPU device: the same entries as NVIDIA's, with the
+//! same meaning, in one table.
+//!
+//! Objects live behind `handle`s that are looked up and never followed, so a
+//! wrong or freed handle is an error. Work goes through the `queue` of its
+//! stream. A kernel's fault stays with its `context`, as on a GPU.
+
+#![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
+
+mod array;
+mod batch;
+mod capture;
+mod context;
+mod copy;
+mod device;
+mod entry;
+mod event;
+mod function;
+mod graph;
+mod graph_exec;
+mod graph_memory;
+mod handle;
+mod image;
+mod init;
+mod ipc;
+mod launch;
+mod library;
+mod link;
+mod managed;
+mod memory;
+mod module;
+mod opengl;
+mod options;
+mod peer;
+mod pointer;
+mod pool;
+mod queue;
+mod reference;
+mod region;
+mod status;
+mod stream;
+mod texture;
+mod value;
+mod virtual_memory;
+
+use std::sync::LazyLock;
+
+use api::{Api, DriverKind};
+
+/// The entries that the CPU device serves; the others are `None`.
+///
+/// ```
+/// let api = ptxkit_cpu::entries::table();
+/// let mut count = 0;
+/// // SAFETY: the results are written to variables of the types that the entries ask for.
+/// unsafe {
+///     api.cuInit(0)?;
+///     api.cuDeviceGetCount(&mut count)?;
+/// }
+/// assert!(count >= 1);
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+pub fn table() -> &'static Api {
+    static TABLE: LazyLock<Api> = LazyLock::new(fill);
+    &TABLE
+}
+
+fn fill() -> Api {
+    let mut api = Api::empty(DriverKind::Cpu);
+    init::serve(&mut api);
+    device::serve(&mut api);
+    context::serve(&mut api);
+    stream::serve(&mut api);
+    event::serve(&mut api);
+    memory::serve(&mut api);
+    pool::serve(&mut api);
+    managed::serve(&mut api);
+    copy::serve(&mut api);
+    batch::serve(&mut api);
+    region::serve(&mut api);
+    array::serve(&mut api);
+    texture::serve(&mut api);
+    reference::serve(&mut api);
+    pointer::serve(&mut api);
+    module::serve(&mut api);
+    function::serve(&mut api);
+    link::serve(&mut api);
+    library::serve(&mut api);
+    launch::serve(&mut api);
+    capture::serve(&mut api);
+    graph::serve(&mut api);
+    graph_exec::serve(&mut api);
+    graph_memory::serve(&mut api);
+    value::serve(&mut api);
+    virtual_memory::serve(&mut api);
+    peer::serve(&mut api);
+    ipc::serve(&mut api);
+    opengl::serve(&mut api);
+    api
+}

@@ -1,0 +1,282 @@
+//! What compiled code asks of the device itself: faults, printing, memory, time.
+//!
+//! Each of these functions is called by compiled code with the context that the
+//! scheduler gave it, so the context and the engine behind it are valid and no
+//! other reference to the context is in use.
+
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::block::{Access, BlockContext, FaultKind, FaultRecord, GRANULE, GRANULE_SHIFT};
+use crate::memory::DeviceMemory;
+use crate::print::{self, Arguments};
+use crate::run::Engine;
+
+/// The context as these functions see it.
+///
+/// # Safety
+/// As the module says; the result must not outlive the call.
+pub(super) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
+    // SAFETY: the caller's.
+    unsafe { &mut *context }
+}
+
+fn engine(context: &BlockContext) -> &Engine {
+    // SAFETY: a launch puts its own services and its engine there, and both live
+    // until the launch is over.
+    unsafe { &*(*context.services).engine }
+}
+
+pub(super) fn record(
+    context: &mut BlockContext,
+    kind: FaultKind,
+    thread: u32,
+    address: u64,
+    access: u32,
+    line: u32,
+) -> u32 {
+    context.fault = FaultRecord {
+        kind: kind as u32,
+        line,
+        thread,
+        access,
+        address,
+    };
+    1
+}
+
+pub(super) extern "C" fn clock() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    // 584 years of nanoseconds fit.
+    START.elapsed().as_nanos() as u64
+}
+
+pub(super) extern "C" fn global_timer() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_nanos() as u64)
+}
+
+pub(super) unsafe extern "C" fn check_slow(
+    context: *mut BlockContext,
+    thread: u32,
+    address: u64,
+    access: u32,
+    line: u32,
+) -> u32 {
+    // SAFETY: see the module.
+    let context = unsafe { self::context(context) };
+    let size = u64::from(Access(access).size()).max(1);
+    if !address.is_multiple_of(size) {
+        return record(
+            context,
+            FaultKind::Misaligned,
+            thread,
+            address,
+            access,
+            line,
+        );
+    }
+    let generic = access & (Access::SHARED | Access::LOCAL | Access::PARAM) == 0;
+    if generic
+        && (in_parameters(context, address, size, access) || is_reached(context, address, size))
+    {
+        return 0;
+    }
+    record(
+        context,
+        FaultKind::OutOfBounds,
+        thread,
+        address,
+        access,
+        line,
+    )
+}
+
+fn is_reached(context: &BlockContext, address: u64, size: u64) -> bool {
+    // SAFETY: as in `engine`.
+    let device = unsafe { (*context.services).device };
+    let memory = engine(context).memory();
+    memory.check_from(device, address, size).is_ok()
+}
+
+/// A kernel may have the generic address of a parameter (`cvta.param`), to read.
+fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
+    // SAFETY: as in `engine`.
+    let bytes = unsafe { (*context.services).param_bytes };
+    let offset = address.wrapping_sub(context.params as u64);
+    access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
+}
+
+/// Whether a kernel may read so many bytes at a device address.
+pub(super) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool {
+    let size = u64::from(size);
+    fits(context, address, size, 0) || engine(context).memory().check(address, size).is_ok()
+}
+
+/// Is a single access of shared or device memory good? A quick look, as compiled
+/// code has it: what is registered host memory, it does not know.
+fn fits(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
+    if !address.is_multiple_of(size.max(1)) || access & (Access::LOCAL | Access::PARAM) != 0 {
+        return false;
+    }
+    if access & Access::SHARED != 0 {
+        return address
+            .checked_add(size)
+            .is_some_and(|end| end <= context.shared_size);
+    }
+    let inside = address.wrapping_sub(context.arena_base);
+    if inside >= context.arena_size {
+        return false;
+    }
+    // SAFETY: the shadow has a number for each granule of the arena.
+    let valid = unsafe { *context.shadow.add((inside >> GRANULE_SHIFT) as usize) };
+    inside % GRANULE + size <= u64::from(valid)
+}
+
+pub(super) unsafe extern "C" fn check_neighbours(
+    context: *mut BlockContext,
+    thread: u32,
+    address: u64,
+    what: u64,
+) -> u32 {
+    let [access, line] = [what as u32 & 0xFFFF, (what >> 32) as u32];
+    let count = (what >> 16) as u32 & 0xFFFF;
+    let size = u64::from(Access(access).size());
+    for lane in 0..count {
+        let address = address.wrapping_add(u64::from(lane) * size);
+        // SAFETY: see the module.
+        if fits(unsafe { self::context(context) }, address, size, access) {
+            continue;
+        }
+        // SAFETY: as this function's own.
+        let bad = unsafe { check_slow(context, thread + lane, address, access, line) };
+        if bad != 0 {
+            return bad;
+        }
+    }
+    0
+}
+
+pub(super) unsafe extern "C" fn fault(
+    context: *mut BlockContext,
+    kind: u32,
+    thread: u32,
+    address: u64,
+    access: u32,
+    line: u32,
+) -> u32 {
+    // SAFETY: see the module.
+    let context = unsafe { self::context(context) };
+    let kind = FaultKind::from_number(kind).unwrap_or(FaultKind::Trap);
+    record(context, kind, thread, address, access, line)
+}
+
+pub(super) unsafe extern "C" fn vprintf(
+    context: *mut BlockContext,
+    format: u64,
+    arguments: u64,
+) -> i32 {
+    // SAFETY: see the module.
+    let engine = engine(unsafe { self::context(context) });
+    if format == 0 {
+        return -1;
+    }
+    let Some(format) = string(engine.memory(), format) else {
+        return -2;
+    };
+    let mut arguments = InMemory {
+        memory: engine.memory(),
+        at: arguments,
+    };
+    let (text, taken) = print::format(&format, &mut arguments);
+    engine.output().print(text);
+    taken
+}
+
+pub(super) unsafe extern "C" fn assertfail(
+    context: *mut BlockContext,
+    thread: u32,
+    ptx_line: u32,
+    message: u64,
+    file: u64,
+    line: u32,
+    function: u64,
+) -> u32 {
+    // SAFETY: see the module.
+    let context = unsafe { self::context(context) };
+    let engine = engine(context);
+    let text = |address| {
+        let bytes = string(engine.memory(), address).unwrap_or_else(|| b"?".to_vec());
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let [x, y, _] = context.block_dim.map(|n| n.max(1));
+    let [block_x, block_y, block_z] = context.block;
+    let (thread_x, thread_y, thread_z) = (thread % x, thread / x % y, thread / x / y);
+    let text = format!(
+        "{}:{line}: {}: block: [{block_x},{block_y},{block_z}], thread: [{thread_x},{thread_y},{thread_z}] \
+         Assertion `{}` failed.\n",
+        text(file),
+        text(function),
+        text(message),
+    );
+    engine.output().fail(text.as_bytes());
+    record(context, FaultKind::Assert, thread, 0, 0, ptx_line)
+}
+
+pub(super) unsafe extern "C" fn malloc(context: *mut BlockContext, bytes: u64) -> u64 {
+    // SAFETY: see the module.
+    engine(unsafe { self::context(context) })
+        .heap()
+        .allocate(bytes)
+}
+
+pub(super) unsafe extern "C" fn free(
+    context: *mut BlockContext,
+    thread: u32,
+    line: u32,
+    address: u64,
+) -> u32 {
+    // SAFETY: see the module.
+    let context = unsafe { self::context(context) };
+    match engine(context).heap().free(address) {
+        Ok(()) => 0,
+        Err(_) => record(context, FaultKind::BadFree, thread, address, 0, line),
+    }
+}
+
+/// The arguments of a `vprintf` in device memory.
+struct InMemory<'a> {
+    memory: &'a DeviceMemory,
+    at: u64,
+}
+
+impl Arguments for InMemory<'_> {
+    fn next(&mut self, size: u64) -> Option<u64> {
+        let at = self.at.checked_next_multiple_of(size)?;
+        self.memory.check(at, size).ok()?;
+        self.at = at + size;
+        Some((0..size).rev().fold(0, |value, i| {
+            // SAFETY: all `size` bytes were found to be device memory. Another
+            // thread may write them, as on a GPU, hence a volatile read.
+            value << 8 | u64::from(unsafe { ((at + i) as *const u8).read_volatile() })
+        }))
+    }
+
+    fn string(&self, address: u64) -> Option<Vec<u8>> {
+        string(self.memory, address)
+    }
+}
+
+/// The bytes up to the first 0, or to the end of the allocation.
+fn string(memory: &DeviceMemory, address: u64) -> Option<Vec<u8>> {
+    let (start, size) = match memory.range_of(address) {
+        Some(allocation) => (allocation.start, allocation.size),
+        None => memory.registered(address)?,
+    };
+    let bytes = (address..start + size).map(|at| {
+        // SAFETY: the address lies in the allocation; volatile as above.
+        unsafe { (at as *const u8).read_volatile() }
+    });
+    Some(bytes.take_while(|&byte| byte != 0).collect())
+}

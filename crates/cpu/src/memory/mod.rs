@@ -1,0 +1,623 @@
+//! The memory of the CPU device: one reserved stretch of addresses, the arena,
+//! that holds everything a kernel may access, and a shadow of it that says which
+//! bytes may be accessed.
+//!
+//! The shadow has one number for each granule of 256 bytes: how many of its
+//! bytes, from its start, belong to an allocation. An allocation begins at a
+//! granule and is followed by a granule that belongs to none, so one compare
+//! tells compiled code whether an access is good. Freeing clears the numbers:
+//! accesses to freed memory are found until the addresses are used again.
+//!
+//! Addresses are reserved at once and backed by the system page by page when
+//! they are touched.
+
+mod book;
+mod error;
+mod mapping;
+mod view;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::block::{GRANULE, GRANULE_SHIFT};
+use book::{Book, Live};
+pub use error::MemoryError;
+pub use mapping::Physical;
+use view::Reach;
+
+/// The environment variable with the device's memory in bytes.
+pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
+
+/// From this size on, an allocation asks for huge pages, and gives its pages
+/// back when it is freed.
+const LARGE: u64 = 4 << 20;
+
+/// What an allocation serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// `cuMemAlloc`
+    Device,
+    /// `cuMemAllocHost`
+    Host,
+    /// `cuMemAllocManaged`
+    Managed,
+    /// A variable of a module.
+    Variable,
+    /// The shared memory of a block.
+    Shared,
+    /// The local memory of a block's threads.
+    Local,
+    /// `malloc` in a kernel.
+    Heap,
+    /// `cuArrayCreate`
+    Array,
+    /// `cuMemAddressReserve`
+    Reserved,
+}
+
+impl Purpose {
+    fn noun(self) -> &'static str {
+        match self {
+            Purpose::Device => "allocation",
+            Purpose::Host => "host allocation",
+            Purpose::Managed => "managed allocation",
+            Purpose::Variable => "module variable",
+            Purpose::Shared => "shared memory",
+            Purpose::Local => "local memory",
+            Purpose::Heap => "in-kernel allocation",
+            Purpose::Array => "array",
+            Purpose::Reserved => "reservation",
+        }
+    }
+}
+
+/// A live allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its first address.
+    pub start: u64,
+    /// Bytes asked for.
+    pub size: u64,
+    /// What it serves.
+    pub purpose: Purpose,
+}
+
+/// The memory of the CPU devices. All methods may be called from any thread.
+///
+/// ```
+/// use ptxkit_cpu::memory::{DeviceMemory, Purpose};
+///
+/// let memory = DeviceMemory::with_size(1 << 20)?;
+/// let address = memory.allocate(1000, 256, Purpose::Device)?;
+/// assert!(memory.check(address, 1000).is_ok());
+/// assert!(memory.check(address, 1001).is_err());
+/// memory.free(address)?;
+/// # Ok::<(), ptxkit_cpu::memory::MemoryError>(())
+/// ```
+pub struct DeviceMemory {
+    arena: MmapRaw,
+    shadow: MmapRaw,
+    /// What each device may access, where there are several.
+    views: Vec<MmapRaw>,
+    base: u64,
+    size: u64,
+    book: Mutex<Book>,
+}
+
+impl DeviceMemory {
+    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has, for one
+    /// device.
+    pub fn new() -> Result<DeviceMemory, MemoryError> {
+        DeviceMemory::from_environment(1)
+    }
+
+    /// The same for several devices.
+    pub fn from_environment(devices: usize) -> Result<DeviceMemory, MemoryError> {
+        let bytes = match std::env::var(SIZE_VARIABLE) {
+            Ok(value) => value
+                .trim()
+                .parse()
+                .ok()
+                .filter(|&bytes: &u64| bytes >= 1 << 20)
+                .ok_or(MemoryError::Setting { value })?,
+            Err(_) => host_memory(),
+        };
+        DeviceMemory::for_devices(bytes, devices)
+    }
+
+    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for one
+    /// device.
+    pub fn with_size(bytes: u64) -> Result<DeviceMemory, MemoryError> {
+        DeviceMemory::for_devices(bytes, 1)
+    }
+
+    /// The same for several devices, at most 32: all of it is open to all, up to
+    /// [`restrict`](Self::restrict).
+    pub fn for_devices(bytes: u64, devices: usize) -> Result<DeviceMemory, MemoryError> {
+        const PAGE: u64 = 64 << 10;
+        let refuse = |why: String| MemoryError::Reserve { bytes, why };
+        let size = bytes
+            .max(PAGE)
+            .checked_next_multiple_of(PAGE)
+            .ok_or_else(|| refuse("too large".into()))?;
+        let reserve = |bytes: u64| {
+            let bytes = usize::try_from(bytes).map_err(|error| refuse(error.to_string()))?;
+            MmapOptions::new()
+                .len(bytes)
+                .no_reserve_swap()
+                .map_anon()
+                .map(MmapRaw::from)
+                .map_err(|error| refuse(error.to_string()))
+        };
+        let arena = reserve(size)?;
+        let shadow_bytes = (size >> GRANULE_SHIFT) * size_of::<u16>() as u64;
+        let shadow = reserve(shadow_bytes)?;
+        let devices = devices.min(32);
+        let count = if devices > 1 { devices } else { 0 };
+        let views = (0..count)
+            .map(|_| reserve(shadow_bytes))
+            .collect::<Result<_, _>>()?;
+        let base = arena.as_ptr() as u64;
+
+        let mut book = Book::new(Reach::of(count));
+        // A granule at either end belongs to no one, as between allocations.
+        book.give(base + GRANULE, size - 2 * GRANULE);
+        Ok(DeviceMemory {
+            arena,
+            shadow,
+            views,
+            base,
+            size,
+            book: Mutex::new(book),
+        })
+    }
+
+    /// First address of the arena.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of the arena: the device's total memory.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes that are free, in however many pieces.
+    pub fn free_bytes(&self) -> u64 {
+        self.book().free_bytes
+    }
+
+    /// The shadow: one number a granule.
+    pub fn shadow(&self) -> *const u16 {
+        self.shadow.as_ptr().cast()
+    }
+
+    /// Takes `bytes` bytes, aligned to 256 and to `align`, a power of two. Their
+    /// content is undefined.
+    pub fn allocate(&self, bytes: u64, align: u64, purpose: Purpose) -> Result<u64, MemoryError> {
+        let bad = MemoryError::Size { bytes, align };
+        if bytes == 0 || !align.is_power_of_two() {
+            return Err(bad);
+        }
+        let slack = align.max(GRANULE) - GRANULE;
+        let reserved = bytes
+            .checked_next_multiple_of(GRANULE)
+            .and_then(|b| b.checked_add(GRANULE));
+        let Some(reserved) = reserved.filter(|r| r.checked_add(slack).is_some()) else {
+            return Err(bad);
+        };
+
+        let mut book = self.book();
+        let align = align.max(GRANULE);
+        let found = match purpose {
+            Purpose::Shared | Purpose::Local if align == GRANULE => book.take_far(reserved),
+            _ => book.take(reserved, align),
+        };
+        let start = found.ok_or_else(|| MemoryError::OutOfMemory {
+            bytes,
+            free: book.free_bytes,
+            largest: book.by_length.last().map_or(0, |&(length, _)| length),
+        })?;
+        book.live.insert(
+            start,
+            Live {
+                size: bytes,
+                reserved,
+                purpose,
+                owner: None,
+            },
+        );
+        self.mark(start, bytes);
+        if bytes >= LARGE {
+            self.prefer_huge_pages(start, bytes);
+        }
+        Ok(start)
+    }
+
+    /// Frees the allocation that starts at `address`.
+    pub fn free(&self, address: u64) -> Result<(), MemoryError> {
+        let mut book = self.book();
+        let Some(live) = book.live.remove(&address) else {
+            return Err(MemoryError::NotAllocated {
+                address,
+                what: book.what_is_at(address),
+            });
+        };
+        self.clear(address, live.size);
+        if live.size >= LARGE {
+            self.release(&self.arena, address - self.base, live.size);
+        }
+        book.give(address, live.reserved);
+        // What a launch needs for itself comes and goes too often to be of use
+        // in a message.
+        if !matches!(live.purpose, Purpose::Shared | Purpose::Local) {
+            book.remember(address, live.size);
+        }
+        Ok(())
+    }
+
+    /// The allocation that `address` lies in.
+    pub fn range_of(&self, address: u64) -> Option<Allocation> {
+        let book = self.book();
+        book.before(address).filter(|a| address - a.start < a.size)
+    }
+
+    /// All live allocations, by address.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        let book = self.book();
+        book.live
+            .iter()
+            .map(|(&start, live)| Allocation {
+                start,
+                size: live.size,
+                purpose: live.purpose,
+            })
+            .collect()
+    }
+
+    /// Whether all of these bytes lie in one allocation, or in one registered
+    /// range of host memory.
+    pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
+        let book = self.book();
+        let inside = |start: u64, size: u64| {
+            let offset = address.wrapping_sub(start);
+            offset <= size && bytes <= size - offset
+        };
+        if book
+            .before(address)
+            .is_some_and(|a| inside(a.start, a.size) && book.allows(&a, address, bytes))
+            || book
+                .registered_before(address)
+                .is_some_and(|(start, size)| inside(start, size))
+        {
+            return Ok(());
+        }
+        Err(MemoryError::OutOfBounds {
+            address,
+            bytes,
+            what: book.what_is_at(address),
+        })
+    }
+
+    /// Lets kernels access memory of the host's own (`cuMemHostRegister`). It
+    /// must stay valid until [`unregister`](Self::unregister).
+    pub fn register(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
+        let end = address.checked_add(bytes).filter(|_| bytes > 0);
+        let end = end.ok_or(MemoryError::Size { bytes, align: 1 })?;
+        let mut book = self.book();
+        if book
+            .registered
+            .range(..end)
+            .next_back()
+            .is_some_and(|(&s, &n)| s + n > address)
+        {
+            return Err(MemoryError::Registration {
+                address,
+                state: "already",
+            });
+        }
+        book.registered.insert(address, bytes);
+        Ok(())
+    }
+
+    /// Ends a registration that began at `address`.
+    pub fn unregister(&self, address: u64) -> Result<(), MemoryError> {
+        match self.book().registered.remove(&address) {
+            Some(_) => Ok(()),
+            None => Err(MemoryError::Registration {
+                address,
+                state: "not",
+            }),
+        }
+    }
+
+    /// The registered range that `address` lies in: its first address and bytes.
+    pub fn registered(&self, address: u64) -> Option<(u64, u64)> {
+        self.book()
+            .registered_before(address)
+            .filter(|&(start, size)| address - start < size)
+    }
+
+    /// Where `address` lies, for a message: `4 bytes past the end of the
+    /// 1024-byte allocation at 0x7f…`.
+    pub fn describe(&self, address: u64) -> String {
+        self.book().what_is_at(address)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        // No code panics between two changes that belong together, so a book
+        // left by a panicking thread is whole.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the numbers of the granules from `start` on.
+    fn fill(&self, shadow: &MmapRaw, start: u64, granules: u64, number: u64) {
+        let first = (start - self.base) >> GRANULE_SHIFT;
+        debug_assert!(first + granules <= self.size >> GRANULE_SHIFT);
+        // SAFETY: a shadow has a number for each granule of the arena, and the
+        // granules are of one allocation, whose numbers only the holder of the
+        // book's lock touches. Compiled code may read them meanwhile, as it may
+        // race with a free on a GPU; it reads either value.
+        let numbers = unsafe {
+            let numbers = shadow.as_mut_ptr().cast::<u16>().add(first as usize);
+            std::slice::from_raw_parts_mut(numbers, granules as usize)
+        };
+        numbers.fill(number as u16);
+    }
+
+    fn shadows(&self) -> impl Iterator<Item = &MmapRaw> {
+        std::iter::once(&self.shadow).chain(&self.views)
+    }
+
+    fn mark(&self, start: u64, bytes: u64) {
+        self.shadows()
+            .for_each(|shadow| self.mark_in(shadow, start, bytes));
+    }
+
+    fn mark_in(&self, shadow: &MmapRaw, start: u64, bytes: u64) {
+        let whole = bytes / GRANULE;
+        self.fill(shadow, start, whole, GRANULE);
+        if !bytes.is_multiple_of(GRANULE) {
+            self.fill(shadow, start + whole * GRANULE, 1, bytes % GRANULE);
+        }
+    }
+
+    fn clear(&self, start: u64, bytes: u64) {
+        self.shadows()
+            .for_each(|shadow| self.fill(shadow, start, bytes.div_ceil(GRANULE), 0));
+    }
+
+    /// Gives whole pages back to the system; they read as zero afterwards.
+    #[cfg(target_os = "linux")]
+    fn release(&self, map: &MmapRaw, offset: u64, bytes: u64) {
+        let start = offset.next_multiple_of(PAGE);
+        let end = (offset + bytes) & !(PAGE - 1);
+        if start < end {
+            // SAFETY: the pages belong to an allocation that is being freed, so
+            // nothing in them is of use. A failure only leaves them in use.
+            let _ = unsafe {
+                map.unchecked_advise_range(
+                    memmap2::UncheckedAdvice::DontNeed,
+                    start as usize,
+                    (end - start) as usize,
+                )
+            };
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn release(&self, _: &MmapRaw, _: u64, _: u64) {}
+
+    #[cfg(target_os = "linux")]
+    fn prefer_huge_pages(&self, start: u64, bytes: u64) {
+        let offset = (start - self.base).next_multiple_of(PAGE);
+        let length = (start - self.base + bytes).saturating_sub(offset) & !(PAGE - 1);
+        // A host without huge pages refuses, and nothing is lost.
+        let _ =
+            self.arena
+                .advise_range(memmap2::Advice::HugePage, offset as usize, length as usize);
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn prefer_huge_pages(&self, _: u64, _: u64) {}
+}
+
+/// No page of a host is larger, huge ones aside.
+#[cfg(target_os = "linux")]
+const PAGE: u64 = 64 << 10;
+
+/// Bytes of memory in this machine, or 8 GiB where the system does not say.
+fn host_memory() -> u64 {
+    let total = || {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    total().unwrap_or(8 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> DeviceMemory {
+        DeviceMemory::with_size(1 << 20).expect("1 MiB can be reserved")
+    }
+
+    fn shadow(memory: &DeviceMemory, address: u64) -> u16 {
+        let index = (address - memory.base()) >> GRANULE_SHIFT;
+        // SAFETY: the tests ask for addresses in the arena only.
+        unsafe { *memory.shadow().add(index as usize) }
+    }
+
+    #[test]
+    fn the_shadow_follows_allocations() {
+        let memory = memory();
+        let a = memory.allocate(600, 256, Purpose::Device).unwrap();
+        assert_eq!(a % 256, 0);
+        assert_eq!(
+            [0, 256, 512, 768].map(|o| shadow(&memory, a + o)),
+            [256, 256, 88, 0]
+        );
+        assert_eq!(shadow(&memory, a - 256), 0);
+        memory.free(a).unwrap();
+        assert_eq!([0, 256, 512].map(|o| shadow(&memory, a + o)), [0, 0, 0]);
+    }
+
+    #[test]
+    fn neighbours_are_a_granule_apart() {
+        let memory = memory();
+        let a = memory.allocate(256, 1, Purpose::Device).unwrap();
+        let b = memory.allocate(256, 1, Purpose::Device).unwrap();
+        assert!(a.abs_diff(b) >= 512);
+    }
+
+    #[test]
+    fn freed_pieces_join_again() {
+        let memory = memory();
+        let all = memory.free_bytes();
+        let pieces: Vec<u64> = (1..200)
+            .map(|n| memory.allocate(n * 13, 256, Purpose::Device).unwrap())
+            .collect();
+        assert!(memory.free_bytes() < all);
+        for &piece in pieces
+            .iter()
+            .step_by(2)
+            .chain(pieces.iter().skip(1).step_by(2))
+        {
+            memory.free(piece).unwrap();
+        }
+        assert_eq!(memory.free_bytes(), all);
+        let largest = memory.allocate(all - 256, 256, Purpose::Device).unwrap();
+        assert_eq!(
+            memory.allocate(1, 256, Purpose::Device),
+            Err(MemoryError::OutOfMemory {
+                bytes: 1,
+                free: 0,
+                largest: 0
+            })
+        );
+        memory.free(largest).unwrap();
+    }
+
+    #[test]
+    fn alignment_is_kept_and_bad_sizes_are_errors() {
+        let memory = memory();
+        memory.allocate(1, 256, Purpose::Device).unwrap();
+        let a = memory.allocate(10, 1 << 14, Purpose::Device).unwrap();
+        assert_eq!(a % (1 << 14), 0);
+        for (bytes, align) in [
+            (0, 256),
+            (1, 3),
+            (1, 0),
+            (u64::MAX, 1),
+            (u64::MAX - 100, 256),
+        ] {
+            let error = memory.allocate(bytes, align, Purpose::Device);
+            assert_eq!(
+                error,
+                Err(MemoryError::Size { bytes, align }),
+                "{bytes} {align}"
+            );
+        }
+        assert!(matches!(
+            memory.allocate(2 << 20, 256, Purpose::Device),
+            Err(MemoryError::OutOfMemory { .. })
+        ));
+    }
+
+    #[test]
+    fn random_work_keeps_allocations_apart() {
+        let memory = memory();
+        let mut live: Vec<(u64, u64)> = Vec::new();
+        let mut random = 12345_u64;
+        for _ in 0..20_000 {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let pick = random >> 33;
+            if pick.is_multiple_of(3) && !live.is_empty() {
+                let (address, _) = live.swap_remove(pick as usize % live.len());
+                memory.free(address).unwrap();
+            } else if let Ok(a) =
+                memory.allocate(1 + pick % 9000, 1 << (pick % 12), Purpose::Device)
+            {
+                live.push((a, 1 + pick % 9000));
+            }
+        }
+        live.sort_unstable();
+        for pair in live.windows(2) {
+            assert!(pair[0].0 + pair[0].1 < pair[1].0);
+        }
+        for (address, _) in live {
+            memory.free(address).unwrap();
+        }
+        assert_eq!(memory.free_bytes(), memory.size() - 2 * GRANULE);
+    }
+
+    #[test]
+    fn checks_name_what_lies_there() {
+        let memory = memory();
+        let a = memory.allocate(1024, 256, Purpose::Device).unwrap();
+        assert!(memory.check(a, 1024).is_ok());
+        assert!(memory.check(a + 1024, 0).is_ok());
+        assert!(memory.check(a, u64::MAX).is_err());
+        assert_eq!(
+            memory.describe(a + 1028),
+            format!("4 bytes past the end of the 1024-byte allocation at {a:#x}")
+        );
+        assert_eq!(
+            memory.describe(a + 1024),
+            format!("just past the end of the 1024-byte allocation at {a:#x}")
+        );
+        assert_eq!(
+            memory.describe(a - 1),
+            format!("1 byte before the 1024-byte allocation at {a:#x}")
+        );
+        assert_eq!(memory.describe(0), "a null pointer");
+        memory.free(a).unwrap();
+        assert_eq!(
+            memory.describe(a + 8),
+            format!("8 bytes into a freed 1024-byte allocation at {a:#x}")
+        );
+        assert!(matches!(
+            memory.free(a),
+            Err(MemoryError::NotAllocated { .. })
+        ));
+    }
+
+    #[test]
+    fn registered_host_memory_is_accessible() {
+        let memory = memory();
+        let host = [0_u8; 100];
+        let at = host.as_ptr() as u64;
+        assert!(memory.check(at, 100).is_err());
+        memory.register(at, 100).unwrap();
+        assert!(memory.check(at + 50, 50).is_ok());
+        assert!(memory.check(at + 50, 51).is_err());
+        assert!(memory.register(at + 99, 10).is_err());
+        assert!(memory.register(at - 1, 2).is_err());
+        memory.unregister(at).unwrap();
+        assert!(memory.unregister(at).is_err());
+        assert!(memory.check(at, 1).is_err());
+    }
+
+    #[test]
+    fn large_memory_comes_back_zeroed() {
+        let memory = DeviceMemory::with_size(16 << 20).unwrap();
+        let a = memory.allocate(8 << 20, 256, Purpose::Device).unwrap();
+        let middle = (a + (4 << 20)) as *mut u8;
+        // SAFETY: the address lies in the allocation made above.
+        unsafe { middle.write(7) };
+        memory.free(a).unwrap();
+        let b = memory.allocate(8 << 20, 256, Purpose::Device).unwrap();
+        assert_eq!(a, b);
+        if cfg!(target_os = "linux") {
+            // SAFETY: as above.
+            assert_eq!(unsafe { middle.read() }, 0);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Linking: several PTX modules become one.
+//!
+//! What a module declares `.extern` and another defines is one thing in the
+//! text that comes out; names that no other module may use are made different
+//! where two modules have them.
+
+use std::collections::{HashMap, HashSet};
+
+use ptx;
+use ptx::ast::{DirectiveKind, Item, Linkage, Module, Span, Version};
+
+/// A symbol of a module.
+#[derive(Clone, Copy)]
+struct Symbol<'a> {
+    name: &'a str,
+    linkage: Linkage,
+    /// Whether there is a body or a place, and not a declaration alone.
+    defined: bool,
+    is_kernel: bool,
+}
+
+fn symbol<'a>(item: &Item<'a>) -> Option<Symbol<'a>> {
+    match item {
+        Item::Variable(variable) => Some(Symbol {
+            name: variable.name.text,
+            linkage: variable.linkage,
+            defined: variable.linkage != Linkage::Extern,
+            is_kernel: false,
+        }),
+        Item::Function(function) => Some(Symbol {
+            name: function.name.text,
+            linkage: function.linkage,
+            defined: function.body.is_some(),
+            is_kernel: function.kind == ptx::ast::FunctionKind::Entry,
+        }),
+        Item::Directive(_) => None,
+    }
+}
+
+fn span(item: &Item<'_>) -> Span {
+    match item {
+        Item::Variable(variable) => variable.span,
+        Item::Function(function) => function.span,
+        Item::Directive(directive) => directive.span,
+    }
+}
+
+/// Whether a module calls or reads what another has to define.
+pub(crate) fn needs_others(source: &str) -> bool {
+    let module = ptx::read(source).module;
+    let symbols: Vec<_> = module.items.iter().filter_map(symbol).collect();
+    let defined: HashSet<_> = symbols
+        .iter()
+        .filter(|s| s.defined)
+        .map(|s| s.name)
+        .collect();
+    symbols.iter().any(|symbol| {
+        symbol.linkage == Linkage::Extern
+            && !defined.contains(symbol.name)
+            && !SYSTEM.contains(&symbol.name)
+    })
+}
+
+/// What every program has.
+const SYSTEM: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// One module of several, or what is wrong with them together.
+pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
+    let modules: Vec<Module<'_>> = sources
+        .iter()
+        .map(|source| ptx::read(source).module)
+        .collect();
+    let symbols: Vec<Vec<Symbol<'_>>> = modules
+        .iter()
+        .map(|module| module.items.iter().filter_map(symbol).collect())
+        .collect();
+
+    // Which module's definition counts: the first that is not weak, or the first.
+    let mut owner: HashMap<&str, (usize, Linkage)> = HashMap::new();
+    for (index, symbols) in symbols.iter().enumerate() {
+        for symbol in symbols.iter().filter(|s| s.defined && is_shared(s)) {
+            match owner.get(symbol.name) {
+                Some((other, _)) if *other == index => {}
+                None | Some((_, Linkage::Weak)) if symbol.linkage != Linkage::Weak => {
+                    owner.insert(symbol.name, (index, symbol.linkage));
+                }
+                None => {
+                    owner.insert(symbol.name, (index, symbol.linkage));
+                }
+                Some(_) if matches!(symbol.linkage, Linkage::Weak | Linkage::Common) => {}
+                Some(_) => return Err(format!("Multiple definition of '{}'", symbol.name)),
+            }
+        }
+    }
+
+    let newest = modules
+        .iter()
+        .filter_map(|module| module.version)
+        .map(|(version, _)| version);
+    let newest = newest.max_by_key(|version| (version.major, version.minor));
+    let Version { major, minor } = newest.unwrap_or(super::NEWEST_PTX);
+    let target = modules.iter().find_map(|module| module.target.first());
+    let target = target.map_or("sm_50", |name| name.text);
+    let mut text = format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n");
+
+    for (index, (module, source)) in modules.iter().zip(sources).enumerate() {
+        let taken = |name: &str| {
+            let others = symbols
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index);
+            others
+                .flat_map(|(_, symbols)| symbols)
+                .any(|symbol| symbol.name == name)
+        };
+        let renamed: HashMap<&str, String> = symbols[index]
+            .iter()
+            .filter(|symbol| !is_shared(symbol) && symbol.linkage == Linkage::None)
+            .filter(|symbol| taken(symbol.name))
+            .map(|symbol| (symbol.name, format!("{}$module{index}", symbol.name)))
+            .collect();
+        for item in &module.items {
+            if let Some(symbol) = symbol(item)
+                && symbol.defined
+                && is_shared(&symbol)
+                && owner
+                    .get(symbol.name)
+                    .is_some_and(|(owner, _)| *owner != index)
+            {
+                continue; // another module's definition is taken
+            }
+            if let Item::Directive(directive) = item
+                && !matches!(directive.kind, DirectiveKind::Alias { .. })
+            {
+                continue; // for debuggers, and hints
+            }
+            let Span { start, end } = span(item);
+            let piece = source.get(start as usize..end as usize).unwrap_or_default();
+            rename(piece, &renamed, &mut text);
+            if matches!(item, Item::Variable(_)) && !piece.trim_end().ends_with(';') {
+                text.push(';');
+            }
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+/// Whether other modules, or the host, name it.
+fn is_shared(symbol: &Symbol<'_>) -> bool {
+    symbol.is_kernel
+        || matches!(
+            symbol.linkage,
+            Linkage::Visible | Linkage::Weak | Linkage::Common
+        )
+}
+
+/// Appends `piece` with names replaced, outside of comments and strings. A name
+/// before or after a dot is part of an instruction.
+fn rename(piece: &str, renamed: &HashMap<&str, String>, text: &mut String) {
+    if renamed.is_empty() {
+        text.push_str(piece);
+        return;
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
+    let mut rest = piece;
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let len = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |at| at + 2)
+        } else if first == '"' {
+            rest[1..].find('"').map_or(rest.len(), |at| at + 2)
+        } else if is_part(first) {
+            rest.find(|c| !is_part(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (token, after) = rest.split_at(len);
+        match renamed.get(token) {
+            Some(name) if before != '.' && !after.starts_with('.') => text.push_str(name),
+            _ => text.push_str(token),
+        }
+        before = token.chars().next_back().unwrap_or(' ');
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+    #[test]
+    fn local_names_are_told_apart_and_shared_ones_joined() {
+        let one = format!(
+            "{HEAD}.global .u32 local = 1;\n.extern .global .u32 shared;\n\
+             .visible .entry a() {{ .reg .u32 %r; ld.global.u32 %r, [local]; // local\n ret; }}"
+        );
+        let two = ".version 8.3\n.target sm_80\n.address_size 64\n\
+             .global .u32 local = 2;\n.visible .global .u32 shared = 3;\n\
+             .visible .entry b() { .reg .u32 %r; ld.global.u32 %r, [local]; ret; }";
+        let text = merge(&[&one, two]).unwrap();
+        assert!(text.starts_with(".version 8.3\n"), "{text}");
+        for part in [
+            "[local$module0]",
+            "[local$module1]",
+            "// local\n",
+            ".u32 shared = 3;",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(ptx::read(&text).diagnostics.is_empty(), "{text}");
+        assert!(needs_others(&one) && !needs_others(two));
+    }
+
+    #[test]
+    fn a_name_is_defined_once() {
+        let kernel = format!("{HEAD}.visible .entry k() {{ ret; }}");
+        let error = merge(&[&kernel, &kernel]).unwrap_err();
+        assert!(error.contains("'k'"), "{error}");
+        let weak = format!("{HEAD}.weak .func f() {{ ret; }}");
+        let strong = format!("{HEAD}.visible .func f() {{ trap; }}");
+        for sources in [[&weak, &strong], [&strong, &weak]] {
+            let text = merge(&[sources[0], sources[1]]).unwrap();
+            assert!(text.contains("trap") && !text.contains("ret"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! A kernel's statements → blocks of resolved instructions.
+
+use std::collections::HashMap;
+
+use super::data::{ModuleData, align_of, size_of};
+use super::scope::{Scopes, Symbol};
+use super::{
+    Arg, ArgList, Block, BlockId, Class, Guard, Instruction, Modifiers, Place, Program, Refusal,
+    Reg, Step, Terminator, areas, can_select, flow, poll, webs,
+};
+use crate::blob::ParamLayout;
+use ptx::ast::{
+    self, Body, Function, FunctionDirective, Name, Operand, Space, Span, Statement, Variable,
+};
+use ptx::names::{Modifier, Opcode, Type};
+
+/// A `.param` variable of a call sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub size: u32,
+    pub align: u32,
+}
+
+pub(super) struct Builder<'m, 'a> {
+    pub module: &'m ModuleData<'m, 'a>,
+    pub scopes: Scopes<'a>,
+    pub registers: Vec<Class>,
+    pub args: Vec<Arg>,
+    pub areas: Vec<Area>,
+    pub refusals: Vec<Refusal>,
+    blocks: Vec<Option<Block>>,
+    current: BlockId,
+    steps: Vec<Step>,
+    /// Guard that the open block already stands under, and where its else goes.
+    under: Option<(Guard, BlockId)>,
+    pub shared_places: HashMap<usize, Place>,
+    pub shared_bytes: u32,
+    /// Alignment of the dynamic shared memory; 1 if there is none.
+    pub dynamic_align: u32,
+    local_bytes: u32,
+    carry: Option<Reg>,
+    /// Functions that are being inlined, outermost first, and where each returns.
+    pub calls: Vec<(&'a str, BlockId)>,
+}
+
+/// Resolves one kernel; all that stands in the way is reported.
+pub(crate) fn build<'m, 'a>(
+    module: &'m ModuleData<'m, 'a>,
+    kernel: &'m Function<'a>,
+    body: &'m Body<'a>,
+) -> Result<Program<'a>, Vec<Refusal>> {
+    let mut builder = Builder {
+        module,
+        scopes: Scopes::default(),
+        registers: Vec::new(),
+        args: Vec::new(),
+        areas: Vec::new(),
+        refusals: Vec::new(),
+        blocks: vec![None],
+        current: BlockId(0),
+        steps: Vec::new(),
+        under: None,
+        shared_places: HashMap::new(),
+        shared_bytes: 0,
+        dynamic_align: 1,
+        local_bytes: 0,
+        carry: None,
+        calls: Vec::new(),
+    };
+    builder.scopes.enter();
+    let mut params = Vec::new();
+    let mut param_bytes = 0_u32;
+    for param in &kernel.params {
+        let align = align_of(param);
+        let size = size_of(param).and_then(|size| u32::try_from(size).ok());
+        let Some((size, end)) = size.and_then(|size| {
+            let offset = param_bytes.checked_next_multiple_of(align)?;
+            Some((size, offset.checked_add(size)?))
+        }) else {
+            return Err(vec![Refusal::invalid(
+                param.span,
+                "the parameter is too large",
+            )]);
+        };
+        let offset = end - size;
+        params.push(ParamLayout {
+            offset,
+            size,
+            align,
+        });
+        param_bytes = end;
+        builder
+            .scopes
+            .declare(param.name.text, Symbol::Variable(Place::Param(offset)));
+    }
+    builder.statements(body);
+    builder.end(Terminator::Exit);
+
+    let shared = u64::from(builder.shared_bytes).next_multiple_of(builder.dynamic_align.into());
+    let Ok(shared_bytes) = u32::try_from(shared) else {
+        return Err(vec![Refusal::invalid(
+            module.span(kernel.name),
+            "too much shared memory",
+        )]);
+    };
+    if !builder.refusals.is_empty() {
+        return Err(builder.refusals);
+    }
+    let dangling = || Block {
+        steps: Vec::new(),
+        terminator: Terminator::Exit,
+    };
+    let mut program = Program {
+        name: kernel.name.text,
+        line: module.line(module.span(kernel.name)),
+        registers: builder.registers,
+        blocks: builder
+            .blocks
+            .into_iter()
+            .map(|b| b.unwrap_or_else(dangling))
+            .collect(),
+        args: builder.args,
+        params,
+        param_bytes,
+        shared_bytes,
+        local_bytes: builder.local_bytes,
+        required_threads: threads(&kernel.directives, "reqntid"),
+        max_threads: threads(&kernel.directives, "maxntid"),
+        carry: builder.carry,
+    };
+    flow::tidy(&mut program);
+    areas::place(&mut program, &builder.areas);
+    webs::split(&mut program);
+    flow::choose_classes(&mut program);
+    poll::let_others_run(&mut program);
+    Ok(program)
+}
+
+fn threads(directives: &[FunctionDirective<'_>], name: &str) -> Option<[u32; 3]> {
+    let found = directives.iter().find(|d| d.name == name)?;
+    let at = |i: usize| found.values.get(i).copied().unwrap_or(1);
+    Some([at(0), at(1), at(2)])
+}
+
+impl<'m, 'a> Builder<'m, 'a> {
+    pub fn new_register(&mut self, class: Class) -> Reg {
+        self.registers.push(class);
+        Reg(self.registers.len() as u32 - 1)
+    }
+
+    pub fn new_block(&mut self) -> BlockId {
+        self.blocks.push(None);
+        BlockId(self.blocks.len() as u32 - 1)
+    }
+
+    /// Ends the open block; a new one is open then, unreachable so far.
+    pub fn end(&mut self, terminator: Terminator) {
+        let next = self.new_block();
+        self.end_and_open(terminator, next);
+    }
+
+    pub fn end_and_open(&mut self, terminator: Terminator, next: BlockId) {
+        let steps = std::mem::take(&mut self.steps);
+        self.blocks[self.current.index()] = Some(Block { steps, terminator });
+        self.current = next;
+    }
+
+    /// Leaves the block under a guard, if one is open.
+    pub fn leave_guard(&mut self) {
+        if let Some((_, after)) = self.under.take() {
+            self.end_and_open(Terminator::Jump(after), after);
+        }
+    }
+
+    /// Makes what follows run only where `guard` holds.
+    pub fn enter_guard(&mut self, guard: Guard) {
+        if self.under.is_some_and(|(open, _)| open == guard) {
+            return;
+        }
+        self.leave_guard();
+        let inside = self.new_block();
+        let after = self.new_block();
+        let branch = Terminator::Branch {
+            predicate: guard,
+            then: inside,
+            otherwise: after,
+        };
+        self.end_and_open(branch, inside);
+        self.under = Some((guard, after));
+    }
+
+    /// Sets an open guard aside while another function's body is built.
+    pub fn suspend_guard(&mut self) -> Option<(Guard, BlockId)> {
+        self.under.take()
+    }
+
+    pub fn resume_guard(&mut self, guard: Option<(Guard, BlockId)>) {
+        self.under = guard;
+    }
+
+    pub fn push(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    pub fn refuse(&mut self, refusal: Refusal) {
+        self.refusals.push(refusal);
+    }
+
+    /// Declares the labels of the scope that begins at `from`: they may be
+    /// jumped to before they stand.
+    fn declare_labels(&mut self, statements: &'m [Statement<'a>]) {
+        let mut depth = 0_u32;
+        for statement in statements {
+            match statement {
+                Statement::Begin(_) => depth += 1,
+                Statement::End(_) if depth == 0 => break,
+                Statement::End(_) => depth -= 1,
+                Statement::Label(name) if depth == 0 => {
+                    let block = self.new_block();
+                    self.scopes.declare(name.text, Symbol::Label(block));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub fn statements(&mut self, body: &'m Body<'a>) {
+        self.scopes.enter();
+        self.declare_labels(&body.statements);
+        for (i, statement) in body.statements.iter().enumerate() {
+            match statement {
+                Statement::Begin(_) => {
+                    self.scopes.enter();
+                    self.declare_labels(&body.statements[i + 1..]);
+                }
+                Statement::End(_) => self.scopes.leave(),
+                Statement::Label(name) => {
+                    self.leave_guard();
+                    if let Some(Symbol::Label(block)) = self.scopes.find(name.text) {
+                        self.end_and_open(Terminator::Jump(block), block);
+                    }
+                }
+                Statement::Variable(variable) => {
+                    if let Err(refusal) = self.declare(variable) {
+                        self.refuse(refusal);
+                    }
+                }
+                Statement::Instruction(instruction) => {
+                    if let Err(refusal) = self.instruction(body, instruction) {
+                        self.refuse(refusal);
+                    }
+                }
+                Statement::Location { .. }
+                | Statement::Targets { .. }
+                | Statement::Prototype { .. }
+                | Statement::Directive(_) => {}
+            }
+        }
+        self.leave_guard();
+        self.scopes.leave();
+    }
+
+    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), Refusal> {
+        let name = variable.name.text;
+        let symbol = match variable.space {
+            Space::Reg => return self.declare_register(variable),
+            Space::Shared => Symbol::Variable(self.place_shared(variable)?),
+            Space::Local => {
+                let too_large = || Refusal::invalid(variable.span, "too much local memory");
+                let size = size_of(variable).ok_or_else(too_large)?;
+                let align = u64::from(align_of(variable));
+                let offset = u64::from(self.local_bytes).next_multiple_of(align);
+                self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
+                Symbol::Variable(Place::Local(offset as u32))
+            }
+            Space::Param => Symbol::Variable(Place::Area(self.new_area(variable)?)),
+            Space::Global | Space::Const | Space::Sreg | Space::Tex => {
+                return Err(Refusal::unsupported(
+                    variable.span,
+                    format!("{name}: this state space inside of a function"),
+                ));
+            }
+        };
+        self.scopes.declare(name, symbol);
+        Ok(())
+    }
+
+    pub fn new_area(&mut self, variable: &Variable<'a>) -> Result<u32, Refusal> {
+        let size = size_of(variable)
+            .and_then(|size| u32::try_from(size).ok())
+            .ok_or_else(|| Refusal::invalid(variable.span, "the parameter is too large"))?;
+        self.areas.push(Area {
+            size,
+            align: align_of(variable),
+        });
+        Ok(self.areas.len() as u32 - 1)
+    }
+
+    fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), Refusal> {
+        let name = variable.name.text;
+        let class = class_of(variable.ty).ok_or_else(|| {
+            Refusal::unsupported(
+                variable.span,
+                format!("registers of type .{}", variable.ty.text()),
+            )
+        })?;
+        let first = Reg(self.registers.len() as u32);
+        let symbol = match variable.count {
+            // A module cannot hold more registers than its text has bytes, but
+            // it can ask for four billion.
+            Some(count) if count > 1 << 20 => {
+                return Err(Refusal::unsupported(variable.span, "so many registers"));
+            }
+            Some(count) => Symbol::Range(first, count),
+            None if variable.vector > 1 => Symbol::Vector(first, variable.vector),
+            None => Symbol::Register(first),
+        };
+        let count = variable.count.unwrap_or(u32::from(variable.vector.max(1)));
+        let end = self.registers.len() + count as usize;
+        self.registers.resize(end, class);
+        self.scopes.declare(name, symbol);
+        Ok(())
+    }
+
+    fn guard(&mut self, guard: &ast::Guard<'a>) -> Result<Guard, Refusal> {
+        match self.lookup(guard.predicate)? {
+            Symbol::Register(reg) => Ok(Guard {
+                reg,
+                negated: guard.negated,
+            }),
+            _ => Err(Refusal::invalid(
+                self.module.span(guard.predicate),
+                "the guard is not a register",
+            )),
+        }
+    }
+
+    pub fn label(&mut self, name: Name<'a>) -> Result<BlockId, Refusal> {
+        match self.scopes.find(name.text) {
+            Some(Symbol::Label(block)) => Ok(block),
+            _ => Err(Refusal::invalid(
+                self.module.span(name),
+                format!("there is no label {}", name.text),
+            )),
+        }
+    }
+
+    fn instruction(
+        &mut self,
+        body: &'m Body<'a>,
+        ast: &'m ast::Instruction,
+    ) -> Result<(), Refusal> {
+        let line = self.module.line(ast.span);
+        let guard = match body.guard(ast) {
+            Some(guard) => Some(self.guard(&guard)?),
+            None => None,
+        };
+        if ast.opcode == Opcode::Unknown {
+            return Err(Refusal::invalid(ast.span, "unknown instruction"));
+        }
+        let modifiers = self.module.ast.mnemonic(ast).modifiers;
+        // Reading refuses such words where it knows the instruction's forms.
+        if modifiers.has(Modifier::UNKNOWN) {
+            return Err(Refusal::unsupported(ast.span, "an unknown modifier"));
+        }
+        match ast.opcode {
+            Opcode::Bra => return self.branch(body, ast, guard),
+            Opcode::Brx => return self.table(body, ast, guard, line),
+            Opcode::Exit | Opcode::Ret | Opcode::Trap => {
+                let terminator = match (ast.opcode, self.calls.last()) {
+                    (Opcode::Ret, Some(&(_, after))) => Terminator::Jump(after),
+                    (Opcode::Trap, _) => Terminator::Trap { line },
+                    _ => Terminator::Exit,
+                };
+                self.guarded_end(guard, terminator);
+                return Ok(());
+            }
+            Opcode::Call => {
+                match guard {
+                    Some(guard) => self.enter_guard(guard),
+                    None => self.leave_guard(),
+                }
+                self.call(body, ast, line)?;
+                self.leave_guard();
+                return Ok(());
+            }
+            _ => {}
+        }
+
+        let keep = guard.filter(|_| can_select(ast.opcode, &modifiers));
+        match guard {
+            Some(guard) if keep.is_none() => self.enter_guard(guard),
+            Some(guard) if self.under.is_some_and(|(open, _)| open == guard) => {}
+            _ => self.leave_guard(),
+        }
+        let inside = self.under.is_some();
+        let args = self.arguments(body, ast.operands)?;
+        if modifiers.has(Modifier::Cc)
+            || matches!(ast.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc)
+        {
+            self.carry = Some(match self.carry {
+                Some(carry) => carry,
+                None => self.new_register(Class::Pred),
+            });
+        }
+        let instruction = Instruction {
+            opcode: ast.opcode,
+            modifiers,
+            args,
+            guard: if inside { None } else { keep },
+            span: ast.span,
+            line,
+        };
+        if is_sync_point(&instruction) {
+            let next = self.new_block();
+            self.end_and_open(Terminator::Sync { instruction, next }, next);
+        } else {
+            self.push(Step::Instruction(instruction));
+        }
+        // Under a guard whose register has just changed, the next instruction
+        // with the same text means another condition.
+        if let Some((open, _)) = self.under
+            && self.writes(&instruction, open.reg)
+        {
+            self.leave_guard();
+        }
+        Ok(())
+    }
+
+    fn writes(&self, instruction: &Instruction, reg: Reg) -> bool {
+        let Some(&first) = self.args.get(instruction.args.start as usize) else {
+            return false;
+        };
+        match first {
+            Arg::Reg(r) => r == reg,
+            Arg::List(ArgList { start, len }) => {
+                (start..start + len).any(|i| self.args.get(i as usize) == Some(&Arg::Reg(reg)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends the block with `terminator` where `guard` holds.
+    fn guarded_end(&mut self, guard: Option<Guard>, terminator: Terminator) {
+        match guard {
+            Some(guard) => {
+                self.enter_guard(guard);
+                let after = self.under.take().map(|(_, after)| after);
+                let after = after.unwrap_or_else(|| self.new_block());
+                self.end_and_open(terminator, after);
+            }
+            None => {
+                self.leave_guard();
+                self.end(terminator);
+            }
+        }
+    }
+
+    fn branch(
+        &mut self,
+        body: &'m Body<'a>,
+        ast: &'m ast::Instruction,
+        guard: Option<Guard>,
+    ) -> Result<(), Refusal> {
+        let [Operand::Name(name)] = body.list(ast.operands) else {
+            return Err(Refusal::invalid(ast.span, "a branch needs one label"));
+        };
+        let target = self.label(*name)?;
+        self.leave_guard();
+        match guard {
+            Some(predicate) => {
+                let next = self.new_block();
+                let branch = Terminator::Branch {
+                    predicate,
+                    then: target,
+                    otherwise: next,
+                };
+                self.end_and_open(branch, next);
+            }
+            None => self.end(Terminator::Jump(target)),
+        }
+        Ok(())
+    }
+
+    fn table(
+        &mut self,
+        body: &'m Body<'a>,
+        ast: &'m ast::Instruction,
+        guard: Option<Guard>,
+        line: u32,
+    ) -> Result<(), Refusal> {
+        let malformed =
+            || Refusal::invalid(ast.span, "brx.idx needs an index and a list of labels");
+        let [index, Operand::Name(list)] = body.list(ast.operands) else {
+            return Err(malformed());
+        };
+        let labels = body
+            .statements
+            .iter()
+            .find_map(|s| match s {
+                Statement::Targets(table) if !table.calls && table.name.text == list.text => {
+                    Some(&table.targets)
+                }
+                _ => None,
+            })
+            .ok_or_else(malformed)?;
+        let targets = labels
+            .iter()
+            .map(|&l| self.label(l))
+            .collect::<Result<_, _>>()?;
+        let index = self.argument(body, index)?;
+        self.guarded_end(
+            guard,
+            Terminator::Table {
+                index,
+                targets,
+                line,
+            },
+        );
+        Ok(())
+    }
+
+    /// A move that the text does not have; `span` is what it stands for.
+    pub fn push_move(&mut self, ty: Modifier, to: Arg, from: Arg, span: Span) {
+        let mut modifiers = Modifiers::default();
+        modifiers.push(ty);
+        self.push_synthetic(Opcode::Mov, modifiers, &[to, from], span);
+    }
+
+    pub fn push_synthetic(
+        &mut self,
+        opcode: Opcode,
+        modifiers: Modifiers,
+        args: &[Arg],
+        span: Span,
+    ) {
+        let start = self.args.len() as u32;
+        self.args.extend_from_slice(args);
+        let instruction = Instruction {
+            opcode,
+            modifiers,
+            args: ArgList {
+                start,
+                len: args.len() as u32,
+            },
+            guard: None,
+            span,
+            line: self.module.line(span),
+        };
+        self.push(Step::Instruction(instruction));
+    }
+}
+
+/// How registers declared with `ty` are held at first.
+pub(super) fn class_of(ty: Type) -> Option<Class> {
+    Some(match ty {
+        Type::Pred => Class::Pred,
+        Type::F32 => Class::F32,
+        Type::F64 => Class::F64,
+        _ => match ty.bits() {
+            8 | 16 => Class::I16,
+            32 => Class::I32,
+            64 => Class::I64,
+            _ => return None,
+        },
+    })
+}
+
+/// Does the thread stop at this instruction and let others run?
+fn is_sync_point(instruction: &Instruction) -> bool {
+    use Opcode::*;
+    let modifiers = &instruction.modifiers;
+    match instruction.opcode {
+        Bar | Barrier => !modifiers.has(Modifier::Cluster),
+        Shfl | Vote | Match | Redux | Activemask | Elect | Nanosleep => true,
+        _ => false,
+    }
+}

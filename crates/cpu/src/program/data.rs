@@ -1,0 +1,266 @@
+//! What a module declares outside of its functions: names, sizes, first values.
+
+use std::collections::HashMap;
+
+use super::Refusal;
+use crate::blob::{Reference, Relocation, VariableImage};
+use ptx::ast::{
+    FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
+};
+use ptx::names::Type;
+
+/// The module's names, for all of its kernels.
+pub(crate) struct ModuleData<'m, 'a> {
+    pub ast: &'m Module<'a>,
+    source: &'m str,
+    pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
+    pub variables: Vec<VariableImage>,
+    /// Offset of the start of each line.
+    lines: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum ModuleSymbol<'m, 'a> {
+    /// Index into [`ModuleData::variables`].
+    Global(u32),
+    /// Placed anew in every kernel that uses it.
+    Shared(&'m Variable<'a>),
+    Function(&'m Function<'a>),
+    /// Samplers.
+    Opaque,
+}
+
+impl ModuleData<'_, '_> {
+    /// Where a name stands in the text.
+    pub fn span(&self, name: Name<'_>) -> Span {
+        name.span(self.source)
+    }
+
+    /// 1-based line of a place in the text.
+    pub fn line(&self, span: Span) -> u32 {
+        self.lines.partition_point(|&start| start <= span.start) as u32
+    }
+}
+
+/// Bytes that a variable takes.
+pub(super) fn size_of(variable: &Variable<'_>) -> Option<u64> {
+    let element = element_bytes(variable);
+    variable
+        .dims
+        .iter()
+        .try_fold(element, |size, dim| size.checked_mul(dim.unwrap_or(0)))
+        .filter(|&size| size < 1 << 40)
+}
+
+fn element_bytes(variable: &Variable<'_>) -> u64 {
+    variable.ty.bytes() * u64::from(variable.vector.max(1))
+}
+
+/// Alignment of a variable in bytes; a power of two.
+pub(super) fn align_of(variable: &Variable<'_>) -> u32 {
+    let natural = element_bytes(variable).max(1).next_power_of_two() as u32;
+    match variable.align {
+        Some(align) if align.is_power_of_two() => align,
+        _ => natural,
+    }
+}
+
+/// Collects the names of a module.
+pub(crate) fn module_data<'m, 'a>(
+    module: &'m Module<'a>,
+    source: &'m str,
+) -> (ModuleData<'m, 'a>, Vec<Refusal>) {
+    let mut refusals = Vec::new();
+    let mut data = ModuleData {
+        ast: module,
+        source,
+        symbols: HashMap::new(),
+        variables: Vec::new(),
+        lines: std::iter::once(0)
+            .chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1))
+            .collect(),
+    };
+    for item in &module.items {
+        match item {
+            Item::Variable(variable) => data.declare(variable, &mut refusals),
+            Item::Function(function) => {
+                let known = data.symbols.get(function.name.text);
+                let has_body = matches!(known, Some(ModuleSymbol::Function(f)) if f.body.is_some());
+                if !has_body {
+                    data.symbols
+                        .insert(function.name.text, ModuleSymbol::Function(function));
+                }
+            }
+            Item::Directive(_) => {}
+        }
+    }
+    // Initializers may name variables that follow.
+    for item in &module.items {
+        if let Item::Variable(variable) = item
+            && let Some(init) = &variable.init
+            && let Some(&ModuleSymbol::Global(index)) = data.symbols.get(variable.name.text)
+        {
+            let mut writer = InitWriter {
+                symbols: &data.symbols,
+                bytes: Vec::new(),
+                relocations: Vec::new(),
+            };
+            match writer.list(init, 0, &extents(variable), variable.ty) {
+                Ok(()) => {
+                    let (bytes, relocations) = (writer.bytes, writer.relocations);
+                    let image = &mut data.variables[index as usize];
+                    // `x[] = {…}` has the size of its values.
+                    image.size = image.size.max(bytes.len() as u64);
+                    image.init = bytes;
+                    image.relocations = relocations;
+                }
+                Err(reason) => refusals.push(Refusal::unsupported(variable.span, reason)),
+            }
+        }
+    }
+    (data, refusals)
+}
+
+impl<'m, 'a> ModuleData<'m, 'a> {
+    fn declare(&mut self, variable: &'m Variable<'a>, refusals: &mut Vec<Refusal>) {
+        let name = variable.name.text;
+        let reference = match (variable.space, variable.ty) {
+            (Space::Tex, _) | (_, Type::Texref) => Reference::Texture,
+            (_, Type::Surfref) => Reference::Surface,
+            _ => Reference::None,
+        };
+        let symbol = match variable.space {
+            Space::Shared => ModuleSymbol::Shared(variable),
+            Space::Global | Space::Const | Space::Tex if variable.ty != Type::Samplerref => {
+                let size = match reference {
+                    Reference::None => size_of(variable),
+                    _ => Some(8),
+                };
+                let Some(size) = size else {
+                    refusals.push(Refusal::invalid(variable.span, "the variable is too large"));
+                    return;
+                };
+                let external = variable.linkage == Linkage::Extern;
+                if let Some(&ModuleSymbol::Global(index)) = self.symbols.get(name) {
+                    // Declared `.extern` before it is defined.
+                    let known = &mut self.variables[index as usize];
+                    known.external &= external;
+                    known.size = known.size.max(size);
+                    return;
+                }
+                self.variables.push(VariableImage {
+                    name: name.to_owned(),
+                    constant: variable.space == Space::Const,
+                    external,
+                    exported: matches!(
+                        variable.linkage,
+                        Linkage::Visible | Linkage::Weak | Linkage::Common
+                    ),
+                    managed: variable.attributes.managed,
+                    reference,
+                    size,
+                    align: align_of(variable).max(if reference == Reference::None { 1 } else { 8 }),
+                    ..VariableImage::default()
+                });
+                ModuleSymbol::Global(self.variables.len() as u32 - 1)
+            }
+            _ => ModuleSymbol::Opaque,
+        };
+        self.symbols.insert(name, symbol);
+    }
+}
+
+/// Bytes of an element of each nesting level, outermost first, the scalar last.
+fn extents(variable: &Variable<'_>) -> Vec<u64> {
+    let mut sizes = vec![variable.ty.bytes()];
+    if variable.vector > 1 {
+        sizes.push(element_bytes(variable));
+    }
+    for dim in variable.dims.iter().skip(1).rev() {
+        let inner = sizes.last().copied().unwrap_or(0);
+        sizes.push(inner.saturating_mul(dim.unwrap_or(0)));
+    }
+    sizes.reverse();
+    sizes
+}
+
+struct InitWriter<'d, 'm, 'a> {
+    symbols: &'d HashMap<&'a str, ModuleSymbol<'m, 'a>>,
+    bytes: Vec<u8>,
+    relocations: Vec<Relocation>,
+}
+
+impl InitWriter<'_, '_, '_> {
+    /// Writes a value, or a list whose elements have `sizes[0]` bytes, at `at`.
+    fn list(
+        &mut self,
+        init: &Initializer<'_>,
+        at: u64,
+        sizes: &[u64],
+        ty: Type,
+    ) -> Result<(), String> {
+        let Initializer::List(items) = init else {
+            return self.scalar(init, at, ty);
+        };
+        let (&size, inner) = sizes
+            .split_first()
+            .ok_or("the initial value is nested too deeply")?;
+        for (i, item) in items.iter().enumerate() {
+            self.list(item, at + i as u64 * size, inner, ty)?;
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, init: &Initializer<'_>, at: u64, ty: Type) -> Result<(), String> {
+        let width = ty.bytes() as usize;
+        let value = match init {
+            Initializer::Integer(n) => match ty {
+                Type::F32 => (n.value.cast_signed() as f32).to_bits().into(),
+                Type::F64 => (n.value.cast_signed() as f64).to_bits(),
+                _ => n.value,
+            },
+            Initializer::Float(f) => match (f.value, ty) {
+                (FloatValue::F32(bits), Type::F64) => f64::from(f32::from_bits(bits)).to_bits(),
+                (FloatValue::F32(bits), _) => bits.into(),
+                (FloatValue::F64(bits), Type::F32) => {
+                    (f64::from_bits(bits) as f32).to_bits().into()
+                }
+                (FloatValue::F64(bits), _) => bits,
+            },
+            Initializer::Address {
+                name, offset, mask, ..
+            } => {
+                if mask.is_some() || width != 8 {
+                    return Err(format!(
+                        "the initial value takes part of the address of {}",
+                        name.text
+                    ));
+                }
+                let Some(&ModuleSymbol::Global(variable)) = self.symbols.get(name.text) else {
+                    return Err(format!(
+                        "the initial value is the address of {}, which is no variable",
+                        name.text
+                    ));
+                };
+                self.relocations.push(Relocation {
+                    offset: at,
+                    variable,
+                    addend: *offset,
+                });
+                0
+            }
+            Initializer::Property { .. } => {
+                return Err("the initial value sets a property of a sampler".into());
+            }
+            Initializer::List(_) => return Err("the initial value is nested too deeply".into()),
+        };
+        let end = usize::try_from(at).map_err(|_| "the initial value is too large")? + width;
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let bytes = value.to_le_bytes();
+        let width = width.min(bytes.len());
+        self.bytes[end - width..end].copy_from_slice(&bytes[..width]);
+        Ok(())
+    }
+}

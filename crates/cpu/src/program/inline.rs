@@ -1,0 +1,302 @@
+//! Calls: a device function's body in place of the call, the CUDA runtime's own
+//! functions as calls of the host.
+
+use super::build::Builder;
+use super::data::ModuleSymbol;
+use super::scope::Symbol;
+use super::{Arg, ArgList, Base, Class, Modifiers, Place, Refusal, Step, SystemCall, Terminator};
+use ptx::ast::{self, Body, Function, Operand, Space, Span, Variable};
+use ptx::names::{Modifier, Opcode, Type};
+
+/// Deeper chains of calls are recursion that hides, or text made to hurt.
+const MAX_DEPTH: usize = 64;
+/// Instances of functions in one kernel: inlining can double at each level.
+const MAX_BLOCKS: usize = 1 << 16;
+
+impl<'m, 'a> Builder<'m, 'a> {
+    pub(super) fn call(
+        &mut self,
+        body: &'m Body<'a>,
+        ast: &'m ast::Instruction,
+        line: u32,
+    ) -> Result<(), Refusal> {
+        let mut operands = body.list(ast.operands);
+        let mut returns: &'m [Operand<'a>] = &[];
+        if let [Operand::Arguments(list, _), rest @ ..] = operands {
+            returns = body.list(*list);
+            operands = rest;
+        }
+        let (name, arguments): (_, &'m [Operand<'a>]) = match operands {
+            [Operand::Name(name)] => (*name, &[]),
+            [Operand::Name(name), Operand::Arguments(list, _), ..] => (*name, body.list(*list)),
+            _ => {
+                return Err(Refusal::invalid(
+                    ast.span,
+                    "a call needs the name of a function",
+                ));
+            }
+        };
+        let function = match self.module.symbols.get(name.text) {
+            Some(ModuleSymbol::Function(function)) => *function,
+            _ if matches!(self.scopes.find(name.text), Some(Symbol::Register(_))) => {
+                return Err(Refusal::unsupported(ast.span, "a call through a register"));
+            }
+            _ => {
+                return Err(Refusal::invalid(
+                    self.module.span(name),
+                    format!("there is no function {}", name.text),
+                ));
+            }
+        };
+        if function.params.len() != arguments.len() || function.returns.len() != returns.len() {
+            return Err(Refusal::invalid(
+                ast.span,
+                format!(
+                    "{} takes {} arguments and returns {} values",
+                    name.text,
+                    function.params.len(),
+                    function.returns.len()
+                ),
+            ));
+        }
+        match &function.body {
+            Some(inner) => self.inline(body, ast.span, function, inner, returns, arguments),
+            None => self.system_call(body, ast.span, name.text, returns, arguments, line),
+        }
+    }
+
+    fn inline(
+        &mut self,
+        caller: &'m Body<'a>,
+        span: Span,
+        function: &'m Function<'a>,
+        body: &'m Body<'a>,
+        returns: &'m [Operand<'a>],
+        arguments: &'m [Operand<'a>],
+    ) -> Result<(), Refusal> {
+        let name = function.name.text;
+        if self.calls.iter().any(|&(open, _)| open == name) || self.calls.len() >= MAX_DEPTH {
+            return Err(Refusal::unsupported(span, format!("{name} calls itself")));
+        }
+        let after = self.new_block();
+        if after.index() > MAX_BLOCKS {
+            return Err(Refusal::unsupported(span, "so many calls in one kernel"));
+        }
+
+        // Arguments are resolved in the caller's scope, before the callee's opens.
+        let mut formals = Vec::new();
+        for (formal, actual) in function.params.iter().zip(arguments) {
+            formals.push(self.bind(caller, formal, actual, true)?);
+        }
+        let mut results = Vec::new();
+        for (formal, actual) in function.returns.iter().zip(returns) {
+            let symbol = self.bind(caller, formal, actual, false)?;
+            results.push((symbol, self.argument(caller, actual)?));
+            formals.push(symbol);
+        }
+
+        // The callee sees its own names alone.
+        let outer = std::mem::take(&mut self.scopes);
+        self.scopes.enter();
+        for (formal, symbol) in function.params.iter().chain(&function.returns).zip(formals) {
+            self.scopes.declare(formal.name.text, symbol);
+        }
+        self.calls.push((name, after));
+        // The body's own guards must not join one that is open around the call.
+        let open = self.suspend_guard();
+        self.statements(body);
+        self.end_and_open(Terminator::Jump(after), after);
+        self.resume_guard(open);
+        self.calls.pop();
+        self.scopes = outer;
+
+        for ((symbol, actual), formal) in results.into_iter().zip(&function.returns) {
+            match (symbol, actual) {
+                // The area of the caller is the callee's own.
+                (Symbol::Variable(from), Arg::Symbol(to, 0)) if from == to => {}
+                (Symbol::Register(from), to) => {
+                    self.push_move(bits_of(formal), to, Arg::Reg(from), span);
+                }
+                (Symbol::Variable(place), to) => {
+                    self.push_access(Opcode::Ld, formal, to, place, span);
+                }
+                _ => return Err(Refusal::unsupported(span, "this way of returning a value")),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the formal parameter stands for in this instance of its function.
+    fn bind(
+        &mut self,
+        caller: &'m Body<'a>,
+        formal: &'m Variable<'a>,
+        actual: &'m Operand<'a>,
+        input: bool,
+    ) -> Result<Symbol, Refusal> {
+        let arg = self.argument(caller, actual)?;
+        if formal.space == Space::Param {
+            // Parameters of a call cannot be written by the callee, so the
+            // caller's area serves as it is.
+            if let Arg::Symbol(place @ Place::Area(_), 0) = arg {
+                return Ok(Symbol::Variable(place));
+            }
+            let place = Place::Area(self.new_area(formal)?);
+            if input {
+                self.push_access(Opcode::St, formal, arg, place, formal.span);
+            }
+            return Ok(Symbol::Variable(place));
+        }
+        let class = super::build::class_of(formal.ty).filter(|_| formal.vector <= 1);
+        let class = class.ok_or_else(|| {
+            Refusal::unsupported(
+                formal.span,
+                format!("parameters of type .{}", formal.ty.text()),
+            )
+        })?;
+        let reg = self.new_register(class);
+        if input {
+            match arg {
+                Arg::Symbol(place @ Place::Area(_), 0) => {
+                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), place, formal.span);
+                }
+                _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
+            }
+        }
+        Ok(Symbol::Register(reg))
+    }
+
+    /// `ld.param` or `st.param` of a whole scalar.
+    fn push_access(
+        &mut self,
+        opcode: Opcode,
+        formal: &Variable<'a>,
+        value: Arg,
+        place: Place,
+        span: Span,
+    ) {
+        let mut modifiers = Modifiers::default();
+        modifiers.push(Modifier::Param);
+        modifiers.push(bits_of(formal));
+        let address = Arg::Address(Base::Place(place), 0);
+        let args = match opcode {
+            Opcode::Ld => [value, address],
+            _ => [address, value],
+        };
+        self.push_synthetic(opcode, modifiers, &args, span);
+    }
+
+    fn system_call(
+        &mut self,
+        caller: &'m Body<'a>,
+        span: Span,
+        name: &str,
+        returns: &'m [Operand<'a>],
+        arguments: &'m [Operand<'a>],
+        line: u32,
+    ) -> Result<(), Refusal> {
+        let (call, types, result): (_, &[Modifier], Option<Modifier>) = match name {
+            "vprintf" => (
+                SystemCall::Vprintf,
+                &[Modifier::B64; 2],
+                Some(Modifier::B32),
+            ),
+            "malloc" => (SystemCall::Malloc, &[Modifier::B64], Some(Modifier::B64)),
+            "free" => (SystemCall::Free, &[Modifier::B64], None),
+            "__assertfail" => (
+                SystemCall::AssertFail,
+                &[
+                    Modifier::B64,
+                    Modifier::B64,
+                    Modifier::B32,
+                    Modifier::B64,
+                    Modifier::B64,
+                ],
+                None,
+            ),
+            _ => {
+                return Err(Refusal::unsupported(
+                    span,
+                    format!("{name} is declared but not defined in this module"),
+                ));
+            }
+        };
+        if types.len() != arguments.len() || usize::from(result.is_some()) < returns.len() {
+            return Err(Refusal::invalid(
+                span,
+                format!("{name} takes {} arguments", types.len()),
+            ));
+        }
+        let mut values = Vec::with_capacity(types.len());
+        for (&ty, operand) in types.iter().zip(arguments) {
+            let arg = self.argument(caller, operand)?;
+            let class = if ty == Modifier::B64 {
+                Class::I64
+            } else {
+                Class::I32
+            };
+            let reg = Arg::Reg(self.new_register(class));
+            let place = match arg {
+                Arg::Symbol(place @ Place::Area(_), 0) => Some(place),
+                _ => None,
+            };
+            match place {
+                Some(place) => {
+                    let mut modifiers = Modifiers::default();
+                    modifiers.push(Modifier::Param);
+                    modifiers.push(ty);
+                    let address = Arg::Address(Base::Place(place), 0);
+                    self.push_synthetic(Opcode::Ld, modifiers, &[reg, address], span);
+                }
+                None => self.push_move(ty, reg, arg, span),
+            }
+            values.push(reg);
+        }
+        let start = self.args.len() as u32;
+        self.args.extend_from_slice(&values);
+        let args = ArgList {
+            start,
+            len: values.len() as u32,
+        };
+        let result_register = result.map(|ty| {
+            let class = if ty == Modifier::B64 {
+                Class::I64
+            } else {
+                Class::I32
+            };
+            self.new_register(class)
+        });
+        self.push(Step::SystemCall {
+            call,
+            args,
+            result: result_register,
+            line,
+        });
+        if let (Some(reg), Some(ty), [operand]) = (result_register, result, returns) {
+            match self.argument(caller, operand)? {
+                Arg::Symbol(place @ Place::Area(_), 0) => {
+                    let mut modifiers = Modifiers::default();
+                    modifiers.push(Modifier::Param);
+                    modifiers.push(ty);
+                    let address = Arg::Address(Base::Place(place), 0);
+                    self.push_synthetic(Opcode::St, modifiers, &[address, Arg::Reg(reg)], span);
+                }
+                to => self.push_move(ty, to, Arg::Reg(reg), span),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type that moves a parameter bit by bit.
+fn bits_of(formal: &Variable<'_>) -> Modifier {
+    match (formal.ty, formal.ty.bits()) {
+        (Type::Pred, _) => Modifier::Pred,
+        (Type::F32, _) => Modifier::F32,
+        (Type::F64, _) => Modifier::F64,
+        (_, 8) => Modifier::B8,
+        (_, 16) => Modifier::B16,
+        (_, 64) => Modifier::B64,
+        _ => Modifier::B32,
+    }
+}

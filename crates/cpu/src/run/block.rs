@@ -1,0 +1,196 @@
+//! One block of a launch, with the memory that it needs of its own.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use super::fault::Fault;
+use super::schedule::{Outcome, Schedule};
+use super::{Launch, LaunchShape};
+use crate::block::{BlockContext, FaultRecord, GRANULE_SHIFT, WARP};
+use crate::memory::{MemoryError, Purpose};
+
+thread_local! {
+    /// The arrays of the last block that this thread was done with.
+    static SPARE: RefCell<Option<Arrays>> = const { RefCell::new(None) };
+}
+
+#[derive(Default)]
+struct Arrays {
+    schedule: Schedule,
+    /// Words of 16 bytes, for the alignment.
+    slots: Vec<u128>,
+}
+
+/// Local frames begin at multiples of this.
+const FRAME: u64 = 16;
+
+/// A block that is running, or that can be started anew with another index.
+pub(super) struct Block<'a> {
+    launch: &'a Launch<'a>,
+    index: u64,
+    context: BlockContext,
+    arrays: Option<Arrays>,
+    /// Shared memory and local frames, both in the arena.
+    allocations: [Option<u64>; 2],
+}
+
+// SAFETY: the pointers in the context are to the block's own arrays and to what
+// the launch holds, none of which belongs to a thread.
+unsafe impl Send for Block<'_> {}
+
+impl<'a> Block<'a> {
+    /// Takes the memory that blocks of the launch need.
+    pub(super) fn new(launch: &'a Launch<'a>) -> Result<Block<'a>, MemoryError> {
+        let kernel = launch.kernel;
+        let LaunchShape {
+            grid,
+            block,
+            shared_bytes,
+        } = launch.shape;
+        let memory = &launch.engine.memory;
+        // The dynamic part follows the static part at the next multiple of 16.
+        let statics = u64::from(kernel.shared_bytes);
+        let shared_size = if shared_bytes == 0 {
+            statics
+        } else {
+            statics.next_multiple_of(16) + u64::from(shared_bytes)
+        };
+        let local_stride = u64::from(kernel.local_bytes).next_multiple_of(FRAME);
+
+        let mut this = Block {
+            launch,
+            index: 0,
+            context: BlockContext {
+                params: launch.params,
+                globals: kernel.globals.as_ptr(),
+                helpers: launch.helpers.as_ptr(),
+                arena_base: memory.base(),
+                arena_size: memory.size(),
+                last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
+                shadow: memory.shadow_of(launch.services.device),
+                shared: 0,
+                shared_size,
+                local: 0,
+                local_stride,
+                states: std::ptr::null_mut(),
+                slots: std::ptr::null_mut(),
+                slot_stride: u64::from(launch.threads.next_multiple_of(WARP)) * 8,
+                requests: std::ptr::null_mut(),
+                block_dim: block,
+                grid_dim: grid,
+                block: [0; 3],
+                threads: launch.threads,
+                worker: 0,
+                workers: launch.engine.workers(),
+                dynamic_shared: shared_bytes,
+                // 4 GiB of shared memory do not exist on any device.
+                total_shared: u32::try_from(shared_size).unwrap_or(u32::MAX),
+                grid_id: launch.grid_id,
+                fault: FaultRecord::default(),
+                scalar: kernel.code.scalar as usize,
+                services: &launch.services,
+            },
+            arrays: None,
+            allocations: [None; 2],
+        };
+        // What was allocated before an error is freed by dropping `this`.
+        if shared_size > 0 {
+            this.context.shared = memory.allocate(shared_size, 256, Purpose::Shared)?;
+            this.allocations[0] = Some(this.context.shared);
+        }
+        if local_stride > 0 {
+            let bytes = local_stride * u64::from(launch.threads);
+            this.context.local = memory.allocate(bytes, 256, Purpose::Local)?;
+            this.allocations[1] = Some(this.context.local);
+        }
+        if !kernel.code.stateless {
+            this.attach_arrays();
+        }
+        Ok(this)
+    }
+
+    fn attach_arrays(&mut self) {
+        let mut arrays = SPARE
+            .with(|spare| spare.borrow_mut().take())
+            .unwrap_or_default();
+        arrays.schedule.resize(self.launch.threads);
+        let bytes = self.context.slot_stride as usize * self.launch.kernel.slots as usize;
+        let words = bytes.div_ceil(size_of::<u128>());
+        if arrays.slots.len() < words {
+            arrays.slots.resize(words, 0);
+        }
+        self.context.states = arrays.schedule.states.as_mut_ptr();
+        self.context.requests = arrays.schedule.requests.as_mut_ptr();
+        self.context.slots = arrays.slots.as_mut_ptr().cast();
+        self.arrays = Some(arrays);
+    }
+
+    /// Makes this the block `index` of the grid, before its first instruction.
+    pub(super) fn start(&mut self, index: u64, worker: u32) {
+        self.index = index;
+        self.context.block = self.launch.position(index);
+        self.context.worker = worker;
+        self.context.fault = FaultRecord::default();
+        if let Some(arrays) = &mut self.arrays {
+            arrays.schedule.start();
+        }
+    }
+
+    /// Its place in the grid.
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Runs it as far as it comes.
+    pub(super) fn run(&mut self, worker: u32) -> Outcome {
+        self.context.worker = worker;
+        let code = &self.launch.kernel.code;
+        let context = &raw mut self.context;
+        match &mut self.arrays {
+            None => {
+                let threads = self.launch.threads;
+                let function = code.lanes.map_or(code.scalar, |(function, _)| function);
+                // SAFETY: the context describes a block of this kernel, which
+                // needs no arrays; `lanes` is there only if its width divides the
+                // block's.
+                match unsafe { function(context, 0, threads) } {
+                    0 => Outcome::Done,
+                    _ => Outcome::Faulted,
+                }
+            }
+            Some(arrays) => {
+                let stop = || self.launch.stop.load(Ordering::Relaxed);
+                // SAFETY: `attach_arrays` made the arrays large enough and put
+                // them into the context.
+                unsafe { arrays.schedule.run(code, context, stop) }
+            }
+        }
+    }
+
+    /// The fault that stopped it.
+    pub(super) fn fault(&mut self) -> Fault {
+        let detail = self
+            .arrays
+            .as_mut()
+            .and_then(|arrays| arrays.schedule.detail.take());
+        Fault::of(
+            self.launch.kernel.name,
+            &self.context,
+            &self.launch.engine.memory,
+            self.launch.services.device,
+            detail,
+        )
+    }
+}
+
+impl Drop for Block<'_> {
+    fn drop(&mut self) {
+        for address in self.allocations.into_iter().flatten() {
+            // It was allocated by `new`.
+            let _ = self.launch.engine.memory.free(address);
+        }
+        if let Some(arrays) = self.arrays.take() {
+            SPARE.with(|spare| *spare.borrow_mut() = Some(arrays));
+        }
+    }
+}

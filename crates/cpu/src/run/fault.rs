@@ -1,0 +1,151 @@
+//! A fault as its user sees it.
+
+use std::fmt::Write as _;
+
+use crate::block::{Access, BlockContext, FaultKind, FaultRecord};
+use crate::memory::DeviceMemory;
+
+/// Why a launch was stopped, and where.
+///
+/// Its text is for the user: `kernel vecadd, block (3,0,0), thread (17,0,0):
+/// out-of-bounds read of 4 bytes at 0x7f…, 4 bytes past the end of the 1024-byte
+/// allocation at 0x…; PTX line 27`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The kernel's name.
+    pub kernel: String,
+    /// `%ctaid` of the block.
+    pub block: [u32; 3],
+    /// `%tid` of the thread.
+    pub thread: [u32; 3],
+    /// The address of an access, in the space of the access.
+    pub address: Option<u64>,
+    /// The line in the PTX, 1-based, where known.
+    pub line: Option<u32>,
+    /// All of it in words.
+    pub message: String,
+}
+
+impl Fault {
+    /// The fault that a block's context holds. `detail` replaces the words for
+    /// the kind.
+    pub(super) fn of(
+        kernel: &str,
+        context: &BlockContext,
+        memory: &DeviceMemory,
+        device: usize,
+        detail: Option<String>,
+    ) -> Fault {
+        let record = context.fault;
+        // Compiled code records kinds of this enum only: anything else is as if it
+        // had run into code that is none.
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::IllegalInstruction);
+        let [x, y, _] = context.block_dim.map(|n| n.max(1));
+        let thread = [
+            record.thread % x,
+            record.thread / x % y,
+            record.thread / x / y,
+        ];
+        let is_access = matches!(
+            kind,
+            FaultKind::OutOfBounds | FaultKind::Misaligned | FaultKind::BadFree
+        );
+        let line = (record.line != 0).then_some(record.line);
+        let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
+        let mut message = format!(
+            "kernel {kernel}, block {}, thread {}: {what}",
+            triple(context.block),
+            triple(thread)
+        );
+        if let Some(line) = line {
+            // Writing to a string cannot fail.
+            let _ = write!(message, "; PTX line {line}");
+        }
+        Fault {
+            kind,
+            kernel: kernel.to_owned(),
+            block: context.block,
+            thread,
+            address: is_access.then_some(record.address),
+            line,
+            message,
+        }
+    }
+}
+
+fn triple([x, y, z]: [u32; 3]) -> String {
+    format!("({x},{y},{z})")
+}
+
+fn describe(
+    kind: FaultKind,
+    record: FaultRecord,
+    context: &BlockContext,
+    memory: &DeviceMemory,
+    device: usize,
+) -> String {
+    let access = Access(record.access);
+    let size = access.size();
+    let bytes = if size == 1 {
+        "1 byte".to_owned()
+    } else {
+        format!("{size} bytes")
+    };
+    let verb = match record.access {
+        a if a & Access::ATOMIC != 0 => "atomic access to",
+        a if a & Access::WRITE != 0 => "write of",
+        _ => "read of",
+    };
+    match kind {
+        FaultKind::OutOfBounds => {
+            let place = match record.access {
+                a if a & Access::SHARED != 0 => {
+                    format!(
+                        "shared address {:#x}, the block has {} bytes",
+                        record.address, context.shared_size
+                    )
+                }
+                a if a & Access::LOCAL != 0 => {
+                    format!(
+                        "local address {:#x}, the thread has {} bytes",
+                        record.address, context.local_stride
+                    )
+                }
+                a if a & Access::PARAM != 0 => format!("parameter address {:#x}", record.address),
+                _ => {
+                    let place = memory.describe_to(device, record.address);
+                    format!("{:#x}, {place}", record.address)
+                }
+            };
+            format!("out-of-bounds {verb} {bytes} at {place}")
+        }
+        FaultKind::Misaligned => {
+            format!(
+                "misaligned {verb} {bytes} at {:#x}, which is no multiple of {size}",
+                record.address
+            )
+        }
+        FaultKind::Trap => "the kernel executed trap".into(),
+        FaultKind::Assert => "an assertion failed".into(),
+        FaultKind::Deadlock => "threads wait for each other".into(),
+        FaultKind::IllegalInstruction => "an operand that the instruction does not allow".into(),
+        FaultKind::BadFree => {
+            format!(
+                "free of {:#x}, which malloc did not return ({})",
+                record.address,
+                memory.describe(record.address)
+            )
+        }
+        FaultKind::OutOfMemory => "no memory for the block".into(),
+        FaultKind::BadTexture => format!(
+            "{:#x} is no texture or surface that the instruction can use; in one dimension, memory is read by .s32 and an array by .f32",
+            record.address
+        ),
+        FaultKind::OutsideSurface => {
+            format!("access outside of the surface {:#x}", record.address)
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Surfaces: arrays that kernels read and write by coordinates.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::mode::{Beyond, Change, Geometry, Mode, Operation, Question};
+use super::texels::{CUBEMAP, LAYERED, Texels};
+use crate::math::convert::f32_to_f16;
+use api::ArrayFormat;
+
+/// An array as a surface.
+pub(crate) struct Surface {
+    pub texels: Texels,
+}
+
+/// Coordinates of which there is no texel.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// They lead outside of the surface.
+    Beyond,
+    /// They are no multiple of the access's size.
+    Misaligned,
+}
+
+impl Surface {
+    /// Whether an instruction of this geometry can reach it; cubes are reached
+    /// face by face.
+    pub fn has(&self, geometry: Geometry) -> bool {
+        let flags = self.texels.described.flags & (LAYERED | CUBEMAP);
+        match geometry {
+            Geometry::A1 | Geometry::A2 => flags != 0,
+            _ => flags == 0,
+        }
+    }
+
+    /// The address of `bytes` bytes at a byte or texel of a row; `None` where
+    /// nothing is to be done.
+    fn place(
+        &self,
+        mode: Mode,
+        [x, y, z]: [i32; 3],
+        unit: usize,
+        bytes: usize,
+    ) -> Result<Option<u64>, Outside> {
+        let [_, rows, planes] = self.texels.extent();
+        let pitch = self.texels.pitch();
+        let last = |count: usize| count as i64 - 1;
+        // An access wider than a row lies nowhere.
+        let Some(furthest) = self.texels.row().checked_sub(bytes) else {
+            return match mode.beyond {
+                Beyond::Zero => Ok(None),
+                _ => Err(Outside::Beyond),
+            };
+        };
+        let mut at = [i64::from(x) * unit as i64, y.into(), z.into()];
+        let most = [furthest as i64, last(rows), last(planes)];
+        let inside = (0..3).all(|axis| (0..=most[axis]).contains(&at[axis]));
+        match mode.beyond {
+            _ if inside => {}
+            Beyond::Trap => return Err(Outside::Beyond),
+            Beyond::Zero => return Ok(None),
+            Beyond::Clamp => {
+                for axis in 0..3 {
+                    at[axis] = at[axis].clamp(0, most[axis]);
+                }
+            }
+        }
+        let [x, y, z] = at.map(|n| n as usize);
+        if x % bytes.clamp(1, 8) != 0 {
+            return Err(Outside::Misaligned);
+        }
+        let offset = x + y * pitch + z * self.texels.plane();
+        Ok(Some(self.texels.address + offset as u64))
+    }
+
+    /// Does what an instruction does with the values, or with the memory for them.
+    pub fn access(&self, mode: Mode, at: [i32; 3], values: &mut [u64; 4]) -> Result<(), Outside> {
+        let count = usize::from(mode.count).min(4);
+        let bytes = usize::from(mode.bytes);
+        match mode.operation {
+            Operation::StoreTexel => {
+                let size = self.texels.texel_bytes();
+                if let Some(address) = self.place(mode, at, size, size)? {
+                    let channels = (self.texels.described.channels as usize).min(count);
+                    for (channel, value) in values.iter().enumerate().take(channels) {
+                        let width = self.texels.format.bytes();
+                        let at = address + (channel * width) as u64;
+                        write(at, width, u64::from(self.encode(*value as u32)));
+                    }
+                }
+            }
+            Operation::Change | Operation::ChangeTexel => {
+                let unit = match mode.operation {
+                    Operation::ChangeTexel => self.texels.texel_bytes(),
+                    _ => 1,
+                };
+                if let Some(address) = self.place(mode, at, unit, bytes)? {
+                    change(address, mode, values[0]);
+                }
+            }
+            Operation::Store => {
+                if let Some(address) = self.place(mode, at, 1, bytes * count)? {
+                    for (n, value) in values.iter().enumerate().take(count) {
+                        write(address + (n * bytes) as u64, bytes, *value);
+                    }
+                }
+            }
+            _ => {
+                let address = self.place(mode, at, 1, bytes * count)?;
+                for (n, value) in values.iter_mut().enumerate().take(count) {
+                    *value = address.map_or(0, |address| read(address + (n * bytes) as u64, bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A 32-bit value as a channel of the surface's format.
+    fn encode(&self, value: u32) -> u32 {
+        let signed = value.cast_signed();
+        match self.texels.format {
+            ArrayFormat::U8 => value.min(0xff),
+            ArrayFormat::U16 => value.min(0xffff),
+            ArrayFormat::I8 => signed.clamp(-128, 127).cast_unsigned(),
+            ArrayFormat::I16 => signed.clamp(-32768, 32767).cast_unsigned(),
+            ArrayFormat::F16 => f32_to_f16(f32::from_bits(value), 0),
+            _ => value,
+        }
+    }
+
+    /// What `suq` gives.
+    pub fn ask(&self, question: Question) -> u32 {
+        let [width, height, planes] = self.texels.extent();
+        let layers = self.texels.described.flags & (LAYERED | CUBEMAP) != 0;
+        let answer = match question {
+            Question::Width => width,
+            Question::Height => height,
+            Question::Layers if layers => planes,
+            Question::Depth if !layers => planes,
+            _ => 1,
+        };
+        answer as u32
+    }
+}
+
+fn read(address: u64, bytes: usize) -> u64 {
+    let at = address as usize as *const u8;
+    // SAFETY: `place` found all bytes in the array, which the surface keeps, and aligned;
+    // volatile, as other threads may write them.
+    unsafe {
+        match bytes {
+            1 => u64::from(at.read_volatile()),
+            2 => u64::from(at.cast::<u16>().read_volatile()),
+            4 => u64::from(at.cast::<u32>().read_volatile()),
+            _ => at.cast::<u64>().read_volatile(),
+        }
+    }
+}
+
+fn write(address: u64, bytes: usize, value: u64) {
+    let at = address as usize as *mut u8;
+    // SAFETY: as `read`.
+    unsafe {
+        match bytes {
+            1 => at.write_volatile(value as u8),
+            2 => at.cast::<u16>().write_volatile(value as u16),
+            4 => at.cast::<u32>().write_volatile(value as u32),
+            _ => at.cast::<u64>().write_volatile(value),
+        }
+    }
+}
+
+fn change(address: u64, mode: Mode, value: u64) {
+    let at = address as usize;
+    macro_rules! change {
+        ($atomic:ty, $value:expr, $signed:expr) => {{
+            let value = $value;
+            // SAFETY: `place` found all bytes in the array, which the surface keeps, and
+            // aligned.
+            let atomic = unsafe { <$atomic>::from_ptr(at as *mut _) };
+            match mode.change {
+                Change::Add => drop(atomic.fetch_add(value, Ordering::SeqCst)),
+                Change::And => drop(atomic.fetch_and(value, Ordering::SeqCst)),
+                Change::Or => drop(atomic.fetch_or(value, Ordering::SeqCst)),
+                Change::Min | Change::Max => {
+                    let less = |a, b| {
+                        if mode.signed {
+                            $signed(a) < $signed(b)
+                        } else {
+                            a < b
+                        }
+                    };
+                    let better = |old| match mode.change {
+                        Change::Min => less(value, old),
+                        _ => less(old, value),
+                    };
+                    // Fails where the old value stays.
+                    let _ = atomic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| {
+                        better(old).then_some(value)
+                    });
+                }
+            }
+        }};
+    }
+    match mode.bytes {
+        8 => change!(AtomicU64, value, u64::cast_signed),
+        _ => change!(AtomicU32, value as u32, u32::cast_signed),
+    }
+}

@@ -1,0 +1,373 @@
+//! Cubins: ELF files for a GPU.
+
+use std::collections::HashMap;
+
+use super::bytes::Bytes;
+use super::elf::{self, Elf, Section};
+use super::info;
+use super::{ImageError, Suffix, Target};
+
+const MACHINE_CUDA: u16 = 0xbe;
+/// The kernel's code lies in a section of this name followed by the kernel's.
+const TEXT: &[u8] = b".text.";
+const CONSTANT: &[u8] = b".nv.constant";
+const SYMBOL: u64 = 24;
+/// In `st_other` of a symbol: what a host may launch.
+const ENTRY: u8 = 0x10;
+const FUNCTION: u8 = 2;
+
+/// A binary for one architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cubin<'a> {
+    /// The whole file.
+    pub bytes: &'a [u8],
+    /// Without the suffix, which a cubin's header does not tell.
+    pub target: Target,
+}
+
+/// What a cubin holds, and what it takes of the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CubinContents {
+    /// In the order of the file.
+    pub kernels: Vec<CubinKernel>,
+    /// Bytes of the module's variables in global memory.
+    pub global: u64,
+    /// Bytes in the banks of constant memory that belong to the module: number and size.
+    pub constant: Vec<(u8, u64)>,
+}
+
+/// A kernel of a cubin. Sizes are in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CubinKernel {
+    /// What `cuModuleGetFunction` takes.
+    pub name: String,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Of a thread's stack.
+    pub stack: u32,
+    /// Static shared memory of a block, with what the architecture reserves where there is some.
+    pub shared: u64,
+    /// Local memory of a thread that is not on the stack.
+    pub local: u64,
+    /// Bytes in the banks of constant memory that belong to it: number and size. Bank 0 has the
+    /// launch's parameters, and what lies before them.
+    pub constant: Vec<(u8, u64)>,
+    /// `.maxntid`: a block may have no more threads than the product.
+    pub max_threads: Option<[u32; 3]>,
+    /// `.reqntid`: a block must have this shape.
+    pub required_threads: Option<[u32; 3]>,
+    /// In the order of the arguments.
+    pub params: Vec<CubinParam>,
+    /// Bytes of all parameters, with the padding between them.
+    pub param_bytes: u32,
+}
+
+/// Where a parameter of a kernel lies among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct CubinParam {
+    /// Its place in the list of arguments, from 0.
+    pub ordinal: u16,
+    /// From the first parameter, in bytes.
+    pub offset: u32,
+    /// In bytes.
+    pub size: u32,
+}
+
+pub(super) fn is_cubin(bytes: &[u8]) -> bool {
+    elf::is_elf(bytes) && elf::machine(bytes) == Ok(MACHINE_CUDA)
+}
+
+/// Reads the header, and checks where the sections lie.
+pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
+    let elf = Elf::read(Bytes::new(bytes, "cubin"))?;
+    let number = match elf.osabi {
+        51 => elf.flags & 0xff,
+        65 => (elf.flags >> 8) & 0xff,
+        osabi => return Err(elf.file.wrong("ELF OSABI", 7, osabi.into())),
+    };
+    Ok(Cubin {
+        bytes,
+        target: Target::new(number, Suffix::None),
+    })
+}
+
+impl Cubin<'_> {
+    /// Reads the kernels: names, parameters, and what each takes of the device.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use ptxkit_image::{self, Image};
+    ///
+    /// let bytes = std::fs::read("vecadd.cubin")?;
+    /// if let Image::Cubin(cubin) = image::open(&bytes)? {
+    ///     for kernel in cubin.contents()?.kernels {
+    ///         println!("{}: {} registers", kernel.name, kernel.registers);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn contents(&self) -> Result<CubinContents, ImageError> {
+        let elf = Elf::read(Bytes::new(self.bytes, "cubin"))?;
+        let entries = Entries::read(&elf)?;
+        let mut contents = CubinContents {
+            kernels: entries.kernels(&elf),
+            ..CubinContents::default()
+        };
+        if let Some(section) = elf.section(b".nv.info") {
+            let data = elf.data(section, "section .nv.info")?;
+            for record in info::records(data) {
+                let record = record?;
+                if let Some((symbol, value)) = record.symbol_value()
+                    && let Some(index) = entries.by_symbol.get(&symbol)
+                    && let Some(kernel) = contents.kernels.get_mut(*index)
+                {
+                    match record.attribute {
+                        info::REGISTERS => kernel.registers = value,
+                        info::MIN_STACK => kernel.stack = value,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        for section in &elf.sections {
+            let Some((what, name)) = per_kernel(section.name) else {
+                contents.of_module(section);
+                continue;
+            };
+            let kernel = entries
+                .by_name
+                .get(name)
+                .and_then(|index| contents.kernels.get_mut(*index));
+            let Some(kernel) = kernel else { continue };
+            match what {
+                Of::Info => describe(&elf, section, kernel)?,
+                Of::Shared => kernel.shared = section.size,
+                Of::Local => kernel.local = section.size,
+                Of::Constant(bank) => kernel.constant.push((bank, section.size)),
+            }
+        }
+        Ok(contents)
+    }
+}
+
+impl CubinContents {
+    /// Adds what a section takes that belongs to no kernel.
+    fn of_module(&mut self, section: &Section<'_>) {
+        match section.name {
+            b".nv.global" | b".nv.global.init" => {
+                self.global = self.global.saturating_add(section.size);
+            }
+            name => {
+                let bank = name.strip_prefix(CONSTANT).and_then(bank);
+                self.constant.extend(bank.map(|bank| (bank, section.size)));
+            }
+        }
+    }
+}
+
+/// What a section holds whose name ends in a kernel's.
+#[derive(Clone, Copy)]
+enum Of {
+    Info,
+    Shared,
+    Local,
+    Constant(u8),
+}
+
+/// The number behind `.nv.constant`.
+fn bank(digits: &[u8]) -> Option<u8> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn per_kernel(section: &[u8]) -> Option<(Of, &[u8])> {
+    if let Some(rest) = section.strip_prefix(CONSTANT) {
+        let dot = rest.iter().position(|byte| *byte == b'.')?;
+        let (digits, name) = rest.split_at_checked(dot)?;
+        return Some((Of::Constant(bank(digits)?), name.get(1..)?));
+    }
+    [
+        (Of::Info, &b".nv.info."[..]),
+        (Of::Shared, b".nv.shared."),
+        (Of::Local, b".nv.local."),
+    ]
+    .into_iter()
+    .find_map(|(what, prefix)| Some((what, section.strip_prefix(prefix)?)))
+}
+
+/// Reads a kernel's own records.
+fn describe(
+    elf: &Elf<'_>,
+    section: &Section<'_>,
+    kernel: &mut CubinKernel,
+) -> Result<(), ImageError> {
+    let data = elf.data(section, "section .nv.info of a kernel")?;
+    for record in info::records(data) {
+        let record = record?;
+        match record.attribute {
+            info::PARAM_BYTES => kernel.param_bytes = record.value.into(),
+            info::MAX_THREADS => kernel.max_threads = record.shape(),
+            info::REQUIRED_THREADS => kernel.required_threads = record.shape(),
+            _ => kernel.params.extend(record.param()),
+        }
+    }
+    kernel.params.sort();
+    Ok(())
+}
+
+/// Which symbols and sections belong to kernels.
+struct Entries<'a> {
+    /// The sections with their code, in the order of the file.
+    code: Vec<usize>,
+    by_symbol: HashMap<u32, usize>,
+    by_name: HashMap<&'a [u8], usize>,
+}
+
+impl<'a> Entries<'a> {
+    fn read(elf: &Elf<'a>) -> Result<Entries<'a>, ImageError> {
+        let mut symbols = Vec::new();
+        if let Some(section) = elf.section(b".symtab") {
+            let table = elf.data(section, "table of symbols")?;
+            for index in 0..table.size() / SYMBOL {
+                let at = index * SYMBOL;
+                let is_kernel =
+                    table.u8(at + 4)? & 0xf == FUNCTION && table.u8(at + 5)? & ENTRY != 0;
+                if is_kernel && let Ok(symbol) = u32::try_from(index) {
+                    symbols.push((symbol, usize::from(table.u16(at + 6)?)));
+                }
+            }
+        }
+        let mut code: Vec<usize> = symbols.iter().map(|(_, section)| *section).collect();
+        code.retain(|section| name_of_code(elf, *section).is_some());
+        code.sort_unstable();
+        code.dedup();
+        let index = |section: &usize| code.binary_search(section).ok();
+        Ok(Entries {
+            by_symbol: symbols
+                .iter()
+                .filter_map(|(symbol, section)| Some((*symbol, index(section)?)))
+                .collect(),
+            by_name: code
+                .iter()
+                .enumerate()
+                .filter_map(|(index, section)| Some((name_of_code(elf, *section)?, index)))
+                .collect(),
+            code,
+        })
+    }
+
+    fn kernels(&self, elf: &Elf<'_>) -> Vec<CubinKernel> {
+        let described = self.code.iter().map(|section| CubinKernel {
+            name: String::from_utf8_lossy(name_of_code(elf, *section).unwrap_or_default())
+                .into_owned(),
+            // Where no record says more.
+            registers: elf
+                .sections
+                .get(*section)
+                .map_or(0, |section| section.info >> 24),
+            ..CubinKernel::default()
+        });
+        described.collect()
+    }
+}
+
+/// The kernel whose code a section holds.
+fn name_of_code<'a>(elf: &Elf<'a>, section: usize) -> Option<&'a [u8]> {
+    elf.sections.get(section)?.name.strip_prefix(TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cubin that has sections of these names and nothing in them, and a symbol for the code.
+    pub(super) fn cubin(osabi: u8, flags: u32, sections: &[&str]) -> Vec<u8> {
+        let mut names = vec![0];
+        let mut offsets = vec![0];
+        for name in sections {
+            offsets.push(names.len() as u32);
+            names.extend(name.as_bytes());
+            names.push(0);
+        }
+        let mut symbols = vec![0; 24];
+        for (index, name) in (1u16..).zip(sections) {
+            let mut symbol = [0; 24];
+            if *name == ".text.one" {
+                symbol[4..6].copy_from_slice(&[0x12, 0x10]);
+            }
+            symbol[6..8].copy_from_slice(&index.to_le_bytes());
+            symbols.extend(symbol);
+        }
+        let symbols_at = 64 + names.len() as u64;
+        let table = symbols_at + symbols.len() as u64;
+        let mut file = vec![0; 64];
+        file[..8].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, osabi]);
+        file[18..20].copy_from_slice(&MACHINE_CUDA.to_le_bytes());
+        file[40..48].copy_from_slice(&table.to_le_bytes());
+        file[48..52].copy_from_slice(&flags.to_le_bytes());
+        file[58..60].copy_from_slice(&64u16.to_le_bytes());
+        file[60..62].copy_from_slice(&(offsets.len() as u16).to_le_bytes());
+        file.extend(&names);
+        file.extend(&symbols);
+        for (index, offset) in offsets.iter().enumerate() {
+            let mut header = [0; 64];
+            header[..4].copy_from_slice(&offset.to_le_bytes());
+            // The first section holds the names.
+            let (at, size) = match index {
+                0 => (64, names.len() as u64),
+                _ if sections[index - 1] == ".symtab" => (symbols_at, symbols.len() as u64),
+                _ => (0, 0),
+            };
+            header[24..32].copy_from_slice(&at.to_le_bytes());
+            header[32..40].copy_from_slice(&size.to_le_bytes());
+            file.extend(header);
+        }
+        file
+    }
+
+    #[test]
+    fn architecture_and_kernels_are_read() {
+        let sections = [".text.one", ".text.inner", ".nv.info.one", ".symtab"];
+        let new = cubin(65, 0x0600_5a04, &sections);
+        let found = read(&new).unwrap();
+        assert_eq!(found.target.to_string(), "sm_90");
+        let kernels = found.contents().unwrap().kernels;
+        assert_eq!(kernels.len(), 1);
+        assert_eq!(kernels[0].name, "one");
+        let old = cubin(51, 0x0156_0556, &sections);
+        assert_eq!(read(&old).unwrap().target.to_string(), "sm_86");
+    }
+
+    #[test]
+    fn names_that_keep_a_reader_busy_are_refused() {
+        let long = format!(".text.{}", "k".repeat(1 << 20));
+        let mut sections = vec!["x"; 1000];
+        sections[0] = &long;
+        let mut file = cubin(65, 0x5a00, &sections);
+        let table = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+        for section in 1..=1000 {
+            // All have the first one's name.
+            file[table + section * 64..][..4].copy_from_slice(&1u32.to_le_bytes());
+        }
+        assert!(matches!(read(&file), Err(ImageError::Field { .. })));
+    }
+
+    #[test]
+    fn a_cut_or_changed_cubin_is_an_error_or_read_within_its_bytes() {
+        let good = cubin(65, 0x5a00, &[".text.one", ".nv.info.one", ".symtab"]);
+        for length in 20..good.len() {
+            assert!(read(&good[..length]).is_err(), "{length}");
+        }
+        for at in 4..good.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                let _ = read(&bad).and_then(|cubin| cubin.contents());
+            }
+        }
+    }
+}

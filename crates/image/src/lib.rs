@@ -1,0 +1,292 @@
+//! What an application ships: PTX, cubin or fatbin, and which of them a device takes.
+//!
+//! ```
+//! use ptxkit_image::{self, Image};
+//!
+//! let bytes = b".version 8.0\n.target sm_80\n.address_size 64\n";
+//! let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };
+//! assert_eq!(ptx.version.unwrap().to_string(), "8.0");
+//! ```
+
+mod archive;
+mod bytes;
+mod contents;
+mod cubin;
+mod elf;
+mod entry;
+mod fatbin;
+mod info;
+mod program;
+mod select;
+mod target;
+mod text;
+mod unpack;
+
+pub use contents::{Contents, Holder, Piece, PtxFound, contents, ptx_texts};
+pub use cubin::{Cubin, CubinContents, CubinKernel, CubinParam};
+pub use entry::{Compression, Entry, EntryKind};
+pub use fatbin::Fatbin;
+pub use select::{JitPolicy, NothingFits, Place, Selection, select};
+pub use target::{NotATarget, Suffix, Target};
+pub use text::{PtxText, PtxTooNew};
+pub use unpack::Unpacker;
+
+use ptx::{self, ast::Version};
+use bytes::Bytes;
+
+/// The magic of a module that the CPU device's compiler made.
+const CPU_MAGIC: &[u8] = b"PTXKCPU";
+
+/// A file of one of the kinds that can be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Image<'a> {
+    /// PTX text.
+    Ptx(PtxText<'a>),
+    /// A binary for one GPU architecture.
+    Cubin(Cubin<'a>),
+    /// Several images in one container.
+    Fatbin(Fatbin<'a>),
+    /// Compiled by the CPU device.
+    Cpu(&'a [u8]),
+}
+
+/// Why bytes are no image.
+#[allow(missing_docs, reason = "the messages say it all")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    #[error("{0}")]
+    Unknown(String),
+    #[error(
+        "the {what} is cut short: {length} bytes are needed at offset {offset}, it ends at {end}"
+    )]
+    Truncated {
+        what: &'static str,
+        offset: u64,
+        length: u64,
+        end: u64,
+    },
+    #[error("the {what}'s {field} at offset {offset} is {value}, which no {what} has")]
+    Field {
+        what: &'static str,
+        field: &'static str,
+        offset: u64,
+        value: u64,
+    },
+    #[error("the {kind} for {target} at offset {offset} cannot be unpacked: {why}")]
+    Damaged {
+        kind: &'static str,
+        target: Target,
+        offset: u64,
+        why: String,
+    },
+    #[error("{member}: {source}")]
+    Member {
+        member: String,
+        source: Box<ImageError>,
+    },
+}
+
+/// Tells what `bytes` are, and reads what is needed to choose among images.
+///
+/// Sizes and offsets are checked against the bytes; nothing is decompressed.
+pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
+    if fatbin::is_fatbin(bytes) {
+        return fatbin::read(Bytes::new(bytes, "fatbin")).map(Image::Fatbin);
+    }
+    if cubin::is_cubin(bytes) {
+        return cubin::read(bytes).map(Image::Cubin);
+    }
+    if bytes.starts_with(CPU_MAGIC) {
+        return Ok(Image::Cpu(bytes));
+    }
+    text::open(bytes)
+        .map(Image::Ptx)
+        .ok_or_else(|| ImageError::Unknown(looks_like(bytes)))
+}
+
+/// Whether `bytes` begin as those images do that are no PTX.
+#[cfg(all(feature = "driver", feature = "cache"))]
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+    fatbin::is_fatbin(bytes) || elf::is_elf(bytes) || bytes.starts_with(CPU_MAGIC)
+}
+
+/// What bytes that cannot be loaded look like, and what to give instead.
+fn looks_like(bytes: &[u8]) -> String {
+    if bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) {
+        return "it is empty".into();
+    }
+    if bytes.starts_with(b"\x7fELF") {
+        let machine = elf::machine(bytes).map_or("an unknown machine", |machine| match machine {
+            62 => "x86-64",
+            183 => "AArch64",
+            _ => "another machine than a GPU",
+        });
+        return format!(
+            "it is an ELF file for {machine}: take an image out of it with `ptxkit extract`"
+        );
+    }
+    for (magic, name, advice) in [
+        (&b"MZ"[..], "a Windows program", ""),
+        (b"!<arch>", "a static archive", ""),
+        (
+            b"BC\xc0\xde",
+            "LLVM bitcode",
+            ": compile it with llc -march=nvptx64",
+        ),
+        (b"PK\x03\x04", "a zip archive", ": unpack it first"),
+        (b"\x1f\x8b", "gzip data", ": unpack it first"),
+        (b"\x28\xb5\x2f\xfd", "zstd data", ": unpack it first"),
+        (b"\xff\xfe", "UTF-16 text", ": save it as UTF-8"),
+        (b"\xfe\xff", "UTF-16 text", ": save it as UTF-8"),
+    ] {
+        if bytes.starts_with(magic) {
+            return format!("it is {name}, not PTX, a cubin or a fatbin{advice}");
+        }
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        let start: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
+        return format!(
+            "it is neither PTX text nor a cubin or fatbin: it starts with the bytes {}",
+            start.join(" ")
+        );
+    };
+    if text.contains("__global__") {
+        return "it is CUDA C++: compile it to PTX with nvcc -ptx".into();
+    }
+    if text.contains("target triple") {
+        return "it is LLVM IR: compile it to PTX with llc -march=nvptx64".into();
+    }
+    let text = text.trim_end_matches('\0');
+    let (comments, text) = text
+        .split_at_checked(ptx::behind_comments(text))
+        .unwrap_or(("", text));
+    let Some(word) = text.split_whitespace().next() else {
+        return "it is text, but not PTX: nothing but comments".into();
+    };
+    let word: String = word.chars().take(20).collect();
+    let place = match comments.matches('\n').count() {
+        0 => String::new(),
+        above => format!(" in line {}", above + 1),
+    };
+    format!("it is text, but not PTX: PTX starts with .version, this with `{word}`{place}")
+}
+
+/// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
+/// "Release Notes"); `None` for drivers older than CUDA 11.
+pub fn newest_ptx(driver_version: u32) -> Option<Version> {
+    let minor = (driver_version % 1000 / 10) as u8;
+    let (major, minor) = match (driver_version / 1000, minor) {
+        (11, _) => (7, minor.min(8)),
+        // 12.6 brought no version of its own.
+        (12, 0..=5) => (8, minor),
+        (12, _) => (8, (minor - 1).min(8)),
+        (cuda @ 13.., _) => (u8::try_from(cuda - 4).unwrap_or(u8::MAX), minor),
+        _ => return None,
+    };
+    Some(Version { major, minor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_image_is_described() {
+        for (bytes, words) in [
+            (&b""[..], "empty"),
+            (b"  \n\0", "empty"),
+            (
+                b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
+                "x86-64",
+            ),
+            (b"MZ\x90", "Windows"),
+            (b"__global__ void k() {}", "nvcc -ptx"),
+            (
+                b"kernel = \"k\"",
+                "starts with .version, this with `kernel`",
+            ),
+            (
+                b"// nvcc\n/* no\nhead */ .visible .entry k() {}\0",
+                "this with `.visible` in line 3",
+            ),
+            (b"\n#include <cuda.h>", "this with `#include` in line 2"),
+            (b"// .version 8.0\n\0", "nothing but comments"),
+            (b"/* .version 8.0", "this with `/*`"),
+            ("// é\né∞ k".as_bytes(), "this with `é∞` in line 2"),
+            (b"\xff\xfd\x00\x01", "ff fd 00 01"),
+            (b"\xff\xfe.\x00", "UTF-16 text, not PTX"),
+            (b"\x1f\x8b", "a cubin or a fatbin: unpack it first"),
+            (b"\x80\x04\x95", "80 04 95"),
+        ] {
+            let error = open(bytes).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn newest_versions_are_those_of_the_release_notes() {
+        for (driver, ptx) in [
+            (11000, (7, 0)),
+            (11080, (7, 8)),
+            (12000, (8, 0)),
+            (12050, (8, 5)),
+            (12060, (8, 5)),
+            (12080, (8, 7)),
+            (12090, (8, 8)),
+            (13000, (9, 0)),
+        ] {
+            let (major, minor) = ptx;
+            let newest = newest_ptx(driver);
+            assert_eq!(newest, Some(Version { major, minor }), "{driver}");
+        }
+        assert_eq!(newest_ptx(10020), None);
+    }
+
+    /// A fatbin with one entry of 8 bytes.
+    fn fatbin(flags: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(0xba55_ed50u32.to_le_bytes());
+        bytes.extend(1u16.to_le_bytes());
+        bytes.extend(16u16.to_le_bytes());
+        bytes.extend((72u64).to_le_bytes());
+        let mut entry = [0u8; 72];
+        entry[0] = 2;
+        entry[4] = 64;
+        entry[8] = 8;
+        entry[16] = 5;
+        entry[28] = 90;
+        entry[40..48].copy_from_slice(&flags.to_le_bytes());
+        bytes.extend(entry);
+        bytes
+    }
+
+    #[test]
+    fn fatbin_entries_are_listed() {
+        let bytes = fatbin(0x8000 | 1 << 20);
+        let Image::Fatbin(fatbin) = open(&bytes).unwrap() else {
+            panic!("not read as a fatbin")
+        };
+        let entry = &fatbin.entries[0];
+        assert_eq!(entry.kind, EntryKind::Elf);
+        assert_eq!(entry.target.to_string(), "sm_90a");
+        assert_eq!(entry.compression, Compression::Zstd);
+        assert_eq!(entry.payload.len(), 5);
+    }
+
+    #[test]
+    fn a_damaged_fatbin_is_an_error_wherever_it_is_cut_or_changed() {
+        let good = fatbin(0x2000);
+        for length in 4..good.len() {
+            assert!(open(&good[..length]).is_err(), "{length}");
+        }
+        for at in 0..good.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                let _ = open(&bad);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Architectures: `sm_90a`, and what runs on what.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An architecture of NVIDIA GPUs, as `.target` and compilers name it.
+///
+/// ```
+/// use ptxkit_image::Target;
+///
+/// let device: Target = "sm_90a".parse().unwrap();
+/// let older: Target = "sm_80".parse().unwrap();
+/// assert!(older.ptx_runs_on(device));
+/// assert!(!older.binary_runs_on(device));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// Ten times the major version plus the minor: 90, 120.
+    pub number: u32,
+    /// `a`, `f` or nothing behind the number.
+    pub suffix: Suffix,
+}
+
+/// Whether code keeps to what later architectures have too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Suffix {
+    /// It does: its PTX runs on all later architectures.
+    #[default]
+    None,
+    /// `f`: features of the family, that is, of one major version.
+    Family,
+    /// `a`: features of this very architecture.
+    Architecture,
+}
+
+impl Target {
+    /// The target `sm_` with this number and suffix.
+    pub const fn new(number: u32, suffix: Suffix) -> Target {
+        Target { number, suffix }
+    }
+
+    /// The major version: 9 of 90.
+    pub fn major(self) -> u32 {
+        self.number / 10
+    }
+
+    /// Whether PTX for this target can be compiled for `device`.
+    pub fn ptx_runs_on(self, device: Target) -> bool {
+        match self.suffix {
+            Suffix::None => self.number <= device.number,
+            Suffix::Family => self.major() == device.major() && self.number <= device.number,
+            Suffix::Architecture => self.number == device.number,
+        }
+    }
+
+    /// Whether a cubin for this target runs on `device`.
+    pub fn binary_runs_on(self, device: Target) -> bool {
+        self.major() == device.major() && self.ptx_runs_on(device)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.suffix {
+            Suffix::None => "",
+            Suffix::Family => "f",
+            Suffix::Architecture => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.number)
+    }
+}
+
+/// A text that names no architecture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no architecture: one is written sm_80 or sm_90a")]
+pub struct NotATarget(pub String);
+
+impl FromStr for Target {
+    type Err = NotATarget;
+
+    /// Reads `sm_90a`; `compute_90a` names the same.
+    fn from_str(text: &str) -> Result<Target, NotATarget> {
+        let wrong = || NotATarget(text.to_owned());
+        let rest = text
+            .strip_prefix("sm_")
+            .or_else(|| text.strip_prefix("compute_"))
+            .ok_or_else(wrong)?;
+        let (digits, suffix) = if let Some(digits) = rest.strip_suffix('a') {
+            (digits, Suffix::Architecture)
+        } else if let Some(digits) = rest.strip_suffix('f') {
+            (digits, Suffix::Family)
+        } else {
+            (rest, Suffix::None)
+        };
+        if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        Ok(Target::new(digits.parse().map_err(|_| wrong())?, suffix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> Target {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn names_are_read_and_printed() {
+        for name in ["sm_52", "sm_90a", "sm_120f"] {
+            assert_eq!(target(name).to_string(), name);
+        }
+        for wrong in ["", "sm_", "sm_a", "90a", "sm_90b", "sm_99999", "sm_+9"] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_runs_where() {
+        // (image, device, as PTX, as a binary)
+        for (image, device, ptx, binary) in [
+            ("sm_80", "sm_80", true, true),
+            ("sm_80", "sm_89", true, true),
+            ("sm_80", "sm_90", true, false),
+            ("sm_89", "sm_80", false, false),
+            ("sm_90a", "sm_90a", true, true),
+            ("sm_90a", "sm_100a", false, false),
+            ("sm_100f", "sm_103a", true, true),
+            ("sm_100f", "sm_120a", false, false),
+            ("sm_100a", "sm_103a", false, false),
+        ] {
+            let (image, device) = (target(image), target(device));
+            assert_eq!(image.ptx_runs_on(device), ptx, "{image} on {device}");
+            assert_eq!(image.binary_runs_on(device), binary, "{image} on {device}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! PTX as an image: its head alone is read, so that a cached load of
+//! megabytes of PTX does not parse them.
+
+use std::borrow::Cow;
+
+use super::{Target, newest_ptx};
+use ptx::ast::Version;
+use ptx::diagnostic::{LineIndex, Report};
+use ptx::version::lower;
+use ptx::{self, read_head};
+
+/// PTX text and what its head says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PtxText<'a> {
+    /// Without the NUL that C strings end in; of bytes that are not all UTF-8, as
+    /// [`text_of`](ptx::text_of) has them.
+    pub source: Cow<'a, str>,
+    /// What `source` was made of.
+    pub(super) given: &'a [u8],
+    /// `.version`; `None` where it is missing.
+    pub version: Option<Version>,
+    /// The architecture of `.target`; `None` where it is missing.
+    pub target: Option<Target>,
+}
+
+impl<'a> PtxText<'a> {
+    /// Reads the head of PTX text; `None` where it does not start like PTX.
+    pub fn read(source: &'a str) -> Option<PtxText<'a>> {
+        read(source)
+    }
+
+    /// The newest PTX version that a driver reads, where this text's is newer.
+    ///
+    /// `driver_version` is as `cuDriverGetVersion` gives it: 13000 for 13.0.
+    pub fn too_new_for(&self, driver_version: u32) -> Option<Version> {
+        let newest = newest_ptx(driver_version)?;
+        (self.version? > newest).then_some(newest)
+    }
+
+    /// The text under the newest `.version` that a driver reads, where its own is newer and it
+    /// uses nothing that is; `None` where it can stay as it is.
+    ///
+    /// Text that is wrong under its own `.version` too stays as it is: the compiler has more to
+    /// say of it.
+    ///
+    /// ```
+    /// use ptxkit_image::{self, Image};
+    ///
+    /// let bytes = b".version 9.5\n.target sm_80\n.entry k() { ret; }";
+    /// let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };
+    /// assert!(ptx.for_driver(12040).unwrap().unwrap().starts_with(".version 8.4\n"));
+    /// assert_eq!(ptx.for_driver(13050), Ok(None));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the text uses that the driver's PTX version does not have, and its line.
+    pub fn for_driver(&self, driver_version: u32) -> Result<Option<String>, PtxTooNew> {
+        let (Some(newest), Some(found)) = (self.too_new_for(driver_version), self.version) else {
+            return Ok(None);
+        };
+        let source = &*self.source;
+        let reading = ptx::read(source);
+        if !reading.diagnostics.is_empty() {
+            return Ok(None);
+        }
+        match lower(&reading.module, source, newest) {
+            Ok(text) => Ok(Some(text.into_owned())),
+            Err(_) if !ptx::check(&reading.module, source).is_empty() => Ok(None),
+            Err(why) => Err(PtxTooNew {
+                found,
+                newest,
+                line: LineIndex::new(source).locate(why.span.start).line,
+                why: why.message,
+            }),
+        }
+    }
+}
+
+/// PTX that is too new for a driver, and not by its `.version` alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error(
+    "it has PTX version {found}, the driver reads up to {newest}, and line {line} needs more: {why}"
+)]
+pub struct PtxTooNew {
+    /// The text's version.
+    pub found: Version,
+    /// The newest that the driver reads.
+    pub newest: Version,
+    /// Where the first thing stands that needs a newer one, from 1.
+    pub line: u32,
+    /// What that is.
+    pub why: String,
+}
+
+/// Reads the head of PTX text; `None` where the text does not start like PTX,
+/// with `.version` or `.target`.
+pub(super) fn read(source: &str) -> Option<PtxText<'_>> {
+    let source = source.trim_end_matches('\0');
+    of(source.into(), source.as_bytes())
+}
+
+/// The same of bytes.
+pub(super) fn open(bytes: &[u8]) -> Option<PtxText<'_>> {
+    let length = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    let given = &bytes[..length];
+    of(ptx::text_of(given), given)
+}
+
+fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
+    // What is wrong with the head is for the compiler to say.
+    let head = read_head(&source, &mut Report::default());
+    if head.version.is_none() && head.target.is_empty() {
+        return None;
+    }
+    let version = head.version.map(|(version, _)| version);
+    let target = head.target.iter().find_map(|word| word.text.parse().ok());
+    Some(PtxText {
+        source,
+        given,
+        version,
+        target,
+    })
+}
+
+/// The text with the `.version` that its container says, where it has none itself: NVIDIA's library
+/// that makes fatbins takes the line out. It goes where it was, or before `.target`.
+pub(super) fn with_version(source: &str, version: Version) -> Option<String> {
+    let head = read_head(source, &mut Report::default());
+    if head.version.is_some() {
+        return None;
+    }
+    let word = head.target.first()?;
+    let before = source.get(..word.span(source).start as usize)?;
+    let at = before.rfind(".target")?;
+    let (before, rest) = source.split_at_checked(at)?;
+    let Version { major, minor } = version;
+    Some(match before.strip_suffix('\n') {
+        // The empty line that was left.
+        Some(lines) if lines.is_empty() || lines.ends_with('\n') => {
+            format!("{lines}.version {major}.{minor}\n{rest}")
+        }
+        _ => format!("{before}.version {major}.{minor}\n{rest}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_is_read_past_comments() {
+        let text = "// nvcc\n/* two\nlines */ .version 9.5 // new\n\
+                    .target sm_90a, debug\n.address_size 64\0";
+        let found = read(text).unwrap();
+        assert_eq!(found.version, Some(Version { major: 9, minor: 5 }));
+        assert_eq!(found.target, "sm_90a".parse().ok());
+        assert!(found.source.ends_with("64"));
+    }
+
+    #[test]
+    fn a_missing_version_is_still_ptx() {
+        let found = read(".target sm_80\n.visible .entry k() { ret; }").unwrap();
+        assert_eq!(found.version, None);
+        assert!(found.target.is_some());
+    }
+
+    #[test]
+    fn a_version_that_was_taken_out_is_put_back() {
+        let version = Version { major: 8, minor: 8 };
+        let with = |text| with_version(text, version);
+        assert_eq!(
+            with("// nvcc\n\n.target sm_90\n").as_deref(),
+            Some("// nvcc\n.version 8.8\n.target sm_90\n")
+        );
+        assert_eq!(
+            with("\n.target sm_90").as_deref(),
+            Some(".version 8.8\n.target sm_90")
+        );
+        assert_eq!(
+            with("// a\n.target sm_90").as_deref(),
+            Some("// a\n.version 8.8\n.target sm_90")
+        );
+        assert_eq!(with(".version 8.0\n.target sm_90"), None);
+        assert_eq!(with("nothing"), None);
+    }
+
+    #[test]
+    fn other_text_is_not_ptx() {
+        for text in [
+            "",
+            "// only a comment",
+            "/* open",
+            "int main",
+            ".5 + x",
+            ".",
+        ] {
+            assert!(read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_too_new_only_when_it_is() {
+        let text = read(".version 9.1\n.target sm_90").unwrap();
+        assert_eq!(
+            text.too_new_for(13000),
+            Some(Version { major: 9, minor: 0 })
+        );
+        assert_eq!(text.too_new_for(13010), None);
+    }
+
+    #[test]
+    fn what_needs_the_newer_version_is_named_with_its_line() {
+        let source = ".version 9.5\n.target sm_100\n.entry k() {\n\
+                      .reg .b64 a;\nmul.f32x2 a, a, a;\nret; }";
+        let why = read(source).unwrap().for_driver(12040).unwrap_err();
+        assert_eq!((why.line, why.newest), (2, Version { major: 8, minor: 4 }));
+        assert!(why.why.contains("sm_100"), "{}", why.why);
+        let plain = source.replace("mul.f32x2", "mul.f32x3");
+        // What is no PTX of any version is left to the compiler.
+        assert_eq!(read(&plain).unwrap().for_driver(12040), Ok(None));
+    }
+}

@@ -1,0 +1,68 @@
+//! `.reg .b32 x;` outside of functions
+
+use crate::{Check, Code, Findings, Rule, Subject};
+use ptx::ast::{Item, Space};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 103),
+    name: "variable-before-abi",
+    summary: "A `.reg` or `.local` variable outside of functions.",
+    why: "Modules of PTX 3.0 and later have none: registers and local memory belong to a call. In \
+          an older module one such variable makes the assembler do without the calling \
+          convention (the ABI), so that recursion, calls through pointers and `printf` are gone \
+          for all of the module.",
+    instead: "Declare it inside of the functions that use it, and pass it as a parameter.",
+    bad: "\
+.version 2.3
+.target sm_20
+.address_size 64
+
+.reg .b32 x;
+
+.entry k(.param .u64 out)
+{
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.b32 x, 1;
+	st.global.b32 [p], x;
+	ret;
+}
+",
+    good: "\
+.version 2.3
+.target sm_20
+.address_size 64
+
+.entry k(.param .u64 out)
+{
+	.reg .b32 x;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.b32 x, 1;
+	st.global.b32 [p], x;
+	ret;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    for item in &subject.module.items {
+        let Item::Variable(variable) = item else {
+            continue;
+        };
+        if matches!(variable.space, Space::Reg | Space::Local) {
+            let message = format!(
+                "`{}` lies outside of functions, where `.{}` is no more since PTX 3.0",
+                variable.name.text,
+                variable.space.text()
+            );
+            findings
+                .add(variable.name.span(subject.source), message)
+                .help("declare it in the functions that use it");
+        }
+    }
+}

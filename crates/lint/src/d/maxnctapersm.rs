@@ -1,0 +1,64 @@
+//! `.maxnctapersm 2`
+
+use crate::{Check, Code, Edit, Findings, Rule, Subject};
+use ptx::ast::{Item, Span, Version};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 104),
+    name: "maxnctapersm",
+    summary: "`.maxnctapersm`, which is called `.minnctapersm`.",
+    why: "It asks for so many blocks on a multiprocessor at least, not at most. PTX 2.0 gave it \
+          the name that says so, and modules of PTX 2.1 and later may not use the old one.",
+    instead: "Write `.minnctapersm`.",
+    bad: "\
+.version 2.0
+.target sm_20
+
+.entry k() .maxntid 64 .maxnctapersm 2
+{
+	exit;
+}
+",
+    good: "\
+.version 2.0
+.target sm_20
+
+.entry k() .maxntid 64 .minnctapersm 2
+{
+	exit;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+const OLD: &str = ".maxnctapersm";
+const NEW: &str = ".minnctapersm";
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    for item in &subject.module.items {
+        let Item::Function(function) = item else {
+            continue;
+        };
+        for directive in function
+            .directives
+            .iter()
+            .filter(|d| d.name == "maxnctapersm")
+        {
+            let start = directive.span.start;
+            let span = Span {
+                start,
+                end: start + OLD.len() as u32,
+            };
+            let finding = findings.add(span, format!("`{OLD}` is deprecated since PTX 2.0"));
+            finding.help(format!("write `{NEW}`"));
+            let known = subject.version >= Some(Version { major: 2, minor: 0 });
+            if known && directive.text.starts_with(OLD) {
+                finding.fix([Edit {
+                    span,
+                    replacement: NEW.to_owned(),
+                }]);
+            }
+        }
+    }
+}

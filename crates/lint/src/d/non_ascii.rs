@@ -1,0 +1,45 @@
+//! `// größer`
+
+use crate::{Check, Code, Findings, Rule, Subject};
+use ptx::ast::Span;
+use ptx::printer::comments::comments;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 203),
+    name: "non-ascii-comment",
+    summary: "A comment with other characters than those of ASCII.",
+    why: "PTX is ASCII text. The assembler of CUDA 13.5 passes over such a comment; that of 13.0 \
+          refuses the whole module, and so do drivers of that age.",
+    instead: "Write the comment in ASCII.",
+    bad: ".entry k()\n{\n\tret; // gr\u{f6}\u{df}er\n}\n",
+    good: ".entry k()\n{\n\tret; // larger\n}\n",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    let source = subject.source;
+    if source.is_ascii() {
+        return;
+    }
+    for comment in comments(source) {
+        let Span { start, end } = comment.span;
+        let Some(text) = source.get(start as usize..end as usize) else {
+            continue;
+        };
+        // A line marker, which no assembler takes so.
+        if text.starts_with('#') {
+            continue;
+        }
+        let Some((at, character)) = text.char_indices().find(|(_, c)| !c.is_ascii()) else {
+            continue;
+        };
+        let start = start + at as u32;
+        let span = Span {
+            start,
+            end: start + character.len_utf8() as u32,
+        };
+        let message = format!("older assemblers refuse `{character}`, which is not ASCII");
+        findings.add(span, message).help("write comments in ASCII");
+    }
+}

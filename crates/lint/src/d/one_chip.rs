@@ -1,0 +1,80 @@
+//! `.target sm_90a` that nothing needs
+
+use crate::{Check, Code, Edit, Findings, Rule, Subject};
+use ptx::isa::target::{Suffix, Target};
+use ptx::{CheckOptions, check_with};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 201),
+    name: "needless-target-suffix",
+    summary: "A `.target` with `a` or `f` in a module that uses nothing of it.",
+    why: "PTX for `sm_90` runs on every later GPU. PTX for `sm_90a` runs on that one alone, and \
+          for `sm_100f` on one family: any other GPU refuses it.",
+    instead: "Write the `.target` without the letter, or the family's where one has all that is \
+              used. What needs the letter is best kept in a module of its own, beside another \
+              for all other GPUs.",
+    bad: "\
+.version 9.0
+.target sm_90a
+.address_size 64
+
+.entry k()
+{
+	ret;
+}
+",
+    good: "\
+.version 9.0
+.target sm_90
+.address_size 64
+
+.entry k()
+{
+	ret;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    let said = subject
+        .module
+        .target
+        .iter()
+        .find_map(|word| Some((word, Target::from_text(word.text)?)));
+    let Some((word, target)) = said.filter(|(_, target)| target.suffix != Suffix::None) else {
+        return;
+    };
+    // As the file says, whatever it is judged for.
+    let good = |target| {
+        let mut options = CheckOptions::default();
+        options.target = Some(target);
+        check_with(subject.module, subject.source, &options).is_empty()
+    };
+    if !good(target) {
+        return;
+    }
+    let wider = [Suffix::None, Suffix::Family]
+        .into_iter()
+        .take_while(|suffix| *suffix != target.suffix)
+        .map(|suffix| Target { suffix, ..target })
+        .find(|wider| wider.since().is_some() && good(*wider));
+    if let Some(wider) = wider {
+        let span = word.span(subject.source);
+        let where_it_runs = match target.suffix {
+            Suffix::Specific => "on no other GPU",
+            _ => "on no other family of GPUs",
+        };
+        findings
+            .add(
+                span,
+                format!("the module needs no `{target}`, and runs {where_it_runs} with it"),
+            )
+            .help(format!("write `{wider}`"))
+            .fix([Edit {
+                span,
+                replacement: wider.to_string(),
+            }]);
+    }
+}

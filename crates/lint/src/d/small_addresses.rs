@@ -1,0 +1,66 @@
+//! `.address_size 32`, or none at all
+
+use crate::{Check, Code, Findings, Rule, Subject};
+use ptx::ast::{Item, Span, Version};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 107),
+    name: "small-addresses",
+    summary: "A module with addresses of 32 bits, which is also one that does not say.",
+    why: "Without `.address_size` a module has addresses of 32 bits. No GPU from sm_90 on runs \
+          such code, and the assembler of CUDA 13 makes no code of it for any other.",
+    instead: "Write `.address_size 64` behind `.target`, and hold addresses in 64-bit registers.",
+    bad: "\
+.version 9.0
+.target sm_75
+
+.entry k()
+{
+	ret;
+}
+",
+    good: "\
+.version 9.0
+.target sm_75
+.address_size 64
+
+.entry k()
+{
+	ret;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    let module = subject.module;
+    let has_code = module.items.iter().any(|item| match item {
+        Item::Function(function) => function.body.is_some(),
+        _ => false,
+    });
+    // Before, nothing could be said of addresses.
+    let may_say = module
+        .version
+        .is_some_and(|(version, _)| version >= Version { major: 2, minor: 3 });
+    if !has_code || !may_say {
+        return;
+    }
+    let help = "write `.address_size 64` behind `.target`";
+    match (module.address_size, module.target.first()) {
+        (Some((32, span)), _) => {
+            findings
+                .add(
+                    span,
+                    "the assembler of CUDA 13 makes no code with 32-bit addresses",
+                )
+                .help(help);
+        }
+        (None, Some(target)) => {
+            let Span { start, end } = target.span(subject.source);
+            let message = "the module has addresses of 32 bits, as it does not say how many";
+            findings.add(Span { start, end }, message).help(help);
+        }
+        _ => {}
+    }
+}

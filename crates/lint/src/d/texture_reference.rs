@@ -1,0 +1,67 @@
+//! `.global .texref image;`
+
+use crate::{Check, Code, Findings, Rule, Subject};
+use ptx::ast::{Item, Space};
+use ptx::names::Type;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('D', 102),
+    name: "texture-reference",
+    summary: "A texture or surface that the host sets by its name.",
+    why: "The host binds memory to such a variable by `cuModuleGetTexRef` and `cuTexRefSet…`, \
+          which CUDA has deprecated; its runtime has none of them since CUDA 12. One variable is \
+          one texture for all kernels that run. `.tex` variables are gone since PTX 1.5.",
+    instead: "Take a texture or surface object as a `.u64` parameter: `tex` and `suld` take the \
+              register. `cuTexObjectCreate` makes one, with its sampler.",
+    bad: "\
+.global .texref image;
+
+.entry k(.param .u64 out)
+{
+	.reg .f32 v<4>;
+	.reg .b32 x;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 x, 0;
+	tex.1d.v4.f32.s32 {v0, v1, v2, v3}, [image, {x}];
+	st.global.v4.f32 [p], {v0, v1, v2, v3};
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out, .param .u64 image)
+{
+	.reg .f32 v<4>;
+	.reg .b32 x;
+	.reg .b64 p, t;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.param.u64 t, [image];
+	mov.u32 x, 0;
+	tex.1d.v4.f32.s32 {v0, v1, v2, v3}, [t, {x}];
+	st.global.v4.f32 [p], {v0, v1, v2, v3};
+	ret;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    for item in &subject.module.items {
+        let Item::Variable(variable) = item else {
+            continue;
+        };
+        let what = match (variable.space, variable.ty) {
+            (Space::Tex, _) | (_, Type::Texref) => "a texture",
+            (_, Type::Surfref) => "a surface",
+            _ => continue,
+        };
+        let name = variable.name.text;
+        let message = format!("`{name}` is {what} that the host sets by name, which is deprecated");
+        findings
+            .add(variable.name.span(subject.source), message)
+            .help("pass an object of it as a `.u64` parameter");
+    }
+}

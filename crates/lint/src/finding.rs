@@ -1,0 +1,207 @@
+//! What a rule finds, where, and how it is mended.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Rule;
+use ptx::ast::Span;
+use ptx::diagnostic::{self, Diagnostic, Severity};
+
+/// More findings than this in one text say nothing new.
+const MAX_FINDINGS: usize = 20_000;
+
+/// The stable number of a finding, written `W0103`.
+///
+/// ```
+/// use ptxkit_lint::Code;
+/// let code: Code = "W0103".parse().unwrap();
+/// assert!(code.begins_with("W") && code.begins_with("W01") && !code.begins_with("P"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code {
+    letter: char,
+    number: u16,
+}
+
+impl Code {
+    /// `Code::new('W', 103)` is `W0103`.
+    pub const fn new(letter: char, number: u16) -> Code {
+        Code { letter, number }
+    }
+
+    /// `E` for what ptxas refuses, `W`, `P` or `D`.
+    pub const fn letter(self) -> char {
+        self.letter
+    }
+
+    /// The number without the letter.
+    pub const fn number(self) -> u16 {
+        self.number
+    }
+
+    /// Whether it is written with this at its start: `W`, `W01`, `W0103`.
+    pub fn begins_with(self, prefix: &str) -> bool {
+        self.to_string().starts_with(prefix)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}{:04}", self.letter, self.number))
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a text is no [`Code`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no code: one is a letter and four digits, `W0103`")]
+pub struct NoCode {
+    text: String,
+}
+
+impl FromStr for Code {
+    type Err = NoCode;
+
+    fn from_str(text: &str) -> Result<Code, NoCode> {
+        let read = || {
+            let letter = text.chars().next().filter(char::is_ascii_uppercase)?;
+            let digits = &text[1..];
+            let four = digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
+            let number = four.then(|| digits.parse().ok()).flatten()?;
+            Some(Code { letter, number })
+        };
+        read().ok_or_else(|| NoCode {
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl From<diagnostic::Code> for Code {
+    fn from(code: diagnostic::Code) -> Code {
+        Code::new('E', code.number())
+    }
+}
+
+/// One finding of any kind: what ptxas refuses, and what a rule regrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Stays the same when the wording changes.
+    pub code: Code,
+    /// Rules warn; what ptxas refuses is an error.
+    pub severity: Severity,
+    /// One line, without the place and the code.
+    pub message: String,
+    /// Bytes of the source.
+    pub span: Span,
+    /// What to do, one line.
+    pub help: Option<String>,
+    /// A change of the text that mends it and keeps what the code does.
+    pub fix: Option<Fix>,
+}
+
+impl Finding {
+    /// A warning without help or fix.
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Finding {
+        Finding {
+            code,
+            severity: Severity::Warning,
+            message: message.into(),
+            span,
+            help: None,
+            fix: None,
+        }
+    }
+
+    /// The same with a line on what to do.
+    pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with a change that mends it. Only where it is safe: the text
+    /// does afterwards what it did, or what it was plainly meant to do.
+    pub fn fix(&mut self, edits: impl Into<Vec<Edit>>) -> &mut Self {
+        self.fix = Some(Fix {
+            edits: edits.into(),
+        });
+        self
+    }
+}
+
+impl From<Diagnostic> for Finding {
+    fn from(diagnostic: Diagnostic) -> Finding {
+        Finding {
+            code: diagnostic.code.into(),
+            severity: diagnostic.severity,
+            message: diagnostic.message,
+            span: diagnostic.span,
+            help: diagnostic.help,
+            fix: None,
+        }
+    }
+}
+
+/// Changes of a text that belong together: all are made, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// They do not overlap.
+    pub edits: Vec<Edit>,
+}
+
+/// A part of the text and what stands there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Bytes of the source; an empty span is a place between two bytes.
+    pub span: Span,
+    /// Empty where the text is taken away.
+    pub replacement: String,
+}
+
+/// Findings as the rules make them, up to a bound.
+#[derive(Debug)]
+pub struct Findings {
+    found: Vec<Finding>,
+    code: Code,
+    /// Takes the findings beyond the bound.
+    dropped: Finding,
+}
+
+impl Findings {
+    pub(super) fn new() -> Findings {
+        let code = Code::new('W', 0);
+        Findings {
+            found: Vec::new(),
+            code,
+            dropped: Finding::new(code, Span::default(), ""),
+        }
+    }
+
+    /// The rule that runs next: its code is that of what is added.
+    pub(super) fn of(&mut self, rule: &Rule) -> &mut Self {
+        self.code = rule.code;
+        self
+    }
+
+    /// Adds a finding of the rule that runs; what comes back takes help and a fix.
+    pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+        if self.found.len() >= MAX_FINDINGS {
+            return &mut self.dropped;
+        }
+        self.found.push(Finding::new(self.code, span, message));
+        // Not empty: one was just added.
+        self.found.last_mut().unwrap_or(&mut self.dropped)
+    }
+
+    /// In the order of the text.
+    pub(super) fn into_vec(mut self) -> Vec<Finding> {
+        self.found
+            .sort_by_key(|f| (f.span.start, f.code, f.span.end));
+        self.found
+    }
+}

@@ -1,0 +1,155 @@
+//! Which register or variable a name of a function stands for.
+
+use ptx::NameMap;
+use ptx::ast::{Space, Variable};
+
+/// A register of the function, by number; `%r<9>` is nine of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Register(pub u32);
+
+/// A variable in memory or a parameter that the function names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VariableId(pub u32);
+
+/// What a name in an operand stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reference {
+    /// No register and no variable: a label, a function, a number …
+    #[default]
+    Nothing,
+    /// A register.
+    Register(Register),
+    /// A variable, whose address it is.
+    Variable(VariableId),
+}
+
+/// Registers beyond this are not told apart: a text may declare billions.
+const MAX_REGISTERS: u32 = 1 << 22;
+
+/// The names of a function at one place of it.
+#[derive(Debug, Default)]
+pub(super) struct Names<'m, 'a> {
+    /// `%r<9>`, innermost block last.
+    ranges: Vec<Range<'a>>,
+    singles: NameMap<'a, Reference>,
+    /// What blocks that are open have hidden; `None` where a block began.
+    undo: Vec<Option<(&'a str, Option<Reference>)>>,
+    depths: Vec<usize>,
+    /// Whether a register such as `%r5` has been declared alone, not by `%r<9>`.
+    lone: bool,
+    /// How many registers there are.
+    pub registers: u32,
+    /// By [`VariableId`].
+    pub variables: Vec<&'m Variable<'a>>,
+}
+
+#[derive(Debug)]
+struct Range<'a> {
+    prefix: &'a str,
+    count: u32,
+    first: u32,
+}
+
+impl<'m, 'a> Names<'m, 'a> {
+    pub fn open(&mut self) {
+        self.undo.push(None);
+        self.depths.push(self.ranges.len());
+    }
+
+    pub fn close(&mut self) {
+        let Some(depth) = self.depths.pop() else {
+            return;
+        };
+        self.ranges.truncate(depth);
+        while let Some(Some((name, before))) = self.undo.pop() {
+            match before {
+                Some(before) => self.singles.insert(name, before),
+                None => self.singles.remove(name),
+            };
+        }
+    }
+
+    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Reference {
+        let name = variable.name.text;
+        if variable.space != Space::Reg {
+            let id = VariableId(self.variables.len() as u32);
+            self.variables.push(variable);
+            return self.insert(name, Reference::Variable(id));
+        }
+        let first = self.registers;
+        let count = variable.count.unwrap_or(1);
+        self.registers = first.saturating_add(count).min(MAX_REGISTERS);
+        match variable.count {
+            Some(count) => {
+                self.ranges.push(Range {
+                    prefix: name,
+                    count,
+                    first,
+                });
+                Reference::Nothing
+            }
+            None => {
+                let register = Register(first.min(MAX_REGISTERS - 1));
+                self.lone |= name.ends_with(|last: char| last.is_ascii_digit());
+                self.insert(name, Reference::Register(register))
+            }
+        }
+    }
+
+    fn insert(&mut self, name: &'a str, reference: Reference) -> Reference {
+        let before = self.singles.insert(name, reference);
+        if !self.depths.is_empty() {
+            self.undo.push(Some((name, before)));
+        }
+        reference
+    }
+
+    /// What `name` stands for; variables of the module are known from their
+    /// first mention on.
+    pub fn get(&mut self, name: &'a str, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
+        // What stands alone is declared in a block inside of that of the range.
+        if self.lone
+            && let Some(known @ Reference::Register(_)) = self.singles.get(name)
+        {
+            return *known;
+        }
+        if let Some(register) = self.numbered(name) {
+            return Reference::Register(register);
+        }
+        if let Some(known) = self.singles.get(name) {
+            return *known;
+        }
+        match module.get(name) {
+            Some(variable) if variable.space != Space::Reg => {
+                let id = VariableId(self.variables.len() as u32);
+                self.variables.push(variable);
+                // Blocks do not end what the module declares.
+                self.singles.insert(name, Reference::Variable(id));
+                Reference::Variable(id)
+            }
+            _ => Reference::Nothing,
+        }
+    }
+
+    /// `%r5` of `%r<9>`
+    fn numbered(&self, name: &str) -> Option<Register> {
+        let bytes = name.as_bytes();
+        let digits = bytes
+            .iter()
+            .rev()
+            .take_while(|b| b.is_ascii_digit())
+            .count();
+        if digits == 0 || digits > 9 {
+            return None;
+        }
+        let (prefix, digits) = bytes.split_at(bytes.len() - digits);
+        let number = digits
+            .iter()
+            .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+        let mut ranges = self.ranges.iter().rev();
+        let range =
+            ranges.find(|range| range.prefix.as_bytes() == prefix && number < range.count)?;
+        let register = range.first.saturating_add(number);
+        Some(Register(register.min(MAX_REGISTERS - 1)))
+    }
+}

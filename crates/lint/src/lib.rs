@@ -1,0 +1,227 @@
+//! What ptxas accepts and a user regrets: one file a rule, one registry.
+//!
+//! `W` is wrong or nearly so, `P` is slow, `D` is deprecated or fragile. What
+//! ptxas refuses, `E`, is found by [`ptx::check`](ptx::check), and
+//! becomes a [`Finding`] too.
+//!
+//! The rule of this module: a `W` finding on code that is right costs more
+//! trust than a missed one. A rule speaks where it can show the mistake.
+
+mod d;
+mod finding;
+pub mod flow;
+pub mod memory;
+pub mod multiprocessor;
+mod p;
+mod subject;
+mod w;
+
+pub use finding::{Code, Edit, Finding, Findings, Fix, NoCode};
+pub use subject::{Flow, FunctionSubject, Subject};
+
+use ptx::ast::{Module, Version};
+use ptx::isa::target::Target;
+
+/// One rule: what it looks for, and its documentation.
+#[derive(Debug)]
+pub struct Rule {
+    /// `W0103`: the letter is the kind, the hundreds are the subject.
+    pub code: Code,
+    /// What it is called in lists: `shift-beyond-width`.
+    pub name: &'static str,
+    /// What it finds, one line.
+    pub summary: &'static str,
+    /// Why that is bad: a paragraph or two of Markdown.
+    pub why: &'static str,
+    /// What to do instead: a sentence or two of Markdown.
+    pub instead: &'static str,
+    /// PTX without its head in which this rule finds something, and no other
+    /// rule does.
+    pub bad: &'static str,
+    /// The same mended: no rule finds anything.
+    pub good: &'static str,
+    /// Whether it runs unless asked not to.
+    pub default: bool,
+    /// Finds it.
+    pub check: Check,
+}
+
+/// How much of a module a rule looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// All of it at once.
+    Module(fn(&Subject<'_, '_>, &mut Findings)),
+    /// One function that has a body, at a time. What is found out about the
+    /// function is shared by all the rules.
+    Function(fn(&FunctionSubject<'_, '_>, &mut Findings)),
+}
+
+/// What [`Rule::bad`] and [`Rule::good`] leave out.
+const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n\n";
+
+impl Rule {
+    /// The rule of this code or name.
+    ///
+    /// ```
+    /// let rule = ptxkit_lint::Rule::find("shift-beyond-width").unwrap();
+    /// assert_eq!(rule.code.to_string(), "W0103");
+    /// ```
+    pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+        RULES
+            .iter()
+            .copied()
+            .find(|rule| rule.name == code_or_name || rule.code.to_string() == code_or_name)
+    }
+
+    /// An example of this rule as a whole module.
+    pub fn module(example: &str) -> String {
+        match example.starts_with(".version") {
+            true => example.to_owned(),
+            false => format!("{HEAD}{example}"),
+        }
+    }
+
+    /// All of the documentation, as Markdown.
+    pub fn explanation(&self) -> String {
+        format!(
+            "# {} {}\n\n{}\n\n## Why it is bad\n\n{}\n\n```ptx\n{}\n```\n\n\
+             ## Use instead\n\n{}\n\n```ptx\n{}\n```\n",
+            self.code,
+            self.name,
+            self.summary,
+            self.why,
+            self.bad.trim_end(),
+            self.instead,
+            self.good.trim_end(),
+        )
+    }
+}
+
+/// Which rules run, and what they judge for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Those that run; by default those with [`Rule::default`].
+    pub rules: Vec<&'static Rule>,
+    /// As if this were the module's `.target`.
+    pub target: Option<Target>,
+    /// As if this were the module's `.version`.
+    pub version: Option<Version>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let rules = RULES.iter().copied().filter(|rule| rule.default);
+        Options {
+            rules: rules.collect(),
+            target: None,
+            version: None,
+        }
+    }
+}
+
+/// Runs rules over a module that was read from `source`; findings come in the
+/// order of the text.
+///
+/// The module need not be free of errors: functions that could not be read in
+/// full are passed over.
+///
+/// ```
+/// use ptxkit::{lint, ptx};
+/// let source = ".version 7.8\n.target sm_90\n.address_size 64\n\
+///     .global .b32 x; .entry k() { .reg .b32 a; ld.global.b32 a, [x]; shl.b32 a, a, 32; st.global.b32 [x], a; ret; }";
+/// let found = lint::run(&ptx::read(source).module, source, &lint::Options::default());
+/// assert_eq!(found[0].code.to_string(), "W0103");
+/// ```
+pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<Finding> {
+    let mut findings = Findings::new();
+    let subject = Subject::new(module, source, options);
+    for rule in &options.rules {
+        if let Check::Module(check) = rule.check {
+            check(&subject, findings.of(rule));
+        }
+    }
+    let of_functions: Vec<_> = options
+        .rules
+        .iter()
+        .filter_map(|rule| match rule.check {
+            Check::Function(check) => Some((rule, check)),
+            Check::Module(_) => None,
+        })
+        .collect();
+    if !of_functions.is_empty() {
+        for function in subject.functions() {
+            for (rule, check) in &of_functions {
+                check(&function, findings.of(rule));
+            }
+        }
+    }
+    findings.into_vec()
+}
+
+/// Every rule, in the order of the codes.
+pub static RULES: &[&Rule] = &[
+    &w::uninitialised_register::RULE,
+    &w::unused_result::RULE,
+    &w::shift_beyond_width::RULE,
+    &w::bit_field_beyond_width::RULE,
+    &w::truncated_immediate::RULE,
+    &w::unreachable_code::RULE,
+    &w::missing_return::RULE,
+    &w::endless_loop::RULE,
+    &w::return_value_not_set::RULE,
+    &w::divergent_barrier::RULE,
+    &w::divergent_warp_operation::RULE,
+    &w::shared_race::RULE,
+    &w::barrier_beyond_launch_bounds::RULE,
+    &w::copy_without_wait::RULE,
+    &w::bulk_copy_without_wait::RULE,
+    &w::wgmma_without_wait::RULE,
+    &w::uninitialised_mbarrier::RULE,
+    &w::weak_alignment::RULE,
+    &w::misaligned_offset::RULE,
+    &w::out_of_bounds::RULE,
+    &w::unconverted_parameter::RULE,
+    &w::wrong_address_space::RULE,
+    &p::local_memory::RULE,
+    &p::uncoalesced_access::RULE,
+    &p::bank_conflict::RULE,
+    &p::generic_address::RULE,
+    &p::scalar_accesses::RULE,
+    &p::divergent_constant::RULE,
+    &p::staged_copy::RULE,
+    &p::invariant_load::RULE,
+    &p::contended_atomic::RULE,
+    &p::software_atomic::RULE,
+    &p::double_precision::RULE,
+    &p::division_by_power_of_two::RULE,
+    &p::division_by_constant::RULE,
+    &p::exact_division::RULE,
+    &p::float_division::RULE,
+    &p::mixed_flushing::RULE,
+    &p::reciprocal_root::RULE,
+    &p::unfused_product::RULE,
+    &p::multiply_24::RULE,
+    &p::shuffled_reduction::RULE,
+    &p::no_launch_bounds::RULE,
+    &p::low_occupancy::RULE,
+    &p::partial_warp::RULE,
+    &p::repeated_barrier::RULE,
+    &p::redundant_fence::RULE,
+    &p::single_warp_barrier::RULE,
+    &p::unreachable_min_blocks::RULE,
+    &d::unsynchronized_warp::RULE,
+    &d::texture_reference::RULE,
+    &d::before_abi::RULE,
+    &d::maxnctapersm::RULE,
+    &d::dwarf_of_ptx_1::RULE,
+    &d::narrow_special::RULE,
+    &d::small_addresses::RULE,
+    &d::one_chip::RULE,
+    &d::newer_version::RULE,
+    &d::non_ascii::RULE,
+    &d::clashing_name::RULE,
+];
+
+#[cfg(test)]
+mod tests;

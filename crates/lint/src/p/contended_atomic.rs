@@ -1,0 +1,158 @@
+//! `red.global.add.f32 [sum], a` of every thread
+
+use super::lanes::Lanes;
+use crate::flow::{BlockId, Definition, Linear, Variance};
+use crate::memory::{Access, AccessKind};
+use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use ptx::ast::Space;
+use ptx::names::{Modifier, Opcode, Type};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 109),
+    name: "contended-atomic",
+    summary: "Every thread of a warp does an atomic operation on one address.",
+    why: "The operations are done one after the other, 32 for each warp. For 32-bit integers ptxas \
+          sums up within the warp first; for floating-point numbers, whose sum depends on the \
+          order, and for 64 bits it does not.",
+    instead: "Sum up within the warp with `shfl.sync`, within the block through shared memory, and \
+              let one thread add the sum.",
+    bad: "\
+.global .align 4 .f32 sum;
+
+.entry k(.param .u64 in)
+{
+	.reg .b32 i;
+	.reg .f32 a;
+	.reg .b64 p, o;
+	ld.param.u64 p, [in];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	add.u64 p, p, o;
+	ld.global.f32 a, [p];
+	red.global.add.f32 [sum], a;
+	ret;
+}
+",
+    good: "\
+.global .align 4 .f32 sum;
+
+.entry k(.param .u64 in)
+{
+	.reg .b32 i;
+	.reg .f32 a, b;
+	.reg .b64 p, o;
+	.reg .pred q;
+	ld.param.u64 p, [in];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	add.u64 p, p, o;
+	ld.global.f32 a, [p];
+	shfl.sync.bfly.b32 b, a, 16, 31, -1;
+	add.f32 a, a, b;
+	shfl.sync.bfly.b32 b, a, 8, 31, -1;
+	add.f32 a, a, b;
+	shfl.sync.bfly.b32 b, a, 4, 31, -1;
+	add.f32 a, a, b;
+	shfl.sync.bfly.b32 b, a, 2, 31, -1;
+	add.f32 a, a, b;
+	shfl.sync.bfly.b32 b, a, 1, 31, -1;
+	add.f32 a, a, b;
+	mov.u32 i, %laneid;
+	setp.eq.u32 q, i, 0;
+	@q red.global.add.f32 [sum], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    for (id, step, instruction) in function.steps() {
+        if !matches!(instruction.opcode, Opcode::Atom | Opcode::Red) || step.guarded {
+            continue;
+        }
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        let exchanges = modifiers.has(Modifier::Exch) || modifiers.has(Modifier::Cas);
+        let ty = modifiers.types().last();
+        let integer = matches!(ty, Some(Type::B32 | Type::U32 | Type::S32));
+        let access = Access::of(function, instruction);
+        let Some(access) = access.filter(|access| access.kind == AccessKind::Atomic) else {
+            continue;
+        };
+        let known = matches!(access.space, Some(Space::Global | Space::Shared) | None);
+        if integer || exchanges || !known {
+            continue;
+        }
+        let Some(flow) = function.flow() else {
+            return;
+        };
+        let together = Lanes::of(function, access.address).filter(Lanes::are_together);
+        let Some(lanes) = together.filter(|lanes| lanes.offsets.len() > 1) else {
+            continue;
+        };
+        if !all_come(function, flow, flow.graph.block_of(id)) {
+            continue;
+        }
+        let count = lanes.offsets.len();
+        findings
+            .add(
+                access.span,
+                format!(
+                    "{count} atomic operations of each warp on one address, one after the other"
+                ),
+            )
+            .help("sum up within the warp with `shfl.sync`, and let one thread add the sum");
+    }
+}
+
+/// Whether a warp comes to a block as a whole, but for what lies beyond the end
+/// of the data: a thread that was picked out is alone.
+fn all_come(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
+    let Some(divergence) = function.divergence() else {
+        return false;
+    };
+    if divergence.control(block) < Variance::Thread {
+        return true;
+    }
+    let forks = divergence.forks.iter();
+    let mut forks = forks
+        .filter(|fork| fork.variance == Variance::Thread && flow.graph.dominates(fork.block, block))
+        .peekable();
+    forks.peek().is_some() && forks.all(|fork| is_bound(function, flow, fork.block))
+}
+
+/// Whether the branch at the end of a block compares with a bound that is no number.
+fn is_bound(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
+    let shown = || {
+        let id = flow.graph.blocks[block.index()].steps().next_back()?;
+        let guard = flow
+            .values
+            .guard(&flow.code, &flow.code.steps[id.index()])?;
+        let Definition::Written(made) = flow.values.definition(guard)? else {
+            return None;
+        };
+        let setp = flow.code.instruction(made)?;
+        let modifiers = &function.mnemonic(setp).modifiers;
+        let orders = [
+            Modifier::Lt,
+            Modifier::Le,
+            Modifier::Gt,
+            Modifier::Ge,
+            Modifier::Lo,
+            Modifier::Ls,
+            Modifier::Hi,
+            Modifier::Hs,
+        ];
+        modifiers.first_of(&orders)?;
+        let first = setp.operands.start as usize;
+        let numbers = [first + 1, first + 2].map(|place| {
+            let linear = function.linear(place);
+            linear.as_ref().and_then(Linear::as_number).is_some()
+        });
+        Some(setp.opcode == Opcode::Setp && numbers == [false; 2])
+    };
+    shown().unwrap_or(false)
+}

@@ -1,0 +1,85 @@
+//! `ld.const.f32 a, [table + 4 * %tid.x]`
+
+use super::lanes::{Lanes, differs};
+use crate::memory::Access;
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::ast::Space;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 106),
+    name: "divergent-constant",
+    summary: "The threads of a warp read constant memory at different addresses.",
+    why: "The constant cache gives one address at a time to all threads of a warp that ask for it: \
+          a request for several addresses is split into as many, one after the other.",
+    instead: "Keep what is indexed by the thread in global memory, where neighbouring elements come \
+              at once, or copy it to shared memory. Constant memory is for what all threads read \
+              together.",
+    bad: "\
+.const .align 4 .b32 table[64];
+
+.entry k(.param .u64 out)
+{
+	.reg .b32 i, a;
+	.reg .b64 p, o, q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	mov.u64 q, table;
+	add.u64 q, q, o;
+	ld.const.u32 a, [q];
+	add.u64 p, p, o;
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    good: "\
+.global .align 4 .b32 table[64];
+
+.entry k(.param .u64 out)
+{
+	.reg .b32 i, a;
+	.reg .b64 p, o, q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	mov.u64 q, table;
+	add.u64 q, q, o;
+	ld.global.u32 a, [q];
+	add.u64 p, p, o;
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    for instruction in function.instructions() {
+        let Some(access) = Access::of(function, instruction) else {
+            continue;
+        };
+        if access.space != Some(Space::Const) {
+            continue;
+        }
+        let turns = match Lanes::of(function, access.address) {
+            Some(lanes) => match lanes.addresses() {
+                1 => continue,
+                addresses => format!("{addresses} turns"),
+            },
+            None if differs(function, access.address) => "up to 32 turns".to_owned(),
+            None => continue,
+        };
+        findings
+            .add(
+                access.span,
+                format!(
+                    "the threads of a warp read constants at different addresses: the request \
+                     takes {turns}",
+                ),
+            )
+            .help("read what is indexed by the thread from global or shared memory");
+    }
+}

@@ -1,0 +1,171 @@
+//! `ld.u32` of what `cvta.global` made
+
+use crate::flow::{Definition, Origin, Reference};
+use crate::memory::{Access, AccessKind};
+use crate::{Check, Code, Edit, Findings, Flow, FunctionSubject, Rule};
+use ptx::ast::{Instruction, Operand, Space, Span};
+use ptx::names::Opcode;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 104),
+    name: "generic-address",
+    summary: "A generic access to memory whose state space is known.",
+    why: "Each generic access compares the address with the windows of shared and local memory, \
+          takes a 64-bit address where shared memory needs 32 bits, and waits for accesses of \
+          every space to come to an end where only one matters. ptxas keeps it generic even if it \
+          sees the `cvta` before.",
+    instead: "Name the space: `ld.shared` with the address before the `cvta`, `ld.global` with \
+              what `cvta.to.global` makes of a pointer that a kernel is given.",
+    bad: "\
+.entry k(.param .u64 out)
+{
+	.shared .align 4 .b32 kept;
+	.reg .b32 a;
+	.reg .b64 p, q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.u32 a, [p];
+	add.u32 a, a, 1;
+	cvta.shared.u64 q, kept;
+	st.u32 [q], a;
+	bar.sync 0;
+	ld.shared.u32 a, [kept];
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out)
+{
+	.shared .align 4 .b32 kept;
+	.reg .b32 a;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.u32 a, [p];
+	add.u32 a, a, 1;
+	st.shared.u32 [kept], a;
+	bar.sync 0;
+	ld.shared.u32 a, [kept];
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    for instruction in function.instructions() {
+        let Some(access) = Access::of(function, instruction) else {
+            continue;
+        };
+        if access.space.is_some() {
+            continue;
+        }
+        let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
+            return;
+        };
+        let space = match origins.of_operand(&flow.code, &flow.values, access.address) {
+            Origin::Generic(space, _) => space,
+            // The host has addresses of no other space.
+            Origin::Parameter(_) => Space::Global,
+            _ => continue,
+        };
+        if !matches!(
+            space,
+            Space::Global | Space::Shared | Space::Local | Space::Const
+        ) {
+            continue;
+        }
+        let word = space.text();
+        let does = match access.kind {
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::Atomic => "atomic operation",
+        };
+        let finding = findings.add(
+            access.span,
+            format!("a generic {does}, though the address is one of {word} memory"),
+        );
+        finding.help(match space {
+            Space::Global => format!(
+                "convert the pointer once with `cvta.to.global.u64`, and name `.{word}` here",
+            ),
+            _ => format!("name `.{word}` here, with the address before it was made generic"),
+        });
+        // Older versions have not all words for local memory and constants.
+        if matches!(space, Space::Global | Space::Shared)
+            && let Some(edits) = fix(function, flow, instruction, &access, word)
+        {
+            finding.fix(edits);
+        }
+    }
+}
+
+/// The space in the mnemonic, and the address as it was before `cvta`, where
+/// that stands in a variable's name or in a register that is written once.
+fn fix(
+    function: &FunctionSubject<'_, '_>,
+    flow: &Flow<'_, '_>,
+    instruction: &Instruction,
+    access: &Access,
+    space: &str,
+) -> Option<[Edit; 2]> {
+    let value = flow.values.of_operand(access.address);
+    let Definition::Written(id) = flow.values.definition(value)? else {
+        return None;
+    };
+    let made = flow.code.instruction(id)?;
+    if made.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
+        return None;
+    }
+    let given = made.operands.start as usize + 1;
+    let Operand::Name(name) = *function.body.operands.get(given)? else {
+        return None;
+    };
+    if let Reference::Register(register) = flow.code.reference(given) {
+        let steps = flow.code.steps.iter();
+        let written = steps.flat_map(|step| flow.code.writes(step));
+        if written.filter(|slot| slot.register == register).count() != 1 {
+            return None;
+        }
+    }
+    let text = &function.mnemonic(instruction).text;
+    let at = place_of_space(text)? as u32;
+    let start = instruction.opcode_span.start + at;
+    // White space between the words: where they stand is not known.
+    let source = function.subject.source;
+    let span = instruction.opcode_span;
+    if source.get(span.start as usize..span.end as usize)? != text.as_ref() {
+        return None;
+    }
+    Some([
+        Edit {
+            span: Span { start, end: start },
+            replacement: format!(".{space}"),
+        },
+        Edit {
+            span: access.span,
+            replacement: name.text.to_owned(),
+        },
+    ])
+}
+
+/// Where the space stands: behind what says how strong the access is, and for whom.
+fn place_of_space(text: &str) -> Option<usize> {
+    let mut at = text.find('.')?;
+    while let Some(rest) = text.get(at + 1..) {
+        let end = rest.find('.').unwrap_or(rest.len());
+        let word = &rest[..end];
+        let before = [
+            "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cta",
+            "cluster", "gpu", "sys",
+        ];
+        if !before.contains(&word) {
+            break;
+        }
+        at += 1 + end;
+    }
+    Some(at)
+}

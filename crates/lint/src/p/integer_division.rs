@@ -1,0 +1,69 @@
+//! `div.u32 a, a, 10` and `div.u32 a, a, 8`: what the two rules have in common.
+
+use crate::subject::FunctionSubject;
+use ptx::ast::{Instruction, Operand};
+use ptx::names::{Opcode, Type};
+
+/// A division or remainder of integers by a constant.
+pub(super) struct Division<'m, 'a> {
+    pub remainder: bool,
+    pub signed: bool,
+    pub bits: u32,
+    /// What it is divided by, without its sign.
+    pub by: u64,
+    pub negative: bool,
+    pub operands: &'m [Operand<'a>],
+}
+
+impl<'m, 'a> Division<'m, 'a> {
+    pub fn of(
+        function: &FunctionSubject<'m, 'a>,
+        instruction: &Instruction,
+    ) -> Option<Division<'m, 'a>> {
+        let remainder = match instruction.opcode {
+            Opcode::Div => false,
+            Opcode::Rem => true,
+            _ => return None,
+        };
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        let ty = modifiers.types().next()?;
+        let signed = match ty {
+            Type::U16 | Type::U32 | Type::U64 => false,
+            Type::S16 | Type::S32 | Type::S64 => true,
+            _ => return None,
+        };
+        let bits = ty.bits();
+        let operands = function.operands(instruction);
+        let number = function.linear(instruction.operands.start as usize + 2)?;
+        let number = number.as_number()? << (64 - bits) >> (64 - bits);
+        let by = match signed {
+            true => number.unsigned_abs(),
+            false => number as u64 & (u64::MAX >> (64 - bits)),
+        };
+        (by != 0).then_some(Division {
+            remainder,
+            signed,
+            bits,
+            by,
+            negative: signed && number < 0,
+            operands,
+        })
+    }
+
+    /// Machine instructions that ptxas 13.5 makes of it for sm_90, about.
+    pub fn instructions(&self) -> u32 {
+        match (self.bits, self.signed) {
+            (64, _) => 60,
+            (_, true) => 18,
+            (_, false) => 14,
+        }
+    }
+
+    /// What it is called in a message.
+    pub fn name(&self) -> &'static str {
+        match self.remainder {
+            true => "remainder",
+            false => "division",
+        }
+    }
+}

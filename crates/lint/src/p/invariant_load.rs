@@ -1,0 +1,182 @@
+//! A load in a loop that gives the same each time
+
+use crate::flow::{BlockId, Definition, Graph, Term};
+use crate::memory::{Access, AccessKind};
+use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use ptx::ast::Space;
+use ptx::names::Opcode;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 108),
+    name: "invariant-load",
+    summary: "A load in a loop from an address that does not change, with no store that could \
+              change what is there.",
+    why: "Each round waits for the same value again. ptxas does not move the load out of the loop: \
+          it would happen even where the loop is never entered.",
+    instead: "Load before the loop, and keep the value in a register.",
+    bad: "\
+.entry k(.param .u64 out, .param .u32 count)
+{
+	.reg .b32 i, a, b;
+	.reg .b64 p;
+	.reg .pred q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.param.u32 i, [count];
+	mov.u32 a, 0;
+AGAIN:
+	ld.global.u32 b, [p];
+	mad.lo.u32 a, a, b, i;
+	sub.u32 i, i, 1;
+	setp.ne.u32 q, i, 0;
+	@q bra AGAIN;
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out, .param .u32 count)
+{
+	.reg .b32 i, a, b;
+	.reg .b64 p;
+	.reg .pred q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.param.u32 i, [count];
+	mov.u32 a, 0;
+	ld.global.u32 b, [p];
+AGAIN:
+	mad.lo.u32 a, a, b, i;
+	sub.u32 i, i, 1;
+	setp.ne.u32 q, i, 0;
+	@q bra AGAIN;
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+/// A loop with one entry.
+struct Loop {
+    blocks: Vec<bool>,
+    /// The ends of its rounds.
+    ends: Vec<BlockId>,
+}
+
+/// More loops than this in one function are those of a generator.
+const MAX_LOOPS: usize = 200;
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    let graph = &flow.graph;
+    // Of each load once: its own loop tells.
+    let mut told = vec![false; flow.code.steps.len()];
+    for round in loops(graph) {
+        if changes(function, flow, &round) {
+            continue;
+        }
+        let within = |block: BlockId| round.blocks[block.index()];
+        for block in graph.order.iter().filter(|block| within(**block)) {
+            // Only what happens in every round.
+            if !round.ends.iter().all(|end| graph.dominates(*block, *end)) {
+                continue;
+            }
+            for id in graph.blocks[block.index()].steps() {
+                let step = &flow.code.steps[id.index()];
+                let Some(instruction) = flow.code.instruction(id) else {
+                    continue;
+                };
+                if instruction.opcode != Opcode::Ld || step.guarded || !function.effect(step).pure {
+                    continue;
+                }
+                let access = Access::of(function, instruction);
+                let Some(access) = access.filter(|access| {
+                    let space = matches!(access.space, Some(Space::Global | Space::Shared) | None);
+                    space && access.kind == AccessKind::Load
+                }) else {
+                    continue;
+                };
+                let Some(linear) = function.linear(access.address) else {
+                    continue;
+                };
+                let moves = linear.terms().iter().any(|(term, _)| {
+                    let (Term::Value(value) | Term::Product(value)) = term else {
+                        return false;
+                    };
+                    match flow.values.definition(*value) {
+                        Some(Definition::Written(id)) => within(graph.block_of(id)),
+                        Some(Definition::Joined(block)) => within(block),
+                        _ => false,
+                    }
+                });
+                if !moves && !std::mem::replace(&mut told[id.index()], true) {
+                    findings
+                        .add(
+                            access.span,
+                            format!(
+                                "each round of the loop loads the same {} bytes again",
+                                access.bytes,
+                            ),
+                        )
+                        .help("load once before the loop: nothing in it writes to memory");
+                }
+            }
+        }
+    }
+}
+
+/// The loops, the inner ones first.
+fn loops(graph: &Graph) -> Vec<Loop> {
+    let mut heads: Vec<(BlockId, Vec<BlockId>)> = Vec::new();
+    for block in &graph.order {
+        for next in graph.successors(*block) {
+            if graph.dominates(next, *block) {
+                match heads.iter_mut().find(|(head, _)| *head == next) {
+                    Some((_, ends)) => ends.push(*block),
+                    None => heads.push((next, vec![*block])),
+                }
+            }
+        }
+        if heads.len() >= MAX_LOOPS {
+            break;
+        }
+    }
+    let mut found: Vec<Loop> = heads
+        .into_iter()
+        .map(|(head, ends)| {
+            let mut blocks = vec![false; graph.blocks.len()];
+            blocks[head.index()] = true;
+            let mut open = ends.clone();
+            while let Some(at) = open.pop() {
+                if !std::mem::replace(&mut blocks[at.index()], true) {
+                    open.extend(graph.predecessors(at));
+                }
+            }
+            Loop { blocks, ends }
+        })
+        .collect();
+    found.sort_by_key(|round| round.blocks.iter().filter(|within| **within).count());
+    found
+}
+
+/// Whether something in the loop may write to memory, or lets others do so.
+fn changes(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, round: &Loop) -> bool {
+    let blocks = flow.graph.order.iter();
+    let mut steps = blocks
+        .filter(|block| round.blocks[block.index()])
+        .flat_map(|block| flow.graph.blocks[block.index()].steps());
+    steps.any(|id| {
+        let step = &flow.code.steps[id.index()];
+        let control = flow.code.instruction(id).is_some_and(|i| {
+            matches!(
+                i.opcode,
+                Opcode::Bra | Opcode::Brx | Opcode::Ret | Opcode::Exit
+            )
+        });
+        !function.effect(step).pure && !control
+    })
+}

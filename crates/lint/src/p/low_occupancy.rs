@@ -1,0 +1,153 @@
+//! Blocks that leave most of a multiprocessor empty
+
+use std::collections::HashSet;
+
+use super::launch_bounds::LaunchBounds;
+use super::pressure::Pressure;
+use crate::multiprocessor::{Block, Limit, MAX_REGISTERS, Multiprocessor};
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::ast::{AddressBase, Operand, Space, Statement, Variable};
+use ptx::signature::layout;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 302),
+    name: "low-occupancy",
+    summary: "With blocks of the size that the kernel says, less than a quarter of the warps that \
+              a multiprocessor can hold are resident.",
+    why: "While a warp waits for memory, others work: few of them do not fill the time. How many \
+          are resident follows from the threads of a block (`.reqntid`, `.maxntid`), its shared \
+          memory and the registers of its threads, and from what the target has of them.",
+    instead: "Larger blocks, less shared memory for each, or fewer registers. A kernel that keeps \
+              many independent operations under way in each thread is fast all the same: for that \
+              one, switch this rule off.",
+    bad: "\
+.entry k(.param .u64 out) .reqntid 64
+{
+	.shared .align 4 .b8 tile[40960];
+	.reg .b32 i, a;
+	.reg .b64 p, o, q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	mov.u64 q, tile;
+	add.u64 q, q, o;
+	st.shared.u32 [q], i;
+	bar.sync 0;
+	ld.shared.u32 a, [tile+4];
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out) .reqntid 256
+{
+	.shared .align 4 .b8 tile[40960];
+	.reg .b32 i, a;
+	.reg .b64 p, o, q;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %tid.x;
+	mul.wide.u32 o, i, 4;
+	mov.u64 q, tile;
+	add.u64 q, q, o;
+	st.shared.u32 [q], i;
+	bar.sync 0;
+	ld.shared.u32 a, [tile+4];
+	st.global.u32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+/// Less than this of the warps, in hundredths.
+const THRESHOLD: u32 = 25;
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let subject = function.subject;
+    let Some(bounds) = LaunchBounds::of(function.function, subject.source) else {
+        return;
+    };
+    let Some((target, multiprocessor)) = subject
+        .target
+        .and_then(|target| Some((target, Multiprocessor::of(target)?)))
+    else {
+        return;
+    };
+    // Registers alone bring it down where there are many: how many are alive is
+    // found out only for a kernel that could have them.
+    let Some(threads) = bounds.threads.filter(|threads| *threads > 1) else {
+        return;
+    };
+    let registers = bounds
+        .registers
+        .or_else(|| Some(Pressure::of(function)?.registers));
+    let block = Block {
+        threads,
+        registers: registers
+            .unwrap_or(0)
+            .min(MAX_REGISTERS)
+            .min(multiprocessor.registers_for(threads)),
+        shared: shared_bytes(function),
+    };
+    let occupancy = multiprocessor.occupancy(&block);
+    if occupancy.blocks == 0 || occupancy.percent() >= THRESHOLD {
+        return;
+    }
+    let why = match occupancy.limit {
+        Limit::Warps => format!("its {threads} threads"),
+        Limit::Blocks => format!("{} places for blocks", multiprocessor.blocks),
+        Limit::Registers => format!("its {} registers for each thread", block.registers),
+        Limit::Shared => format!("its {} bytes of shared memory", block.shared),
+    };
+    let (blocks, warps, of) = (occupancy.blocks, occupancy.warps, occupancy.of);
+    findings
+        .add(
+            bounds.span,
+            format!(
+                "{warps} of {of} warps are resident on {target}, {} %: {why} allow {blocks} block{}",
+                occupancy.percent(),
+                if blocks == 1 { "" } else { "s" },
+            ),
+        )
+        .help(match occupancy.limit {
+            Limit::Registers => "fewer live values, or `.maxnreg` with fewer registers",
+            Limit::Shared => "more threads for each block, or less shared memory",
+            Limit::Warps | Limit::Blocks => "more threads for each block",
+        });
+}
+
+/// Shared memory that the text declares: variables of the kernel, and those of
+/// the module that it names.
+fn shared_bytes(function: &FunctionSubject<'_, '_>) -> u32 {
+    let size = |variable: &Variable<'_>| layout(variable).0;
+    let mut sum = 0_u64;
+    for statement in &function.body.statements {
+        if let Statement::Variable(variable) = statement
+            && variable.space == Space::Shared
+        {
+            sum = sum.saturating_add(size(variable));
+        }
+    }
+    let mut seen = HashSet::new();
+    for operand in &function.body.operands {
+        let (Operand::Name(name)
+        | Operand::Offset { name, .. }
+        | Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        }) = operand
+        else {
+            continue;
+        };
+        if let Some(variable) = function.subject.variable(name.text)
+            && variable.space == Space::Shared
+            && seen.insert(name.text)
+        {
+            sum = sum.saturating_add(size(variable));
+        }
+    }
+    u32::try_from(sum).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,97 @@
+//! `add.f32` among `mul.ftz.f32`
+
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::names::{Modifier, Opcode, Type};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 206),
+    name: "mixed-flushing",
+    summary: "Some single-precision operations of a function flush subnormals to zero, and others \
+              do not.",
+    why: "Operations without `.ftz` keep subnormals that those with it throw away: the function \
+          pays for them and does not have them. Divisions and roots without `.ftz` take several \
+          instructions more, and a `mul` and an `add` that differ in it are never fused.",
+    instead: "Choose one for the whole function: `-ftz=true` of nvcc, or `.ftz` on all. Conversions, \
+              comparisons, `ex2`, `rcp` and `rsqrt`, which compilers write with `.ftz` either way, \
+              are not counted.",
+    bad: "\
+.entry k(.param .u64 out)
+{
+	.reg .f32 a, b;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.v2.f32 {a, b}, [p];
+	mul.ftz.f32 a, a, b;
+	fma.rn.ftz.f32 a, a, b, b;
+	add.f32 a, a, b;
+	st.global.f32 [p], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out)
+{
+	.reg .f32 a, b;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.v2.f32 {a, b}, [p];
+	mul.ftz.f32 a, a, b;
+	fma.rn.ftz.f32 a, a, b, b;
+	add.ftz.f32 a, a, b;
+	st.global.f32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    // How many keep subnormals and how many flush, and the first of each.
+    let mut count = [0_usize; 2];
+    let mut first = [None; 2];
+    for instruction in function.instructions() {
+        let counts = matches!(
+            instruction.opcode,
+            Opcode::Add
+                | Opcode::Sub
+                | Opcode::Mul
+                | Opcode::Fma
+                | Opcode::Mad
+                | Opcode::Div
+                | Opcode::Sqrt
+        );
+        if !counts {
+            continue;
+        }
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        if modifiers.types().next() != Some(Type::F32) {
+            continue;
+        }
+        let flushes = usize::from(modifiers.has(Modifier::Ftz));
+        count[flushes] += 1;
+        first[flushes].get_or_insert(instruction.opcode_span);
+    }
+    let [keep, flush] = count;
+    if keep == 0 || flush == 0 {
+        return;
+    }
+    let all = keep + flush;
+    let (span, message, help) = match keep <= flush {
+        true => (
+            first[0],
+            format!("{flush} of {all} operations flush subnormals to zero, and this one does not"),
+            "write `.ftz` here too",
+        ),
+        false => (
+            first[1],
+            format!("{flush} of {all} operations flush subnormals to zero, this one first"),
+            "leave `.ftz` out here, or write it on all",
+        ),
+    };
+    if let Some(span) = span {
+        findings.add(span, message).help(help);
+    }
+}

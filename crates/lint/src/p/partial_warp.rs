@@ -1,0 +1,66 @@
+//! `.reqntid 48`
+
+use super::launch_bounds::LaunchBounds;
+use crate::multiprocessor::WARP;
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 303),
+    name: "partial-warp",
+    summary: "A block whose threads do not fill its last warp.",
+    why: "Threads execute in warps of 32. Where a block has no multiple of that, the last warp \
+          takes the time and the registers of a whole one, with some of its lanes idle.",
+    instead: "Blocks of a multiple of 32 threads. A kernel of one thread is left alone.",
+    bad: "\
+.entry k(.param .u64 out) .reqntid 72
+{
+	.reg .b32 i;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %ctaid.x;
+	st.global.u32 [p], i;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out) .reqntid 96
+{
+	.reg .b32 i;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %ctaid.x;
+	st.global.u32 [p], i;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let bounds = LaunchBounds::of(function.function, function.subject.source);
+    let Some((bounds, threads)) = bounds.and_then(|bounds| Some((bounds, bounds.threads?))) else {
+        return;
+    };
+    let rest = threads % WARP;
+    if rest == 0 || threads == 1 {
+        return;
+    }
+    let warps = threads.div_ceil(WARP);
+    let idle = WARP - rest;
+    findings
+        .add(
+            bounds.span,
+            format!("{threads} threads take {warps} warps: {idle} lanes of the last do nothing"),
+        )
+        .help(format!(
+            "use {} threads, or {}",
+            threads.next_multiple_of(WARP),
+            match threads / WARP * WARP {
+                0 => "let one warp do the work of several blocks".to_owned(),
+                fewer => fewer.to_string(),
+            },
+        ));
+}

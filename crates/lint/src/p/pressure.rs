@@ -1,0 +1,151 @@
+//! How many registers hold something at once.
+
+use crate::flow::{BlockId, Definition, InstructionId, ValueId};
+use crate::subject::FunctionSubject;
+use ptx::ast::Span;
+
+/// The place where most values are alive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pressure {
+    /// 32-bit registers that they take.
+    pub registers: u32,
+    /// The instruction there.
+    pub span: Span,
+}
+
+/// Steps for each instruction that looking for it may take.
+const STEPS_FOR_EACH: usize = 20;
+
+impl Pressure {
+    /// That of a function. The assembler orders instructions in its own way, and
+    /// keeps addresses and intermediate results besides: it is an estimate.
+    pub fn of(function: &FunctionSubject<'_, '_>) -> Option<Pressure> {
+        let flow = function.flow()?;
+        let (code, graph, values) = (&flow.code, &flow.graph, &flow.values);
+        let widths = widths(function)?;
+        let count = graph.blocks.len();
+        let home = |value: ValueId| match values.definition(value) {
+            Some(Definition::Written(id)) => graph.block_of(id),
+            Some(Definition::Joined(block)) => block,
+            _ => BlockId::ENTRY,
+        };
+        // Values alive at the end of a block, each once.
+        let mut leaving: Vec<Vec<ValueId>> = vec![Vec::new(); count];
+        let mut budget = (code.steps.len() + count) * STEPS_FOR_EACH + 10_000;
+        let mut seen = vec![ValueId::NONE; count];
+        // Where a value is read, by value; a join reads at the end of what comes before.
+        let mut uses: Vec<(ValueId, BlockId, bool)> = Vec::new();
+        for block in &graph.order {
+            for id in graph.blocks[block.index()].steps() {
+                let step = &code.steps[id.index()];
+                let read = values.reads(code, step).map(|(_, value)| value);
+                let kept = values.writes(code, step);
+                let kept = kept.filter_map(|(_, value)| values.prior(value));
+                uses.extend(read.chain(kept).map(|value| (value, *block, false)));
+            }
+        }
+        for at in 0..values.definitions.len() as u32 {
+            let joined = ValueId(at);
+            if let Some(Definition::Joined(block)) = values.definition(joined) {
+                let parts = values.parts(graph, joined);
+                let before = graph.predecessors(block).zip(parts);
+                uses.extend(before.map(|(before, part)| (*part, before, true)));
+            }
+        }
+        uses.sort_unstable_by_key(|(value, block, at_end)| (value.0, block.0, *at_end));
+        uses.dedup();
+        for (value, block, at_end) in uses {
+            if widths.get(value.index()).copied().unwrap_or(0) == 0 {
+                continue;
+            }
+            let end = home(value);
+            let mut open = Vec::new();
+            let mut enter = |block: BlockId, open: &mut Vec<BlockId>| {
+                if seen[block.index()] != value {
+                    seen[block.index()] = value;
+                    leaving[block.index()].push(value);
+                    open.push(block);
+                }
+            };
+            match at_end {
+                true => enter(block, &mut open),
+                false if block != end => {
+                    let before: Vec<_> = graph.predecessors(block).collect();
+                    before.into_iter().for_each(|at| enter(at, &mut open));
+                }
+                false => {}
+            }
+            while let Some(at) = open.pop() {
+                budget = budget.checked_sub(1)?;
+                if at != end {
+                    let before: Vec<_> = graph.predecessors(at).collect();
+                    before.into_iter().for_each(|at| enter(at, &mut open));
+                }
+            }
+        }
+        let mut most: Option<(u32, InstructionId)> = None;
+        let mut alive = vec![false; values.definitions.len()];
+        for block in &graph.order {
+            let of_block = std::mem::take(&mut leaving[block.index()]);
+            let mut marked = of_block.clone();
+            let mut sum = 0;
+            for value in of_block {
+                alive[value.index()] = true;
+                sum += u32::from(widths[value.index()]);
+            }
+            for id in graph.blocks[block.index()].steps().rev() {
+                let step = &code.steps[id.index()];
+                if most.is_none_or(|(known, _)| sum > known) {
+                    most = Some((sum, id));
+                }
+                for (_, value) in values.writes(code, step) {
+                    if let Some(alive) = alive.get_mut(value.index())
+                        && std::mem::replace(alive, false)
+                    {
+                        sum -= u32::from(widths[value.index()]);
+                    }
+                }
+                let kept = values.writes(code, step);
+                let kept = kept.filter_map(|(_, value)| values.prior(value));
+                let read = values.reads(code, step).map(|(_, value)| value);
+                for value in read.chain(kept) {
+                    if let Some(alive) = alive.get_mut(value.index())
+                        && !std::mem::replace(alive, true)
+                    {
+                        sum += u32::from(widths[value.index()]);
+                        marked.push(value);
+                    }
+                }
+            }
+            for value in marked {
+                alive[value.index()] = false;
+            }
+        }
+        let (registers, id) = most?;
+        let span = code.instruction(id)?.span;
+        Some(Pressure { registers, span })
+    }
+}
+
+/// How many 32-bit registers each value takes; 0 for predicates, which have their own.
+fn widths(function: &FunctionSubject<'_, '_>) -> Option<Vec<u8>> {
+    let flow = function.flow()?;
+    let mut of_register = vec![0_u8; flow.code.registers as usize];
+    for (_, step, _) in function.steps() {
+        let ty = function.effect(step).types.first().copied().flatten();
+        // Predicates are what the first result of a comparison is.
+        let width = match ty.map(|ty| ty.bits()) {
+            Some(1) => 0,
+            Some(bits) => bits.div_ceil(32) as u8,
+            None => 1,
+        };
+        for slot in flow.code.writes(step) {
+            if let Some(known) = of_register.get_mut(slot.register.0 as usize) {
+                *known = (*known).max(width);
+            }
+        }
+    }
+    let widths = flow.values.registers.iter();
+    let width = |at: u32| of_register.get(at as usize).copied().unwrap_or(1);
+    Some(widths.map(|register| width(register.0)).collect())
+}

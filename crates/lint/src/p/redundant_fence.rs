@@ -1,0 +1,157 @@
+//! `membar.gl; membar.cta;`
+
+use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use ptx::ast::{Instruction, Modifiers};
+use ptx::names::{Modifier, Opcode};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 305),
+    name: "redundant-fence",
+    summary: "A fence next to another that orders all that it does.",
+    why: "A fence waits until what was written before is visible, for global memory some hundred \
+          cycles. The second of two orders nothing that the first does not; neither does a \
+          `fence` or `membar` of the block in front of a barrier that all its threads come to, \
+          which orders memory itself.",
+    instead: "Leave it out.",
+    bad: "\
+.entry k(.param .u64 out)
+{
+	.reg .b32 i;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %ctaid.x;
+	st.global.u32 [p], i;
+	membar.gl;
+	membar.gl;
+	st.global.u32 [p+64], i;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out)
+{
+	.reg .b32 i;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	mov.u32 i, %ctaid.x;
+	st.global.u32 [p], i;
+	membar.gl;
+	st.global.u32 [p+64], i;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+/// How much a fence orders: sequentially consistent or not, and for whom.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Strength {
+    sequential: bool,
+    scope: u8,
+}
+
+const BLOCK: u8 = 0;
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let fences = [Opcode::Fence, Opcode::Membar];
+    let mut mnemonics = function.subject.module.mnemonics.iter();
+    if !mnemonics.any(|mnemonic| fences.contains(&mnemonic.opcode)) {
+        return;
+    }
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    for block in &flow.graph.order {
+        let mut last: Option<(&Instruction, Strength)> = None;
+        for id in flow.graph.blocks[block.index()].steps() {
+            let step = &flow.code.steps[id.index()];
+            let Some(instruction) = flow.code.instruction(id) else {
+                continue;
+            };
+            let modifiers = &function.mnemonic(instruction).modifiers;
+            if let Some(strength) = strength(instruction.opcode, modifiers)
+                && !step.guarded
+            {
+                let stronger =
+                    |a: Strength, b: Strength| a.scope >= b.scope && a.sequential >= b.sequential;
+                match last {
+                    Some((first, known)) if stronger(known, strength) => {
+                        let line = function.line(first.opcode_span);
+                        let why = format!("the fence of line {line} orders all that this one does");
+                        tell(instruction, &why, findings);
+                    }
+                    Some((first, known)) if stronger(strength, known) => {
+                        let line = function.line(instruction.opcode_span);
+                        let why = format!("the fence of line {line} orders all that this one does");
+                        tell(first, &why, findings);
+                        last = Some((instruction, strength));
+                    }
+                    _ => last = Some((instruction, strength)),
+                }
+                continue;
+            }
+            let whole = matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier)
+                && modifiers.has(Modifier::Sync)
+                && !modifiers.has(Modifier::Warp)
+                && instruction.operands.len == 1
+                && !step.guarded;
+            if let Some((first, known)) = last.filter(|_| whole)
+                && known.scope == BLOCK
+            {
+                let line = function.line(instruction.opcode_span);
+                let why = format!("the barrier of line {line} orders all that this fence does");
+                tell(first, &why, findings);
+            }
+            let harmless = function.effect(step).pure && instruction.opcode != Opcode::Ld;
+            if !harmless {
+                last = None;
+            }
+        }
+    }
+}
+
+fn tell(instruction: &Instruction, why: &str, findings: &mut Findings) {
+    findings
+        .add(instruction.opcode_span, why)
+        .help("leave it out")
+        .fix([Edit {
+            span: instruction.span,
+            replacement: String::new(),
+        }]);
+}
+
+/// Of fences between threads; those between proxies are another thing.
+fn strength(opcode: Opcode, modifiers: &Modifiers) -> Option<Strength> {
+    let has = |word| modifiers.has(word);
+    let scope = match () {
+        () if has(Modifier::Cta) => BLOCK,
+        () if has(Modifier::Cluster) => 1,
+        () if has(Modifier::Gpu) || has(Modifier::Gl) => 2,
+        () if has(Modifier::Sys) => 3,
+        () => return None,
+    };
+    let known = [
+        Modifier::Sc,
+        Modifier::AcqRel,
+        Modifier::Cta,
+        Modifier::Cluster,
+        Modifier::Gpu,
+        Modifier::Gl,
+        Modifier::Sys,
+    ];
+    let plain = modifiers.as_slice().iter().all(|word| known.contains(word));
+    match opcode {
+        Opcode::Membar if plain => Some(Strength {
+            sequential: true,
+            scope,
+        }),
+        Opcode::Fence if plain => Some(Strength {
+            sequential: !has(Modifier::AcqRel),
+            scope,
+        }),
+        _ => None,
+    }
+}

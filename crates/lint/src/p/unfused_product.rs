@@ -1,0 +1,87 @@
+//! `mul.rn.f32` and `add.rn.f32` of the product
+
+use crate::flow::{Definition, Reference};
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::names::{Modifier, Opcode, Type};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('P', 208),
+    name: "unfused-product",
+    summary: "A product that is added in a second instruction, both with `.rn`.",
+    why: "`mul` and `add` with a rounding written out are never fused: that is what it is written \
+          out for. Two instructions then do what `fma` does in one, with one rounding less.",
+    instead: "`fma.rn`, or leave the rounding out (`-fmad=true` of nvcc, which is its default, \
+              and `*` for `__fmul_rn`), unless every bit has to be that of two operations.",
+    bad: "\
+.entry k(.param .u64 out)
+{
+	.reg .f32 a, b;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.v2.f32 {a, b}, [p];
+	mul.rn.f32 a, a, b;
+	add.rn.f32 a, a, b;
+	st.global.f32 [p], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 out)
+{
+	.reg .f32 a, b;
+	.reg .b64 p;
+	ld.param.u64 p, [out];
+	cvta.to.global.u64 p, p;
+	ld.global.v2.f32 {a, b}, [p];
+	fma.rn.f32 a, a, b, b;
+	st.global.f32 [p], a;
+	ret;
+}
+",
+    default: false,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    for instruction in function.instructions() {
+        if !matches!(instruction.opcode, Opcode::Add | Opcode::Sub) {
+            continue;
+        }
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        let ty = modifiers.types().next();
+        if !matches!(ty, Some(Type::F32 | Type::F64)) || !modifiers.has(Modifier::Rn) {
+            continue;
+        }
+        let Some(flow) = function.flow() else {
+            return;
+        };
+        let first = instruction.operands.start as usize;
+        let product = [first + 1, first + 2].into_iter().find_map(|place| {
+            let Reference::Register(_) = flow.code.reference(place) else {
+                return None;
+            };
+            let value = flow.values.of_operand(place);
+            let Definition::Written(id) = flow.values.definition(value)? else {
+                return None;
+            };
+            let product = flow.code.instruction(id)?;
+            let of = &function.mnemonic(product).modifiers;
+            let same = product.opcode == Opcode::Mul
+                && of.types().next() == ty
+                && of.has(Modifier::Rn)
+                && of.has(Modifier::Ftz) == modifiers.has(Modifier::Ftz)
+                && !of.has(Modifier::Sat);
+            let alone = flow.values.read_count(value) == 1 && flow.values.prior(value).is_none();
+            (same && alone).then_some(product)
+        });
+        if product.is_some() {
+            findings
+                .add(
+                    instruction.opcode_span,
+                    "2 instructions for a product and this sum of it, where `fma` is 1",
+                )
+                .help("`fma.rn` rounds once, and is as fast as either of the two");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `cp.async` that nothing waits for.
+
+use crate::flow::{Event, InstructionId, is_waited_for};
+use crate::subject::callee;
+use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use ptx::ast::{FunctionKind, Mnemonic};
+use ptx::names::{Modifier, Opcode};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 401),
+    name: "copy-without-wait",
+    summary: "No way behind a `cp.async` waits for the copy.",
+    why: "`cp.async` begins a copy and goes on. Until `cp.async.wait_all`, or `cp.async.wait_group` \
+          behind a `cp.async.commit_group`, or an mbarrier that it was attached to, shared memory \
+          may hold what it held before.",
+    instead: "Commit the copies, wait for the group, and let the block meet at a barrier before \
+              other threads read what was copied.",
+    bad: "\
+.entry k(.param .u64 src)
+{
+	.reg .b64 in;
+	.shared .align 16 .b8 tile[16];
+	ld.param.u64 in, [src];
+	cvta.to.global.u64 in, in;
+	cp.async.ca.shared.global [tile], [in], 16;
+	bar.sync 0;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 src)
+{
+	.reg .b64 in;
+	.shared .align 16 .b8 tile[16];
+	ld.param.u64 in, [src];
+	cvta.to.global.u64 in, in;
+	cp.async.ca.shared.global [tile], [in], 16;
+	cp.async.wait_all;
+	bar.sync 0;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+/// `cp.async` of a few bytes, not `cp.async.bulk`, and what it is for one.
+fn event(mnemonic: &Mnemonic<'_>) -> Event {
+    let has = |word| mnemonic.modifiers.has(word);
+    if mnemonic.opcode != Opcode::Cp || has(Modifier::Bulk) {
+        return Event::None;
+    }
+    if has(Modifier::WaitAll) || has(Modifier::Mbarrier) {
+        Event::WaitForAll
+    } else if has(Modifier::WaitGroup) {
+        Event::WaitForGroups
+    } else if has(Modifier::CommitGroup) {
+        Event::Commit
+    } else {
+        Event::None
+    }
+}
+
+fn begins(mnemonic: &Mnemonic<'_>) -> bool {
+    let has = |word| mnemonic.modifiers.has(word);
+    let copies = has(Modifier::Ca) || has(Modifier::Cg);
+    mnemonic.opcode == Opcode::Cp && has(Modifier::Async) && copies && !has(Modifier::Bulk)
+}
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    let help = "write `cp.async.commit_group` and `cp.async.wait_group 0` before what was copied \
+                is read";
+    unwaited(function, begins, event, |instruction| {
+        let message = "nothing behind this waits for the copy";
+        findings.add(instruction.opcode_span, message).help(help);
+    });
+}
+
+/// So many beginnings of a function are looked at.
+const MANY: usize = 256;
+
+/// Calls `found` for each instruction that begins what nothing waits for.
+pub(super) fn unwaited<'m, 'a>(
+    function: &FunctionSubject<'m, 'a>,
+    begins: impl Fn(&Mnemonic<'a>) -> bool,
+    event: impl Fn(&Mnemonic<'a>) -> Event,
+    mut found: impl FnMut(&'m ptx::ast::Instruction),
+) {
+    let mut known = function.instructions().map(|i| function.mnemonic(i));
+    if !function.subject.uses(&begins) || !known.any(&begins) {
+        return;
+    }
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    let of = |id| of_step(function, flow, id, &event);
+    let is_kernel = function.function.kind == FunctionKind::Entry;
+    let begun = function
+        .steps()
+        .filter(|(_, _, instruction)| begins(function.mnemonic(instruction)))
+        .filter(|(id, ..)| flow.graph.is_reached(flow.graph.block_of(*id)));
+    for (id, _, instruction) in begun.take(MANY) {
+        // Who calls a function may wait for it.
+        let elsewhere = || {
+            let mut all = function.subject.module.mnemonics.iter();
+            !is_kernel && all.any(|m| matches!(event(m), Event::WaitForAll | Event::WaitForGroups))
+        };
+        if !is_waited_for(&flow.graph, id, of) && !elsewhere() {
+            found(instruction);
+        }
+    }
+}
+
+fn of_step<'a>(
+    function: &FunctionSubject<'_, 'a>,
+    flow: &Flow<'_, 'a>,
+    id: InstructionId,
+    event: impl Fn(&Mnemonic<'a>) -> Event,
+) -> Event {
+    let Some(instruction) = flow.code.instruction(id) else {
+        return Event::None;
+    };
+    if instruction.opcode == Opcode::Call {
+        let waits = |m: &Mnemonic<'a>| matches!(event(m), Event::WaitForAll | Event::WaitForGroups);
+        let name = callee(function.operands(instruction));
+        return match name.is_none_or(|name| function.subject.may_execute(name, waits)) {
+            true => Event::WaitForAll,
+            false => Event::None,
+        };
+    }
+    event(function.mnemonic(instruction))
+}

@@ -1,0 +1,60 @@
+//! `ld.shared.f32 a, [tile+64]` of 64 bytes.
+
+use super::misaligned_offset::places;
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 503),
+    name: "out-of-bounds",
+    summary: "An access at a constant offset lies outside of its variable or parameter.",
+    why: "What lies there is another variable, or nothing: the kernel reads what it should not, \
+          overwrites it, or faults.",
+    instead: "Mend the offset, or declare the variable as large as it is used.",
+    bad: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out;
+	.reg .b32 a;
+	.shared .align 4 .b8 tile[64];
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	ld.shared.b32 a, [tile+64];
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out;
+	.reg .b32 a;
+	.shared .align 4 .b8 tile[64];
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	ld.shared.b32 a, [tile+60];
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    places(function, |place| {
+        let (Some(offset), Some(size)) = (place.offset.as_number(), place.size) else {
+            return;
+        };
+        let end = offset.saturating_add_unsigned(place.access.bytes);
+        if offset >= 0 && end as u64 <= size {
+            return;
+        }
+        let (name, bytes) = (place.variable.name.text, place.access.bytes);
+        findings
+            .add(
+                place.access.span,
+                format!("{bytes} bytes at offset {offset} of `{name}`, which has {size}"),
+            )
+            .help("mend the offset, or declare the variable larger");
+    });
+}

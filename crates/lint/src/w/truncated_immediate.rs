@@ -1,0 +1,110 @@
+//! `mov.u32 a, 0x100000000`
+
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::ast::{Instruction, Integer, Operand};
+use ptx::names::Type;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 105),
+    name: "truncated-immediate",
+    summary: "A constant has more bits than the type of its instruction.",
+    why: "The upper bits are dropped without a word, so that another number is used than the one \
+          that stands there.",
+    instead: "Use a wider type, or write the number that is meant.",
+    bad: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b32 a;
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	mov.u32 a, 0x100000001;
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 a;
+	.reg .b64 out;
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	mov.u64 a, 0x100000001;
+	st.global.b64 [out], a;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    for instruction in function.instructions() {
+        for (place, operand) in function.operands(instruction).iter().enumerate() {
+            match operand {
+                Operand::Integer(integer) => {
+                    constant(function, instruction, place, integer, findings);
+                }
+                Operand::Vector(list, _) => {
+                    for element in function.body.list(*list) {
+                        if let Operand::Integer(integer) = element {
+                            constant(function, instruction, place, integer, findings);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn constant(
+    function: &FunctionSubject<'_, '_>,
+    instruction: &Instruction,
+    place: usize,
+    integer: &Integer,
+    findings: &mut Findings,
+) {
+    // Nearly all are small, and fit everything.
+    if integer.value < 128 {
+        return;
+    }
+    let effect = function.effect_of(instruction);
+    let Some(ty) = effect.and_then(|effect| *effect.types.get(place)?) else {
+        return;
+    };
+    let bits = ty.bits();
+    if !is_number(ty) || !(8..64).contains(&bits) {
+        return;
+    }
+    let value = integer.value as i64;
+    let fits = value >= -(1 << (bits - 1)) && value < 1 << bits;
+    if !fits {
+        let kept = integer.value & ((1 << bits) - 1);
+        findings
+            .add(
+                integer.span,
+                format!(
+                    "`.{}` has {bits} bits: {kept:#x} is left of this",
+                    ty.text()
+                ),
+            )
+            .help(format!("write {kept:#x}, or take a wider type"));
+    }
+}
+
+const fn is_number(ty: Type) -> bool {
+    matches!(
+        ty,
+        Type::B8
+            | Type::B16
+            | Type::B32
+            | Type::U8
+            | Type::U16
+            | Type::U32
+            | Type::S8
+            | Type::S16
+            | Type::S32
+    )
+}

@@ -1,0 +1,100 @@
+//! An mbarrier that is used and never initialised.
+
+use crate::flow::Origin;
+use crate::{Check, Code, Findings, FunctionSubject, Rule, Subject};
+use ptx::ast::{Instruction, Mnemonic, Operand, Variable};
+use ptx::names::{Modifier, Opcode};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 404),
+    name: "uninitialised-mbarrier",
+    summary: "An mbarrier in shared memory is used, and nothing in the module initialises it.",
+    why: "Shared memory holds anything at first. An mbarrier that was not initialised counts from \
+          there: whoever waits may wait for ever, or not at all.",
+    instead: "Let one thread execute `mbarrier.init` with the number of arrivals, and a barrier \
+              of the block behind it before others use it.",
+    bad: "\
+.entry k()
+{
+	.shared .align 8 .b64 bar;
+	mbarrier.arrive.shared.b64 _, [bar];
+	ret;
+}
+",
+    good: "\
+.entry k()
+{
+	.shared .align 8 .b64 bar;
+	mbarrier.init.shared.b64 [bar], 32;
+	bar.sync 0;
+	mbarrier.arrive.shared.b64 _, [bar];
+	ret;
+}
+",
+    default: true,
+    check: Check::Module(check),
+};
+
+fn is_init(mnemonic: &Mnemonic<'_>) -> bool {
+    mnemonic.opcode == Opcode::Mbarrier && mnemonic.modifiers.has(Modifier::Init)
+}
+
+fn uses(mnemonic: &Mnemonic<'_>) -> bool {
+    let has = |word| mnemonic.modifiers.has(word);
+    match mnemonic.opcode {
+        Opcode::Mbarrier => !has(Modifier::Init) && !has(Modifier::PendingCount),
+        Opcode::Cp => has(Modifier::Mbarrier) && has(Modifier::Arrive),
+        _ => false,
+    }
+}
+
+fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+    if !subject.uses(uses) {
+        return;
+    }
+    let mut initialised: Vec<*const Variable<'_>> = Vec::new();
+    let mut used = Vec::new();
+    for function in subject.functions() {
+        for (_, _, instruction) in function.steps() {
+            let mnemonic = function.mnemonic(instruction);
+            if is_init(mnemonic) {
+                match variable(&function, instruction) {
+                    Some(variable) => initialised.push(variable),
+                    // It may be any.
+                    None => return,
+                }
+            } else if uses(mnemonic)
+                && let Some(variable) = variable(&function, instruction)
+            {
+                used.push((std::ptr::from_ref(variable), variable, instruction));
+            }
+        }
+    }
+    for (at, variable, instruction) in used {
+        if !initialised.contains(&at) {
+            findings
+                .add(
+                    instruction.opcode_span,
+                    format!("nothing initialises the mbarrier `{}`", variable.name.text),
+                )
+                .help("execute `mbarrier.init` in one thread before, then a barrier of the block");
+        }
+    }
+}
+
+/// The variable whose address the instruction is given.
+fn variable<'m, 'a>(
+    function: &FunctionSubject<'m, 'a>,
+    instruction: &Instruction,
+) -> Option<&'m Variable<'a>> {
+    let operands = function.operands(instruction);
+    let number = operands
+        .iter()
+        .position(|operand| matches!(operand, Operand::Address { .. }))?;
+    let (flow, origins) = (function.flow()?, function.origins()?);
+    let place = instruction.operands.start as usize + number;
+    match origins.of_operand(&flow.code, &flow.values, place) {
+        Origin::Variable(id) | Origin::Generic(_, Some(id)) => Some(flow.code.variable(id)),
+        _ => None,
+    }
+}

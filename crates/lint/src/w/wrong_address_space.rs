@@ -1,0 +1,136 @@
+//! `ld` with the address of shared memory, `ld.shared` with a generic one.
+
+use crate::flow::Origin;
+use crate::memory::Access;
+use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use ptx::ast::{AddressBase, Operand, Space};
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 505),
+    name: "wrong-address-space",
+    summary: "An address of one state space is used in another, or as a generic one.",
+    why: "`mov` of a `.shared` or `.local` variable gives its offset in that memory, a small \
+          number. A generic `ld` takes it for an address of the whole device, and faults or reads \
+          something else. The other way round, a generic address is no offset.\n\n\
+          `ld.b32 a, [tile]`, which names the variable itself, is right: ptxas knows its state \
+          space.",
+    instead: "Say the state space, `ld.shared`, or convert the address with `cvta.shared`; convert \
+              a generic address with `cvta.to.shared` before `ld.shared`.",
+    bad: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out, p;
+	.reg .b32 a;
+	.shared .align 4 .b8 tile[64];
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	mov.u64 p, tile;
+	ld.b32 a, [p];
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 dst)
+{
+	.reg .b64 out, p;
+	.reg .b32 a;
+	.shared .align 4 .b8 tile[64];
+	ld.param.u64 out, [dst];
+	cvta.to.global.u64 out, out;
+	mov.u64 p, tile;
+	ld.shared.b32 a, [p];
+	st.global.b32 [out], a;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+/// Spaces whose addresses are surely no generic ones.
+const fn is_window(space: Space) -> bool {
+    matches!(space, Space::Shared | Space::Local | Space::Const)
+}
+
+fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+    // Without such memory, and without conversions, nothing can be mixed up.
+    for instruction in function.instructions() {
+        let Some(access) = Access::of(function, instruction) else {
+            continue;
+        };
+        if access.space == Some(Space::Param) {
+            continue;
+        }
+        let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
+            return;
+        };
+        let origin = origins.of_operand(&flow.code, &flow.values, access.address);
+        // Of a variable that the address names itself, ptxas takes the state space,
+        // and refuses another: the front end has judged that.
+        let direct = match function.body.operands.get(access.address) {
+            Some(Operand::Address {
+                base: AddressBase::Name(_),
+                ..
+            }) => matches!(
+                flow.code.reference(access.address),
+                crate::flow::Reference::Variable(_)
+            ),
+            _ => continue,
+        };
+        let (what, help) = match (access.space, origin) {
+            (None, Origin::Variable(id)) if !direct && is_window(flow.code.variable(id).space) => {
+                let variable = flow.code.variable(id);
+                let (name, space) = (variable.name.text, variable.space.text());
+                (
+                    format!("`{name}` is an address in `.{space}` memory, not a generic one"),
+                    format!("say the state space, `.{space}`, or convert it with `cvta.{space}`"),
+                )
+            }
+            (None, Origin::Converted(space)) if is_window(space) => {
+                let space = space.text();
+                (
+                    format!(
+                        "this address was converted to `.{space}` memory: it is no generic one"
+                    ),
+                    format!("say the state space, `.{space}`"),
+                )
+            }
+            (Some(used), Origin::Variable(id)) if !direct => {
+                let variable = flow.code.variable(id);
+                if variable.space == used || variable.space == Space::Param {
+                    continue;
+                }
+                let (name, space) = (variable.name.text, variable.space.text());
+                (
+                    format!(
+                        "`{name}` is in `.{space}` memory, not in `.{}`",
+                        used.text()
+                    ),
+                    format!("say `.{space}`"),
+                )
+            }
+            (Some(used), Origin::Converted(space)) if used != space => (
+                format!(
+                    "this address was converted to `.{}` memory, and is used in `.{}`",
+                    space.text(),
+                    used.text()
+                ),
+                format!("say `.{}`", space.text()),
+            ),
+            (Some(used), Origin::Generic(space, _)) if used != space || is_window(space) => (
+                format!(
+                    "this is a generic address of `.{}` memory, and is used in `.{}`",
+                    space.text(),
+                    used.text()
+                ),
+                match used == space {
+                    true => format!("convert it with `cvta.to.{}`", space.text()),
+                    false => "leave the state space out".to_owned(),
+                },
+            ),
+            _ => continue,
+        };
+        findings.add(access.span, what).help(help);
+    }
+}

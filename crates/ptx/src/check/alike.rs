@@ -1,0 +1,283 @@
+//! Instructions like one that has been accepted.
+//!
+//! A compiler writes the same again and again with other registers: `add.s32`
+//! of three registers of 32 bits, a load by a register of 64. Whether such an
+//! instruction fits a row follows from its mnemonic and from what kinds of
+//! operands it has, registers by their types: not from names, from numbers, or
+//! from what stands around it. So it is judged once, and another like it is
+//! accepted by a number that says all that counts. Nothing is refused this way,
+//! and what a row could mind beyond the number has none.
+
+use std::cell::Cell;
+
+use super::address::is_opaque;
+use super::function::Checker;
+use super::symbols::Symbol;
+use crate::ast::{
+    AddressBase, Attributes, FloatValue, FunctionKind, Instruction, List, Name, Operand, Space,
+};
+use crate::names::Type;
+
+/// So many likenesses are kept at a time; one takes the place of another.
+const SLOTS: usize = 2048;
+
+/// Bits of what an operand is.
+const OPERAND: u32 = 10;
+
+/// Bits of a detail of it, such as the type of a register.
+const DETAIL: u32 = 6;
+
+const _: () = {
+    // Every type is a detail.
+    let mut index = 0;
+    while index < Type::ALL.len() {
+        assert!((Type::ALL[index] as u16) < 1 << DETAIL);
+        index += 1;
+    }
+};
+
+/// All that counts of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Likeness(u64);
+
+/// The likenesses of instructions that were accepted.
+#[derive(Debug)]
+pub struct Accepted(Vec<Cell<u64>>);
+
+impl Default for Accepted {
+    fn default() -> Self {
+        Accepted(vec![Cell::new(0); SLOTS])
+    }
+}
+
+impl Accepted {
+    /// Judges every instruction anew.
+    #[cfg(test)]
+    pub fn never() -> Self {
+        Accepted(Vec::new())
+    }
+
+    #[inline]
+    fn slot(&self, likeness: Likeness) -> Option<&Cell<u64>> {
+        let hash = likeness.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        self.0.get(hash as usize % SLOTS)
+    }
+
+    #[inline]
+    pub fn has(&self, likeness: Likeness) -> bool {
+        let slot = self.slot(likeness);
+        slot.is_some_and(|slot| slot.get() == likeness.0)
+    }
+
+    pub fn add(&self, likeness: Likeness) {
+        if let Some(slot) = self.slot(likeness) {
+            slot.set(likeness.0);
+        }
+    }
+}
+
+/// What an operand is, with room for a detail.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+enum What {
+    Register = 1 << DETAIL,
+    NotRegister = 2 << DETAIL,
+    Address = 3 << DETAIL,
+    AddressWithOffset = 4 << DETAIL,
+    /// The address of a variable of this space and role.
+    Variable = 5 << DETAIL,
+    VariableWithOffset = 6 << DETAIL,
+    Integer = 7 << DETAIL,
+    Float = 8 << DETAIL,
+    Label = 9 << DETAIL,
+    Pair = 10 << DETAIL,
+    Quad = 11 << DETAIL,
+    /// Further ones follow: there are more special registers than details.
+    Special = 12 << DETAIL,
+}
+
+impl What {
+    fn of(self, detail: u16) -> Option<u64> {
+        let room = match self {
+            What::Special => 1 << OPERAND,
+            other => other as u16 + (1 << DETAIL),
+        };
+        let what = self as u16 + detail;
+        (what < room).then_some(u64::from(what))
+    }
+}
+
+impl<'a> Checker<'_, '_, 'a> {
+    /// All that counts of an instruction, if a number can say it.
+    #[inline]
+    pub fn likeness(&self, instruction: &Instruction) -> Option<Likeness> {
+        let id = instruction.mnemonic.index() as u64;
+        let spelling = self.context.spellings.get(instruction.mnemonic)?;
+        let operands = self.body.list(instruction.operands);
+        // Two bits, twelve for the mnemonic, and ten for each of five operands.
+        if !spelling.by_likeness || id >= 1 << 12 || operands.len() > 5 {
+            return None;
+        }
+        let mut likeness = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
+        let mut shift = 14;
+        for operand in operands {
+            likeness |= self.what(instruction, operand)? << shift;
+            shift += OPERAND;
+        }
+        Some(Likeness(likeness))
+    }
+
+    #[inline]
+    fn what(&self, instruction: &Instruction, operand: &Operand<'a>) -> Option<u64> {
+        match *operand {
+            Operand::Name(name) => match self.register(name) {
+                Some(ty) => What::Register.of(ty as u16),
+                None => self.named(name),
+            },
+            Operand::Address {
+                base: AddressBase::Name(name),
+                offset,
+                unified: false,
+            } => match (self.register(name), offset) {
+                (Some(ty), 0) => What::Address.of(ty as u16),
+                (Some(ty), _) => What::AddressWithOffset.of(ty as u16),
+                (None, _) => self.variable(instruction, name, offset),
+            },
+            Operand::Integer(_) => What::Integer.of(0),
+            Operand::Float(float) => match float.value {
+                FloatValue::F32(_) => What::Float.of(0),
+                FloatValue::F64(_) => What::Float.of(1),
+            },
+            Operand::Vector(list, _) => self.registers(list),
+            Operand::Not(name) => What::NotRegister.of(self.register(name)? as u16),
+            Operand::Special(register, _) => What::Special.of(register as u16),
+            _ => None,
+        }
+    }
+
+    /// `{%f1, %f2}`, registers of one type.
+    fn registers(&self, list: List) -> Option<u64> {
+        let what = match list.len {
+            2 => What::Pair,
+            4 => What::Quad,
+            _ => return None,
+        };
+        let mut types = self.body.list(list).iter().map(|element| match element {
+            Operand::Name(name) => self.register(*name),
+            _ => None,
+        });
+        let first = types.next()??;
+        if types.all(|ty| ty == Some(first)) {
+            what.of(first as u16)
+        } else {
+            None
+        }
+    }
+
+    /// A label, or a register that its bytes do not tell.
+    fn named(&self, name: Name<'a>) -> Option<u64> {
+        match self.scopes.get(name.text)? {
+            Symbol::Label => What::Label.of(0),
+            Symbol::Register { ty, vector: 1 } => What::Register.of(ty as u16),
+            _ => None,
+        }
+    }
+
+    /// `[name]`, a parameter or memory, or by a register that its bytes do not
+    /// tell.
+    fn variable(&self, instruction: &Instruction, name: Name<'a>, offset: i64) -> Option<u64> {
+        let (variable, role) = match (self.scopes.get(name.text)?, offset) {
+            (Symbol::Variable(variable, role), _) => (variable, role),
+            (Symbol::Register { ty, vector: 1 }, 0) => return What::Address.of(ty as u16),
+            (Symbol::Register { ty, vector: 1 }, _) => {
+                return What::AddressWithOffset.of(ty as u16);
+            }
+            _ => return None,
+        };
+        let plain = matches!(variable.space, Space::Param | Space::Shared | Space::Local)
+            && !is_opaque(variable)
+            && variable.attributes == Attributes::default();
+        if !plain || instruction.guarded {
+            return None;
+        }
+        let detail = (variable.space as u16) << 2 | role as u16;
+        match offset {
+            0 => What::Variable.of(detail),
+            _ => What::VariableWithOffset.of(detail),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../tests/conformance/archive.rs"]
+#[allow(dead_code, reason = "only the reading is used")]
+mod archive;
+
+#[cfg(test)]
+#[path = "../../../tests/conformance/instruction.rs"]
+mod instruction;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Accepted, archive, instruction};
+    use crate::check::{CheckOptions, check_each};
+    use crate::diagnostic::Diagnostic;
+    use crate::read;
+
+    fn found(source: &str, accepted: Accepted) -> Vec<Diagnostic> {
+        let options = CheckOptions::default();
+        check_each(&read(source).module, source, &options, accepted)
+    }
+
+    /// All instructions of the grid for one version and target in one kernel,
+    /// those first that ptxas accepts: whatever is wrong comes after what is
+    /// like it.
+    #[test]
+    fn what_is_like_the_accepted_would_be_accepted() {
+        let grid = archive::read("grid");
+        let mut kernels: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for line in grid.lines() {
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            let [version, target, verdict, instruction] = words[..] else {
+                panic!("`{line}` is no line of the grid");
+            };
+            let kernel = kernels.entry((version, target)).or_default();
+            kernel.push((verdict != "ok", instruction));
+        }
+        kernels.retain(|_, instructions| instructions.len() > 1000);
+        assert!(kernels.len() > 10, "{}", kernels.len());
+        for ((version, target), mut instructions) in kernels {
+            instructions.sort_by_key(|(wrong, _)| *wrong);
+            let text: Vec<&str> = instructions.iter().map(|(_, text)| *text).collect();
+            let source = instruction::module(version, target, &text.join("\n"));
+            let anew = found(&source, Accepted::never());
+            assert!(anew.len() > 100, "{version} {target}");
+            assert_eq!(
+                found(&source, Accepted::default()),
+                anew,
+                "{version} {target}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_likeness_tells_what_counts() {
+        let source = ".version 8.0\n.target sm_90\n.address_size 64\n.func f(.param .b32 q) {\n\
+            .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .pred %p<3>; .param .b32 own;\n\
+            add.s32 %r1, %r2, %r3; add.s32 %r1, %r2, %f3; add.s32 %r4, %r5, %r9;\n\
+            { .reg .f32 %r<2>; add.s32 %r1, %r5, %r6; add.s32 %r2, %r5, %r6; } add.s32 %r1, %r2, %r3;\n\
+            ld.param.b32 %r1, [q]; st.param.b32 [own], %r1; @%p1 st.param.b32 [own], %r1;\n\
+            mov.f32 %f1, 0f00000000; mov.f32 %f1, 0; bfe.u32 %r1, %r2, 3, 4; add.s32 %r1, %rd1, 4;\n}";
+        let found = |accepted| -> Vec<_> {
+            let found = found(source, accepted).into_iter();
+            found
+                .map(|d| &source[d.span.start as usize..d.span.end as usize])
+                .collect()
+        };
+        let refused = ["%f3", "%r9", "%r1", "own", "0", "%rd1"];
+        assert_eq!(found(Accepted::default()), refused);
+        assert_eq!(found(Accepted::never()), refused);
+    }
+}

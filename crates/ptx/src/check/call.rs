@@ -1,0 +1,402 @@
+//! Calls against what they call: a function, or through a register what a
+//! prototype, `.calltargets` or a table of functions says.
+
+use super::function::Checker;
+use super::symbols::{Role, Symbol};
+use crate::ast::{Function, Initializer, Instruction, Name, Operand, Space, Span, Variable};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::names::Type;
+
+/// The parts of `call (results), target, (arguments), prototype`.
+struct Call<'o, 'a> {
+    results: &'o [Operand<'a>],
+    target: Name<'a>,
+    arguments: &'o [Operand<'a>],
+    prototype: Option<Name<'a>>,
+}
+
+/// What a callee takes and gives.
+#[derive(Clone, Copy)]
+struct Signature<'m, 'a> {
+    returns: &'m [Variable<'a>],
+    params: &'m [Variable<'a>],
+}
+
+impl<'m, 'a> From<&'m Function<'a>> for Signature<'m, 'a> {
+    fn from(function: &'m Function<'a>) -> Self {
+        Signature {
+            returns: &function.returns,
+            params: &function.params,
+        }
+    }
+}
+
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) {
+    if let Err(mut wrong) = call(checker, instruction) {
+        wrong.span = anchored(checker, instruction, wrong.span);
+        checker.report.add(wrong);
+    }
+}
+
+fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<(), Diagnostic> {
+    let call = parts(checker, instruction)?;
+    let source = checker.context.source;
+    let wrong = |name: Name<'a>, message: &str| {
+        let message = format!("`{}` {message}", name.text);
+        Err(Diagnostic::new(Code::Call, name.span(source), message))
+    };
+    let Some(target) = checker.symbol(call.target.text) else {
+        // Undeclared names have been reported.
+        return Ok(());
+    };
+    let Some(prototype) = call.prototype else {
+        return match target {
+            Symbol::Function(function) if callable(function) => {
+                against(checker, &call, function.into())
+            }
+            Symbol::Register { .. } => wrong(
+                call.target,
+                "is a register: the call needs a prototype or a table of functions",
+            ),
+            _ => wrong(call.target, "is no function that can be called"),
+        };
+    };
+    use Type::*;
+    let address = matches!(
+        target,
+        Symbol::Register {
+            ty: B32 | U32 | S32 | B64 | U64 | S64,
+            vector: 1
+        }
+    );
+    if !address {
+        return wrong(
+            call.target,
+            "is no register that holds the address of a function",
+        );
+    }
+    match checker.symbol(prototype.text) {
+        Some(Symbol::Prototype(prototype)) => {
+            let signature = Signature {
+                returns: &prototype.returns,
+                params: &prototype.params,
+            };
+            against(checker, &call, signature)
+        }
+        Some(Symbol::Targets(targets)) if targets.calls => {
+            functions(checker, &call, targets.targets.iter().copied())
+        }
+        Some(Symbol::Variable(declared, _)) if !declared.dims.is_empty() => {
+            let list = match &declared.init {
+                Some(Initializer::List(list)) => list.as_slice(),
+                _ => &[],
+            };
+            let mut names = list.iter().filter_map(|value| match value {
+                Initializer::Address { name, .. } => Some(*name),
+                _ => None,
+            });
+            let is_function =
+                |name: &Name<'a>| matches!(checker.symbol(name.text), Some(Symbol::Function(_)));
+            if names.clone().next().is_none() || !names.all(|name| is_function(&name)) {
+                return wrong(prototype, "is no table of functions");
+            }
+            let names = list.iter().filter_map(|value| match value {
+                Initializer::Address { name, .. } => Some(*name),
+                _ => None,
+            });
+            functions(checker, &call, names)
+        }
+        None => Ok(()),
+        Some(_) => wrong(prototype, "is no prototype and no table of functions"),
+    }
+}
+
+/// Where a call begins, as ptxas has it: at its modifiers or operands.
+pub fn operands_start<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Option<u32> {
+    if !checker.modifiers(instruction).as_slice().is_empty() {
+        return Some(instruction.opcode_span.start);
+    }
+    let operands = checker.body.list(instruction.operands);
+    Some(operands.first()?.span(checker.context.source).start)
+}
+
+/// A place in a call, from the start of its operands if it lies on a line
+/// after: compilers write calls on many lines.
+fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction, span: Span) -> Span {
+    let Some(start) = operands_start(checker, instruction) else {
+        return span;
+    };
+    let before = checker
+        .context
+        .source
+        .get(start as usize..span.start as usize);
+    if before.is_some_and(|before| before.contains('\n')) {
+        return Span { start, ..span };
+    }
+    span
+}
+
+/// Takes the operands of a call apart.
+fn parts<'o, 'a>(
+    checker: &Checker<'_, 'o, 'a>,
+    instruction: &Instruction,
+) -> Result<Call<'o, 'a>, Diagnostic> {
+    let operands = checker.body.list(instruction.operands);
+    let (results, rest) = match operands {
+        [Operand::Arguments(list, _), rest @ ..] => (checker.body.list(*list), rest),
+        rest => (&[][..], rest),
+    };
+    let none = || {
+        Diagnostic::new(Code::Call, instruction.span, "this call names no function")
+            .help("a call is written `call (results), function, (arguments);`")
+    };
+    let Some((Operand::Name(target), rest)) = rest.split_first() else {
+        return Err(none());
+    };
+    let (arguments, rest) = match rest {
+        [Operand::Arguments(list, _), rest @ ..] => (checker.body.list(*list), rest),
+        rest => (&[][..], rest),
+    };
+    let prototype = match rest {
+        [] => None,
+        [Operand::Name(prototype)] => Some(*prototype),
+        [other, ..] => {
+            let span = other.span(checker.context.source);
+            let message = "a call ends with its arguments, or a prototype";
+            return Err(Diagnostic::new(Code::Call, span, message));
+        }
+    };
+    Ok(Call {
+        results,
+        target: *target,
+        arguments,
+        prototype,
+    })
+}
+
+fn callable(function: &Function<'_>) -> bool {
+    function.kind == crate::ast::FunctionKind::Func
+}
+
+/// A call that may reach any of several functions fits each.
+fn functions<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    call: &Call<'_, 'a>,
+    names: impl Iterator<Item = Name<'a>>,
+) -> Result<(), Diagnostic> {
+    for name in names {
+        if let Some(Symbol::Function(function)) = checker.symbol(name.text) {
+            against(checker, call, function.into())?;
+        }
+    }
+    Ok(())
+}
+
+/// The results and arguments of a call against a signature.
+fn against<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    call: &Call<'_, 'a>,
+    signature: Signature<'_, 'a>,
+) -> Result<(), Diagnostic> {
+    let source = checker.context.source;
+    let lists = [
+        (call.arguments, signature.params, "parameters"),
+        (call.results, signature.returns, "results"),
+    ];
+    for (given, wanted, what) in lists {
+        // A last parameter without a size may be left out.
+        let least = match wanted.split_last() {
+            Some((last, others)) if unsized_array(last) => others.len(),
+            _ => wanted.len(),
+        };
+        if given.len() < least || given.len() > wanted.len() {
+            let span = match (given.first(), given.last()) {
+                (Some(first), Some(last)) => Span {
+                    start: first.span(source).start,
+                    end: last.span(source).end,
+                },
+                _ => call.target.span(source),
+            };
+            let message = format!(
+                "`{}` has {} {what}, {} given",
+                call.target.text,
+                wanted.len(),
+                given.len()
+            );
+            return Err(Diagnostic::new(Code::Call, span, message).help(described(signature)));
+        }
+    }
+    for (operand, param) in call.arguments.iter().zip(signature.params) {
+        passed(checker, operand, param, false).map_err(|wrong| wrong.help(described(signature)))?;
+    }
+    for (operand, result) in call.results.iter().zip(signature.returns) {
+        passed(checker, operand, result, true).map_err(|wrong| wrong.help(described(signature)))?;
+    }
+    Ok(())
+}
+
+/// How types go together in a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Without interpretation: `.b32`, vectors.
+    Bits,
+    Integer,
+    Float,
+    Predicate,
+    /// `.f16x2`, which ptxas passes as any 32 bits.
+    Packed,
+}
+
+fn class(ty: Type, vector: u8) -> Class {
+    use Type::*;
+    match ty {
+        _ if vector > 1 => Class::Bits,
+        Pred => Class::Predicate,
+        U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 => Class::Integer,
+        F16 | F32 | F64 => Class::Float,
+        F16x2 => Class::Packed,
+        _ => Class::Bits,
+    }
+}
+
+/// What is passed: its class, its bytes, its alignment; arrays have no class.
+#[derive(Clone, Copy)]
+struct Passed {
+    class: Option<Class>,
+    /// `None` for an array without a size.
+    bytes: Option<u64>,
+    align: u64,
+    space: Space,
+}
+
+impl Passed {
+    fn of(variable: &Variable<'_>) -> Passed {
+        let Variable { ty, vector, .. } = *variable;
+        let element = ty.bytes() * u64::from(vector);
+        let (class, bytes) = match variable.dims.first() {
+            None => (Some(class(ty, vector)), Some(element)),
+            Some(None | Some(0)) => (None, None),
+            Some(Some(size)) => (None, Some(element.saturating_mul(*size))),
+        };
+        Passed {
+            class,
+            bytes,
+            // Predicates have no size.
+            align: alignment(variable).max(1),
+            space: variable.space,
+        }
+    }
+
+    fn register(ty: Type, vector: u8) -> Passed {
+        let element = ty.bytes() * u64::from(vector);
+        Passed {
+            class: Some(class(ty, vector)),
+            bytes: Some(element),
+            align: element.max(1),
+            space: Space::Reg,
+        }
+    }
+
+    /// Why `given` cannot be passed for this.
+    fn refuses(self, given: Passed) -> Option<&'static str> {
+        let same_class = match (self.class, given.class) {
+            (None, None) => true,
+            (Some(Class::Packed), Some(_)) | (Some(_), Some(Class::Packed)) => {
+                let float = |class| class == Some(Class::Float);
+                !(float(self.class) && float(given.class)) || self.bytes == given.bytes
+            }
+            (Some(Class::Predicate), Some(given)) => given == Class::Predicate,
+            (Some(_), Some(Class::Predicate)) => false,
+            (Some(Class::Bits), Some(_)) | (Some(_), Some(Class::Bits)) => true,
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        };
+        let same_size = self.bytes.is_none() || self.bytes == given.bytes;
+        if !same_class || !same_size {
+            return Some("is of another type than");
+        }
+        if self.align != given.align {
+            return Some("is aligned otherwise than");
+        }
+        if self.class.is_none() && self.space != given.space {
+            return Some("is in another state space than");
+        }
+        None
+    }
+}
+
+/// Bytes: what `.align` says, and no less than an element.
+pub fn alignment(variable: &Variable<'_>) -> u64 {
+    let element = variable.ty.bytes() * u64::from(variable.vector);
+    element.max(variable.align.map_or(1, u64::from)).max(1)
+}
+
+fn unsized_array(variable: &Variable<'_>) -> bool {
+    matches!(variable.dims.first(), Some(None | Some(0)))
+}
+
+/// One argument or result against its place.
+fn passed<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    operand: &Operand<'a>,
+    formal: &Variable<'a>,
+    result: bool,
+) -> Result<(), Diagnostic> {
+    let source = checker.context.source;
+    let wrong = |message: String| Err(Diagnostic::new(Code::Call, operand.span(source), message));
+    let wanted = Passed::of(formal);
+    let constant = match operand {
+        Operand::Integer(_) => !matches!(
+            wanted.class,
+            None | Some(Class::Float | Class::Predicate | Class::Packed)
+        ),
+        Operand::Float(_) => matches!(wanted.class, Some(Class::Float | Class::Bits)),
+        Operand::Sink(_) => result,
+        Operand::Name(name) => {
+            let given = match checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) => Passed::register(ty, vector),
+                Some(Symbol::Variable(declared, Role::Own)) if declared.space == Space::Param => {
+                    Passed::of(declared)
+                }
+                Some(Symbol::Variable(declared, _)) if declared.space == Space::Param => {
+                    return wrong(format!(
+                        "`{}` is a parameter of this function: load it, and pass what was loaded",
+                        name.text
+                    ));
+                }
+                None => return Ok(()),
+                Some(_) => {
+                    return wrong(format!(
+                        "`{}` is no register and no `.param` variable",
+                        name.text
+                    ));
+                }
+            };
+            return match wanted.refuses(given) {
+                None => Ok(()),
+                Some(why) => wrong(format!(
+                    "`{}` {why} the {} in its place",
+                    name.text,
+                    if result { "result" } else { "parameter" },
+                )),
+            };
+        }
+        _ => false,
+    };
+    if constant {
+        return Ok(());
+    }
+    wrong("this cannot be passed here".to_owned())
+}
+
+fn described(signature: Signature<'_, '_>) -> String {
+    let list = |params: &[Variable<'_>]| {
+        let types: Vec<_> = params.iter().map(|p| format!(".{}", p.ty.text())).collect();
+        types.join(", ")
+    };
+    format!(
+        "what is called takes ({}) and gives ({})",
+        list(signature.params),
+        list(signature.returns)
+    )
+}

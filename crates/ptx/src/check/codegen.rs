@@ -1,0 +1,176 @@
+//! What ptxas finds only when it makes code of a whole program: memory that no
+//! target has, functions that nothing defines.
+//!
+//! The limits are the same for every target that ptxas 13.5 makes code for,
+//! sm_75 to sm_121.
+
+use std::collections::HashSet;
+
+use crate::ast::{
+    Body, DirectiveKind, Function, Initializer, Item, Linkage, Module, Name, Operand, Space,
+    Statement, Variable,
+};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::names::Opcode;
+use crate::signature::{after, static_shared};
+
+/// Bytes of `.shared` variables with a size that one kernel may reach; what a
+/// launch adds is not counted.
+const SHARED_BYTES: u64 = 48 << 10;
+
+/// Bytes of all `.const` variables of a module.
+const CONST_BYTES: u64 = 64 << 10;
+
+/// Functions that every program has; what `.extern` declares else must be
+/// defined.
+const SYSTEM: &[&str] = &[
+    "vprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "__profile",
+    "__cuda_syscall_malloc",
+    "__cuda_syscall_free",
+    "__cuda_syscall_cp_async_bulk",
+    "cnpGetParameterBuffer",
+];
+
+/// Checks a module as the whole of a program.
+pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
+    if let Some((32, span)) = module.address_size {
+        report.add(
+            Diagnostic::new(
+                Code::Limit,
+                span,
+                "no code is made for addresses of 32 bits any more",
+            )
+            .help("write `.address_size 64`, and pass pointers as `.u64`"),
+        );
+    }
+    constants(module, source, report);
+    for (kernel, bytes) in static_shared(module) {
+        if bytes > SHARED_BYTES {
+            let message = format!(
+                "`{}` uses {bytes} bytes of shared memory, of which there are {SHARED_BYTES}",
+                kernel.name.text
+            );
+            report.add(
+                Diagnostic::new(Code::TooMuchMemory, kernel.name.span(source), message)
+                    .help("what is larger is `.extern .shared x[]`, sized by the launch"),
+            );
+        }
+    }
+    unresolved(module, source, report);
+}
+
+/// The `.const` variables lie one after the other; the one that no longer fits
+/// is reported.
+fn constants<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
+    let mut end = 0;
+    for variable in variables(module).filter(|variable| variable.space == Space::Const) {
+        let before = end;
+        end = after(end, variable);
+        if before <= CONST_BYTES && end > CONST_BYTES {
+            let message = format!("more than the {CONST_BYTES} bytes of `.const` that there are");
+            report.add(
+                Diagnostic::new(Code::TooMuchMemory, variable.name.span(source), message)
+                    .help("tables that are larger lie in `.global` memory"),
+            );
+        }
+    }
+}
+
+/// The variables of a module and of its functions, in the order of the text.
+fn variables<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Variable<'a>> {
+    module.items.iter().flat_map(|item| {
+        let (own, body) = match item {
+            Item::Variable(variable) => (Some(variable), None),
+            Item::Function(function) => (None, function.body.as_ref()),
+            Item::Directive(_) => (None, None),
+        };
+        let statements = body.map_or(&[][..], |body| &body.statements);
+        let inner = statements.iter().filter_map(|statement| match statement {
+            Statement::Variable(variable) => Some(variable.as_ref()),
+            _ => None,
+        });
+        own.into_iter().chain(inner)
+    })
+}
+
+/// Functions that are declared or called, and have no body here.
+fn unresolved<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
+    let mut defined: HashSet<&str> = SYSTEM.iter().copied().collect();
+    for item in &module.items {
+        match item {
+            Item::Function(function) if function.body.is_some() => {
+                defined.insert(function.name.text);
+            }
+            Item::Directive(directive) => {
+                if let DirectiveKind::Alias { name, .. } = &directive.kind {
+                    defined.insert(name.text);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut external = HashSet::new();
+    for item in &module.items {
+        let Item::Function(Function { name, linkage, .. }) = item else {
+            continue;
+        };
+        if *linkage == Linkage::Extern {
+            external.insert(name.text);
+        } else if defined.insert(name.text) {
+            report.add(undefined(*name, source));
+        }
+    }
+    // Those of the system are called, and have no address.
+    let mut missing = |name: Name<'a>, address: bool| {
+        if external.contains(name.text) && (defined.insert(name.text) || address) {
+            report.add(undefined(name, source));
+        }
+    };
+    for item in &module.items {
+        match item {
+            Item::Function(Function {
+                body: Some(body), ..
+            }) => called(body, &mut missing),
+            Item::Variable(Variable {
+                init: Some(init), ..
+            }) => addresses(init, &mut missing),
+            _ => {}
+        }
+    }
+}
+
+fn undefined(name: Name<'_>, source: &str) -> Diagnostic {
+    let message = format!("`{}` has no body in this module", name.text);
+    Diagnostic::new(Code::Unresolved, name.span(source), message)
+        .help("define it here, or link the module with one that does")
+}
+
+/// The functions that a body calls by name, and those whose address it takes.
+fn called<'a>(body: &Body<'a>, found: &mut impl FnMut(Name<'a>, bool)) {
+    for statement in &body.statements {
+        let Statement::Instruction(instruction) = statement else {
+            continue;
+        };
+        if !matches!(instruction.opcode, Opcode::Call | Opcode::Mov) {
+            continue;
+        }
+        for operand in body.list(instruction.operands) {
+            if let Operand::Name(name) = operand {
+                found(*name, instruction.opcode == Opcode::Mov);
+            }
+        }
+    }
+}
+
+fn addresses<'a>(init: &Initializer<'a>, found: &mut impl FnMut(Name<'a>, bool)) {
+    match init {
+        Initializer::Address { name, .. } => found(*name, true),
+        // Reading bounds how deep lists lie in one another.
+        Initializer::List(list) => list.iter().for_each(|value| addresses(value, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,108 @@
+//! Directives inside of functions, and pragmas: what they name must be there.
+
+use std::collections::HashSet;
+
+use super::function::Checker;
+use super::symbols::Symbol;
+use super::{head, variable};
+use crate::ast::{FunctionKind, Location, Name, Place, Prototype, Targets};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::features::PRAGMAS;
+
+/// The strings of a `.pragma`, whose words ptxas ignores if it does not know them.
+pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Report) {
+    for string in strings {
+        let mut words = string.text.split_whitespace();
+        let of_functions = |word: &&str| PRAGMAS.iter().any(|(name, _)| name == word);
+        let Some(word) = words.next().filter(of_functions) else {
+            continue;
+        };
+        let message = if !in_body {
+            format!("`{word}` stands inside of a function")
+        } else if word == "frequency" && words.next().is_none_or(|n| n.parse::<u64>().is_err()) {
+            "`frequency` takes a number".to_owned()
+        } else {
+            continue;
+        };
+        report.add(Diagnostic::new(
+            Code::UnknownDirective,
+            string.span(source),
+            message,
+        ));
+    }
+}
+
+/// Places that `.loc` directives of a function have named.
+#[derive(Debug, Default)]
+pub struct Places {
+    known: HashSet<(u32, u32, u32)>,
+    /// Not yet among the known: many functions have nothing inlined.
+    new: Vec<(u32, u32, u32)>,
+}
+
+impl Places {
+    fn add(&mut self, place: Place) {
+        self.new.push((place.file, place.line, place.column));
+    }
+
+    fn has(&mut self, place: Place) -> bool {
+        self.known.extend(self.new.drain(..));
+        self.known.contains(&(place.file, place.line, place.column))
+    }
+}
+
+/// Code is inlined into a place that a `.loc` before has named.
+pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Report) {
+    if let Some(inlined) = &location.inlined
+        && !places.has(inlined.at)
+    {
+        report.add(Diagnostic::new(
+            Code::Undeclared,
+            location.span,
+            "no `.loc` before names the place that this is inlined into",
+        ));
+    }
+    places.add(location.place);
+}
+
+/// `.branchtargets` are labels, `.calltargets` functions.
+pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
+    for target in &targets.targets {
+        if !checker.declared(*target) {
+            continue;
+        }
+        let (fits, wanted) = match checker.symbol(target.text) {
+            Some(Symbol::Function(_)) => (targets.calls, "label"),
+            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
+                (!targets.calls, "function")
+            }
+            _ => (false, if targets.calls { "function" } else { "label" }),
+        };
+        if !fits {
+            checker.report.add(Diagnostic::new(
+                Code::OperandKind,
+                target.span(checker.context.source),
+                format!("`{}` is no {wanted}", target.text),
+            ));
+        }
+    }
+}
+
+pub fn prototype(checker: &mut Checker<'_, '_, '_>, prototype: &Prototype<'_>) {
+    let context = checker.context;
+    let report = &mut *checker.report;
+    for variable in prototype.returns.iter().chain(&prototype.params) {
+        variable::check(variable, variable::Place::Prototype, context, report);
+    }
+    variable::several_results(&prototype.returns, report);
+    let kind = FunctionKind::Func;
+    head::directives(&prototype.directives, kind, context, report);
+    let noreturn = prototype.directives.iter().find(|d| d.name == "noreturn");
+    if let (Some(noreturn), false) = (noreturn, prototype.returns.is_empty()) {
+        report.add(Diagnostic::new(
+            Code::UnknownDirective,
+            noreturn.span,
+            "a function with results returns",
+        ));
+    }
+}

@@ -1,0 +1,366 @@
+//! An instruction against the rows of the table: which it is, and what is
+//! wrong if it is none.
+//!
+//! Which rows an opcode with its modifiers fits, and whether the module may use
+//! them, is found once a module and spelling; an instruction that fits costs a
+//! look at its operands.
+
+use super::agreement::Wanted;
+use super::function::Checker;
+use super::{Allowed, misfit, operand};
+use crate::ast::{
+    Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version,
+};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::isa::target::Since;
+use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
+use crate::names::{Modifier, Opcode};
+use crate::token::bank;
+
+/// What the table says of each opcode with modifiers that the module uses: one
+/// for each of [`Module::mnemonics`].
+pub struct Spellings(Vec<Spelling>);
+
+/// An opcode with its modifiers.
+pub struct Spelling {
+    /// It has a word that no instruction has, which has been reported on reading.
+    unknown: bool,
+    /// Whether its rows mind no more of an operand than [`Alike`](super::alike)
+    /// tells: not the value of a constant.
+    pub by_likeness: bool,
+    /// The rows that it fits, those first that the module may use.
+    candidates: Vec<Candidate>,
+}
+
+/// A row that a spelling fits.
+struct Candidate {
+    form: &'static Form,
+    /// The operands that may stand with these modifiers.
+    places: Vec<Place>,
+    least: usize,
+    since: Vec<&'static Since>,
+    permitted: bool,
+}
+
+/// The place of an operand, with what its rule means beside the modifiers.
+pub struct Place {
+    pub rule: &'static OperandRule,
+    pub wanted: Option<Wanted>,
+    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    pub vector: u32,
+    /// How many elements a list in braces has.
+    pub counts: Vec<u8>,
+    /// Between the brackets of an address with coordinates.
+    pub elements: Vec<Place>,
+}
+
+impl Spellings {
+    pub fn new(module: &Module<'_>, allowed: Allowed) -> Spellings {
+        let mnemonics = module.mnemonics.iter();
+        Spellings(
+            mnemonics
+                .map(|mnemonic| Spelling::new(mnemonic, allowed))
+                .collect(),
+        )
+    }
+
+    pub fn get(&self, id: MnemonicId) -> Option<&Spelling> {
+        self.0.get(id.index())
+    }
+}
+
+impl Spelling {
+    fn new(mnemonic: &Mnemonic<'_>, allowed: Allowed) -> Spelling {
+        let Mnemonic {
+            text,
+            opcode,
+            modifiers,
+        } = mnemonic;
+        let opcode = *opcode;
+        let bank = text.split('.').find_map(bank).map(of_bank);
+        let mut candidates: Vec<Candidate> = isa::forms_of(opcode, modifiers)
+            .filter_map(|form| {
+                Some(Candidate::new(
+                    form,
+                    form.fit(modifiers).ok()?,
+                    bank,
+                    modifiers,
+                    allowed,
+                ))
+            })
+            .collect();
+        candidates.sort_by_key(|candidate| !candidate.permitted);
+        let unknown = opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN);
+        let ranged = |candidate: &Candidate| candidate.places.iter().any(Place::minds_values);
+        Spelling {
+            unknown,
+            // `range` looks at the constants of `createpolicy`, `call` at all.
+            by_likeness: !unknown
+                && !matches!(opcode, Opcode::Call | Opcode::Createpolicy)
+                && !candidates.iter().any(ranged),
+            candidates,
+        }
+    }
+}
+
+/// Since when a bank of constant memory is named, and until when.
+fn of_bank(bank: u8) -> &'static Since {
+    static FIRST: Since = until_2_2(0, 0);
+    static OTHER: Since = until_2_2(1, 5);
+    if bank == 0 { &FIRST } else { &OTHER }
+}
+
+const fn until_2_2(major: u8, minor: u8) -> Since {
+    Since {
+        version: Version { major, minor },
+        targets: Vec::new(),
+        gone: Some((0, Version { major: 2, minor: 2 })),
+    }
+}
+
+impl Candidate {
+    fn new(
+        form: &'static Form,
+        mut fit: Fit<'static>,
+        bank: Option<&'static Since>,
+        modifiers: &Modifiers,
+        allowed: Allowed,
+    ) -> Candidate {
+        fit.since.extend(bank);
+        let places = Place::all(&form.operands, &fit.types, modifiers);
+        Candidate {
+            form,
+            least: places.iter().filter(|place| !place.optional()).count(),
+            places,
+            permitted: fit.since.iter().all(|since| allowed.permits(since)),
+            since: fit.since,
+        }
+    }
+
+    /// Whether so many operands may stand.
+    fn counts(&self, operands: usize) -> bool {
+        operands >= self.least && (self.form.open_operands || operands <= self.places.len())
+    }
+
+    /// The places of so many operands: those that may be left out are filled
+    /// from the left.
+    fn places(&self, operands: usize) -> impl Iterator<Item = &Place> {
+        let mut beyond = operands.saturating_sub(self.least);
+        self.places.iter().filter(move |place| {
+            let stands = !place.optional() || beyond > 0;
+            beyond -= usize::from(place.optional() && beyond > 0);
+            stands
+        })
+    }
+}
+
+impl Place {
+    /// The places of the operands that may stand beside these modifiers.
+    fn all(rules: &'static [OperandRule], types: &Types, modifiers: &Modifiers) -> Vec<Place> {
+        let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
+            Some(Modifier::V2) => 2,
+            Some(Modifier::V4) => 4,
+            Some(_) => 8,
+            None => 1,
+        };
+        let stands = |rule: &&OperandRule| match &rule.presence {
+            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
+            _ => true,
+        };
+        let place = |rule: &'static OperandRule| Place {
+            rule,
+            wanted: Wanted::new(rule.ty, types),
+            vector,
+            counts: match &rule.count {
+                Some(count) => count.numbers(modifiers),
+                None => Vec::new(),
+            },
+            elements: Place::all(&rule.elements, types, modifiers),
+        };
+        rules.iter().filter(stands).map(place).collect()
+    }
+
+    /// Whether only some constants may stand here.
+    fn minds_values(&self) -> bool {
+        self.rule.range.is_some() || self.elements.iter().any(Place::minds_values)
+    }
+
+    fn optional(&self) -> bool {
+        self.rule.presence == Presence::Optional
+    }
+
+    /// Whether a look at the operand has looked up every name in it.
+    fn looks_up(&self, operand: &Operand<'_>) -> bool {
+        if matches!(
+            self.rule.kind,
+            Kind::Unchecked | Kind::Function | Kind::Coordinates | Kind::Elements
+        ) {
+            return false;
+        }
+        match operand {
+            Operand::Vector(..) => self.wanted.is_some(),
+            Operand::Name(_)
+            | Operand::Component { .. }
+            | Operand::Not(_)
+            | Operand::Integer(_)
+            | Operand::Float(_)
+            | Operand::Special(..)
+            | Operand::Sink(_)
+            | Operand::Pair(..)
+            | Operand::Address { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Checks an instruction against its rows. `true` if every name in it has been
+/// looked up.
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) -> bool {
+    let Some(spelling) = checker.context.spellings.get(instruction.mnemonic) else {
+        return false;
+    };
+    // What is wrong with more instructions is not kept, so it is not looked for.
+    if spelling.unknown || checker.report.is_full() {
+        return false;
+    }
+    let operands = checker.body.list(instruction.operands);
+    let mut found = match fits(checker, spelling, instruction, operands) {
+        Ok(looked_up) => return looked_up,
+        Err(found) => found,
+    };
+    let mnemonic = instruction.opcode_span;
+    // ptxas finds every operand at fault in the line of the opcode.
+    let between = Span {
+        start: mnemonic.end,
+        end: found.span.start,
+    };
+    if misfit::written(checker.context, between).contains('\n') {
+        found.span = mnemonic;
+    }
+    checker.report.add(found);
+    false
+}
+
+fn fits<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    spelling: &Spelling,
+    instruction: &Instruction,
+    operands: &[Operand<'a>],
+) -> Result<bool, Diagnostic> {
+    let context = checker.context;
+    let mut forbidden = Vec::new();
+    // Of the rows with a wrong operand, that with most right ones before it.
+    let mut wrong: Option<(usize, Diagnostic, &Candidate)> = None;
+    for candidate in &spelling.candidates {
+        if !candidate.counts(operands.len()) {
+            continue;
+        }
+        let mut right = 0;
+        let mut looked_up = operands.len() <= candidate.places.len();
+        let mut pairs = candidate.places(operands.len()).zip(operands);
+        let checked = pairs.try_for_each(|(place, operand)| {
+            operand::check(checker, instruction, place, operand)?;
+            right += 1;
+            looked_up &= place.looks_up(operand);
+            Ok(())
+        });
+        match checked {
+            Ok(()) if candidate.permitted => return Ok(looked_up),
+            Ok(()) => forbidden.push((candidate.form, candidate.since.as_slice())),
+            Err(found) if wrong.as_ref().is_none_or(|(most, ..)| right > *most) => {
+                wrong = Some((right, found, candidate));
+            }
+            Err(_) => {}
+        }
+    }
+    // What another target makes of the same registers says nothing here.
+    if let Some((.., row)) = &wrong
+        && row.permitted
+    {
+        forbidden.retain(|(other, _)| !row.form.is_twin(other));
+    }
+    if !forbidden.is_empty() {
+        return misfit::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
+    }
+    if let Some((_, mut wrong, row)) = wrong {
+        if wrong.help.is_none() && wrong.code == Code::OperandKind {
+            wrong.help = Some(misfit::nearest(context, instruction, row.form));
+        }
+        return Err(wrong);
+    }
+    let found = match spelling.candidates.first() {
+        Some(candidate) => {
+            let counts = (candidate.least, candidate.places.len());
+            Some(misfit::count(context, instruction, candidate.form, counts))
+        }
+        None => misfit::modifiers(context, instruction),
+    };
+    found.map_or(Ok(false), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{check, read};
+
+    /// An operand of this rule in which nothing is declared.
+    fn nowhere(rule: &OperandRule, modifiers: &Modifiers) -> String {
+        let name = match rule.kind {
+            Kind::Address => "[%nope]".to_owned(),
+            Kind::Coordinates => "[%nope, {%nope}]".to_owned(),
+            Kind::PredicatePair | Kind::BothPredicates => "%nope|%nope".to_owned(),
+            _ => "%nope".to_owned(),
+        };
+        match &rule.count {
+            Some(count) => {
+                let length = count
+                    .numbers(modifiers)
+                    .first()
+                    .map_or(1, |n| usize::from(*n));
+                format!("{{{}}}", vec![name; length].join(","))
+            }
+            None => name,
+        }
+    }
+
+    /// Instructions that find their row look up names only once: no kind of
+    /// operand may forget to.
+    #[test]
+    fn no_operand_hides_an_undeclared_name() {
+        for &opcode in Opcode::ALL {
+            for form in isa::forms(opcode) {
+                let mut words = vec![opcode.text().to_owned()];
+                words.extend(form.opcode_words.iter().map(|w| w.text().to_owned()));
+                let required = form.slots.iter().filter(|slot| slot.required);
+                words.extend(required.map(|slot| slot.words[0].modifier.text().to_owned()));
+                let mut modifiers = Modifiers::NONE;
+                for word in &words[1..] {
+                    modifiers.push(Modifier::from_text(word).unwrap());
+                }
+                for operand in 0..form.operands.len() {
+                    let operands = form.operands.iter().enumerate();
+                    let operands = operands
+                        .filter(|(at, rule)| *at == operand || rule.presence == Presence::Required);
+                    let operands: Vec<_> = operands
+                        .map(|(_, rule)| nowhere(rule, &modifiers))
+                        .collect();
+                    let source = format!(
+                        ".version 9.5\n.target sm_100a\n.entry k() {{ {} {}; }}",
+                        words.join("."),
+                        operands.join(", ")
+                    );
+                    let reading = read(&source);
+                    let found = check(&reading.module, &source);
+                    let all = reading.diagnostics.iter().chain(&found);
+                    let mut undeclared =
+                        all.filter(|d| d.code.number() == 201 || d.code.number() < 10);
+                    let fixed = form
+                        .operands
+                        .iter()
+                        .all(|r| matches!(r.kind, Kind::Sink | Kind::Constant));
+                    assert!(fixed || undeclared.next().is_some(), "{source}");
+                }
+            }
+        }
+    }
+}

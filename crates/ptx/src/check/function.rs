@@ -1,0 +1,333 @@
+//! A function: its names, statement by statement, and its instructions against
+//! the table.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use super::form;
+use super::registers;
+use super::symbols::{Role, Scopes, Symbol};
+use super::variable::Place;
+use super::{Context, call, directive, duplicate, head, initializer, range, variable};
+use crate::ast::{
+    AddressBase, Body, DirectiveKind, Function, FunctionKind, Instruction, List, Modifiers, Name,
+    Operand, Statement, Variable,
+};
+use crate::diagnostic::{Code, Diagnostic, Report, suggestion};
+use crate::isa::special::{self, Special};
+use crate::names::{Opcode, SpecialRegister, Type};
+use crate::needs::Needs;
+
+/// What is known where an instruction stands.
+pub struct Checker<'c, 'm, 'a> {
+    pub context: &'c Context<'m, 'a>,
+    pub scopes: Scopes<'m, 'a>,
+    pub kind: FunctionKind,
+    pub body: &'m Body<'a>,
+    pub report: &'c mut Report,
+    /// Names reported as undeclared: once a function is enough.
+    undeclared: HashSet<&'a str>,
+    /// What is not declared may be a label that could not be read.
+    labels_lost: bool,
+    /// Where the operands of the call under way begin.
+    call: Option<u32>,
+    /// Whether a name has been looked up that nothing declares.
+    missing: Cell<bool>,
+    places: directive::Places,
+}
+
+pub fn check<'m, 'a>(
+    function: &'m Function<'a>,
+    context: &Context<'m, 'a>,
+    needs: &mut Needs<'_, 'a>,
+    report: &mut Report,
+) {
+    let Some(body) = &function.body else {
+        return;
+    };
+    let mut labels_lost = body.broken;
+    let mut scopes = Scopes::new(&body.statements, |label| {
+        // A label written twice is one that is missing elsewhere.
+        labels_lost = true;
+        duplicate(label, context.source, report);
+    });
+    let parameter = match function.kind {
+        FunctionKind::Entry => Role::KernelParameter,
+        FunctionKind::Func => Role::Parameter,
+    };
+    let returns = function.returns.iter().map(|one| (one, Role::Returned));
+    let parameters = function.params.iter().map(|one| (one, parameter));
+    for (variable, role) in returns.chain(parameters) {
+        if let Err(name) = scopes.declare(variable, role) {
+            duplicate(name, context.source, report);
+        }
+    }
+    let mut checker = Checker {
+        context,
+        scopes,
+        kind: function.kind,
+        body,
+        report,
+        undeclared: HashSet::new(),
+        missing: Cell::new(false),
+        labels_lost,
+        call: None,
+        places: directive::Places::default(),
+    };
+    for statement in &body.statements {
+        // Nearly all are instructions.
+        if let Statement::Instruction(instruction) = statement {
+            checker.instruction(instruction);
+            continue;
+        }
+        let lacking = |need| context.allowed.lacking(need);
+        for wrong in needs.statement(statement).filter_map(lacking) {
+            checker.report.add(wrong);
+        }
+        checker.statement(statement, function.kind);
+    }
+}
+
+impl<'m, 'a> Checker<'_, 'm, 'a> {
+    fn statement(&mut self, statement: &'m Statement<'a>, kind: FunctionKind) {
+        match statement {
+            Statement::Begin(_) => self.scopes.open(),
+            Statement::End(_) => self.scopes.close(),
+            Statement::Variable(variable) => self.declare(variable, kind),
+            Statement::Targets(targets) => {
+                let table = self
+                    .scopes
+                    .declare_table(targets.name, Symbol::Targets(targets));
+                self.once(table);
+                directive::targets(self, targets);
+            }
+            Statement::Prototype(prototype) => {
+                let symbol = Symbol::Prototype(prototype);
+                let table = self.scopes.declare_table(prototype.name, symbol);
+                self.once(table);
+                directive::prototype(self, prototype);
+            }
+            Statement::Location(location) => {
+                directive::location(location, &mut self.places, self.report);
+            }
+            Statement::Directive(directive) => match &directive.kind {
+                DirectiveKind::Pragma(strings) => {
+                    directive::pragma(strings, true, self.context.source, self.report);
+                }
+                DirectiveKind::Target(words) => head::target(words, self.context, self.report),
+                _ => {}
+            },
+            // The block knows its labels from its start.
+            Statement::Label(_) | Statement::Instruction(_) => {}
+        }
+    }
+
+    /// Reports a name that its block has already.
+    fn once(&mut self, declared: Result<(), Name<'a>>) {
+        if let Err(name) = declared {
+            duplicate(name, self.context.source, self.report);
+        }
+    }
+
+    fn declare(&mut self, variable: &'m Variable<'a>, kind: FunctionKind) {
+        variable::check(variable, Place::Body(kind), self.context, self.report);
+        let declared = self.scopes.declare(variable, Role::Own);
+        self.once(declared);
+        let source = self.context.source;
+        if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
+            self.report.add(wrong);
+        }
+    }
+
+    /// The words after the opcode.
+    pub fn modifiers(&self, instruction: &Instruction) -> &'m Modifiers {
+        &self.context.module.mnemonic(instruction).modifiers
+    }
+
+    /// What a name stands for.
+    pub fn symbol(&self, name: &str) -> Option<Symbol<'m, 'a>> {
+        let found = self.scopes.get(name);
+        let found = found.or_else(|| self.context.symbols.get(name));
+        if found.is_none() {
+            self.missing.set(true);
+        }
+        found
+    }
+
+    /// Whether a name that nothing declares is one of the language.
+    pub fn is_special(&self, name: Name<'a>) -> bool {
+        SpecialRegister::from_text(name.text).is_some()
+    }
+
+    /// The type of a register that its bytes tell: of nearly all.
+    pub fn register(&self, name: Name<'a>) -> Option<Type> {
+        self.scopes
+            .register(registers::word(name, self.context.source)?)
+    }
+
+    /// Whether something of this name is declared; reports it if not.
+    pub fn declared(&mut self, name: Name<'a>) -> bool {
+        if self.symbol(name.text).is_some() {
+            return true;
+        }
+        if !self.undeclared.insert(name.text) {
+            return false;
+        }
+        let source = self.context.source;
+        let mut span = name.span(source);
+        // Compilers write calls on many lines.
+        if let Some(start) = self.call
+            && let Some(before) = source.get(start as usize..span.start as usize)
+            && before.contains('\n')
+        {
+            span.start = start;
+        }
+        if self.is_special(name) {
+            let message = format!("the special register `{}` cannot be used so", name.text);
+            let wrong = Diagnostic::new(Code::OperandKind, span, message);
+            self.report.add(wrong.help("move it to a register first"));
+            return false;
+        }
+        let mut diagnostic = Diagnostic::new(
+            Code::Undeclared,
+            span,
+            format!("`{}` is not declared", name.text),
+        );
+        if self.report.wants_suggestions() {
+            diagnostic.help = match self.scopes.range_before(name.text) {
+                Some(range) => Some(format!("`{range}` declares as many registers, from 0 on")),
+                None => {
+                    let names = self.scopes.names().chain(self.context.symbols.names());
+                    suggestion(name.text, names.chain(special_names()))
+                }
+            };
+        }
+        self.report.add(diagnostic);
+        false
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) {
+        if let Some(guard) = self.body.guard(instruction) {
+            self.guard(guard.predicate);
+        }
+        if instruction.opcode == Opcode::Call {
+            self.call = call::operands_start(self, instruction);
+            self.declared_all(instruction.operands);
+            self.call = None;
+            call::check(self, instruction);
+            form::check(self, instruction);
+            return;
+        }
+        let alike = self.likeness(instruction);
+        if alike.is_some_and(|alike| self.context.accepted.has(alike)) {
+            return;
+        }
+        self.missing.set(false);
+        // Names are looked up once, unless one is missing or the row does not
+        // look at it.
+        let looked_up = form::check(self, instruction);
+        let lost = self.labels_lost && instruction.opcode == Opcode::Bra;
+        if (!looked_up || self.missing.get()) && !lost {
+            self.declared_all(instruction.operands);
+        }
+        range::check(self, instruction);
+        if let Some(alike) = alike
+            && looked_up
+            && !self.missing.get()
+        {
+            self.context.accepted.add(alike);
+        }
+    }
+
+    fn guard(&mut self, predicate: Name<'a>) {
+        if self.register(predicate) == Some(Type::Pred) {
+            return;
+        }
+        match self.symbol(predicate.text) {
+            Some(Symbol::Register {
+                ty: Type::Pred,
+                vector: 1,
+            }) => {}
+            None => self.declared_or_special(predicate, |special| special.types == [Type::Pred]),
+            Some(_) => self.report.add(Diagnostic::new(
+                Code::Guard,
+                predicate.span(self.context.source),
+                format!("`{}` guards, but is no `.pred` register", predicate.text),
+            )),
+        }
+    }
+
+    fn declared_all(&mut self, list: List) {
+        for operand in self.body.list(list) {
+            match *operand {
+                Operand::Name(name)
+                | Operand::Component { name, .. }
+                | Operand::Not(name)
+                | Operand::Negated(name)
+                | Operand::Select { name, .. } => {
+                    self.declared(name);
+                }
+                Operand::Offset { name, .. }
+                | Operand::Address {
+                    base: AddressBase::Name(name),
+                    ..
+                } => self.declared_or_special(name, is_number),
+                Operand::Element(list, _) => match *self.body.list(list) {
+                    [Operand::Name(array), Operand::Name(name)] => {
+                        self.declared(array);
+                        self.declared_or_special(name, is_number);
+                    }
+                    _ => self.declared_all(list),
+                },
+                Operand::Vector(list, _)
+                | Operand::Arguments(list, _)
+                | Operand::Indexed(list, _)
+                | Operand::Pair(list, _) => self.declared_all(list),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same where ptxas takes a special register too: to guard, to be added
+    /// to, for an address or an index.
+    fn declared_or_special(&mut self, name: Name<'a>, fits: impl Fn(&Special) -> bool) {
+        let register = match self.symbol(name.text) {
+            None => SpecialRegister::from_text(name.text),
+            Some(_) => return,
+        };
+        match register {
+            Some(register) if fits(special::of(register)) => {
+                let span = name.span(self.context.source);
+                if let Err(wrong) = self.context.allowed.special(register, span) {
+                    self.report.add(wrong);
+                }
+            }
+            _ => {
+                self.declared(name);
+            }
+        }
+    }
+
+    /// Whether a name is a predicate register, or not known not to be one.
+    pub fn may_be_predicate(&self, name: &str) -> bool {
+        matches!(
+            self.symbol(name),
+            None | Some(Symbol::Register { ty: Type::Pred, .. })
+        )
+    }
+}
+
+/// Whether a special register is one integer.
+fn is_number(special: &Special) -> bool {
+    special.elements == 1 && special.types != [Type::Pred]
+}
+
+/// Special registers of one number that may have been meant; `%pm1` is too near
+/// to the registers of compilers.
+fn special_names<'n>() -> impl Iterator<Item = &'n str> {
+    let all = SpecialRegister::ALL.iter();
+    let numbers = all.filter(|register| is_number(special::of(**register)));
+    numbers
+        .map(|register| register.text())
+        .filter(|text| text.len() > 5)
+}

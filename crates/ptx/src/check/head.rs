@@ -1,0 +1,332 @@
+//! The heads: of a module, `.version` and `.target` and whether they go
+//! together; of a function, its parameters and directives.
+
+use super::variable::{self, Place};
+use super::{Allowed, CheckOptions, Context, directive};
+use crate::ast::{
+    Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span,
+    Version,
+};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::features::{self, function_directive};
+use crate::isa::target::Target;
+use crate::needs::PARAMETER_BYTES;
+use crate::signature::parameter_bytes;
+
+/// What stands in `.target` beside architectures.
+const OPTIONS: &[&str] = &[
+    "texmode_unified",
+    "texmode_independent",
+    "debug",
+    "map_f64_to_f32",
+];
+
+/// Checks the head, and says what the module may use.
+pub fn check(
+    module: &Module<'_>,
+    source: &str,
+    as_if: &CheckOptions,
+    report: &mut Report,
+) -> Allowed {
+    let start = beginning(module, source);
+    let mut allowed = Allowed::default();
+    match module.version {
+        None => report.add(
+            Diagnostic::new(Code::MissingVersion, start, "the module has no `.version`")
+                .help("begin with a line such as `.version 8.0`"),
+        ),
+        Some((version, span)) => {
+            allowed.version = Some(version);
+            if !features::is_version(version) {
+                report.add(unknown_version(version, span));
+            }
+        }
+    }
+    if module.target.is_empty() {
+        report.add(
+            Diagnostic::new(Code::MissingTarget, start, "the module has no `.target`")
+                .help("add a line such as `.target sm_80` after `.version`"),
+        );
+    }
+    for (index, word) in module.target.iter().enumerate() {
+        if let Some(target) = known(*word) {
+            // Of several the last one counts.
+            allowed.target = Some(target);
+        } else if index == 0 || !OPTIONS.contains(&word.text) {
+            unknown(*word, source, report);
+        }
+    }
+    allowed.version = as_if.version.or(allowed.version);
+    allowed.target = as_if.target.or(allowed.target);
+    allowed.independent = module
+        .target
+        .iter()
+        .any(|word| word.text == "texmode_independent");
+    options(module, &module.target, allowed, None, source, report);
+    if !module.items.is_empty() {
+        version_of_target(&module.target, allowed, source, report);
+    }
+    allowed
+}
+
+/// A `.target` within a function. What follows is checked against that of the
+/// head all the same.
+pub fn target(words: &[Name<'_>], context: &Context<'_, '_>, report: &mut Report) {
+    let Context {
+        source,
+        module,
+        allowed,
+        ..
+    } = *context;
+    let mut here = allowed;
+    for word in words {
+        if let Some(target) = known(*word) {
+            here.target = Some(target);
+        } else if !OPTIONS.contains(&word.text) {
+            unknown(*word, source, report);
+        }
+    }
+    let mode = match allowed.independent {
+        true => "texmode_independent",
+        false => "texmode_unified",
+    };
+    options(module, words, here, Some(mode), source, report);
+    version_of_target(words, here, source, report);
+}
+
+/// The target that a word names.
+fn known(word: Name<'_>) -> Option<Target> {
+    Target::from_text(word.text).filter(|target| target.since().is_some())
+}
+
+/// The first directive that is not where it should be, or the end of the text.
+fn beginning(module: &Module<'_>, source: &str) -> Span {
+    let item = module.items.first().map(item_span);
+    let size = module.address_size.map(|(_, span)| span);
+    let first = size.or(item);
+    let start = first.map_or(source.len() as u32, |span| span.start);
+    Span { start, end: start }
+}
+
+fn item_span(item: &Item<'_>) -> Span {
+    match item {
+        Item::Variable(variable) => variable.span,
+        Item::Function(function) => function.span,
+        Item::Directive(directive) => directive.span,
+    }
+}
+
+fn unknown_version(version: Version, span: Span) -> Diagnostic {
+    let newest = features::NEWEST;
+    let message = if version > newest {
+        format!("PTX version {version} is unknown here: this program reads up to {newest}")
+    } else {
+        format!("there is no PTX version {version}")
+    };
+    Diagnostic::new(Code::UnknownVersion, span, message).help(format!("write `.version {newest}`"))
+}
+
+fn unknown(word: Name<'_>, source: &str, report: &mut Report) {
+    report.add(
+        Diagnostic::new(
+            Code::UnknownTarget,
+            word.span(source),
+            format!("no target is called `{}`", word.text),
+        )
+        .help("targets are written `sm_80`, `sm_90a`, `sm_100f`"),
+    );
+}
+
+/// `texmode_…`, `debug` and `map_f64_to_f32` among the words of a `.target`, and
+/// whether they go with the `mode` that is there already.
+fn options<'a>(
+    module: &Module<'_>,
+    words: &[Name<'a>],
+    allowed: Allowed,
+    mut mode: Option<&'a str>,
+    source: &str,
+    report: &mut Report,
+) {
+    for word in words {
+        let wrong = match word.text {
+            "map_f64_to_f32" if allowed.target.is_some_and(|target| target.number >= 13) => {
+                "`map_f64_to_f32` is of targets without `.f64`: sm_12 and below"
+            }
+            "debug" if !has_section(module) => {
+                "the module is said to have debug information, and has no `.section`"
+            }
+            "texmode_unified" | "texmode_independent" => {
+                if mode
+                    .replace(word.text)
+                    .is_none_or(|before| before == word.text)
+                {
+                    continue;
+                }
+                "`texmode_unified` and `texmode_independent` exclude one another"
+            }
+            _ => continue,
+        };
+        report.add(Diagnostic::new(
+            Code::UnknownTarget,
+            word.span(source),
+            wrong,
+        ));
+    }
+}
+
+fn has_section(module: &Module<'_>) -> bool {
+    module.items.iter().any(|item| {
+        matches!(
+            item,
+            Item::Directive(Directive {
+                kind: DirectiveKind::Section { .. } | DirectiveKind::Dwarf,
+                ..
+            })
+        )
+    })
+}
+
+/// A target is looked at when something follows it.
+fn version_of_target(words: &[Name<'_>], allowed: Allowed, source: &str, report: &mut Report) {
+    let (Some(version), Some(target)) = (allowed.version, allowed.target) else {
+        return;
+    };
+    let Some(needed) = target.since().filter(|needed| version < *needed) else {
+        return;
+    };
+    if let Some(word) = words.last() {
+        report.add(
+            Diagnostic::new(
+                Code::VersionFloor,
+                word.span(source),
+                format!("`{target}` needs `.version {needed}` or later"),
+            )
+            .help(format!("write `.version {needed}`")),
+        );
+    }
+}
+
+/// The head of a kernel or function: parameters, results, directives.
+pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut Report) {
+    let count = function.params.len();
+    for (index, param) in function.params.iter().enumerate() {
+        let place = Place::Parameter {
+            kind: function.kind,
+            last: index + 1 == count,
+            declared: function.body.is_none(),
+        };
+        variable::check(param, place, context, report);
+    }
+    for result in &function.returns {
+        let declared = function.body.is_none();
+        variable::check(result, Place::Return { declared }, context, report);
+    }
+    variable::several_results(&function.returns, report);
+    let span = function.name.span(context.source);
+    if function.kind == FunctionKind::Entry {
+        let bytes = parameter_bytes(function);
+        let most = PARAMETER_BYTES[2];
+        if bytes > most {
+            let message =
+                format!("{bytes} bytes of parameters, of which a kernel has {most} at most");
+            report.add(Diagnostic::new(Code::Limit, span, message));
+        }
+    } else {
+        for param in function.returns.iter().chain(&function.params) {
+            if param.name.text == "_" {
+                report.add(Diagnostic::new(
+                    Code::Duplicate,
+                    param.name.span(context.source),
+                    "the parameters of a function have names",
+                ));
+            }
+        }
+    }
+    if function.attributes.managed {
+        let message = "`.managed` is of variables";
+        report.add(Diagnostic::new(Code::UnknownDirective, span, message));
+    }
+    if function.attributes.unified.is_some() {
+        report.add(separate_compilation(span));
+    }
+    directives(&function.directives, function.kind, context, report);
+    let noreturn = named(&function.directives, "noreturn");
+    if let (Some(noreturn), false) = (noreturn, function.returns.is_empty()) {
+        report.add(Diagnostic::new(
+            Code::UnknownDirective,
+            noreturn.span,
+            "a function with results returns",
+        ));
+    }
+}
+
+/// What ptxas takes with `--compile-only` alone.
+pub fn separate_compilation(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::UnknownDirective,
+        span,
+        "`.unified` is of modules that are compiled to be linked",
+    )
+}
+
+fn named<'d, 'a>(
+    directives: &'d [FunctionDirective<'a>],
+    name: &str,
+) -> Option<&'d FunctionDirective<'a>> {
+    directives.iter().find(|directive| directive.name == name)
+}
+
+/// Pairs of directives of which a kernel has one.
+const EXCLUSIVE: &[(&str, &str)] = &[
+    ("maxntid", "reqntid"),
+    ("reqnctapercluster", "maxclusterrank"),
+];
+
+/// The numbers of the directives of a function, and which go together.
+pub fn directives(
+    directives: &[FunctionDirective<'_>],
+    kind: FunctionKind,
+    context: &Context<'_, '_>,
+    report: &mut Report,
+) {
+    for directive in directives {
+        directive::pragma(&directive.strings, false, context.source, report);
+    }
+    let mut wrong = |span, message: String| {
+        report.add(Diagnostic::new(Code::UnknownDirective, span, message));
+    };
+    for (index, directive) in directives.iter().enumerate() {
+        let FunctionDirective { name, span, .. } = *directive;
+        let Some(rule) = function_directive(name, kind) else {
+            continue;
+        };
+        if !rule.zero && directive.values.contains(&0) {
+            wrong(span, format!("`.{name}` takes numbers from 1"));
+        }
+        if let Some(until) = rule.until
+            && !context.allowed.before(until.major, until.minor)
+        {
+            wrong(span, format!("`.{name}` ended with PTX {until}"));
+        }
+        if !rule.repeats && named(&directives[..index], name).is_some() {
+            wrong(span, format!("`.{name}` stands here twice"));
+        }
+    }
+    for (one, other) in EXCLUSIVE {
+        if let (Some(_), Some(other)) = (named(directives, one), named(directives, other)) {
+            wrong(
+                other.span,
+                format!("`.{one}` and `.{}` exclude one another", other.name),
+            );
+        }
+    }
+    if let Some(clusters) = named(directives, "blocksareclusters")
+        && (named(directives, "reqntid").is_none()
+            || named(directives, "reqnctapercluster").is_none())
+    {
+        wrong(
+            clusters.span,
+            "`.blocksareclusters` needs `.reqntid` and `.reqnctapercluster`".into(),
+        );
+    }
+}

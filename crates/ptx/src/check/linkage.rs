@@ -1,0 +1,199 @@
+//! What the declarations of a module say of one name: which may stand beside
+//! one another (PTX ISA, "Linking Directives").
+
+use std::collections::{HashMap, HashSet};
+
+use super::call::alignment;
+use crate::ast::{Function, FunctionKind, Linkage, Name, Span, Variable};
+use crate::diagnostic::{Code, Diagnostic, Report};
+
+/// What a name of the module stands for so far.
+#[derive(Clone, Copy, Debug)]
+enum Known<'m, 'a> {
+    Variable(&'m Variable<'a>),
+    Function(&'m Function<'a>),
+}
+
+/// The names of a module, as far as it has been read.
+#[derive(Debug, Default)]
+pub struct Declarations<'m, 'a> {
+    known: HashMap<&'a str, Known<'m, 'a>>,
+    aliases: HashSet<&'a str>,
+}
+
+impl<'m, 'a> Declarations<'m, 'a> {
+    pub fn variable(&mut self, variable: &'m Variable<'a>, source: &str, report: &mut Report) {
+        let name = variable.name;
+        let wrong = match self.known.get(name.text) {
+            None => None,
+            Some(Known::Function(_)) => Some("is a function already"),
+            Some(Known::Variable(before)) => match (before.linkage, variable.linkage) {
+                (Linkage::Extern, Linkage::None) => {
+                    Some("is `.extern`, and what defines it must be `.visible` or `.weak`")
+                }
+                (Linkage::Extern, _) | (_, Linkage::Extern) if same_shape(before, variable) => None,
+                (Linkage::Extern, _) | (_, Linkage::Extern) => {
+                    Some("is declared with another type before")
+                }
+                _ => Some("is declared twice here"),
+            },
+        };
+        match wrong {
+            Some(wrong) => duplicate(name, wrong, source, report),
+            None => {
+                // What defines a variable says more than what only names it.
+                let keep =
+                    variable.linkage == Linkage::Extern && self.known.contains_key(name.text);
+                if !keep {
+                    self.known.insert(name.text, Known::Variable(variable));
+                }
+            }
+        }
+    }
+
+    pub fn function(&mut self, function: &'m Function<'a>, report: &mut Report) {
+        let name = function.name;
+        // Where the head ends, as it takes several lines at times.
+        let end = match &function.body {
+            Some(body) => body.span.start,
+            None => function.span.end.saturating_sub(1),
+        };
+        let mut wrong = |span, wrong: &str| {
+            let message = format!("`{}` {wrong}", name.text);
+            report.add(Diagnostic::new(Code::Duplicate, span, message));
+        };
+        if let Some(body) = &function.body
+            && function.linkage == Linkage::Extern
+        {
+            let end = body.span.end;
+            let brace = Span {
+                start: end.saturating_sub(1),
+                end,
+            };
+            wrong(brace, "is `.extern`, and has a body");
+        }
+        let contradiction = match self.known.get(name.text) {
+            None => None,
+            Some(Known::Variable(_)) => Some("is a variable already"),
+            Some(Known::Function(before)) => contradiction(before, function),
+        };
+        if let Some(contradiction) = contradiction {
+            let end = Span {
+                start: end,
+                end: end + 1,
+            };
+            wrong(end, contradiction);
+        }
+        self.known.insert(name.text, Known::Function(function));
+    }
+
+    /// `.alias alias, function;`
+    pub fn alias(&mut self, alias: Name<'a>, name: Name<'a>, source: &str, report: &mut Report) {
+        let (Some(new), Some(old)) = (
+            self.aliasable(alias, source, report),
+            self.aliasable(name, source, report),
+        ) else {
+            return;
+        };
+        let wrong = if new.body.is_some() {
+            "has a body, and can be no alias"
+        } else if matches!(old.linkage, Linkage::Extern | Linkage::Weak) {
+            "is the alias of what other modules may define"
+        } else if !self.aliases.insert(alias.text) {
+            "is an alias already"
+        } else if different(new, old).is_some() {
+            "has other parameters than what it is an alias of"
+        } else if noreturn(new) != noreturn(old) {
+            "is `.noreturn` and its alias is not, or the other way round"
+        } else {
+            return;
+        };
+        duplicate(alias, wrong, source, report);
+    }
+
+    /// The function of this name, if it may have or be an alias.
+    fn aliasable(
+        &self,
+        name: Name<'a>,
+        source: &str,
+        report: &mut Report,
+    ) -> Option<&'m Function<'a>> {
+        let (code, wrong) = match self.known.get(name.text) {
+            Some(Known::Function(function)) if function.kind == FunctionKind::Func => {
+                return Some(function);
+            }
+            Some(Known::Function(_)) => (Code::OperandKind, "is a kernel, which have no aliases"),
+            Some(Known::Variable(_)) => (Code::OperandKind, "is a variable, and no function"),
+            None => (Code::Undeclared, "is not declared"),
+        };
+        let message = format!("`{}` {wrong}", name.text);
+        report.add(Diagnostic::new(code, name.span(source), message));
+        None
+    }
+}
+
+fn duplicate(name: Name<'_>, wrong: &str, source: &str, report: &mut Report) {
+    report.add(Diagnostic::new(
+        Code::Duplicate,
+        name.span(source),
+        format!("`{}` {wrong}", name.text),
+    ));
+}
+
+/// Where the first dimension is left out, any will do.
+fn same_shape(a: &Variable<'_>, b: &Variable<'_>) -> bool {
+    let dims = match (a.dims.split_first(), b.dims.split_first()) {
+        (None, None) => true,
+        (Some((a, inner_a)), Some((b, inner_b))) => {
+            inner_a == inner_b && (a == b || a.is_none() || b.is_none())
+        }
+        _ => false,
+    };
+    dims && a.ty == b.ty && a.vector == b.vector
+}
+
+/// Why a second declaration of a function cannot stand after the first.
+fn contradiction(before: &Function<'_>, now: &Function<'_>) -> Option<&'static str> {
+    if before.kind != now.kind {
+        return Some("is a kernel here and a function there");
+    }
+    if before.body.is_some() {
+        return Some("is declared after its body");
+    }
+    let linkage = match (before.linkage, now.linkage) {
+        (Linkage::Extern, Linkage::Extern) if now.body.is_some() => false,
+        (Linkage::Visible | Linkage::Weak, Linkage::None) => true,
+        (before, now) => before == now,
+    };
+    if !linkage {
+        return Some("is declared with another linkage before");
+    }
+    if noreturn(before) != noreturn(now) {
+        return Some("is `.noreturn` here or there, and not both");
+    }
+    different(before, now)
+}
+
+fn noreturn(function: &Function<'_>) -> bool {
+    function.directives.iter().any(|d| d.name == "noreturn")
+}
+
+/// In what the parameters and results of two functions differ.
+fn different(a: &Function<'_>, b: &Function<'_>) -> Option<&'static str> {
+    if a.params.len() != b.params.len() || a.returns.len() != b.returns.len() {
+        return Some("differs from its declaration before in the number of parameters");
+    }
+    let params = a.params.iter().zip(&b.params);
+    for (a, b) in params.chain(a.returns.iter().zip(&b.returns)) {
+        if a.space != b.space {
+            return Some("differs from its declaration before in the state space of a parameter");
+        }
+        if a.ty != b.ty || a.vector != b.vector || a.dims != b.dims {
+            return Some("differs from its declaration before in the type of a parameter");
+        }
+        if alignment(a) != alignment(b) {
+            return Some("differs from its declaration before in the alignment of a parameter");
+        }
+    }
+    None
+}

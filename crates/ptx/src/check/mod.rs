@@ -1,0 +1,279 @@
+//! What `ptxas` rejects, found without it.
+//!
+//! The rule of this module: when in doubt, accept. A module that ptxas takes
+//! and this rejects cannot be used, a mistake missed here is found by ptxas.
+
+mod address;
+mod agreement;
+mod alike;
+mod call;
+mod codegen;
+mod directive;
+mod form;
+mod function;
+mod head;
+mod initializer;
+mod linkage;
+mod misfit;
+mod movement;
+mod operand;
+mod range;
+mod registers;
+mod symbols;
+mod texture;
+mod variable;
+mod vector;
+mod video;
+
+use std::collections::HashSet;
+
+use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
+use super::diagnostic::{Code, Diagnostic, Report};
+use super::isa::special;
+use super::isa::target::{Since, Target};
+use super::names::SpecialRegister;
+use super::needs::{Need, Needs};
+use super::version::Floor;
+use linkage::Declarations;
+pub use symbols::NameMap;
+use symbols::{ModuleSymbols, Symbol};
+use variable::Place;
+
+/// What all instructions of a module are checked against.
+struct Context<'m, 'a> {
+    source: &'a str,
+    module: &'m Module<'a>,
+    spellings: form::Spellings,
+    accepted: alike::Accepted,
+    symbols: ModuleSymbols<'m, 'a>,
+    allowed: Allowed,
+}
+
+/// What the module says it may use; what it does not say, it may.
+#[derive(Clone, Copy, Debug, Default)]
+struct Allowed {
+    version: Option<Version>,
+    target: Option<Target>,
+    /// `.target texmode_independent`: samplers are apart from textures.
+    independent: bool,
+}
+
+impl Allowed {
+    /// What is wrong if the module needs something that it may not use.
+    fn lacking(self, need: Need) -> Option<Diagnostic> {
+        let Need { what, floor, span } = need;
+        let Floor { version, target } = floor;
+        if self.version.is_some_and(|allowed| allowed < version) {
+            let message = format!("{what} needs `.version {version}` or later");
+            let help = format!("write `.version {version}` in the first line");
+            Some(Diagnostic::new(Code::VersionFloor, span, message).help(help))
+        } else if self.target.is_some_and(|allowed| allowed.number < target) {
+            let message = format!("{what} needs `.target sm_{target}` or higher");
+            let help = format!("compile for sm_{target}, or do without");
+            Some(Diagnostic::new(Code::TargetFloor, span, message).help(help))
+        } else {
+            None
+        }
+    }
+
+    /// Whether the module's `.version` is older; if it says none, it is not.
+    fn before(self, major: u8, minor: u8) -> bool {
+        self.version
+            .is_some_and(|version| version < Version { major, minor })
+    }
+
+    fn permits(self, since: &Since) -> bool {
+        let newest = Version {
+            major: u8::MAX,
+            minor: u8::MAX,
+        };
+        match (self.version, self.target) {
+            (version, Some(target)) => match since.versions(target) {
+                Some((first, gone)) => version
+                    .is_none_or(|version| version >= first && version < gone.unwrap_or(newest)),
+                None => false,
+            },
+            (Some(version), None) => version >= since.version,
+            (None, None) => true,
+        }
+    }
+
+    /// What a module would have to say that may not use something: which floor
+    /// it is below, and the words for it.
+    fn refusal(self, since: &Since) -> (Code, String) {
+        let first = self.target.and_then(|target| since.versions(target));
+        match (first, since.targets.first()) {
+            (None, Some(rule)) if self.target.is_some() => (
+                Code::TargetFloor,
+                format!("`.target {}` or higher", rule.target),
+            ),
+            (first, _) => {
+                let version = first.map_or(since.version, |(version, _)| version);
+                (Code::VersionFloor, format!("`.version {version}` or later"))
+            }
+        }
+    }
+
+    /// Whether the module may use a special register.
+    fn special(self, register: SpecialRegister, span: Span) -> Result<(), Diagnostic> {
+        let since = &special::of(register).since;
+        if self.permits(since) {
+            return Ok(());
+        }
+        let (code, wanted) = self.refusal(since);
+        let message = format!("`{}` needs {wanted}", register.text());
+        Err(Diagnostic::new(code, span, message))
+    }
+}
+
+/// Checks a module that was read from `source`.
+///
+/// Gives what is wrong besides what reading it has reported, in the order of
+/// the text.
+///
+/// ```
+/// let source = ".version 8.0\n.target sm_80\n.entry k() { .reg .f32 a; div.f32 a, a, a; }";
+/// let reading = ptxkit_ptx::read(source);
+/// let found = ptxkit_ptx::check(&reading.module, source);
+/// assert_eq!(found[0].code.to_string(), "E0104");
+/// ```
+pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
+    check_with(module, source, &CheckOptions::default())
+}
+
+/// What [`check_with`] looks for beyond what the module says itself.
+///
+/// ```
+/// use ptxkit_ptx::{CheckOptions, check_with, isa::target::Target, read};
+///
+/// let source = ".version 8.0\n.target sm_90\n.entry k() { .reg .pred p; elect.sync _|p, 1; }";
+/// let mut older = CheckOptions::default();
+/// older.target = Target::from_text("sm_80");
+/// let found = check_with(&read(source).module, source, &older);
+/// assert_eq!(found[0].code.to_string(), "E0402");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// As if this were the module's `.version`.
+    pub version: Option<Version>,
+    /// As if this were the module's `.target`: would it load there?
+    pub target: Option<Target>,
+    /// How far the check goes.
+    pub level: Level,
+}
+
+/// How far a check goes.
+///
+/// ```
+/// use ptxkit_ptx::{CheckOptions, Level, check, check_with, read};
+///
+/// let source = ".version 8.0\n.target sm_90\n.address_size 64\n\
+///     .extern .func f();\n.entry k() { call f; ret; }";
+/// let module = read(source).module;
+/// assert_eq!(check(&module, source), []);
+/// let mut options = CheckOptions::default();
+/// options.level = Level::Codegen;
+/// assert_eq!(check_with(&module, source, &options)[0].code.to_string(), "E0501");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Level {
+    /// What the language says: `ptxas -arch=compute_90`.
+    #[default]
+    Language,
+    /// Also what is found when code is made of the module alone, as the whole of
+    /// a program: `ptxas -arch=sm_90`.
+    Codegen,
+}
+
+/// Like [`check`], for more than the module says.
+pub fn check_with<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+) -> Vec<Diagnostic> {
+    check_each(module, source, options, alike::Accepted::default())
+}
+
+fn check_each<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    accepted: alike::Accepted,
+) -> Vec<Diagnostic> {
+    let mut report = Report::default();
+    let allowed = head::check(module, source, options, &mut report);
+    let mut needs = Needs::new(source);
+    for wrong in needs.head(module).filter_map(|need| allowed.lacking(need)) {
+        report.add(wrong);
+    }
+    let mut context = Context {
+        source,
+        module,
+        spellings: form::Spellings::new(module, allowed),
+        accepted,
+        symbols: ModuleSymbols::default(),
+        allowed,
+    };
+    let mut declarations = Declarations::default();
+    let mut files = HashSet::new();
+    for item in &module.items {
+        for wrong in needs.item(item).filter_map(|need| allowed.lacking(need)) {
+            report.add(wrong);
+        }
+        match item {
+            Item::Variable(variable) => {
+                variable::check(variable, Place::Module, &context, &mut report);
+                declarations.variable(variable, source, &mut report);
+                context.symbols.declare_variable(variable);
+                let symbol = |name: &str| context.symbols.get(name);
+                if let Some(wrong) = initializer::check(variable, source, symbol) {
+                    report.add(wrong);
+                }
+            }
+            Item::Function(function) => {
+                head::function(function, &context, &mut report);
+                declarations.function(function, &mut report);
+                let symbol = Symbol::Function(function);
+                context.symbols.declare(function.name.text, symbol);
+                function::check(function, &context, &mut needs, &mut report);
+            }
+            Item::Directive(directive) => match &directive.kind {
+                DirectiveKind::Alias { name, function } => {
+                    declarations.alias(*name, *function, source, &mut report);
+                }
+                DirectiveKind::File { index, .. } if !files.insert(*index) => {
+                    let message = format!("there is a file {index} already");
+                    report.add(Diagnostic::new(Code::Duplicate, directive.span, message));
+                }
+                DirectiveKind::Pragma(strings) => {
+                    directive::pragma(strings, false, source, &mut report);
+                }
+                DirectiveKind::Dwarf if !allowed.before(2, 0) => {
+                    let message = "`@@DWARF` ended with PTX 1.5";
+                    report.add(
+                        Diagnostic::new(Code::UnknownDirective, directive.span, message)
+                            .help("write a `.section`"),
+                    );
+                }
+                DirectiveKind::File { .. }
+                | DirectiveKind::Section { .. }
+                | DirectiveKind::Target(_)
+                | DirectiveKind::Dwarf => {}
+            },
+        }
+    }
+    if options.level == Level::Codegen {
+        codegen::check(module, source, &mut report);
+    }
+    report.into_vec()
+}
+
+fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {
+    report.add(Diagnostic::new(
+        Code::Duplicate,
+        name.span(source),
+        format!("`{}` is declared twice here", name.text),
+    ));
+}

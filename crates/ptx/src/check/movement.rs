@@ -1,0 +1,243 @@
+//! What `mov` moves, and the addresses that `mov` and `cvta` take.
+
+use super::address::{is_opaque, named_space};
+use super::operand::{Checked, Place, Way};
+use super::symbols::{Role, Symbol};
+use crate::ast::{FunctionKind, List, Name, Operand, Space, Span, Variable};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::features::since;
+use crate::isa::special;
+use crate::names::{Opcode, SpecialRegister, Type};
+use crate::needs::Need;
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    /// A value to move: anything that is one, or has an address.
+    pub(super) fn movable(&self, operand: &Operand<'a>) -> Checked {
+        let operands = self.checker.body.list(self.instruction.operands);
+        let unpacks = self.vector == 1 && operands.first().is_some_and(|to| self.is_vector(to));
+        if unpacks && self.is_vector(operand) {
+            return self.wrong(
+                operand,
+                "a vector is moved to one register, or taken from one",
+            );
+        }
+        match *operand {
+            Operand::Name(name) | Operand::Offset { name, .. } => {
+                match self.checker.symbol(name.text) {
+                    Some(Symbol::Register { ty, vector }) if vector > 1 => {
+                        self.vector_register(name, ty, vector)
+                    }
+                    Some(Symbol::Variable(variable, role)) => {
+                        let plain = matches!(operand, Operand::Name(_));
+                        self.address_of(operand, name, variable, plain && role == Role::Own)
+                    }
+                    Some(Symbol::Function(function)) => self
+                        .source(operand)
+                        .and_then(|()| self.address_of_function(name, function.kind)),
+                    Some(Symbol::Label) => {
+                        self.wrong(operand, "a label has no address that could be moved")
+                    }
+                    _ => self.source(operand),
+                }
+            }
+            Operand::Element(list, _) => match self.array(operand, list)? {
+                Some((name, variable)) => self.address_of(operand, name, variable, false),
+                None => Ok(()),
+            },
+            Operand::Special(register, span) => self.special(register, span),
+            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+                match SpecialRegister::from_text(name.text) {
+                    Some(register) => self.special(register, self.name_span(name)),
+                    None => self.source(operand),
+                }
+            }
+            Operand::Vector(list, span) => self.parts(list, span, Way::Read),
+            _ => self.source(operand),
+        }
+    }
+
+    /// Where `mov` writes.
+    pub(super) fn unpacked(&self, operand: &Operand<'a>) -> Checked {
+        match *operand {
+            Operand::Vector(list, span) => self.parts(list, span, Way::Written),
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if vector > 1 => {
+                    self.vector_register(name, ty, vector)
+                }
+                _ if self.vector > 1 => self.wrong(operand, "a vector belongs here"),
+                _ => self.destination(operand),
+            },
+            _ if self.vector > 1 => self.wrong(operand, "a vector belongs here"),
+            _ => self.destination(operand),
+        }
+    }
+
+    /// Whether an operand is several registers.
+    fn is_vector(&self, operand: &Operand<'a>) -> bool {
+        match *operand {
+            Operand::Vector(list, _) => list.len > 1,
+            Operand::Name(name) => matches!(
+                self.checker.symbol(name.text),
+                Some(Symbol::Register { vector, .. }) if vector > 1
+            ),
+            _ => false,
+        }
+    }
+
+    /// `{a, b}`: as many as `.v2` or `.v4` says, each of the type of the
+    /// instruction; without them the parts of one value of it.
+    fn parts(&self, list: List, span: Span, way: Way) -> Checked {
+        if self.vector > 1 {
+            if list.len != self.vector {
+                let message = format!(
+                    "a vector of {}, where {} elements belong",
+                    list.len, self.vector
+                );
+                return Err(Diagnostic::new(Code::OperandCount, span, message));
+            }
+            return self.elements(list, span, way, true);
+        }
+        let Some(part) = self.part(list.len) else {
+            let message = "parts that this type cannot be taken apart into";
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        };
+        part.elements(list, span, way, false)
+    }
+
+    /// The place of one of so many parts.
+    fn part(&self, count: u32) -> Option<Self> {
+        let mut wanted = self.wanted?;
+        wanted.ty = match (wanted.ty, count) {
+            (ty @ (Type::B16 | Type::B32 | Type::B64 | Type::B128), 1) => ty,
+            (Type::B16, 2) | (Type::B32, 4) => Type::B8,
+            (Type::B32, 2) | (Type::B64, 4) => Type::B16,
+            (Type::B64, 2) | (Type::B128, 4) => Type::B32,
+            (Type::B128, 2) => Type::B64,
+            _ => return None,
+        };
+        wanted.bits = wanted.ty.bits();
+        Some(Place {
+            wanted: Some(wanted),
+            ..*self
+        })
+    }
+
+    /// `%v` of `.reg .v2 .b32 %v`
+    fn vector_register(&self, name: Name<'a>, ty: Type, vector: u8) -> Checked {
+        let count = u32::from(vector);
+        if self.vector == count {
+            return self.agrees(name, ty);
+        }
+        match self.part(count).filter(|_| self.vector == 1) {
+            Some(part) => part.agrees(name, ty),
+            None => {
+                let message = format!("`{}` is a vector of {count}", name.text);
+                let span = self.name_span(name);
+                Err(Diagnostic::new(Code::OperandKind, span, message))
+            }
+        }
+    }
+
+    /// The address of a variable: an integer of any size.
+    fn address_of(
+        &self,
+        operand: &Operand<'a>,
+        name: Name<'a>,
+        variable: &Variable<'a>,
+        alone: bool,
+    ) -> Checked {
+        if alone && variable.space == Space::Param {
+            let message = format!("`{}` belongs to a call and has no address", name.text);
+            return self.wrong(operand, message);
+        }
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        // Handles of textures are moved as `.u64`, whatever the address size.
+        let fits = wanted.takes_integer()
+            && wanted.ty != Type::Pred
+            && (!is_opaque(variable)
+                || wanted.ty == Type::U64
+                || self.instruction.opcode != Opcode::Mov);
+        if fits {
+            return Ok(());
+        }
+        Err(self.mistyped(self.span(operand), "an address", wanted))
+    }
+
+    fn address_of_function(&self, name: Name<'a>, kind: FunctionKind) -> Checked {
+        let (what, floor) = match kind {
+            FunctionKind::Entry => ("the address of a kernel", since(3, 1, 35)),
+            FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
+        };
+        let span = self.name_span(name);
+        let lacking = self
+            .checker
+            .context
+            .allowed
+            .lacking(Need { what, floor, span });
+        lacking.map_or(Ok(()), Err)
+    }
+
+    pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
+        self.checker.context.allowed.special(register, span)?;
+        let special = special::of(register);
+        let written = register.text();
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        let part = match (special.elements, self.vector) {
+            (1, _) => Some(wanted),
+            (elements, vector) if vector == elements => Some(wanted),
+            (elements, 1) if wanted.ty == Type::B128 => {
+                self.part(elements).and_then(|part| part.wanted)
+            }
+            _ => None,
+        };
+        let fits = part.is_some_and(|part| special.types.iter().any(|ty| part.takes(*ty)));
+        if fits {
+            return Ok(());
+        }
+        let message = format!(
+            "`{written}` is {}, where {} belongs",
+            special.describe(),
+            wanted.describe()
+        );
+        Err(Diagnostic::new(Code::OperandType, span, message))
+    }
+
+    /// What `cvta` and the like convert: an address, or a variable that lies in
+    /// the space of the instruction.
+    pub(super) fn named(&self, operand: &Operand<'a>) -> Checked {
+        let (name, alone) = match *operand {
+            Operand::Name(name) => (name, true),
+            Operand::Offset { name, .. } => (name, false),
+            Operand::Element(list, _) => match self.array(operand, list)? {
+                Some((name, _)) => (name, false),
+                None => return Ok(()),
+            },
+            _ => return self.source(operand),
+        };
+        let Some(Symbol::Variable(variable, role)) = self.checker.symbol(name.text) else {
+            return match self.checker.symbol(name.text) {
+                Some(Symbol::Function(_)) if self.instruction.opcode == Opcode::Cvta => {
+                    self.wrong(operand, "a function lies in no state space")
+                }
+                _ => self.source(operand),
+            };
+        };
+        let modifiers = self.checker.modifiers(self.instruction);
+        let looks = named_space(modifiers).unwrap_or(Space::Shared);
+        if variable.space != looks {
+            let message = format!(
+                "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
+                name.text,
+                variable.space.text(),
+                looks.text()
+            );
+            let span = self.span(operand);
+            return Err(Diagnostic::new(Code::StateSpace, span, message));
+        }
+        self.address_of(operand, name, variable, alone && role == Role::Own)
+    }
+}

@@ -1,0 +1,414 @@
+//! One operand against its place in the table.
+
+use super::agreement::{self, Wanted};
+use super::function::Checker;
+use super::symbols::Symbol;
+use super::{form, misfit};
+use crate::ast::{Instruction, List, Name, Operand, Space, Span};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::isa::{Count, Kind};
+use crate::names::Type;
+
+pub(super) type Checked = Result<(), Diagnostic>;
+
+pub fn check<'a>(
+    checker: &Checker<'_, '_, 'a>,
+    instruction: &Instruction,
+    place: &form::Place,
+    operand: &Operand<'a>,
+) -> Checked {
+    let rule = place.rule;
+    if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
+        && !range.contains(integer.value as i64)
+    {
+        let message = format!("the constant here is {}", range.describe());
+        return Err(Diagnostic::new(Code::Range, integer.span, message));
+    }
+    let here = Place {
+        checker,
+        instruction,
+        wanted: place.wanted,
+        vector: place.vector,
+        space: rule.space,
+    };
+    match rule.kind {
+        _ if rule.count.is_some() => {
+            here.list(rule.kind, &place.counts, operand)?;
+            match &rule.count {
+                Some(Count::Pieces(pieces)) => here.pieces(rule.kind, pieces, operand),
+                _ => Ok(()),
+            }
+        }
+        Kind::Coordinates if place.elements.is_empty() => here.texture(operand),
+        Kind::Coordinates | Kind::Elements => here.each(rule.kind, &place.elements, operand),
+        kind => here.kind(kind, operand),
+    }
+}
+
+/// Where an operand goes.
+pub(super) struct Place<'p, 'c, 'm, 'a> {
+    pub(super) checker: &'p Checker<'c, 'm, 'a>,
+    pub(super) instruction: &'p Instruction,
+    pub(super) wanted: Option<Wanted>,
+    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    pub(super) vector: u32,
+    /// Where a variable must lie whose address stands here.
+    pub(super) space: Option<Space>,
+}
+
+/// Which way the value goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Written,
+    Read,
+    /// Read, where `_` stands for memory that is not written.
+    Stored,
+}
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    /// `[tensor, {%r1, %r2}]` or `{0, 1}`, with the elements that the row names.
+    fn each(&self, kind: Kind, places: &[form::Place], operand: &Operand<'a>) -> Checked {
+        let (list, span) = match (kind, *operand) {
+            (Kind::Coordinates, Operand::Indexed(list, span))
+            | (Kind::Elements, Operand::Vector(list, span)) => (list, span),
+            (Kind::Coordinates, _) => {
+                let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
+                return self.wrong(operand, message);
+            }
+            _ => return self.wrong(operand, "a list in braces belongs here"),
+        };
+        let elements = self.checker.body.list(list);
+        if places.len() != elements.len() {
+            let message = format!("{} elements, where {} belong", elements.len(), places.len());
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        let mut pairs = places.iter().zip(elements);
+        pairs.try_for_each(|(place, element)| check(self.checker, self.instruction, place, element))
+    }
+
+    pub(super) fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
+        match kind {
+            Kind::Unchecked => Ok(()),
+            Kind::Destination => self.destination(operand),
+            Kind::DestinationOrVector => match operand {
+                Operand::Sink(_) => Ok(()),
+                _ => self.vector(operand, Way::Written),
+            },
+            Kind::Loaded => self.vector(operand, Way::Written),
+            Kind::DestinationAndPredicate | Kind::SinkAndPredicate => match *operand {
+                Operand::Pair(list, _) => match self.checker.body.list(list) {
+                    [first, second] => {
+                        if !matches!(first, Operand::Sink(_)) {
+                            self.destination(first)?;
+                        }
+                        self.predicate_destination(second)
+                    }
+                    _ => Ok(()),
+                },
+                Operand::Sink(_) => Ok(()),
+                _ => self.destination(operand),
+            },
+            Kind::BothRegisterAndPredicate | Kind::BothPredicates => self.both(kind, operand),
+            Kind::Sink => match operand {
+                Operand::Sink(_) => Ok(()),
+                _ => self.wrong(operand, "`_` belongs here: there is no result"),
+            },
+            Kind::SelectSource(_)
+            | Kind::SelectDestination(_)
+            | Kind::NegatedSelect
+            | Kind::Negated => self.video(kind, operand),
+            Kind::PredicateOrSink => match *operand {
+                Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
+                _ => self.predicate_destination(operand),
+            },
+            Kind::PredicateDestination => match *operand {
+                Operand::Sink(_) => self.wrong(operand, "this result cannot be discarded with `_`"),
+                Operand::Pair(list, _) => self.kind(kind, self.only(operand, list)?),
+                _ => self.predicate_destination(operand),
+            },
+            Kind::PredicatePair => match *operand {
+                Operand::Pair(list, _) => self
+                    .checker
+                    .body
+                    .list(list)
+                    .iter()
+                    .try_for_each(|one| self.predicate_destination(one)),
+                _ => self.predicate_destination(operand),
+            },
+            Kind::Predicate => self.predicate(operand),
+            Kind::Source => self.source(operand),
+            Kind::RegisterOrFloat => match operand {
+                Operand::Integer(_) => self.wrong(
+                    operand,
+                    "a register or a constant such as 0f3F800000 belongs here",
+                ),
+                // ptxas takes a predicate for a register of 32 bits.
+                Operand::Name(name) | Operand::Not(name)
+                    if self.checker.may_be_predicate(name.text) =>
+                {
+                    Ok(())
+                }
+                _ => self.source(operand),
+            },
+            Kind::SourceOrVector => self.vector(operand, Way::Read),
+            Kind::Stored => self.vector(operand, Way::Stored),
+            Kind::Register => match operand {
+                Operand::Name(_) | Operand::Component { .. } => self.source(operand),
+                Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
+                    self.predicate(operand)
+                }
+                _ => self.wrong(operand, "a register belongs here"),
+            },
+            Kind::SourceOrSpecial => match *operand {
+                Operand::Special(register, span) => self.special(register, span),
+                _ => self.source(operand),
+            },
+            Kind::Movable => self.movable(operand),
+            Kind::Unpacked => self.unpacked(operand),
+            Kind::Named => self.named(operand),
+            Kind::Address => self.address(operand),
+            Kind::BareAddress => match operand {
+                Operand::Name(name) => match self.checker.symbol(name.text) {
+                    Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
+                    Some(Symbol::Function(_) | Symbol::Label) => self.no_register(*name),
+                    _ => Ok(()),
+                },
+                Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => Ok(()),
+                _ => self.address(operand),
+            },
+            // Their elements are in the row.
+            Kind::Coordinates | Kind::Elements => Ok(()),
+            Kind::Constant => match operand {
+                Operand::Integer(_) => Ok(()),
+                _ => self.wrong(operand, "a constant belongs here"),
+            },
+            Kind::Label | Kind::Targets => {
+                let symbol = match operand {
+                    Operand::Name(name) => self.checker.symbol(name.text),
+                    _ => return self.wrong(operand, "a name belongs here"),
+                };
+                match (kind, symbol) {
+                    (Kind::Label, None | Some(Symbol::Label)) => Ok(()),
+                    (Kind::Label, _) => self.wrong(operand, "a label belongs here"),
+                    (_, None) => Ok(()),
+                    (_, Some(Symbol::Targets(targets))) if !targets.calls => Ok(()),
+                    _ => self.wrong(operand, "a list of `.branchtargets` belongs here"),
+                }
+            }
+            Kind::Function => match operand {
+                Operand::Name(_) => Ok(()),
+                _ => self.wrong(operand, "a function belongs here"),
+            },
+        }
+    }
+
+    /// The result of `%r1|_`, where the instruction has no second.
+    fn only(&self, operand: &Operand<'a>, list: List) -> Result<&Operand<'a>, Diagnostic> {
+        match self.checker.body.list(list) {
+            [first, Operand::Sink(_)] if !matches!(first, Operand::Pair(..)) => Ok(first),
+            _ => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.span(operand),
+                "this instruction has one result",
+            )),
+        }
+    }
+
+    /// `register|predicate` or `predicate|predicate`, where neither may be left out.
+    fn both(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
+        let Operand::Pair(list, _) = *operand else {
+            return self.wrong(operand, "two results belong here, joined by `|`");
+        };
+        let [first, second] = self.checker.body.list(list) else {
+            return Ok(());
+        };
+        match (kind, first) {
+            (Kind::BothPredicates, _) => self.kind(Kind::PredicateDestination, first)?,
+            (_, Operand::Sink(_)) => {}
+            _ if self.vector > 1 => self.vector(first, Way::Written)?,
+            _ => self.destination(first)?,
+        }
+        match kind {
+            Kind::BothPredicates => self.predicate_destination(second),
+            _ => self.kind(Kind::PredicateDestination, second),
+        }
+    }
+
+    pub(super) fn span(&self, operand: &Operand<'a>) -> Span {
+        operand.span(self.checker.context.source)
+    }
+
+    pub(super) fn name_span(&self, name: Name<'a>) -> Span {
+        name.span(self.checker.context.source)
+    }
+
+    pub(super) fn wrong(&self, operand: &Operand<'a>, message: impl Into<String>) -> Checked {
+        Err(Diagnostic::new(
+            Code::OperandKind,
+            self.span(operand),
+            message,
+        ))
+    }
+
+    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: Wanted) -> Diagnostic {
+        let message = format!("{what}, where {} belongs", wanted.describe());
+        Diagnostic::new(Code::OperandType, span, message)
+    }
+
+    pub(super) fn destination(&self, operand: &Operand<'a>) -> Checked {
+        match *operand {
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Function(_)) => self.no_register(name),
+                _ => self.register(name),
+            },
+            Operand::Component { name, .. } => self.component(name),
+            Operand::Pair(list, _) => self.destination(self.only(operand, list)?),
+            Operand::Special(register, _) => {
+                self.wrong(operand, format!("`{}` can only be read", register.text()))
+            }
+            _ => self.wrong(operand, "a register belongs here: the result goes there"),
+        }
+    }
+
+    pub(super) fn source(&self, operand: &Operand<'a>) -> Checked {
+        match *operand {
+            Operand::Name(name) => self.register(name),
+            Operand::Component { name, .. } => self.component(name),
+            Operand::Integer(integer) => match self.wanted {
+                Some(wanted) if !wanted.takes_integer() => {
+                    let found = self.mistyped(integer.span, "an integer", wanted);
+                    Err(if matches!(wanted.ty, Type::F32 | Type::F64) {
+                        found.help("write it with a decimal point, as 1.0")
+                    } else {
+                        found.help("move it to a register first")
+                    })
+                }
+                _ => Ok(()),
+            },
+            Operand::Float(float) => match self.wanted {
+                Some(wanted) if !wanted.takes_float(float.value) => {
+                    Err(self.mistyped(float.span, "a floating-point constant", wanted))
+                }
+                _ => Ok(()),
+            },
+            Operand::Special(register, span) => Err(Diagnostic::new(
+                Code::OperandKind,
+                span,
+                format!(
+                    "special registers such as `{}` are read by `mov` alone",
+                    register.text()
+                ),
+            )
+            .help("move it to a register first")),
+            Operand::Offset { name, .. } => match self.checker.symbol(name.text) {
+                // `gbuf+4` is a constant for ptxas, as is `%r1+4`, of any type.
+                Some(Symbol::Variable { .. }) => match self.wanted {
+                    Some(wanted) if !wanted.takes_integer() => {
+                        Err(self.mistyped(self.span(operand), "an address", wanted))
+                    }
+                    _ => Ok(()),
+                },
+                Some(Symbol::Function(_)) if self.wanted.is_some_and(|w| !w.takes_function()) => {
+                    self.no_register(name)
+                }
+                Some(Symbol::Label) => self.register(name),
+                Some(Symbol::Register { ty, .. })
+                    if !agreement::is_address(ty) || self.wanted.is_some_and(Wanted::is_count) =>
+                {
+                    self.agrees(name, ty)
+                }
+                _ => Ok(()),
+            },
+            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+                self.register(name)
+            }
+            Operand::Not(_) => self.wrong(operand, "only predicates are negated with `!`"),
+            Operand::Negated(_) => {
+                self.wrong(operand, "a register cannot be negated here; use `neg`")
+            }
+            _ => self.wrong(operand, "a register or a constant belongs here"),
+        }
+    }
+
+    pub(super) fn no_register(&self, name: Name<'a>) -> Checked {
+        Err(Diagnostic::new(
+            Code::OperandKind,
+            self.name_span(name),
+            format!("`{}` is no register", name.text),
+        )
+        .help("take its address with `mov`, or its value with `ld`"))
+    }
+
+    /// A register of the type that belongs here, or something not known to be
+    /// none.
+    pub(super) fn register(&self, name: Name<'a>) -> Checked {
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Register { ty, vector: 1 }) => self.agrees(name, ty),
+            Some(Symbol::Register { .. }) => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.name_span(name),
+                format!("`{}` is a vector, where one register belongs", name.text),
+            )
+            .help(format!("name one of its parts, as `{}.x`", name.text))),
+            Some(Symbol::Function(_)) if self.wanted.is_none_or(Wanted::takes_function) => Ok(()),
+            Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
+            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
+                Err(Diagnostic::new(
+                    Code::OperandKind,
+                    self.name_span(name),
+                    "a register belongs here, this is a label",
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// `%v.x`
+    pub(super) fn component(&self, name: Name<'a>) -> Checked {
+        match self.checker.symbol(name.text) {
+            Some(Symbol::Register { vector: 1, .. }) => Err(Diagnostic::new(
+                Code::OperandKind,
+                self.name_span(name),
+                format!("`{}` is no vector and has no parts", name.text),
+            )),
+            Some(Symbol::Register { ty, .. }) => self.agrees(name, ty),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn agrees(&self, name: Name<'a>, ty: Type) -> Checked {
+        match self.wanted {
+            Some(wanted) if !wanted.takes(ty) => {
+                let what = format!("`{}` is `.{}`", name.text, ty.text());
+                let mut found = self.mistyped(self.name_span(name), &what, wanted);
+                if !wanted.fixed {
+                    let modifiers = self.checker.modifiers(self.instruction);
+                    let opcode = self.instruction.opcode;
+                    found.help = misfit::other_type(opcode, modifiers, ty);
+                }
+                Err(found)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn predicate_destination(&self, operand: &Operand<'a>) -> Checked {
+        match operand {
+            Operand::Sink(_) => Ok(()),
+            Operand::Name(name) if self.checker.may_be_predicate(name.text) => Ok(()),
+            _ => self.wrong(operand, "a `.pred` register belongs here"),
+        }
+    }
+
+    fn predicate(&self, operand: &Operand<'a>) -> Checked {
+        match operand {
+            Operand::Integer(_) => Ok(()),
+            Operand::Name(name) | Operand::Not(name)
+                if self.checker.may_be_predicate(name.text) =>
+            {
+                Ok(())
+            }
+            _ => self.wrong(operand, "a predicate belongs here"),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Constants that only some values may have, where no row of the table can say it.
+
+use super::function::Checker;
+use crate::ast::{FloatValue, Instruction, Operand};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::names::{Modifier, Opcode};
+
+pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) {
+    if instruction.opcode != Opcode::Createpolicy {
+        return;
+    }
+    let modifiers = checker.modifiers(instruction);
+    let operands = checker.body.list(instruction.operands);
+    let found = if modifiers.has(Modifier::Fractional) {
+        fraction(operands)
+    } else if modifiers.has(Modifier::Range) {
+        sizes(operands)
+    } else {
+        None
+    };
+    if let Some(diagnostic) = found {
+        checker.report.add(diagnostic);
+    }
+}
+
+/// The part of accesses that a policy is for.
+fn fraction(operands: &[Operand<'_>]) -> Option<Diagnostic> {
+    let [_, Operand::Float(float)] = operands else {
+        return None;
+    };
+    let value = match float.value {
+        FloatValue::F32(bits) => f64::from(f32::from_bits(bits)),
+        FloatValue::F64(bits) => f64::from_bits(bits),
+    };
+    if value > 0.0 && value <= 1.0 {
+        return None;
+    }
+    let message = "a fraction is more than 0 and at most 1";
+    Some(Diagnostic::new(Code::Range, float.span, message))
+}
+
+/// The range that a policy is for lies in that of its size and trailing size.
+fn sizes(operands: &[Operand<'_>]) -> Option<Diagnostic> {
+    let [_, _, Operand::Integer(primary), Operand::Integer(total)] = operands else {
+        return None;
+    };
+    if primary.value as u32 <= total.value as u32 {
+        return None;
+    }
+    let message = "the primary size is larger than the total size";
+    Some(Diagnostic::new(Code::Range, primary.span, message))
+}

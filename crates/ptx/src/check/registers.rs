@@ -1,0 +1,218 @@
+//! Registers such as `%r12` of `.reg .b32 %r<99>`, told from the bytes of their
+//! names: most operands of a module are such.
+
+use crate::ast::Name;
+use crate::names::Type;
+
+const SLOTS: usize = 64;
+
+/// The registers of a function, as many as there is room for: one range a
+/// prefix, and single ones such as `%temp`, each in a slot of its own.
+#[derive(Clone, Debug)]
+pub struct Registers([Slot; SLOTS]);
+
+impl Default for Registers {
+    fn default() -> Self {
+        Registers([Slot::default(); SLOTS])
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The bytes of `%r` as a number, 0 if the slot is free; of a single
+    /// register, see [`single`].
+    prefix: u64,
+    /// The same of `%r98`: of two names with one prefix, that of the higher
+    /// number is the higher. Of a single register, its name.
+    last: u64,
+    ty: Option<Type>,
+}
+
+/// The bytes of a name as a number whose lowest byte is the last, if there are
+/// no more than eight.
+#[inline]
+pub fn word(name: Name<'_>, source: &str) -> Option<u64> {
+    let start = (name.text.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
+    let bytes = source.as_bytes().get(start..)?.first_chunk::<8>()?;
+    match name.text.len() {
+        length @ 1..=8 => Some(u64::from_be_bytes(*bytes) >> (64 - 8 * length)),
+        _ => None,
+    }
+}
+
+/// How many of the bytes, from the last on, are digits.
+#[inline]
+fn digits(word: u64) -> u32 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // A digit is 0x30 to 0x39: its upper half is 3, and adding 6 leaves it so.
+    let upper = (word ^ (0x30 * EACH)) | (((word & (0x0F * EACH)) + 6 * EACH) & (0x10 * EACH));
+    (upper & (0xF0 * EACH)).trailing_zeros() / 8
+}
+
+#[inline]
+fn slot(prefix: u64) -> usize {
+    (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SLOTS
+}
+
+/// What stands for the prefix of a register that is declared alone, and has no
+/// number: no name, so that `%r` is not taken for one of `%r<9>`.
+#[inline]
+fn single(word: u64) -> u64 {
+    !word
+}
+
+impl Registers {
+    /// The type of the register that these bytes name.
+    #[inline]
+    pub fn get(&self, word: u64) -> Option<Type> {
+        let digits = digits(word);
+        let prefix = match digits {
+            0 => single(word),
+            1..=6 => word >> (8 * digits),
+            _ => return None,
+        };
+        let slot = &self.0[slot(prefix)];
+        if slot.prefix == prefix && word <= slot.last {
+            slot.ty
+        } else {
+            None
+        }
+    }
+
+    /// `%r<9>` is declared, and no other range of this prefix.
+    pub fn set(&mut self, prefix: u64, name: &str, count: u32, ty: Type) {
+        self.forget(prefix);
+        let slot = &mut self.0[slot(prefix)];
+        if slot.prefix != 0 || prefix == 0 || !name.starts_with('%') {
+            return;
+        }
+        let Some(last) = count.checked_sub(1) else {
+            return;
+        };
+        let last = format!("{name}{last}");
+        // Of a longer name every one of eight bytes comes before.
+        let last = match last.len() {
+            0..=8 => last
+                .bytes()
+                .fold(0, |word, byte| word << 8 | u64::from(byte)),
+            _ => u64::MAX,
+        };
+        *slot = Slot {
+            prefix,
+            last,
+            ty: Some(ty),
+        };
+    }
+
+    /// `%temp` is declared, alone.
+    pub fn set_single(&mut self, word: u64, ty: Type) {
+        let prefix = single(word);
+        let slot = &mut self.0[slot(prefix)];
+        if word != 0 && (slot.prefix == 0 || slot.prefix == prefix) {
+            *slot = Slot {
+                prefix,
+                last: word,
+                ty: Some(ty),
+            };
+        }
+    }
+
+    /// `%temp` means something else, or nothing.
+    pub fn forget_single(&mut self, word: u64) {
+        self.forget(single(word));
+    }
+
+    /// There are several ranges of this prefix, or none.
+    pub fn forget(&mut self, prefix: u64) {
+        let slot = &mut self.0[slot(prefix)];
+        if slot.prefix == prefix {
+            *slot = Slot::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> u64 {
+        text.bytes()
+            .fold(0, |word, byte| word << 8 | u64::from(byte))
+    }
+
+    #[test]
+    fn digits_are_counted_from_the_end() {
+        for byte in 0..=255_u8 {
+            for place in 0..8 {
+                let mut word = *b"01234567";
+                word[7 - place] = byte;
+                let count = if byte.is_ascii_digit() { 8 } else { place };
+                assert_eq!(digits(u64::from_be_bytes(word)), count as u32, "{byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_of_the_range_that_has_its_number() {
+        let mut registers = Registers::default();
+        registers.set(bytes("%r"), "%r", 12, Type::B32);
+        registers.set(bytes("%rd"), "%rd", 3_000_000, Type::B64);
+        let get = |registers: &Registers, text: &str| registers.get(bytes(text));
+        for (name, ty) in [
+            ("%r0", Some(Type::B32)),
+            ("%r9", Some(Type::B32)),
+            ("%r11", Some(Type::B32)),
+            ("%r08", Some(Type::B32)),
+            ("%r12", None),
+            ("%r99", None),
+            ("%r008", None),
+            ("%r", None),
+            ("%rd99999", Some(Type::B64)),
+            ("%p1", None),
+            ("%rx1", None),
+            ("%r1x", None),
+            ("%12", None),
+            ("12345678", None),
+        ] {
+            assert_eq!(get(&registers, name), ty, "{name}");
+        }
+        registers.forget(bytes("%r"));
+        assert_eq!(get(&registers, "%r1"), None);
+        registers.set(bytes("r"), "r", 9, Type::B32);
+        assert_eq!(get(&registers, "r1"), None);
+        registers.set_single(bytes("%temp"), Type::B16);
+        assert_eq!(get(&registers, "%temp"), Some(Type::B16));
+        assert_eq!(get(&registers, "%temp0"), None);
+        assert_eq!(get(&registers, "%tem"), None);
+        registers.forget_single(bytes("%temp"));
+        assert_eq!(get(&registers, "%temp"), None);
+    }
+
+    /// What has no room is looked up by its name, which takes much longer.
+    #[test]
+    fn there_is_room_for_what_compilers_declare() {
+        let prefixes = [
+            "%p", "%r", "%rd", "%rs", "%f", "%fd", "%h", "%hh", "%rq", "%b",
+        ];
+        let mut registers = Registers::default();
+        for prefix in prefixes {
+            registers.set(bytes(prefix), prefix, 9, Type::B32);
+        }
+        registers.set_single(bytes("%temp"), Type::B32);
+        for prefix in prefixes {
+            let name = format!("{prefix}8");
+            assert_eq!(registers.get(bytes(&name)), Some(Type::B32), "{name}");
+        }
+        assert_eq!(registers.get(bytes("%temp")), Some(Type::B32));
+    }
+
+    #[test]
+    fn names_are_read_where_they_stand() {
+        let source = "%r12, %r123456789;";
+        let name = |text| word(Name { text }, source);
+        assert_eq!(name(&source[..4]), Some(bytes("%r12")));
+        assert_eq!(name(&source[6..17]), None);
+        assert_eq!(name(&source[14..17]), None);
+        assert_eq!(name("%r12"), None);
+    }
+}

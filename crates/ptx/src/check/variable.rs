@@ -1,0 +1,389 @@
+//! Declarations of variables and parameters: which types go into which state
+//! space, how they are aligned, which sizes may be left out.
+
+use super::head::separate_compilation;
+use super::{Allowed, Context};
+use crate::ast::{Attributes, FunctionKind, Initializer, Linkage, Space, Variable};
+use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::names::Type;
+use crate::parse::BANKS;
+
+/// Where a declaration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Module,
+    /// In the body of a kernel or function.
+    Body(FunctionKind),
+    /// Among the parameters of a kernel or function.
+    Parameter {
+        kind: FunctionKind,
+        /// No other follows.
+        last: bool,
+        /// The function has no body here.
+        declared: bool,
+    },
+    Return {
+        declared: bool,
+    },
+    /// Among the parameters of a prototype, whose names mean nothing.
+    Prototype,
+}
+
+/// Bits of the longest vector.
+const MAX_VECTOR: u32 = 128;
+
+/// What a type may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Plain,
+    /// Several values in one, of which there are no vectors and no parameters.
+    Packed,
+    Predicate,
+    /// Textures, samplers, surfaces.
+    Opaque,
+    /// Of instructions alone; ptxas takes arrays of it nevertheless.
+    Array,
+    Instruction,
+}
+
+fn usable(ty: Type) -> Use {
+    use Type::*;
+    match ty {
+        B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | F16x2
+        | F32 | F64 => Use::Plain,
+        E2m1x4 | E2m3x4 | E3m2x4 => Use::Packed,
+        Pred => Use::Predicate,
+        Texref | Samplerref | Surfref => Use::Opaque,
+        F32x2 | E4m3 | E5m2 | E4m3x2 | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x2 | Ue8m0x2 | U16x2
+        | S16x2 | E4m3x4 | E5m2x4 | S2f6x2 => Use::Array,
+        _ => Use::Instruction,
+    }
+}
+
+/// Checks one declaration; the first mistake of it is enough.
+pub fn check(
+    variable: &Variable<'_>,
+    place: Place,
+    context: &Context<'_, '_>,
+    report: &mut Report,
+) {
+    let declaration = Declaration {
+        variable,
+        place,
+        allowed: context.allowed,
+        source: context.source,
+    };
+    let found = declaration
+        .alignment()
+        .or_else(|| declaration.ty())
+        .or_else(|| declaration.space())
+        .or_else(|| declaration.bank())
+        .or_else(|| declaration.size())
+        .or_else(|| declaration.attributes())
+        .or_else(|| declaration.linkage());
+    if let Some(found) = found {
+        report.add(found);
+    }
+}
+
+/// Results lie in registers if there are several.
+pub fn several_results(returns: &[Variable<'_>], report: &mut Report) {
+    if returns.len() < 2 {
+        return;
+    }
+    if let Some(result) = returns.iter().find(|result| result.space != Space::Reg) {
+        report.add(Diagnostic::new(
+            Code::UnknownDirective,
+            result.span,
+            "of several results each is in `.reg`",
+        ));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Declaration<'m, 'a> {
+    variable: &'m Variable<'a>,
+    place: Place,
+    allowed: Allowed,
+    source: &'m str,
+}
+
+impl Declaration<'_, '_> {
+    fn wrong(&self, code: Code, message: impl Into<String>) -> Option<Diagnostic> {
+        Some(Diagnostic::new(
+            code,
+            self.variable.name.span(self.source),
+            message,
+        ))
+    }
+
+    fn array(&self) -> bool {
+        !self.variable.dims.is_empty()
+    }
+
+    /// Whether only what passes is said, not what holds it: ptxas does not look
+    /// at single values then.
+    fn nameless(&self) -> bool {
+        matches!(
+            self.place,
+            Place::Prototype
+                | Place::Parameter { declared: true, .. }
+                | Place::Return { declared: true }
+        )
+    }
+
+    fn alignment(&self) -> Option<Diagnostic> {
+        let pointed = self.variable.pointer.and_then(|pointer| pointer.align);
+        let found = [self.variable.align, pointed].into_iter().flatten();
+        if found.into_iter().all(u32::is_power_of_two) {
+            return None;
+        }
+        self.wrong(Code::Range, "an alignment is a power of two")
+    }
+
+    /// Whether there can be a variable of this type at all.
+    fn ty(&self) -> Option<Diagnostic> {
+        let Variable { ty, vector, .. } = *self.variable;
+        let written = ty.text();
+        let usable = usable(ty);
+        let single = vector == 1 && !(usable == Use::Predicate && self.array());
+        if self.nameless() && single && usable != Use::Instruction {
+            return None;
+        }
+        match usable {
+            Use::Instruction => self.wrong(
+                Code::OperandType,
+                format!("`.{written}` is a type of instructions, not of variables"),
+            ),
+            Use::Array if !self.array() || vector > 1 => self.wrong(
+                Code::OperandType,
+                format!("`.{written}` is a type of instructions, not of variables"),
+            ),
+            Use::Predicate if self.variable.space != Space::Reg || vector > 1 || self.array() => {
+                self.wrong(
+                    Code::OperandType,
+                    "predicates are single registers, in `.reg`",
+                )
+            }
+            Use::Opaque | Use::Packed if vector > 1 => self.wrong(
+                Code::OperandType,
+                format!("there are no vectors of `.{written}`"),
+            ),
+            _ if vector > 1 && ty.bits() * u32::from(vector) > MAX_VECTOR => self.wrong(
+                Code::Range,
+                format!("a vector has 128 bits at most, `.v{vector} .{written}` has more"),
+            ),
+            _ => None,
+        }
+    }
+
+    /// `.const[2]`, which is of arrays that another module defines, and ended with
+    /// PTX 2.1.
+    fn bank(&self) -> Option<Diagnostic> {
+        let bank = self.variable.bank.unwrap_or(0);
+        if self.variable.space != Space::Const || self.nameless() {
+            return None;
+        }
+        if !self.allowed.before(2, 2) {
+            self.variable.bank?;
+            return self.wrong(Code::UnknownDirective, "banks ended with PTX 2.1");
+        }
+        if !BANKS.contains(&bank) {
+            return self.wrong(Code::Range, "constant memory has the banks 0 to 10");
+        }
+        if bank > 0 && self.allowed.before(1, 5) {
+            return self.wrong(Code::VersionFloor, "banks need `.version 1.5` or later");
+        }
+        let elsewhere = self.variable.linkage == Linkage::Extern
+            && matches!(self.variable.dims.first(), Some(None | Some(0)));
+        if elsewhere == (bank > 0) {
+            return None;
+        }
+        let message = "`.extern` arrays without a size are in the banks 1 to 10, all else in 0";
+        self.wrong(Code::StateSpace, message)
+    }
+
+    fn space(&self) -> Option<Diagnostic> {
+        let Variable { space, ty, .. } = *self.variable;
+        let before = |major, minor| self.allowed.before(major, minor);
+        let message = match (self.place, space) {
+            (Place::Module, Space::Param) => "parameters are declared with their function",
+            (Place::Module, Space::Reg | Space::Local) if !before(3, 0) => {
+                "`.reg` and `.local` variables are declared in functions"
+            }
+            (Place::Body(_), Space::Tex) => "`.tex` variables are declared outside of functions",
+            (_, Space::Tex) if !before(1, 5) => "`.tex` ended with PTX 1.4: use `.global .texref`",
+            (Place::Body(FunctionKind::Func), Space::Param) if before(2, 0) => {
+                "functions have `.param` variables since PTX 2.0"
+            }
+            (Place::Body(FunctionKind::Entry), Space::Param) if before(2, 0) && !before(1, 4) => {
+                "a kernel's parameters are declared in its parameter list"
+            }
+            (
+                Place::Parameter {
+                    kind: FunctionKind::Entry,
+                    ..
+                },
+                space,
+            ) if space != Space::Param => "a kernel's parameters are in `.param`",
+            (Place::Parameter { .. } | Place::Return { .. } | Place::Prototype, space)
+                if !matches!(space, Space::Param | Space::Reg) =>
+            {
+                "parameters are in `.param` or `.reg`"
+            }
+            _ => return self.type_in_space(space, ty),
+        };
+        self.wrong(Code::StateSpace, message)
+    }
+
+    fn type_in_space(&self, space: Space, ty: Type) -> Option<Diagnostic> {
+        if self.nameless() {
+            return None;
+        }
+        let array = self.array();
+        if usable(ty) == Use::Opaque {
+            let independent = self.allowed.independent;
+            let message = match (self.place, space) {
+                (Place::Module, Space::Global)
+                | (
+                    Place::Parameter {
+                        kind: FunctionKind::Entry,
+                        ..
+                    },
+                    _,
+                ) if ty == Type::Samplerref && !array && !independent => {
+                    "samplers need `.target texmode_independent`"
+                }
+                (Place::Module, Space::Global) => return None,
+                // Arrays of them are taken for bytes.
+                (Place::Module, _) if array => return None,
+                (
+                    Place::Parameter {
+                        kind: FunctionKind::Entry,
+                        ..
+                    },
+                    _,
+                ) => return None,
+                (Place::Parameter { .. } | Place::Return { .. }, Space::Param) if array => {
+                    return None;
+                }
+                _ => "textures, samplers and surfaces are in `.global`, or a kernel's parameters",
+            };
+            return self.wrong(Code::StateSpace, message);
+        }
+        match space {
+            Space::Reg if array => self.wrong(
+                Code::StateSpace,
+                "there are no arrays of registers: write `%r<9>`",
+            ),
+            Space::Param
+                if !array
+                    && (self.variable.vector > 1
+                        || ty == Type::F16x2
+                        || usable(ty) == Use::Packed) =>
+            {
+                self.wrong(
+                    Code::OperandType,
+                    "a parameter is a scalar, or an array of bytes",
+                )
+            }
+            Space::Tex if array || !matches!(ty, Type::U32 | Type::U64) => {
+                self.wrong(Code::OperandType, "a `.tex` variable is `.u32` or `.u64`")
+            }
+            _ => None,
+        }
+    }
+
+    /// `[]` and `[0]`: what has no size yet.
+    fn size(&self) -> Option<Diagnostic> {
+        let (first, inner) = self.variable.dims.split_first()?;
+        if inner.contains(&Some(0)) {
+            return self.wrong(Code::Range, "an array of nothing");
+        }
+        let parameter = matches!(
+            self.place,
+            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
+        );
+        let large = |size: &Option<u64>| size.is_some_and(|size| size > u64::from(u32::MAX));
+        if parameter && self.variable.dims.iter().any(large) {
+            return self.wrong(Code::Range, "a parameter's size has 32 bits");
+        }
+        let counted =
+            matches!(&self.variable.init, Some(Initializer::List(list)) if !list.is_empty());
+        if first.is_some_and(|size| size > 0) || counted {
+            return None;
+        }
+        let message = match self.place {
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                last: true,
+                ..
+            }
+            | Place::Prototype => return None,
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                last: false,
+                ..
+            } => "the last parameter alone may have no size",
+            Place::Parameter {
+                kind: FunctionKind::Entry,
+                ..
+            } => "a kernel's parameters have a size",
+            Place::Return { .. } => "a result has a size",
+            Place::Module if self.variable.linkage == Linkage::Extern => return None,
+            _ => "the size of this array is missing: only `.extern` ones have none",
+        };
+        self.wrong(Code::Range, message)
+    }
+
+    fn attributes(&self) -> Option<Diagnostic> {
+        let Attributes { managed, unified } = self.variable.attributes;
+        let parameter = matches!(
+            self.place,
+            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
+        );
+        if (managed || unified.is_some()) && (parameter || self.variable.space != Space::Global) {
+            return self.wrong(
+                Code::UnknownDirective,
+                "only `.global` variables have attributes",
+            );
+        }
+        if unified.is_some() {
+            return Some(separate_compilation(self.variable.name.span(self.source)));
+        }
+        let function = matches!(
+            self.place,
+            Place::Parameter {
+                kind: FunctionKind::Func,
+                ..
+            } | Place::Return { .. }
+        );
+        if self.variable.pointer.is_some() && function {
+            return self.wrong(
+                Code::UnknownDirective,
+                "`.ptr` is of a kernel's parameters alone",
+            );
+        }
+        None
+    }
+
+    fn linkage(&self) -> Option<Diagnostic> {
+        if self.variable.linkage == Linkage::Common && self.variable.space != Space::Global {
+            return self.wrong(Code::StateSpace, "`.common` variables are in `.global`");
+        }
+        self.variable.init.as_ref()?;
+        if self.variable.linkage == Linkage::Extern {
+            return self.wrong(
+                Code::UnknownDirective,
+                "the module that defines an `.extern` variable says what it holds",
+            );
+        }
+        if !matches!(self.variable.space, Space::Global | Space::Const) {
+            return self.wrong(
+                Code::StateSpace,
+                "only `.global` and `.const` variables hold something at first",
+            );
+        }
+        None
+    }
+}

@@ -1,0 +1,408 @@
+//! Vectors: `{a, b}` and registers of several elements.
+
+use super::agreement::{self, Wanted};
+use super::operand::{Checked, Place, Way};
+use super::symbols::Symbol;
+use crate::ast::{FloatValue, List, Operand, Span};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::isa::{Kind, special};
+use crate::names::{Modifier, Opcode, Type};
+
+impl<'a> Place<'_, '_, '_, 'a> {
+    /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
+    pub(super) fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
+        let count = self.vector;
+        if let Some(checked) = self.surface_data(operand) {
+            return checked;
+        }
+        match *operand {
+            Operand::Vector(list, span) if list.len != count => {
+                let message = if count == 1 {
+                    "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
+                } else {
+                    format!("a vector of {}, where {count} elements belong", list.len)
+                };
+                Err(Diagnostic::new(Code::OperandCount, span, message))
+            }
+            Operand::Vector(list, span) => self.elements(list, span, way, true),
+            Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
+                    match self.wanted {
+                        Some(wanted) if wanted.takes_integers_for_floats(ty) => Ok(()),
+                        _ => self.agrees(name, ty),
+                    }
+                }
+                None => Ok(()),
+                _ => self.wrong(
+                    operand,
+                    format!("a vector of {count} elements belongs here"),
+                ),
+            },
+            _ if count > 1 => self.wrong(
+                operand,
+                format!("a vector of {count} elements belongs here"),
+            ),
+            _ if way == Way::Written => self.destination(operand),
+            _ => self.source(operand),
+        }
+    }
+
+    /// Surfaces without `.v2` take vectors whose elements are enough together;
+    /// those with it store one register for all elements.
+    fn surface_data(&self, operand: &Operand<'a>) -> Option<Checked> {
+        let opcode = self.instruction.opcode;
+        if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
+            return None;
+        }
+        let wanted = self.wanted?;
+        let way = match opcode {
+            Opcode::Suld => Way::Written,
+            _ => Way::Read,
+        };
+        let part_of = |length: u32| Place {
+            wanted: Some(Wanted {
+                bits: wanted.bits / length,
+                wider: true,
+                ..wanted
+            }),
+            ..*self
+        };
+        match *operand {
+            Operand::Vector(list, span) if self.vector == 1 && matches!(list.len, 2 | 4) => {
+                Some(part_of(list.len).elements(list, span, way, true))
+            }
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if self.vector == 1 && vector > 1 => {
+                    Some(part_of(u32::from(vector)).agrees(name, ty))
+                }
+                Some(Symbol::Register { vector: 1, .. }) if opcode == Opcode::Sust => {
+                    Some(self.source(operand))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `{a, b}`, of as many elements as the row says.
+    pub(super) fn list(&self, kind: Kind, counts: &[u8], operand: &Operand<'a>) -> Checked {
+        let (list, span) = match *operand {
+            Operand::Vector(list, span) => (list, span),
+            // A vector register is a list of its parts.
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty, vector }) if vector > 1 && counts.contains(&vector) => {
+                    return self.agrees(name, ty);
+                }
+                None => return Ok(()),
+                _ if kind == Kind::SourceOrVector => return self.source(operand),
+                _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
+                _ if kind == Kind::Loaded => return self.destination(operand),
+                _ => return self.wrong(operand, "a list in braces belongs here"),
+            },
+            // One for all, or the first of them: ptxas does not ask.
+            _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
+            _ if kind == Kind::SourceOrVector => return self.source(operand),
+            _ if kind == Kind::Loaded => return self.destination(operand),
+            _ => return self.wrong(operand, "a list in braces belongs here"),
+        };
+        let fits = |count: &u8| u32::from(*count) == list.len;
+        if !counts.iter().any(fits) {
+            let counts: Vec<_> = counts.iter().map(u8::to_string).collect();
+            let message = format!(
+                "a list of {}, where {} elements belong",
+                list.len,
+                counts.join(" or ")
+            );
+            return Err(Diagnostic::new(Code::OperandCount, span, message));
+        }
+        match kind {
+            Kind::Destination => {
+                let sink = |element: &&Operand<'a>| matches!(element, Operand::Sink(_));
+                if let Some(sink) = self.checker.body.list(list).iter().find(sink) {
+                    return self.wrong(sink, "no element of this result is discarded with `_`");
+                }
+                self.elements(list, span, Way::Written, false)
+            }
+            Kind::DestinationOrVector | Kind::Loaded => {
+                self.elements(list, span, Way::Written, false)
+            }
+            // Integers alone count as 64 bits each, where the list has no type.
+            Kind::Register | Kind::RegisterOrFloat if self.integers_alone(list) => self.wrong(
+                operand,
+                "a list of integers alone, where a register belongs",
+            ),
+            Kind::Source | Kind::Register => self.elements(list, span, Way::Read, false),
+            Kind::SourceOrVector | Kind::RegisterOrFloat => {
+                self.elements(list, span, Way::Read, true)
+            }
+            kind => {
+                let mut elements = self.checker.body.list(list).iter();
+                elements.try_for_each(|element| self.kind(kind, element))
+            }
+        }
+    }
+
+    /// The pieces of a list that is right as a whole.
+    pub(super) fn pieces(&self, kind: Kind, pieces: &[u8], operand: &Operand<'a>) -> Checked {
+        let Operand::Vector(List { mut start, .. }, span) = *operand else {
+            return Ok(());
+        };
+        // Where only registers may stand a piece is of bits.
+        let bits = |wanted: Wanted| match kind {
+            Kind::Register => Wanted {
+                ty: agreement::bits_of(wanted.ty),
+                ..wanted
+            },
+            _ => wanted,
+        };
+        let alone = Place {
+            wanted: self.wanted.map(bits),
+            ..*self
+        };
+        for piece in pieces {
+            let len = u32::from(*piece);
+            alone.list(kind, &[*piece], &Operand::Vector(List { start, len }, span))?;
+            start += len;
+        }
+        Ok(())
+    }
+
+    fn integers_alone(&self, list: List) -> bool {
+        let mut elements = self.checker.body.list(list).iter();
+        elements.all(|element| matches!(element, Operand::Integer(_)))
+    }
+
+    /// The registers and constants between braces: each goes with its neighbour,
+    /// and together they have a type, which has to be the wanted one.
+    pub(super) fn elements(
+        &self,
+        list: List,
+        span: Span,
+        way: Way,
+        integers_for_floats: bool,
+    ) -> Checked {
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        let first = self.checker.body.list(list).first();
+        let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        // Behind a constant ptxas does not ask of the data of `st` what stands
+        // beside what.
+        let loose = integers_for_floats && first.is_some_and(is_constant);
+        let mut left: Option<Type> = None;
+        let mut alike = true;
+        let mut sinks = 0;
+        for element in self.checker.body.list(list) {
+            let ty = match *element {
+                Operand::Sink(_) if way != Way::Read => {
+                    sinks += 1;
+                    continue;
+                }
+                Operand::Name(name) | Operand::Component { name, .. } => {
+                    match self.checker.symbol(name.text) {
+                        Some(Symbol::Register { ty, vector }) => {
+                            let part = matches!(element, Operand::Component { .. });
+                            if part != (vector > 1) {
+                                self.source(element)?;
+                            }
+                            ty
+                        }
+                        None => continue,
+                        Some(_) => return self.no_register(name),
+                    }
+                }
+                // Special registers are bits beside others.
+                Operand::Special(register, _) if way != Way::Written => {
+                    if special::of(register).elements > 1 {
+                        return self.wrong(element, "a vector, where one register belongs");
+                    }
+                    match special::of(register).types.last() {
+                        Some(ty) => agreement::bits_of(*ty),
+                        None => continue,
+                    }
+                }
+                // Registers beside a constant count as bits.
+                Operand::Integer(_) | Operand::Float(_) if way != Way::Written => {
+                    alike = false;
+                    continue;
+                }
+                _ if way == Way::Written => {
+                    return self.wrong(element, "a register belongs here: the result goes there");
+                }
+                _ => return self.wrong(element, "a register or a constant belongs here"),
+            };
+            if let Some(left) = left.replace(ty) {
+                if !loose && !agreement::side_by_side(left, ty) {
+                    let (left, ty) = (left.text(), ty.text());
+                    let message = format!("`.{ty}` beside `.{left}` in one vector");
+                    return Err(Diagnostic::new(
+                        Code::OperandType,
+                        self.span(element),
+                        message,
+                    ));
+                }
+                alike &= left == ty;
+            }
+        }
+        if self.is_product() && first.is_some_and(is_constant) {
+            return self.matrix(list, span, left.is_none());
+        }
+        self.constants(list, left)?;
+        if self.instruction.opcode == Opcode::Wmma && wanted.ty == Type::F32 {
+            self.no_decimals(list)?;
+        }
+        // A constant in front says nothing of the rest, and only halves mind,
+        // but for those of a matrix.
+        if first.is_some_and(is_constant) {
+            let halves = match wanted.ty {
+                _ if !integers_for_floats => false,
+                Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
+                Type::F16 => matches!(first, Some(Operand::Float(_))),
+                _ => false,
+            };
+            if left.is_some() && halves {
+                return Err(self.mistyped(span, "a vector that begins with a constant", wanted));
+            }
+            return Ok(());
+        }
+        if sinks == list.len {
+            let message = "no element of this vector says its type";
+            return Err(Diagnostic::new(Code::OperandType, span, message));
+        }
+        // Registers of different types count as bits together.
+        let fits = |ty: Type| match (alike, integers_for_floats) {
+            (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
+            (true, false) => wanted.takes(ty),
+            (false, _) => wanted.takes(agreement::bits_of(ty)),
+        };
+        match left {
+            Some(ty) if !fits(ty) => {
+                let what = format!("a vector of `.{}`", ty.text());
+                Err(self.mistyped(span, &what, wanted))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Constants in a vector: those alone have to be of the wanted type, beside
+    /// registers they must not be of another kind.
+    fn constants(&self, list: List, register: Option<Type>) -> Checked {
+        let elements = self.checker.body.list(list).iter();
+        let is_constant = |e: &&Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
+        let constants = elements.clone().filter(is_constant);
+        if register.is_none() {
+            return constants.copied().try_for_each(|one| self.source(&one));
+        }
+        self.neighbours(list)
+    }
+
+    /// That no constant stands beside what it may not stand beside.
+    fn neighbours(&self, list: List) -> Checked {
+        let list = self.checker.body.list(list);
+        for (left, right) in list.iter().zip(list.iter().skip(1)) {
+            let clash = match (left, right) {
+                (Operand::Integer(_), Operand::Float(_)) => Some(left),
+                (Operand::Float(_), Operand::Integer(_)) => Some(left),
+                (Operand::Integer(_) | Operand::Float(_), beside) => {
+                    self.clashes(left, beside).then_some(left)
+                }
+                (beside, Operand::Integer(_) | Operand::Float(_)) => {
+                    self.clashes(right, beside).then_some(right)
+                }
+                _ => None,
+            };
+            if let Some(constant) = clash {
+                let message = "a constant beside what is of another type";
+                let span = self.span(constant);
+                return Err(Diagnostic::new(Code::OperandType, span, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the instruction multiplies matrices.
+    fn is_product(&self) -> bool {
+        let opcode = self.instruction.opcode;
+        opcode == Opcode::Mma
+            || opcode == Opcode::Wmma && self.checker.modifiers(self.instruction).has(Modifier::Mma)
+    }
+
+    /// A matrix that begins with a constant. To ptxas it is of the width of the
+    /// first element that is not as wide as that one, where there is one; an
+    /// integer and a decimal constant have 64 bits.
+    fn matrix(&self, list: List, span: Span, alone: bool) -> Checked {
+        let Some(wanted) = self.wanted else {
+            return Ok(());
+        };
+        self.neighbours(list)?;
+        let elements = self.checker.body.list(list);
+        let mut widths = elements.iter().filter_map(|element| self.width(element));
+        let Some(first) = widths.next() else {
+            return Ok(());
+        };
+        let width = widths.find(|width| *width != first);
+        if wanted.ty == Type::F64 || width == Some(wanted.bits) {
+            return Ok(());
+        }
+        let integers = matches!(elements.first(), Some(Operand::Integer(_)));
+        if alone && width.is_none() && (first == wanted.bits || integers && wanted.ty != Type::B32)
+        {
+            return elements.iter().try_for_each(|one| self.source(one));
+        }
+        if !alone && width.is_none() && first == wanted.bits {
+            return Ok(());
+        }
+        let what = format!("a matrix of {} bits", width.unwrap_or(first));
+        let found = self.mistyped(span, &what, wanted);
+        Err(found.help("write constants as 0f3F800000; others have 64 bits"))
+    }
+
+    /// What `wmma.store` stores is moved first, piece by piece.
+    fn no_decimals(&self, list: List) -> Checked {
+        let elements = self.checker.body.list(list).iter();
+        let mut wide = elements.filter(
+            |one| matches!(one, Operand::Float(float) if matches!(float.value, FloatValue::F64(_))),
+        );
+        match wide.next() {
+            Some(decimal) if !self.is_product() => {
+                let span = self.span(decimal);
+                let message = "a constant of 64 bits, where `.f32` is stored";
+                Err(Diagnostic::new(Code::OperandType, span, message)
+                    .help("write it as 0f3F800000"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn width(&self, element: &Operand<'a>) -> Option<u32> {
+        match *element {
+            Operand::Integer(_) => Some(64),
+            Operand::Float(float) => match float.value {
+                FloatValue::F32(_) => Some(32),
+                FloatValue::F64(_) => Some(64),
+            },
+            Operand::Name(name) | Operand::Component { name, .. } => {
+                match self.checker.symbol(name.text) {
+                    Some(Symbol::Register { ty, .. }) => Some(ty.bits()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a constant may not stand beside this element.
+    fn clashes(&self, constant: &Operand<'a>, beside: &Operand<'a>) -> bool {
+        let integer = matches!(constant, Operand::Integer(_));
+        match *beside {
+            Operand::Special(..) | Operand::Component { .. } => true,
+            Operand::Name(name) => match self.checker.symbol(name.text) {
+                Some(Symbol::Register { ty: Type::Pred, .. }) => true,
+                Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
+                Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty) || ty == Type::F16x2,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}

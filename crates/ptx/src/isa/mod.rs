@@ -1,0 +1,409 @@
+//! The instruction table: which modifiers and operands each instruction takes,
+//! and since when.
+//!
+//! The table is the files `forms/*.txt`, one a family. What the checker, the
+//! version floors and the documentation know of an instruction comes from there.
+//!
+//! # How a row reads
+//!
+//! ```text
+//! opcode modifiers : operands ; since
+//! add [rn|rz] [ftz] T=f32|f32x2@8.6/100 : d:T s:T s:T ; 1.4 20
+//! ```
+//!
+//! A line that begins with white space continues the row above it, `#` begins a
+//! comment, and `$name a|b|c` names a list that all files may use as `$name`.
+//!
+//! An opcode of several words is written with dots, `cp.async.bulk`: these stand
+//! first and in this order, as ptxas has it, and of the rows of an instruction
+//! only those of the longest opcode that it begins with are looked at.
+//!
+//! Modifiers stand in any order; types among themselves, and state spaces among
+//! themselves, in the order of the row:
+//!
+//! | | |
+//! |---|---|
+//! | `rn\|rz` | one of these must stand |
+//! | `[rn\|rz]` | one of these may stand |
+//! | `T=u32\|s32` | the type called T (or U, V, W, X); `[U=b32]` one that may be left out |
+//! | `word@8.6/100a` | a word with a floor of its own, on top of the row's; `@8.6`, `@/90`, `@8.6/100a,103a@8.8` |
+//! | `a\|b=>c\|d` | if one of a, b stands, one of c, d must; `!a=>c`: if none of them stands |
+//! | `a\|b!c\|d` | a or b does not stand together with c or d |
+//! | `*` | whatever else, unchecked |
+//!
+//! In a condition `T=f32` means the word of that place: `T=f32|f64=>rn`.
+//!
+//! An operand is `kind{count}:type=range?condition`, all but the kind as needed:
+//!
+//! | kind | |
+//! |---|---|
+//! | `d` | register written |
+//! | `D` | the same, or a vector as `.v2`, `.v4`, `.v8` say, or `_` |
+//! | `s` | register or constant |
+//! | `S` | the same, or a vector |
+//! | `r` | register |
+//! | `R` | register or float constant; with a count also a list, not of integers alone |
+//! | `m` | what `mov` takes: also special registers, addresses, functions, `{a, b}` packed |
+//! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
+//! | `V` | as `D`, but never `_` |
+//! | `W` | as `S`, but elements may be `_` |
+//! | `n` | register, constant, or variable of the state space of the instruction |
+//! | `g` | register, constant or special register |
+//! | `v1`, `v2`, `v4` | register or constant of a video instruction on 1, 2 or 4 parts, with or without a selector, `%r1.b0` |
+//! | `w1`, `w2`, `w4` | register that it writes, with or without a selector |
+//! | `-v1`, `-r` | negated register, `-%r1.b0` or `-%r1` |
+//! | `q` | predicate written |
+//! | `Q` | the same, or `_` |
+//! | `_` | `_` and nothing else |
+//! | `p` | predicate read |
+//! | `d/q`, `D/q` | register, or `register\|predicate`; with `D` the register may be `_` |
+//! | `q/q` | predicate, or two |
+//! | `D\|q`, `q\|q` | `register\|predicate`, `predicate\|predicate`: both must stand |
+//! | `a` | address in brackets |
+//! | `A` | the same, or its register or variable without brackets |
+//! | `t` | address with coordinates: `[x, {…}]` |
+//! | `[r,s{d}:b32]` | the same, with what stands between the brackets |
+//! | `{s:u16=0..3,s:u16}` | list in braces, with what each element is |
+//! | `i` | constant |
+//! | `l` | label |
+//! | `L` | list of labels, by `.branchtargets` |
+//! | `f` | function, or register with its address |
+//! | `x` | anything |
+//! | `*` | any further operands, unchecked |
+//!
+//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`, with constants among
+//!   the registers, of `r` not integers alone; `{2+2}` a list of 4 of which ptxas
+//!   takes the halves apart and judges each alone, too; `{d}` as many as the
+//!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
+//!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
+//!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
+//!   the geometry
+//! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider),
+//!   `b32!` (no other); of an address the state space that a variable must lie in,
+//!   `a:shared`, what its register has to be in tensor memory, `a:b32`, or that it
+//!   has 32 or 64 bits, `a:b32+`, or `a:texref`
+//! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
+//! - condition: `?` may be left out, `?word` stands if and only if `.word` does
+//!
+//! Since: `8.0 90` from `.version 8.0` on, on sm_90 and every higher target;
+//! `8.0 90a` on exactly sm_90a; `8.8 100f` on the family of sm_100, which is
+//! sm_100f and sm_100a, sm_103f and sm_103a …; `8.6 100a,101a,103a@8.8` on any
+//! of these, one of them from a later version on; `$name` for a list of targets;
+//! `<70@6.4` gone on sm_70 and higher from 6.4 on. Nothing: as old as PTX.
+//! Opcodes without a row are not checked.
+
+mod count;
+mod document;
+mod form;
+mod operand;
+mod row;
+pub mod special;
+pub mod target;
+
+pub use count::Count;
+pub use document::{describe, document, since_text, syntax, targets_text, usage};
+pub(super) use form::alternatives;
+pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};
+pub use operand::{
+    KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
+};
+
+use std::sync::OnceLock;
+
+use super::ast::Modifiers;
+use super::names::{Modifier, Opcode};
+
+/// The files of the table.
+const FILES: &[&str] = &[
+    include_str!("forms/integer.txt"),
+    include_str!("forms/extended.txt"),
+    include_str!("forms/float.txt"),
+    include_str!("forms/half.txt"),
+    include_str!("forms/packed.txt"),
+    include_str!("forms/convert.txt"),
+    include_str!("forms/compare.txt"),
+    include_str!("forms/logic.txt"),
+    include_str!("forms/video.txt"),
+    include_str!("forms/move.txt"),
+    include_str!("forms/memory.txt"),
+    include_str!("forms/cache.txt"),
+    include_str!("forms/fence.txt"),
+    include_str!("forms/atomic.txt"),
+    include_str!("forms/multimem.txt"),
+    include_str!("forms/control.txt"),
+    include_str!("forms/barrier.txt"),
+    include_str!("forms/warp.txt"),
+    include_str!("forms/cluster.txt"),
+    include_str!("forms/async.txt"),
+    include_str!("forms/bulk.txt"),
+    include_str!("forms/tensor_copy.txt"),
+    include_str!("forms/mbarrier.txt"),
+    include_str!("forms/fabric.txt"),
+    include_str!("forms/sparse.txt"),
+    include_str!("forms/matrix.txt"),
+    include_str!("forms/wmma.txt"),
+    include_str!("forms/mma.txt"),
+    include_str!("forms/wgmma.txt"),
+    include_str!("forms/tcgen05.txt"),
+    include_str!("forms/texture.txt"),
+    include_str!("forms/surface.txt"),
+];
+
+/// The table as text, and what has been read of it.
+struct Table {
+    lists: Vec<(&'static str, &'static str)>,
+    /// By opcode: its rows, and its forms once they are asked for. A module
+    /// uses few of the opcodes, and reading a row takes microseconds.
+    opcodes: Vec<(Vec<&'static str>, OnceLock<Vec<Form>>)>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table = Table {
+            lists: Vec::new(),
+            opcodes: Opcode::ALL.iter().map(|_| Default::default()).collect(),
+        };
+        for line in FILES.iter().flat_map(|file| row::lines(file)) {
+            if let Some(list) = row::list(line) {
+                table.lists.push(list);
+            } else if let Some(opcode) = row::opcode(line) {
+                table.opcodes[opcode as usize].0.push(line);
+            }
+        }
+        table
+    })
+}
+
+/// The forms of an instruction: of those of its first word, the ones with the
+/// longest opcode that it begins with.
+pub fn forms_of(
+    opcode: Opcode,
+    modifiers: &Modifiers,
+) -> impl Iterator<Item = &'static Form> + Clone {
+    let words = modifiers.as_slice();
+    let begun = forms(opcode)
+        .iter()
+        .filter(move |form| words.starts_with(&form.opcode_words));
+    let longest = begun.clone().map(|form| form.opcode_words.len()).max();
+    begun.filter(move |form| Some(form.opcode_words.len()) == longest)
+}
+
+/// The forms of all opcodes with this first word; none if the table does not
+/// know it.
+///
+/// ```
+/// use ptxkit_ptx::{isa, names::Opcode};
+/// let forms = isa::forms(Opcode::Activemask);
+/// assert_eq!(forms[0].slots[0].describe(), "`.b32`");
+/// ```
+pub fn forms(opcode: Opcode) -> &'static [Form] {
+    let table = table();
+    let Some((rows, forms)) = table.opcodes.get(opcode as usize) else {
+        return &[];
+    };
+    forms.get_or_init(|| {
+        let forms = rows.iter().map(|line| row::row(line, &table.lists));
+        // A test reads every row, so none is lost here.
+        forms.filter_map(Result::ok).collect()
+    })
+}
+
+/// What may stand in an instruction that has these words, for suggestions.
+pub(crate) fn words<'w>(
+    opcode: Opcode,
+    written: &'w [Modifier],
+) -> impl Iterator<Item = &'static str> + 'w {
+    let forms = forms(opcode).iter();
+    let forms = forms.filter(|form| written.iter().all(|word| form.may_have(*word)));
+    forms.flat_map(|form| {
+        let slots = form.slots.iter().flat_map(|slot| &slot.words);
+        let words = form.opcode_words.iter().copied();
+        let words = words.chain(slots.map(|word| word.modifier));
+        words.map(Modifier::text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target::Target;
+    use super::*;
+    use crate::ast::{Space, Version};
+    use crate::names::Type;
+
+    fn modifiers(text: &str) -> Modifiers {
+        let mut modifiers = Modifiers::default();
+        for word in text.split('.').filter(|word| !word.is_empty()) {
+            assert!(modifiers.push(Modifier::from_text(word).unwrap()));
+        }
+        modifiers
+    }
+
+    fn fits(opcode: Opcode, text: &str) -> bool {
+        forms(opcode)
+            .iter()
+            .any(|f| f.fit(&modifiers(text)).is_ok())
+    }
+
+    fn row(line: &str) -> Form {
+        let lists = [("round", "rn|rz"), ("big", "100a,103a@8.8")];
+        row::row(line, &lists).unwrap()
+    }
+
+    #[test]
+    fn every_row_makes_sense() {
+        let lines: Vec<&str> = FILES.iter().flat_map(|file| row::lines(file)).collect();
+        let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
+        for line in &lines {
+            if line.starts_with('$') {
+                assert!(row::list(line).is_some(), "{line}");
+            } else if let Err(problem) = row::row(line, &lists) {
+                panic!("{problem}: {line}");
+            }
+        }
+        let mut names: Vec<_> = lists.iter().map(|(name, _)| name).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "two lists of one name: {names:?}");
+    }
+
+    #[test]
+    fn rows_go_on_in_the_next_line() {
+        let lines: Vec<_> =
+            row::lines("# no\nadd T=u32 :\n  # or\n    d:T\n\n$a b|\n c\n").collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        let form = row::row(lines[0], &[]).unwrap();
+        assert_eq!(
+            (form.text.as_str(), form.operands.len()),
+            ("add T=u32 : d:T", 1)
+        );
+    }
+
+    #[test]
+    fn order_matters_for_types_alone() {
+        assert!(fits(Opcode::Add, "rn.f32") && fits(Opcode::Add, "f32.rn"));
+        assert!(fits(Opcode::Cvt, "rn.f32.s32") && !fits(Opcode::Cvt, "rn.s32.f32"));
+        assert!(fits(Opcode::Cvt, "rzi.s32.f32"));
+        assert!(fits(Opcode::Cvt, "sat.s32.u32") && !fits(Opcode::Cvt, "sat.s64.u32"));
+    }
+
+    #[test]
+    fn misfits_say_what_is_missing() {
+        let form = forms(Opcode::Div)
+            .iter()
+            .find(|f| f.fit(&modifiers("rn.f32")).is_ok())
+            .unwrap();
+        let Err((1, Misfit::Missing(slot))) = form.fit(&modifiers("f32")) else {
+            panic!("{form:?}");
+        };
+        assert!(
+            slot.describe().ends_with("`.rm` or `.rp`"),
+            "{}",
+            slot.describe()
+        );
+    }
+
+    #[test]
+    fn conditions() {
+        let form = row("add [rn|rz] [ftz] [sat] [noftz] T=f32|f16 sat=>rn ftz!noftz T=f16=>ftz :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("rn.sat.f32") && fits("f32") && fits("f16.ftz"));
+        assert!(!fits("sat.f32") && !fits("rz.sat.f32"));
+        assert!(!fits("ftz.noftz.f32") && !fits("f16"));
+        let form = row("add [rn|rz] [ftz] !rn=>ftz :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("rn") && fits("ftz") && !fits("") && !fits("rz"));
+    }
+
+    #[test]
+    fn words_have_floors() {
+        let form = row("add [$round@8.6/100a] T=f32|f64@/90 : d:T ; 2.0 20");
+        let permits = |text: &str, major, minor, target: &str| {
+            let fit = form.fit(&modifiers(text)).unwrap();
+            let version = Version { major, minor };
+            let target: Target = target.parse().unwrap();
+            fit.since.iter().all(|s| s.permits(version, target))
+        };
+        assert!(permits("f32", 2, 0, "20") && !permits("f32", 1, 4, "20"));
+        assert!(permits("rn.f32", 8, 6, "100a") && !permits("rn.f32", 8, 6, "100"));
+        assert!(!permits("rn.f32", 8, 5, "100a"));
+        assert!(permits("f64", 2, 0, "90") && !permits("f64", 9, 0, "89"));
+    }
+
+    #[test]
+    fn targets_have_versions_and_families() {
+        let permits = |since: &str, major, minor, target: &str| {
+            let form = row(&format!("add : ; {since}"));
+            let target = target.parse().unwrap();
+            form.since.permits(Version { major, minor }, target)
+        };
+        assert!(permits("8.6 $big", 8, 6, "100a") && !permits("8.6 $big", 8, 6, "103a"));
+        assert!(permits("8.6 $big", 8, 8, "103a") && !permits("8.6 $big", 8, 8, "103"));
+        assert!(permits("8.8 100f", 8, 8, "103a") && permits("8.8 100f", 8, 8, "100f"));
+        assert!(!permits("8.8 100f", 8, 8, "100") && !permits("8.8 100f", 8, 8, "120a"));
+        assert!(!permits("8.8 103f", 8, 8, "100a") && !permits("8.8 103a", 8, 8, "103f"));
+        assert!(permits("3.0 30 <70@6.4", 6, 3, "70") && !permits("3.0 30 <70@6.4", 6, 4, "70"));
+        assert!(permits("3.0 30 <70@6.4", 9, 0, "62") && permits("", 1, 0, "10"));
+    }
+
+    #[test]
+    fn opcodes_of_several_words_come_first() {
+        let looked_at = |opcode, text| forms_of(opcode, &modifiers(text)).collect::<Vec<_>>();
+        for form in looked_at(Opcode::Mbarrier, "arrive.expect_tx.b64") {
+            assert_eq!(form.opcode_words, [Modifier::Arrive, Modifier::ExpectTx]);
+        }
+        for form in looked_at(Opcode::Mbarrier, "arrive.b64.expect_tx") {
+            assert_eq!(form.opcode_words, [Modifier::Arrive]);
+        }
+        assert!(looked_at(Opcode::Mbarrier, "b64.arrive").is_empty());
+    }
+
+    #[test]
+    fn spaces_keep_their_order() {
+        let form = row("cp.async ca|cg shared|shared::cta global [L2::64B] :");
+        let fits = |text: &str| form.fit(&modifiers(text)).is_ok();
+        assert!(fits("async.ca.shared.global") && fits("async.shared.L2::64B.global.cg"));
+        assert!(!fits("async.ca.global.shared") && !fits("async.ca.shared.shared.global"));
+    }
+
+    #[test]
+    fn coordinates_have_elements() {
+        let form = row("cp.async.bulk 2d|3d im2col : [r,r:u64?im2col,s{d-2}:b32] a:shared");
+        let [tensor, address] = form.operands.as_slice() else {
+            panic!("{form:?}");
+        };
+        let [map, other, coordinates] = tensor.elements.as_slice() else {
+            panic!("{tensor:?}");
+        };
+        assert_eq!((tensor.kind, map.kind), (Kind::Coordinates, Kind::Register));
+        assert_eq!(other.presence, Presence::With(vec![Modifier::Im2col]));
+        let numbers = |text| {
+            coordinates
+                .count
+                .as_ref()
+                .map(|c| c.numbers(&modifiers(text)))
+        };
+        assert_eq!((numbers("3d"), numbers("")), (Some(vec![1]), Some(vec![])));
+        assert_eq!(address.space, Some(Space::Shared));
+    }
+
+    #[test]
+    fn operands_of_every_shape() {
+        let form = row("add cas|exch T=f32 : d/q:T2 D:b32/q s{2|4}:Th=24..256%8?exch a? r=4|8|16");
+        let [first, second, third, fourth, fifth] = form.operands.as_slice() else {
+            panic!("{form:?}");
+        };
+        assert_eq!(first.kind, Kind::DestinationAndPredicate);
+        assert_eq!(first.ty.scale, Scale::Twice);
+        assert_eq!(second.ty.base, TypeBase::Fixed(Type::B32));
+        let two_or_four = Some(Count::Of(vec![2, 4]));
+        assert_eq!((&third.count, third.ty.scale), (&two_or_four, Scale::Half));
+        assert_eq!(third.presence, Presence::With(vec![Modifier::Exch]));
+        let range = third.range.as_ref().unwrap();
+        assert!(range.contains(24) && !range.contains(16) && !range.contains(28));
+        assert_eq!(range.describe(), "24 to 256, a multiple of 8");
+        assert_eq!(fourth.presence, Presence::Optional);
+        assert_eq!(fifth.range.as_ref().unwrap().describe(), "4, 8 or 16");
+    }
+}

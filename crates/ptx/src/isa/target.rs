@@ -1,0 +1,203 @@
+//! Targets, and which of them and which `.version` a part of the language needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ast::Version;
+
+/// What follows the number of a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Suffix {
+    /// `sm_90`: what all later targets have too.
+    #[default]
+    None,
+    /// `sm_100f`: what the family has.
+    Family,
+    /// `sm_90a`: what this one target has.
+    Specific,
+}
+
+/// `sm_90a` or `compute_90a`: the two mean the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// 90
+    pub number: u16,
+    /// `a`
+    pub suffix: Suffix,
+}
+
+/// Every target that ptxas 13.5 knows, with the first `.version` that may name it.
+const TARGETS: &[(&str, u8, u8)] = &[
+    ("10", 1, 0),
+    ("11", 1, 0),
+    ("12", 1, 2),
+    ("13", 1, 2),
+    ("20", 2, 0),
+    ("21", 2, 0),
+    ("30", 3, 0),
+    ("32", 4, 0),
+    ("35", 3, 1),
+    ("37", 4, 1),
+    ("50", 4, 0),
+    ("52", 4, 1),
+    ("53", 4, 2),
+    ("60", 5, 0),
+    ("61", 5, 0),
+    ("62", 5, 0),
+    ("70", 5, 1),
+    ("72", 6, 1),
+    ("75", 6, 3),
+    ("80", 7, 0),
+    ("82", 6, 2),
+    ("86", 7, 1),
+    ("87", 7, 4),
+    ("88", 9, 0),
+    ("89", 7, 8),
+    ("90", 7, 8),
+    ("90a", 8, 0),
+    ("100", 8, 6),
+    ("100a", 8, 6),
+    ("100f", 8, 8),
+    ("101", 8, 6),
+    ("101a", 8, 6),
+    ("101f", 8, 8),
+    ("103", 8, 8),
+    ("103a", 8, 8),
+    ("103f", 8, 8),
+    ("107", 9, 4),
+    ("107a", 9, 4),
+    ("107f", 9, 4),
+    ("110", 9, 0),
+    ("110a", 9, 0),
+    ("110f", 9, 0),
+    ("120", 8, 7),
+    ("120a", 8, 7),
+    ("120f", 8, 8),
+    ("121", 8, 8),
+    ("121a", 8, 8),
+    ("121f", 8, 8),
+];
+
+impl Target {
+    /// `sm_90a`, `compute_90a`; `None` for what is written otherwise.
+    pub fn from_text(text: &str) -> Option<Target> {
+        text.strip_prefix("sm_")
+            .or_else(|| text.strip_prefix("compute_"))?
+            .parse()
+            .ok()
+    }
+
+    /// Every target that ptxas 13.5 knows, by number; `sm_90` before `sm_90a`.
+    pub fn all() -> impl Iterator<Item = Target> {
+        TARGETS.iter().filter_map(|(name, ..)| name.parse().ok())
+    }
+
+    /// The first `.version` that may name it; `None` if ptxas knows no such target.
+    pub fn since(self) -> Option<Version> {
+        TARGETS
+            .iter()
+            .find(|(name, ..)| name.parse() == Ok(self))
+            .map(|&(_, major, minor)| Version { major, minor })
+    }
+
+    /// The first number of the family: sm_103 belongs to that of sm_100.
+    pub fn family(self) -> u16 {
+        match self.number {
+            100..=107 if self.number != 101 => 100,
+            // sm_110 was called sm_101 once.
+            101 | 110 => 110,
+            120..=121 => 120,
+            number => number,
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = ();
+
+    /// `90a`
+    fn from_str(text: &str) -> Result<Target, ()> {
+        let (digits, suffix) = match text.as_bytes().last() {
+            Some(b'a') => (&text[..text.len() - 1], Suffix::Specific),
+            Some(b'f') => (&text[..text.len() - 1], Suffix::Family),
+            _ => (text, Suffix::None),
+        };
+        if digits.starts_with('+') {
+            return Err(());
+        }
+        let number = digits.parse().map_err(|_| ())?;
+        Ok(Target { number, suffix })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.suffix {
+            Suffix::None => "",
+            Suffix::Family => "f",
+            Suffix::Specific => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.number)
+    }
+}
+
+/// One target of a floor, with those that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetRule {
+    /// `90`: all from sm_90 on; `90a`: this one; `100f`: the later ones of the family.
+    pub target: Target,
+    /// The `.version` that it needs here beyond the floor's own.
+    pub version: Version,
+}
+
+impl TargetRule {
+    /// Whether `target` is one of those that the rule stands for.
+    pub fn takes(self, target: Target) -> bool {
+        let wanted = self.target;
+        match wanted.suffix {
+            Suffix::None => target.number >= wanted.number,
+            Suffix::Specific => target == wanted,
+            Suffix::Family => {
+                target.suffix != Suffix::None
+                    && target.family() == wanted.family()
+                    && target.number >= wanted.number
+            }
+        }
+    }
+}
+
+/// Since when there is something: the part of a row behind the `;`, or what
+/// follows the `@` of a word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// The lowest `.version`; 0.0 if every one will do.
+    pub version: Version,
+    /// Any of these; every target will do if there is none.
+    pub targets: Vec<TargetRule>,
+    /// `<70@6.4`: gone on targets from 70 on since version 6.4.
+    pub gone: Option<(u16, Version)>,
+}
+
+impl Since {
+    /// The first `.version` that has it on a target, and the first that no
+    /// longer has it; `None` if the target never has it.
+    pub fn versions(&self, target: Target) -> Option<(Version, Option<Version>)> {
+        let mut first = self.version;
+        if !self.targets.is_empty() {
+            let rules = self.targets.iter().filter(|rule| rule.takes(target));
+            first = first.max(rules.map(|rule| rule.version).min()?);
+        }
+        // ptxas takes what 6.0 brought from 5.1 on, the version before.
+        if first == (Version { major: 6, minor: 0 }) {
+            first = Version { major: 5, minor: 1 };
+        }
+        let gone = self.gone.filter(|(number, _)| target.number >= *number);
+        Some((first, gone.map(|(_, version)| version)))
+    }
+
+    /// Whether a module of this `.version` and `.target` has it.
+    pub fn permits(&self, version: Version, target: Target) -> bool {
+        self.versions(target)
+            .is_some_and(|(first, gone)| version >= first && gone.is_none_or(|gone| version < gone))
+    }
+}

@@ -1,0 +1,330 @@
+//! Variables and parameters (PTX ISA, "State Spaces, Types, and Variables").
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, peek};
+use nom::multi::separated_list1;
+use nom::sequence::delimited;
+
+use super::expression::literal_number;
+use super::initializer::initializer;
+use super::input::{Parsed, Problem, Tokens, name, token};
+use crate::ast::{Attributes, Linkage, Name, PointerAttribute, Space, Span, Variable};
+use crate::diagnostic::Code;
+use crate::names::Type;
+use crate::token::{TokenKind, bank};
+
+pub fn linkage(word: &str) -> Option<Linkage> {
+    Some(match word {
+        "extern" => Linkage::Extern,
+        "visible" => Linkage::Visible,
+        "weak" => Linkage::Weak,
+        "common" => Linkage::Common,
+        _ => return None,
+    })
+}
+
+pub fn space(word: &str) -> Option<Space> {
+    Some(match word {
+        "reg" => Space::Reg,
+        "const" => Space::Const,
+        "global" => Space::Global,
+        "local" => Space::Local,
+        "param" => Space::Param,
+        "shared" => Space::Shared,
+        "tex" => Space::Tex,
+        _ => return bank(word).map(|_| Space::Const),
+    })
+}
+
+/// Whether a declaration begins with this word, its linkage left out.
+pub fn starts_declaration(word: &str) -> bool {
+    space(word).is_some()
+        || matches!(word, "align" | "attribute" | "v2" | "v4")
+        || Type::from_text(word).is_some()
+}
+
+/// `(a, b)` with any closing and opening; an empty list too.
+pub fn list<'t, 'a, O, P>(
+    open: TokenKind,
+    item: P,
+    close: TokenKind,
+) -> impl Parser<Tokens<'t, 'a>, Output = Vec<O>, Error = Problem>
+where
+    P: Parser<Tokens<'t, 'a>, Output = O, Error = Problem>,
+{
+    let none = peek(token(close)).map(|_| Vec::new());
+    let some = separated_list1(token(TokenKind::Comma), cut(item));
+    delimited(token(open), alt((none, some)), cut(token(close)))
+}
+
+/// What stands before the names of a declaration.
+#[derive(Clone)]
+struct Head {
+    /// Whether a state space is named.
+    stored: bool,
+    space: Space,
+    bank: Option<u8>,
+    align: Option<u32>,
+    ty: Type,
+    vector: u8,
+    pointer: Option<PointerAttribute>,
+    attributes: Attributes,
+}
+
+/// `.global .align 8 .v2 .f32`: the words before the vector and the type may
+/// come in any order.
+fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
+    let mut found: Option<Space> = None;
+    let mut number = None;
+    let mut align = None;
+    let mut attributes = Attributes::default();
+    let mut rest = input;
+    loop {
+        let word = rest.word_text();
+        if !rest.at(TokenKind::Word) {
+            break;
+        } else if let Some(space) = space(word) {
+            if found.replace(space).is_some() {
+                return Problem::fatal(
+                    rest.peek().span,
+                    Code::UnknownDirective,
+                    "a variable lies in one state space",
+                );
+            }
+            number = bank(word);
+            rest = rest.skip();
+        } else if word == "align" {
+            (rest, align) = cut(alignment).map(Some).parse(rest)?;
+        } else if word == "attribute" {
+            (rest, ()) = cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
+        } else {
+            break;
+        }
+    }
+    let vector = match rest.word_text() {
+        "v2" if rest.at(TokenKind::Word) => 2,
+        "v4" if rest.at(TokenKind::Word) => 4,
+        _ => 1,
+    };
+    let typed = if vector > 1 { rest.skip() } else { rest };
+    let Some(ty) = Type::from_text(typed.word_text()).filter(|_| typed.at(TokenKind::Word)) else {
+        return Problem::expected(typed, "a type such as `.b32`");
+    };
+    let head = Head {
+        stored: found.is_some(),
+        space: found.unwrap_or(Space::Reg),
+        bank: number,
+        align,
+        ty,
+        vector,
+        pointer: None,
+        attributes,
+    };
+    Ok((typed.skip(), head))
+}
+
+/// `.align 16`
+fn alignment<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, u32> {
+    literal_number(input.skip())
+}
+
+/// `(.managed, .unified(1, 2))`
+pub fn attributes<'t, 'a>(input: Tokens<'t, 'a>, found: &mut Attributes) -> Parsed<'t, 'a, ()> {
+    let (mut rest, _) = token(TokenKind::ParenOpen)(input)?;
+    loop {
+        if rest.at_word("managed") {
+            found.managed = true;
+            rest = rest.skip();
+        } else if rest.at_word("unified") {
+            let (after, _) = token(TokenKind::ParenOpen)(rest.skip())?;
+            let (after, high) = literal_number(after)?;
+            let (after, _) = token(TokenKind::Comma)(after)?;
+            let (after, low) = literal_number(after)?;
+            (rest, _) = token(TokenKind::ParenClose)(after)?;
+            found.unified = Some((high, low));
+        } else {
+            return Problem::expected(rest, "`.managed` or `.unified`");
+        }
+        if rest.at(TokenKind::ParenClose) {
+            return Ok((rest.skip(), ()));
+        }
+        (rest, _) = token(TokenKind::Comma)(rest)?;
+    }
+}
+
+/// `.ptr .global .align 16` after the type of a kernel's parameter. Without
+/// `.ptr`, the alignment is that of the parameter.
+fn pointer<'t, 'a>(input: Tokens<'t, 'a>, head: &mut Head) -> Parsed<'t, 'a, ()> {
+    if !input.at_word("ptr") {
+        if !input.at_word("align") {
+            return Ok((input, ()));
+        }
+        let (rest, align) = cut(alignment).parse(input)?;
+        head.align = Some(align);
+        return Ok((rest, ()));
+    }
+    let mut pointer = PointerAttribute {
+        space: None,
+        bank: None,
+        align: None,
+    };
+    let mut rest = input.skip();
+    if let Some(space @ (Space::Const | Space::Global | Space::Local | Space::Shared)) =
+        space(rest.word_text())
+    {
+        pointer.space = Some(space);
+        pointer.bank = bank(rest.word_text());
+        rest = rest.skip();
+    }
+    if rest.at_word("align") {
+        let (after, align) = cut(alignment).parse(rest)?;
+        pointer.align = Some(align);
+        rest = after;
+    }
+    head.pointer = Some(pointer);
+    Ok((rest, ()))
+}
+
+/// A variable of this name, the rest of the declarator yet to be read.
+fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
+    Variable {
+        linkage: Linkage::None,
+        space: head.space,
+        bank: head.bank,
+        align: head.align,
+        ty: head.ty,
+        vector: head.vector,
+        name,
+        count: None,
+        dims: Vec::new(),
+        init: None,
+        pointer: head.pointer,
+        attributes: head.attributes,
+        span,
+    }
+}
+
+/// Of one `%r<N>`. Nobody allocates by this number; ptxas 13.5 runs out of
+/// memory at about twice as many.
+pub const MAX_REGISTERS: u32 = 1 << 31;
+
+/// One name of a declaration with what belongs to it alone: `%r<9>`, or
+/// `x[2][3] = …`.
+fn declarator<'t, 'a>(
+    input: Tokens<'t, 'a>,
+    head: &Head,
+    start: Tokens<'t, 'a>,
+) -> Parsed<'t, 'a, Variable<'a>> {
+    let (mut rest, name) = declared_name(input)?;
+    let mut variable = variable(head, name, Span::default());
+    if rest.at(TokenKind::Less) {
+        let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
+        let (after, _) = cut(token(TokenKind::Greater)).parse(after)?;
+        if registers > MAX_REGISTERS {
+            return Problem::fatal(
+                rest.span_to(after),
+                Code::Limit,
+                "these are more registers than ptxas takes",
+            );
+        }
+        rest = after;
+        variable.count = Some(registers);
+        variable.span = start.span_to(rest);
+        return Ok((rest, variable));
+    }
+    while rest.at(TokenKind::BracketOpen) {
+        // Of the outermost dimension alone the size may be left out.
+        let (after, size) = dimension(rest, variable.dims.is_empty())?;
+        variable.dims.push(size);
+        rest = after;
+    }
+    if rest.at(TokenKind::Assign) {
+        let (after, value) = cut(initializer).parse(rest.skip())?;
+        variable.init = Some(value);
+        rest = after;
+    }
+    variable.span = start.span_to(rest);
+    Ok((rest, variable))
+}
+
+/// `[4]`, or `[]` where `unsized_too`.
+fn dimension<'t, 'a>(input: Tokens<'t, 'a>, unsized_too: bool) -> Parsed<'t, 'a, Option<u64>> {
+    let inside = input.skip();
+    let (rest, size) = if unsized_too && inside.at(TokenKind::BracketClose) {
+        (inside, None)
+    } else {
+        cut(literal_number).map(Some).parse(inside)?
+    };
+    let (rest, _) = cut(token(TokenKind::BracketClose)).parse(rest)?;
+    Ok((rest, size))
+}
+
+/// Words that stand for something of the language everywhere.
+fn declared_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
+    let (rest, name) = name(input)?;
+    match name.text {
+        "_" | "WARP_SZ" => Problem::expected(input, "a name"),
+        _ => Ok((rest, name)),
+    }
+}
+
+/// `.reg .b32 a, b<4>` up to the semicolon: a variable for each name, which may
+/// be none.
+pub fn variables<'t, 'a>(
+    input: Tokens<'t, 'a>,
+    linkage: Linkage,
+) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
+    let (rest, head) = head(input)?;
+    if rest.at(TokenKind::Semicolon) {
+        return Ok((rest, Vec::new()));
+    }
+    let one = |rest| {
+        let (rest, variable) = declarator(rest, &head, input)?;
+        stored(rest, &head)?;
+        Ok((rest, variable))
+    };
+    let (rest, mut variables) = separated_list1(token(TokenKind::Comma), cut(one)).parse(rest)?;
+    for variable in &mut variables {
+        variable.linkage = linkage;
+    }
+    Ok((rest, variables))
+}
+
+/// A parameter of a function: one name, of at most one dimension.
+fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
+    let (rest, mut head) = head(input)?;
+    let (rest, ()) = pointer(rest, &mut head)?;
+    let (mut rest, name) = name(rest)?;
+    let mut variable = variable(&head, name, Span::default());
+    if rest.at(TokenKind::BracketOpen) {
+        let (after, size) = dimension(rest, true)?;
+        variable.dims.push(size);
+        rest = after;
+    }
+    variable.span = input.span_to(rest);
+    stored(rest, &head)?;
+    Ok((rest, variable))
+}
+
+/// Whether the declaration before `rest` says where its variable lies.
+fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<Problem>> {
+    if head.stored {
+        return Ok(());
+    }
+    Err(nom::Err::Failure(Problem::new(
+        rest.peek().span,
+        Code::UnknownDirective,
+        "the declaration before this names no state space, such as `.reg` or `.global`",
+    )))
+}
+
+/// `(.param .b32 a, …)`
+pub fn parameters<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
+    list(TokenKind::ParenOpen, parameter, TokenKind::ParenClose).parse(input)
+}
+
+/// Names separated by commas.
+pub fn names<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Name<'a>>> {
+    separated_list1(token(TokenKind::Comma), cut(name)).parse(input)
+}

@@ -1,0 +1,287 @@
+//! Opcodes with their modifiers, each distinct one read once.
+//!
+//! A compiler writes the same few hundred of them again and again, so the
+//! whole of `ld.global.nc.v4.f32` is looked up at once, by its text.
+
+use std::borrow::Cow;
+
+use super::bytes::{first_bytes, through_blank, word_at};
+use crate::ast::{Mnemonic, MnemonicId, Modifiers};
+use crate::names::{Modifier, Opcode};
+use crate::token::bank;
+
+/// The mnemonics of a module as they are read.
+#[derive(Debug, Default)]
+pub struct Mnemonics<'a> {
+    list: Vec<Mnemonic<'a>>,
+    /// An open-addressed table; its length is a power of two, or 0.
+    slots: Vec<Slot>,
+}
+
+/// What finds a mnemonic without a look at its text, unless it is long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// The first 16 bytes of the text, the rest zero.
+    start: [u64; 2],
+    /// 0 if the slot is empty.
+    length: u32,
+    id: MnemonicId,
+    /// Not of [`Usual`] if it is unknown in part.
+    usual: Option<Opcode>,
+}
+
+/// A mnemonic that was found in the text.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    pub id: MnemonicId,
+    pub opcode: Opcode,
+    /// Where it ends.
+    pub end: usize,
+}
+
+/// No instruction has this many modifiers.
+#[derive(Debug)]
+pub struct TooMany;
+
+impl<'a> Mnemonics<'a> {
+    /// All of them, in the order of their first mention.
+    pub fn into_list(self) -> Vec<Mnemonic<'a>> {
+        self.list
+    }
+
+    pub fn get(&self, id: MnemonicId) -> Option<&Mnemonic<'a>> {
+        self.list.get(id.index())
+    }
+
+    /// Takes up the mnemonic of these words, which [`known`](Self::known) did
+    /// not find by the text that they stand in.
+    pub fn learn(&mut self, text: &'a str, words: &[&'a str]) -> Result<MnemonicId, TooMany> {
+        let length: usize = words.iter().map(|word| word.len()).sum();
+        let text = if text.len() + 1 == length + words.len() {
+            Cow::Borrowed(text)
+        } else {
+            // White space or a comment stands between the words.
+            let text = words.join(".");
+            if let Some(id) = self.known(&text) {
+                return Ok(id);
+            }
+            Cow::Owned(text)
+        };
+        let (first, rest) = words.split_first().unwrap_or((&"", &[]));
+        let mut modifiers = Modifiers::default();
+        for word in rest {
+            if !modifiers.push(modifier(word).unwrap_or(Modifier::UNKNOWN)) {
+                return Err(TooMany);
+            }
+        }
+        Ok(self.add(Mnemonic {
+            text,
+            opcode: Opcode::from_text(first).unwrap_or(Opcode::Unknown),
+            modifiers,
+        }))
+    }
+
+    /// The mnemonic of this text, if it has been read before.
+    pub fn known(&self, text: &str) -> Option<MnemonicId> {
+        let (hash, start) = hash(text.as_bytes());
+        let same = |slot: &Slot| {
+            self.list
+                .get(slot.id.index())
+                .is_some_and(|m| m.text == text)
+        };
+        self.find(hash, start, text.len(), same).map(|slot| slot.id)
+    }
+
+    /// The mnemonic from this byte to the next blank, if it has been read before
+    /// and is known in whole.
+    #[inline]
+    pub fn usual(&self, bytes: &[u8], at: usize) -> Option<Usual> {
+        let mut hash = SEED;
+        let mut start = [0; 2];
+        let mut end = at;
+        let mut words = 0;
+        loop {
+            let word = word_at(bytes, end)?;
+            let length = through_blank(word);
+            let kept = first_bytes(word, length);
+            if length > 0 {
+                hash = mix(hash, kept);
+            }
+            if let Some(start) = start.get_mut(words) {
+                *start = kept;
+            }
+            words += 1;
+            end += length;
+            if length < 8 {
+                break;
+            }
+            // A text without blanks is not looked through for each statement.
+            if words == LONGEST {
+                return None;
+            }
+        }
+        let text = bytes.get(at..end)?;
+        let same = |slot: &Slot| {
+            let known = self.list.get(slot.id.index());
+            text.len() <= 16 || known.is_some_and(|m| m.text.as_bytes() == text)
+        };
+        let slot = self.find(hash, start, end - at, same)?;
+        Some(Usual {
+            id: slot.id,
+            opcode: slot.usual?,
+            end,
+        })
+    }
+
+    /// The mnemonic from this byte to a semicolon, as [`usual`](Self::usual):
+    /// `ret;`
+    #[cold]
+    pub fn alone(&self, source: &str, at: usize) -> Option<Usual> {
+        let rest = &source.as_bytes()[at..];
+        let length = rest.iter().take(LONGEST).position(|b| *b == b';')?;
+        let id = self.known(source.get(at..at + length)?)?;
+        let mnemonic = self.get(id).filter(|m| is_usual(m))?;
+        Some(Usual {
+            id,
+            opcode: mnemonic.opcode,
+            end: at + length,
+        })
+    }
+
+    #[inline]
+    fn find(
+        &self,
+        hash: u64,
+        start: [u64; 2],
+        length: usize,
+        same: impl Fn(&Slot) -> bool,
+    ) -> Option<&Slot> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut at = hash as usize;
+        loop {
+            let slot = &self.slots[at & mask];
+            if slot.length == 0 {
+                return None;
+            }
+            if slot.start == start && slot.length as usize == length && same(slot) {
+                return Some(slot);
+            }
+            at += 1;
+        }
+    }
+
+    fn add(&mut self, mnemonic: Mnemonic<'a>) -> MnemonicId {
+        let id = MnemonicId(self.list.len() as u32);
+        self.list.push(mnemonic);
+        // At most half full, so that a search always meets an empty slot.
+        if self.list.len() * 2 > self.slots.len() {
+            let length = (self.list.len() * 4).next_power_of_two();
+            self.slots = vec![Slot::default(); length];
+            for id in 0..self.list.len() {
+                self.place(id);
+            }
+        } else {
+            self.place(id.index());
+        }
+        id
+    }
+
+    fn place(&mut self, id: usize) {
+        let mnemonic = &self.list[id];
+        let (hash, start) = hash(mnemonic.text.as_bytes());
+        let usual = is_usual(mnemonic);
+        let slot = Slot {
+            start,
+            length: mnemonic.text.len() as u32,
+            id: MnemonicId(id as u32),
+            usual: usual.then_some(mnemonic.opcode),
+        };
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize;
+        while self.slots[at & mask].length != 0 {
+            at += 1;
+        }
+        self.slots[at & mask] = slot;
+    }
+}
+
+/// The banks of constant memory.
+pub const BANKS: std::ops::RangeInclusive<u8> = 0..=10;
+
+/// The modifier that a word is, its bank left out: that is in the text alone.
+pub fn modifier(word: &str) -> Option<Modifier> {
+    match bank(word) {
+        Some(bank) => BANKS.contains(&bank).then_some(Modifier::Const),
+        None => Modifier::from_text(word),
+    }
+}
+
+/// Whether it is known in whole.
+fn is_usual(mnemonic: &Mnemonic<'_>) -> bool {
+    mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN)
+}
+
+/// So many times eight bytes, and more than any mnemonic has.
+const LONGEST: usize = 32;
+
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The multiplier is that of splitmix64.
+fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ (mixed >> 29)
+}
+
+/// The hash of a text, eight bytes at a time, and its first sixteen.
+fn hash(text: &[u8]) -> (u64, [u64; 2]) {
+    let mut hash = SEED;
+    let mut start = [0; 2];
+    for (index, chunk) in text.chunks(8).enumerate() {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        let word = u64::from_le_bytes(bytes);
+        hash = mix(hash, word);
+        if let Some(start) = start.get_mut(index) {
+            *start = word;
+        }
+    }
+    (hash, start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_read_once() {
+        let mut mnemonics = Mnemonics::default();
+        let mut find = |text: &'static str, words: &[&'static str]| {
+            let id = mnemonics.known(text);
+            id.unwrap_or_else(|| mnemonics.learn(text, words).unwrap())
+                .index()
+        };
+        assert_eq!(find("ld.global.u32", &["ld", "global", "u32"]), 0);
+        assert_eq!(find("ret", &["ret"]), 1);
+        assert_eq!(find("ld .global\n.u32", &["ld", "global", "u32"]), 0);
+        assert_eq!(find("ld.u32.global", &["ld", "u32", "global"]), 2);
+        let list = mnemonics.into_list();
+        assert_eq!(
+            list[2].modifiers.as_slice(),
+            [Modifier::U32, Modifier::Global]
+        );
+        assert_eq!((list.len(), list[1].opcode), (3, Opcode::Ret));
+    }
+
+    #[test]
+    fn many_distinct_ones_are_found_again() {
+        let texts: Vec<String> = (0..5000).map(|n| format!("op{n}")).collect();
+        let mut mnemonics = Mnemonics::default();
+        for _ in 0..2 {
+            for (n, text) in texts.iter().enumerate() {
+                let id = mnemonics.known(text);
+                let id = id.unwrap_or_else(|| mnemonics.learn(text, &[text]).unwrap());
+                assert_eq!(id.index(), n);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Registers and variables of a function: `.reg .b32 %r<9>;`.
+
+use super::text::Text;
+use crate::ast::{Attributes, Linkage, Statement, Variable};
+use crate::names::Type;
+use crate::parse::declaration::{MAX_REGISTERS, space};
+
+impl<'a> Text<'a> {
+    /// What follows the first word of a declaration, up to the semicolon and
+    /// past it. On `None` some of the names may lie among the statements.
+    pub fn declaration(
+        &mut self,
+        word: &str,
+        start: usize,
+        statements: &mut Vec<Statement<'a>>,
+    ) -> Option<()> {
+        let space = space(word)?;
+        let mut align = None;
+        let mut word = self.word()?;
+        if word == "align" {
+            align = Some(u32::try_from(self.unsigned()?).ok()?);
+            if !matches!(self.byte()?, b' ' | b'\t') {
+                return None;
+            }
+            self.skip_blanks()?;
+            word = self.word()?;
+        }
+        let ty = Type::from_text(word)?;
+        loop {
+            let mut variable = Variable {
+                linkage: Linkage::None,
+                space,
+                bank: None,
+                align,
+                ty,
+                vector: 1,
+                name: self.plain_name()?,
+                count: None,
+                dims: Vec::new(),
+                init: None,
+                pointer: None,
+                attributes: Attributes::default(),
+                span: self.span_from(start),
+            };
+            match self.byte()? {
+                b'<' => variable.count = Some(self.count()?),
+                b'[' => variable.dims = vec![Some(self.between(b']')?)],
+                _ => {}
+            }
+            variable.span = self.span_from(start);
+            statements.push(Statement::Variable(Box::new(variable)));
+            match self.byte()? {
+                b',' => self.at += 1,
+                b';' => break,
+                _ => return None,
+            }
+            self.skip_blanks()?;
+        }
+        self.at += 1;
+        Some(())
+    }
+
+    /// `<9>`
+    fn count(&mut self) -> Option<u32> {
+        let count = u32::try_from(self.between(b'>')?).ok()?;
+        (count <= MAX_REGISTERS).then_some(count)
+    }
+
+    /// A number between one byte and this one.
+    fn between(&mut self, last: u8) -> Option<u64> {
+        self.at += 1;
+        let number = self.unsigned()?;
+        if self.byte()? != last {
+            return None;
+        }
+        self.at += 1;
+        Some(number)
+    }
+}

@@ -1,0 +1,203 @@
+//! Statements as compilers write them, `@%p1 ld.global.f32 %f1, [%rd4+8];`,
+//! read from the bytes without cutting tokens.
+//!
+//! They are nearly all of a text. What is written in any other way is left to
+//! the readers of tokens, which would read these the same: nothing here
+//! reports.
+
+mod declaration;
+mod operand;
+mod section;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::statement::BodyReader;
+use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
+use crate::names::Opcode;
+pub use section::usual_data;
+use text::{Text, begins_statement};
+
+impl<'a> BodyReader<'_, 'a> {
+    /// Reads statements from `start` on while they are usual. Gives where the
+    /// last of them ends.
+    pub(super) fn usual_statements(&mut self, source: &'a str, start: usize) -> usize {
+        let mut text = Text { source, at: start };
+        let mut end = start;
+        loop {
+            let read = text.skip_to_token().and_then(|first| match first {
+                b'a'..=b'z' | b'@' => self.usual_instruction(&mut text),
+                b'$' | b'_' | b'A'..=b'Z' => self.usual_label(&mut text),
+                b'.' => self.usual_directive(&mut text),
+                b'{' => {
+                    self.open_block(text.advance());
+                    Some(())
+                }
+                // The function's own is not read here.
+                b'}' if self.blocks > 0 => {
+                    self.close_block(text.advance());
+                    Some(())
+                }
+                _ => None,
+            });
+            match read {
+                Some(()) => end = text.at,
+                None => return end,
+            }
+        }
+    }
+
+    fn usual_instruction(&mut self, text: &mut Text<'a>) -> Option<()> {
+        let start = text.at;
+        let mut guard = None;
+        if text.byte()? == b'@' {
+            text.at += 1;
+            let negated = text.byte()? == b'!';
+            text.at += usize::from(negated);
+            let predicate = match text.byte()? {
+                b'%' => text.register()?.0,
+                _ => text.plain_name()?,
+            };
+            if !matches!(text.byte()?, b' ' | b'\t') {
+                return None;
+            }
+            text.skip_blanks()?;
+            guard = Some(Guard { predicate, negated });
+        }
+        let opcode = text.at;
+        let bytes = text.source.as_bytes();
+        let mnemonics = &self.store.mnemonics;
+        let mnemonic = match mnemonics.usual(bytes, opcode) {
+            Some(mnemonic) => mnemonic,
+            None => mnemonics.alone(text.source, opcode)?,
+        };
+        text.at = mnemonic.end;
+        text.skip_blanks()?;
+        let pool = &mut self.store.pool;
+        let mark = pool.operands.len();
+        // A statement that could not be read leaves its own behind.
+        pool.open.clear();
+        let operands = match mnemonic.opcode {
+            Opcode::Call => text.call(pool),
+            _ => text.operands(pool, mark),
+        };
+        let Some(operands) = operands else {
+            pool.operands.truncate(mark);
+            return None;
+        };
+        let operands = match guard {
+            Some(guard) => pool.guard(guard, operands),
+            None => operands,
+        };
+        self.store
+            .statements
+            .push(Statement::Instruction(Instruction {
+                guarded: guard.is_some(),
+                opcode: mnemonic.opcode,
+                mnemonic: mnemonic.id,
+                operands,
+                span: text.span_from(start),
+                opcode_span: Span {
+                    start: opcode as u32,
+                    end: mnemonic.end as u32,
+                },
+            }));
+        Some(())
+    }
+
+    /// `$L__BB0_2:`
+    fn usual_label(&mut self, text: &mut Text<'a>) -> Option<()> {
+        let start = text.at;
+        text.skip_name()?;
+        let label = Name {
+            text: text.since(start)?,
+        };
+        if text.byte()? != b':' || label.text == "_" {
+            return None;
+        }
+        text.at += 1;
+        let bytes = text.source.as_bytes();
+        match text.next_token()? {
+            // It may be the name of `.branchtargets` or another such directive.
+            (at, b'.') if matches!(bytes.get(at + 1), Some(b'b' | b'c')) => return None,
+            (_, b'.') => {}
+            (_, first) if begins_statement(first) => {}
+            _ => return None,
+        }
+        self.store.statements.push(Statement::Label(label));
+        Some(())
+    }
+
+    fn usual_directive(&mut self, text: &mut Text<'a>) -> Option<()> {
+        let statements = &mut self.store.statements;
+        let mark = statements.len();
+        let start = text.at;
+        let read = match text.word()? {
+            "loc" => text.location(start).map(|location| {
+                statements.push(Statement::Location(Box::new(location)));
+            }),
+            word => text.declaration(word, start, statements),
+        };
+        if read.is_none() {
+            statements.truncate(mark);
+        }
+        read
+    }
+}
+
+impl<'a> Text<'a> {
+    /// `1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of inlined
+    /// code: what follows `.loc`.
+    fn location(&mut self, start: usize) -> Option<Location<'a>> {
+        let place = self.place()?;
+        let mut inlined = None;
+        if self.byte()? == b',' {
+            self.at += 1;
+            self.skip_blanks()?;
+            self.skip_keyword(b"function_name")?;
+            let function = self.plain_name()?;
+            let mut offset = 0;
+            if self.byte()? == b'+' {
+                self.at += 1;
+                offset = self.unsigned()? as i64;
+            }
+            if self.byte()? != b',' {
+                return None;
+            }
+            self.at += 1;
+            self.skip_blanks()?;
+            self.skip_keyword(b"inlined_at")?;
+            let at = self.place()?;
+            inlined = Some(Inlined {
+                function,
+                offset,
+                at,
+            });
+        }
+        let span = self.span_from(start);
+        // Where a number ends has to be seen, and that no clause follows.
+        if !matches!(self.byte()?, b' ' | b'\t' | b'\n') {
+            return None;
+        }
+        match self.next_token()? {
+            (_, b'.') => {}
+            (_, first) if begins_statement(first) => {}
+            _ => return None,
+        }
+        Some(Location {
+            place,
+            inlined,
+            span,
+        })
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        let mut numbers = [0; 3];
+        for number in &mut numbers {
+            self.skip_blanks()?;
+            *number = u32::try_from(self.unsigned()?).ok()?;
+        }
+        let [file, line, column] = numbers;
+        Some(Place { file, line, column })
+    }
+}

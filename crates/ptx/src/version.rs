@@ -1,0 +1,246 @@
+//! Which `.version` and `.target` a module needs, and saying a lower one.
+//!
+//! What a module needs is what [`check_with`] says of it under lower versions
+//! and targets, so that the two never disagree, and whatever the checker knows
+//! of floors (instructions, words, directives, types, special registers) counts.
+
+use std::borrow::Cow;
+
+use super::ast::{Module, Span, Version};
+use super::check::{CheckOptions, check_with};
+use super::diagnostic::Diagnostic;
+pub use super::features::versions;
+use super::isa::target::{Suffix, Target};
+
+/// What a module must say at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Floor {
+    /// The lowest `.version`; 0.0 if every one will do.
+    pub version: Version,
+    /// The number of `sm_90`; 0 if every target will do.
+    pub target: u16,
+}
+
+/// The lowest `.target` of a module, and the lowest `.version` with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// The module is as it should be under this `.version`, and under no lower
+    /// one for [`target`](Self::target).
+    pub version: Version,
+    /// The lowest of those that have everything: plain ones such as `sm_80`
+    /// before those of a family (`sm_100f`) and of one chip (`sm_90a`).
+    pub target: Target,
+    /// What is wrong one version below; `None` if there is no lower one.
+    pub version_forced_by: Option<Diagnostic>,
+    /// What is wrong one target below; `None` if there is no lower one.
+    pub target_forced_by: Option<Diagnostic>,
+}
+
+/// The lowest `.target` that a module may say, and the lowest `.version` with
+/// that; `None` for a module with mistakes, or without `.version` or `.target`.
+///
+/// Takes about a dozen times as long as [`check`](super::check).
+///
+/// ```
+/// use ptxkit_ptx::{read, version::needed};
+///
+/// let source = ".version 9.0\n.target sm_90\n.entry k() { .reg .b32 r; activemask.b32 r; }";
+/// let needed = needed(&read(source).module, source).unwrap();
+/// assert_eq!((needed.version.to_string(), needed.target.to_string()), ("6.2".into(), "sm_30".into()));
+/// let why = needed.version_forced_by.unwrap();
+/// assert!(why.message.contains("activemask"));
+/// ```
+pub fn needed<'a>(module: &Module<'a>, source: &'a str) -> Option<Needed> {
+    let said = module.version?.0;
+    let own = module
+        .target
+        .iter()
+        .rev()
+        .find_map(|word| Target::from_text(word.text))?;
+    let wrong = |version, target| first_wrong(module, source, version, target);
+    if wrong(said, own).is_some() {
+        return None;
+    }
+    // A target counts if it does with the version that the module says.
+    let ladder = |lower: fn(Target, Target) -> bool| {
+        let rungs: Vec<Target> = Target::all().filter(|rung| lower(*rung, own)).collect();
+        lowest(&rungs, |target| wrong(said, target))
+    };
+    let plain =
+        |rung: Target, own: Target| rung.suffix == Suffix::None && rung.number <= own.number;
+    let family = |rung: Target, own: Target| {
+        rung.suffix == Suffix::Family && rung.family() == own.family() && rung.number <= own.number
+    };
+    let (target, target_forced_by) = ladder(plain)
+        .or_else(|| ladder(family))
+        .unwrap_or((own, None));
+    let (version, version_forced_by) = lowest_version(module, source, target)?;
+    Some(Needed {
+        version,
+        target,
+        version_forced_by,
+        target_forced_by,
+    })
+}
+
+/// The lowest `.version` that a module may say for a target, and what is wrong
+/// one below; `None` if the one that it says will not do.
+///
+/// This is what a driver must know at least: one that is older than the
+/// toolkit refuses the module's own `.version`, though it may have everything
+/// that the module uses.
+pub fn lowest_version<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    target: Target,
+) -> Option<(Version, Option<Diagnostic>)> {
+    let said = module.version?.0;
+    let versions: Vec<Version> = versions().filter(|v| *v <= said).collect();
+    lowest(&versions, |version| {
+        first_wrong(module, source, version, target)
+    })
+}
+
+/// The first of ascending `rungs` on which nothing is wrong, and what is on the
+/// one below; `None` if the last will not do.
+fn lowest<T: Copy>(
+    rungs: &[T],
+    wrong: impl Fn(T) -> Option<Diagnostic>,
+) -> Option<(T, Option<Diagnostic>)> {
+    let (last, lower) = rungs.split_last()?;
+    if wrong(*last).is_some() {
+        return None;
+    }
+    let mut below = None;
+    let first = lower.partition_point(|rung| match wrong(*rung) {
+        Some(diagnostic) => {
+            below = Some(diagnostic);
+            true
+        }
+        None => false,
+    });
+    Some((rungs[first], below))
+}
+
+fn first_wrong<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    version: Version,
+    target: Target,
+) -> Option<Diagnostic> {
+    let options = CheckOptions {
+        version: Some(version),
+        target: Some(target),
+        ..CheckOptions::default()
+    };
+    check_with(module, source, &options).into_iter().next()
+}
+
+/// `source` under a `.version` that a driver knows; as it is, if its own is no
+/// newer.
+///
+/// # Errors
+///
+/// What the module has that this version lacks, or what is wrong with it anyway.
+///
+/// ```
+/// use ptxkit_ptx::{ast::Version, read, version::lower};
+///
+/// let source = ".version 9.5\n.target sm_80\n.entry k() { ret; }";
+/// let text = lower(&read(source).module, source, Version { major: 8, minor: 0 }).unwrap();
+/// assert!(text.starts_with(".version 8.0\n"));
+///
+/// let source = ".version 9.5\n.target sm_100\n.entry k() { ret; }";
+/// let why = lower(&read(source).module, source, Version { major: 8, minor: 0 }).unwrap_err();
+/// assert_eq!(why.message, "`sm_100` needs `.version 8.6` or later");
+/// ```
+pub fn lower<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    version: Version,
+) -> Result<Cow<'a, str>, Diagnostic> {
+    if module.version.is_some_and(|(said, _)| said <= version) {
+        return Ok(Cow::Borrowed(source));
+    }
+    let options = CheckOptions {
+        version: Some(version),
+        ..CheckOptions::default()
+    };
+    match check_with(module, source, &options).into_iter().next() {
+        Some(wrong) => Err(wrong),
+        None => Ok(lowered(source, version).map_or(Cow::Borrowed(source), Cow::Owned)),
+    }
+}
+
+/// `source` with another number in its `.version` line and nothing else
+/// changed; `None` if it has no such line.
+///
+/// Whether the module may say that version is not looked at: [`lower`] does.
+///
+/// ```
+/// use ptxkit_ptx::{ast::Version, version::lowered};
+/// let lower = lowered(".version 9.0\n.target sm_80\n", Version { major: 8, minor: 0 });
+/// assert_eq!(lower.as_deref(), Some(".version 8.0\n.target sm_80\n"));
+/// ```
+pub fn lowered(source: &str, version: Version) -> Option<String> {
+    let head = super::parse::read_head(source, &mut Default::default());
+    let (_, Span { start, end }) = head.version?;
+    let before = source.get(..start as usize)?;
+    let after = source.get(end as usize..)?;
+    let Version { major, minor } = version;
+    Some(format!("{before}.version {major}.{minor}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read;
+
+    fn needs(source: &str) -> (String, String) {
+        let needed = needed(&read(source).module, source).unwrap();
+        (needed.version.to_string(), needed.target.to_string())
+    }
+
+    #[test]
+    fn the_newest_instruction_decides() {
+        let source = ".version 9.0\n.target sm_100\n.entry k() { .reg .f32 f; .reg .b16 h;\n\
+             add.f32 f, f, f; cvt.rn.bf16.f32 h, f; }";
+        assert_eq!(needs(source), ("7.0".into(), "sm_80".into()));
+        let needed = needed(&read(source).module, source).unwrap();
+        let why = needed.target_forced_by.unwrap();
+        assert_eq!(&source[why.span.start as usize..][..3], "cvt");
+    }
+
+    #[test]
+    fn directives_count() {
+        let source = ".version 8.0\n.target sm_90\n.entry k() .maxclusterrank 4 { ret; }";
+        assert_eq!(needs(source), ("7.8".into(), "sm_90".into()));
+    }
+
+    #[test]
+    fn one_chip_is_the_last_resort() {
+        let source =
+            ".version 9.0\n.target sm_90a\n.entry k() { setmaxnreg.inc.sync.aligned.u32 64; }";
+        assert_eq!(needs(source), ("8.0".into(), "sm_90a".into()));
+    }
+
+    #[test]
+    fn what_has_mistakes_needs_nothing() {
+        let source = ".version 8.0\n.target sm_90\n.entry k() { add.u32 a, b; }";
+        assert_eq!(needed(&read(source).module, source), None);
+    }
+
+    #[test]
+    fn lowering_changes_one_line() {
+        let source = "// v\n.version 9.0 // here\n.target sm_90\n";
+        let lower = lowered(source, Version { major: 8, minor: 0 });
+        assert_eq!(
+            lower.as_deref(),
+            Some("// v\n.version 8.0 // here\n.target sm_90\n")
+        );
+        assert_eq!(
+            lowered(".target sm_90", Version { major: 8, minor: 0 }),
+            None
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! `ptxcheck cfg`: the control-flow graph of a kernel.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use layout::backends::svg::SVGWriter;
+use layout::gv::{DotParser, GraphBuilder};
+
+use super::{no_kernel, texts_of};
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::say;
+use lint::flow::{BlockId, Code, Graph, InstructionId};
+use lint::{Flow, FunctionSubject, Options, Subject};
+use ptx::ast::{Function, Item, Module, Span, Statement};
+use ptx::read;
+
+/// What `ptxcheck cfg` takes.
+#[derive(Debug, clap::Args)]
+pub struct CfgArgs {
+    /// A file with PTX; `-` is standard input
+    file: PathBuf,
+    /// The kernel or function; may be left out if there is one alone
+    #[arg(long, short)]
+    kernel: Option<String>,
+    /// What is written; by the name of --output, if that says
+    #[arg(long, value_enum)]
+    format: Option<Picture>,
+    /// Where it is written, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// At most so many instructions of a block
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    lines: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Picture {
+    /// For Graphviz
+    Dot,
+    /// For a browser
+    Svg,
+}
+
+impl Picture {
+    /// What the name of a file says; dot, if it says nothing.
+    fn named(path: Option<&Path>) -> Result<Picture, Failure> {
+        let extension = path.and_then(Path::extension).unwrap_or_default();
+        match extension.to_ascii_lowercase().to_string_lossy().as_ref() {
+            "svg" => Ok(Picture::Svg),
+            "" | "dot" | "gv" => Ok(Picture::Dot),
+            other => Err(Failure::new(format!("there are no graphs as .{other}"))
+                .help("name it .svg or .dot, or give --format")),
+        }
+    }
+}
+
+/// Placing more blocks than these takes minutes, and nobody could look at it.
+const BLOCKS_OF_A_PICTURE: usize = 400;
+
+/// Writes the graph.
+///
+/// # Errors
+/// The file cannot be read, has no such kernel, or the graph is too large.
+pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
+    let texts = texts_of(&args.file)?;
+    let mut names = Vec::new();
+    for text in &texts {
+        let reading = read(&text.source);
+        let all = functions(&reading.module);
+        names.extend(all.map(|function| function.name.text.to_owned()));
+    }
+    let wanted = match (&args.kernel, names.as_slice()) {
+        (Some(name), all) if all.contains(name) => name,
+        (Some(name), all) => return Err(no_kernel(name, all, &args.file)),
+        (None, [one]) => one,
+        (None, all) => {
+            let failure = Failure::new(format!("{}: which kernel?", args.file.display()));
+            return Err(match all.first() {
+                Some(first) => failure.help(format!(
+                    "it has {}; choose one with --kernel, such as `{first}`",
+                    all.len()
+                )),
+                None => failure.help("it has no kernels at all"),
+            });
+        }
+    };
+    let Some(dot) = texts
+        .iter()
+        .find_map(|text| dot(&text.source, wanted, args.lines))
+    else {
+        return Err(
+            Failure::new(format!("`{wanted}` could not be read in full"))
+                .help(format!("`ptxcheck {}` shows why", args.file.display())),
+        );
+    };
+    let picture = match args.format {
+        Some(picture) => picture,
+        None => Picture::named(args.output.as_deref())?,
+    };
+    let written = match picture {
+        Picture::Dot => dot.text,
+        Picture::Svg if dot.blocks > BLOCKS_OF_A_PICTURE => {
+            return Err(
+                Failure::new(format!("`{wanted}` has {} blocks", dot.blocks))
+                    .help("write --format dot, and draw it with `sfdp -Tsvg`"),
+            );
+        }
+        Picture::Svg => svg(&dot.text)?,
+    };
+    match &args.output {
+        None => say(&written),
+        Some(path) => std::fs::write(path, written)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+    }
+    Ok(VERIFIED)
+}
+
+fn functions<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Function<'a>> {
+    module.items.iter().filter_map(|item| match item {
+        Item::Function(function) if function.body.is_some() => Some(function),
+        _ => None,
+    })
+}
+
+/// A graph in the language of Graphviz.
+struct Dot {
+    text: String,
+    blocks: usize,
+}
+
+/// `None` if the module has no such function, or it could not be read in full.
+fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
+    let reading = read(source);
+    let options = Options::default();
+    let subject = Subject::new(&reading.module, source, &options);
+    let mut functions = subject.functions();
+    let function = functions.find(|function| function.function.name.text == name)?;
+    let Flow { code, graph, .. } = function.flow()?;
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "digraph \"{}\" {{", escaped(name));
+    let _ = writeln!(out, "\tnode [shape=box, fontname=\"monospace\"];");
+    for (index, block) in graph.blocks.iter().enumerate() {
+        let id = BlockId(index as u32);
+        let mut text = String::new();
+        if id == BlockId::ENTRY {
+            text = format!("{}\\l", escaped(name));
+        }
+        for label in labels(&function, code, graph, id) {
+            let _ = write!(text, "{}:\\l", escaped(label));
+        }
+        let count = (block.end - block.start) as usize;
+        // Of a long block the last ones: they say where it goes.
+        let left_out = count.saturating_sub(lines);
+        if left_out > 0 {
+            let _ = write!(text, "  ... {left_out} more\\l");
+        }
+        for step in block.steps().skip(left_out) {
+            let _ = write!(text, "  {}\\l", escaped(&instruction(code, step, source)));
+        }
+        if text.is_empty() {
+            text = "(empty)\\l".to_owned();
+        }
+        let style = if graph.is_reached(id) {
+            ""
+        } else {
+            ", style=\"dashed\""
+        };
+        let _ = writeln!(out, "\tb{index} [label=\"{text}\"{style}];");
+    }
+    for index in 0..graph.blocks.len() {
+        let from = BlockId(index as u32);
+        for to in graph.successors(from) {
+            let _ = writeln!(
+                out,
+                "\tb{index} -> b{}{};",
+                to.0,
+                edge(code, graph, from, to)
+            );
+        }
+    }
+    out += "}\n";
+    Some(Dot {
+        text: out,
+        blocks: graph.blocks.len(),
+    })
+}
+
+/// The labels that stand before the first instruction of a block.
+fn labels<'f, 'a>(
+    function: &FunctionSubject<'f, 'a>,
+    code: &Code<'_, '_>,
+    graph: &Graph,
+    block: BlockId,
+) -> Vec<&'a str> {
+    let Some(first) = graph.blocks[block.index()].steps().next() else {
+        return Vec::new();
+    };
+    let Some(step) = code.steps.get(first.index()) else {
+        return Vec::new();
+    };
+    let before = function
+        .body
+        .statements
+        .get(..step.statement as usize)
+        .unwrap_or(&[]);
+    let mut labels: Vec<&str> = before
+        .iter()
+        .rev()
+        .take_while(|statement| !matches!(statement, Statement::Instruction(_)))
+        .filter_map(|statement| match statement {
+            Statement::Label(name) => Some(name.text),
+            _ => None,
+        })
+        .collect();
+    labels.reverse();
+    labels
+}
+
+/// An instruction on one line.
+fn instruction(code: &Code<'_, '_>, step: InstructionId, source: &str) -> String {
+    let Some(Span { start, end }) = code.instruction(step).map(|instruction| instruction.span)
+    else {
+        return String::new();
+    };
+    let text = source.get(start as usize..end as usize).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is said of a way: the guard of the branch, and whether it leads back.
+fn edge(code: &Code<'_, '_>, graph: &Graph, from: BlockId, to: BlockId) -> String {
+    let block = graph.blocks[from.index()];
+    let last = block
+        .steps()
+        .next_back()
+        .and_then(|last| code.instruction(last));
+    let guard = last.and_then(|last| code.body.guard(last));
+    let falls = graph.blocks[to.index()].start == block.end;
+    let mut said = Vec::new();
+    if let Some(guard) = guard.filter(|_| graph.successors(from).count() > 1) {
+        let not = if guard.negated != falls { "!" } else { "" };
+        said.push(format!("label=\"{not}{}\"", escaped(guard.predicate.text)));
+    }
+    if graph.dominates(to, from) {
+        said.push("color=\"blue\"".to_owned());
+    }
+    match said.is_empty() {
+        true => String::new(),
+        false => format!(" [{}]", said.join(", ")),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// # Errors
+/// The library for drawing does not take the graph.
+fn svg(dot: &str) -> Result<String, Failure> {
+    let help = "write --format dot, and draw it with Graphviz";
+    let graph = DotParser::new(dot)
+        .process()
+        .map_err(|error| Failure::new(error).help(help))?;
+    let mut builder = GraphBuilder::new();
+    builder.visit_graph(&graph);
+    let mut writer = SVGWriter::new();
+    builder.get().do_it(false, false, false, &mut writer);
+    Ok(writer.finalize())
+}

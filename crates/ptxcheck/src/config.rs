@@ -1,0 +1,243 @@
+//! `ptxcheck.toml`, and what it makes of each file together with the command line.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use globset::{Glob, GlobMatcher};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+
+use super::args::{self, CheckArgs};
+use super::drawing;
+use super::selection::{Lists, Prefix, Selection};
+use terminal::failure::Failure;
+use ptx::ast::Version;
+use ptx::isa::target::Target;
+use ptx::{CheckOptions, Level};
+
+const NAME: &str = "ptxcheck.toml";
+
+/// The file that counts for a folder: the next one above. What lies above the
+/// repository is not looked at, so that a checkout is judged alike wherever it
+/// lies. `.git` is a file in worktrees and submodules.
+fn above(folder: &Path) -> Option<PathBuf> {
+    for folder in folder.ancestors() {
+        let file = folder.join(NAME);
+        if file.is_file() {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The options of the command line that say what is judged, by the same names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Config {
+    select: Vec<Prefix>,
+    ignore: Vec<Prefix>,
+    deny: Vec<Prefix>,
+    #[serde(deserialize_with = "target")]
+    target: Option<Target>,
+    #[serde(deserialize_with = "version")]
+    ptx_version: Option<Version>,
+    codegen: bool,
+    max_warnings: Option<usize>,
+    exclude: Vec<Pattern>,
+    per_file_ignores: HashMap<Pattern, Vec<Prefix>>,
+}
+
+fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Target>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    args::target(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Version>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    args::version(&text).map(Some).map_err(D::Error::custom)
+}
+
+/// A glob; without a `/` it is for the name of a file, wherever it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Pattern(Glob);
+
+impl TryFrom<String> for Pattern {
+    type Error = globset::Error;
+
+    fn try_from(text: String) -> Result<Pattern, globset::Error> {
+        let text = match text.strip_prefix("./").unwrap_or(&text) {
+            name if name.contains('/') => name.to_owned(),
+            name => format!("**/{name}"),
+        };
+        // `*` stays in its folder, as in a shell.
+        let glob = globset::GlobBuilder::new(&text)
+            .literal_separator(true)
+            .build()?;
+        Ok(Pattern(glob))
+    }
+}
+
+/// What a file is judged by.
+#[derive(Debug)]
+pub struct Settings {
+    pub selection: Selection,
+    pub check: CheckOptions,
+    pub max_warnings: Option<usize>,
+    /// The folder that the patterns are relative to.
+    folder: PathBuf,
+    exclude: Vec<GlobMatcher>,
+    per_file_ignores: Vec<(GlobMatcher, Vec<Prefix>)>,
+}
+
+impl Settings {
+    fn new(config: &Config, folder: PathBuf, args: &CheckArgs) -> Result<Settings, Failure> {
+        let given = Lists {
+            select: &args.select,
+            ignore: &args.ignore,
+            deny: &args.deny,
+        };
+        let configured = Lists {
+            select: &config.select,
+            ignore: &config.ignore,
+            deny: &config.deny,
+        };
+        let level = match args.codegen || config.codegen {
+            true => Level::Codegen,
+            false => Level::Language,
+        };
+        let given_patterns = args.exclude.iter().map(|text| {
+            Pattern::try_from(text.clone())
+                .map_err(|error| Failure::new(format!("--exclude {text}: {error}")))
+        });
+        let mut exclude = given_patterns.collect::<Result<Vec<_>, _>>()?;
+        exclude.extend(config.exclude.iter().cloned());
+        let mut per_file_ignores: Vec<_> = config
+            .per_file_ignores
+            .iter()
+            .map(|(pattern, codes)| (pattern.0.compile_matcher(), codes.clone()))
+            .collect();
+        per_file_ignores.sort_by(|a, b| a.0.glob().glob().cmp(b.0.glob().glob()));
+        Ok(Settings {
+            selection: Selection::new(&[given, configured]),
+            check: CheckOptions {
+                level,
+                target: args.target.or(config.target),
+                version: args.ptx_version.or(config.ptx_version),
+            },
+            max_warnings: args.max_warnings.or(config.max_warnings),
+            folder,
+            exclude: exclude
+                .iter()
+                .map(|pattern| pattern.0.compile_matcher())
+                .collect(),
+            per_file_ignores,
+        })
+    }
+
+    /// Whether a file of a folder is left out.
+    pub fn excludes(&self, path: &Path) -> bool {
+        let path = self.relative(path);
+        self.exclude.iter().any(|glob| glob.is_match(&path))
+    }
+
+    /// What is not looked for in this file.
+    pub fn ignored_in(&self, path: &Path) -> Vec<&Prefix> {
+        if self.per_file_ignores.is_empty() {
+            return Vec::new();
+        }
+        let path = self.relative(path);
+        let matching = self
+            .per_file_ignores
+            .iter()
+            .filter(|(glob, _)| glob.is_match(&path));
+        matching.flat_map(|(_, codes)| codes).collect()
+    }
+
+    fn relative(&self, path: &Path) -> PathBuf {
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        whole
+            .strip_prefix(&self.folder)
+            .map_or(path.to_owned(), Path::to_owned)
+    }
+}
+
+/// The settings of every folder that was asked for.
+#[derive(Debug)]
+pub struct Configs<'c> {
+    args: &'c CheckArgs,
+    /// By folder: those of the next file above it.
+    known: HashMap<PathBuf, Arc<Settings>>,
+    /// Where there is no file, or the one of the command line.
+    otherwise: Arc<Settings>,
+}
+
+impl<'c> Configs<'c> {
+    /// # Errors
+    /// The file of `--config` cannot be used.
+    pub fn new(args: &'c CheckArgs) -> Result<Configs<'c>, Failure> {
+        let otherwise = match &args.config {
+            Some(path) => read(path, args)?,
+            None => {
+                let here = std::env::current_dir().unwrap_or_default();
+                Settings::new(&Config::default(), here, args)?
+            }
+        };
+        Ok(Configs {
+            args,
+            known: HashMap::new(),
+            otherwise: Arc::new(otherwise),
+        })
+    }
+
+    /// What files of a folder are judged by.
+    ///
+    /// # Errors
+    /// The next `ptxcheck.toml` above cannot be used.
+    pub fn of_folder(&mut self, folder: &Path) -> Result<Arc<Settings>, Failure> {
+        if self.args.isolated || self.args.config.is_some() {
+            return Ok(self.otherwise.clone());
+        }
+        if let Some(settings) = self.known.get(folder) {
+            return Ok(settings.clone());
+        }
+        // The folder of `k.ptx` has no name.
+        let named = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let whole = std::path::absolute(named).unwrap_or_else(|_| folder.to_owned());
+        let settings = match above(&whole) {
+            // Folders below one file share what was read of it.
+            Some(file) => match self.known.get(&file) {
+                Some(settings) => settings.clone(),
+                None => {
+                    let settings = Arc::new(read(&file, self.args)?);
+                    self.known.insert(file, settings.clone());
+                    settings
+                }
+            },
+            None => self.otherwise.clone(),
+        };
+        self.known.insert(folder.to_owned(), settings.clone());
+        Ok(settings)
+    }
+}
+
+fn read(path: &Path, args: &CheckArgs) -> Result<Settings, Failure> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let config: Config = toml::from_str(&text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        Failure::said(drawing::of_config(&text, &name, span, error.message()))
+    })?;
+    let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = folder.parent().map(Path::to_owned).unwrap_or_default();
+    Settings::new(&config, folder, args)
+}

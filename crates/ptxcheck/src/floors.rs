@@ -1,0 +1,145 @@
+//! `ptxcheck floors`: the lowest `.version` and `.target`, and what forces them.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::texts_of;
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Format, json_line, say};
+use ptx::diagnostic::{Diagnostic, LineIndex};
+use ptx::{read, version};
+
+/// What `ptxcheck floors` takes.
+#[derive(Debug, clap::Args)]
+pub struct FloorsArgs {
+    /// A file with PTX; `-` is standard input
+    file: PathBuf,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Floors {
+    file: String,
+    /// What the file says.
+    says: Head,
+    /// The least that it could say; `null` if it has mistakes.
+    needs: Option<Head>,
+    version_forced_by: Option<Reason>,
+    target_forced_by: Option<Reason>,
+}
+
+#[derive(Serialize)]
+struct Head {
+    version: Option<String>,
+    target: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Reason {
+    line: u32,
+    column: u32,
+    message: String,
+}
+
+/// Prints them; 1 if the file has mistakes, which nothing is a floor of.
+pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
+    let texts = texts_of(&args.file)?;
+    let floors: Vec<Floors> = texts
+        .iter()
+        .map(|text| floors(&text.name, &text.source))
+        .collect();
+    say(&match args.format {
+        Format::Json => json_line(&floors),
+        Format::Text => floors
+            .iter()
+            .filter_map(Floors::text)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    });
+    match floors.iter().find(|floors| floors.needs.is_none()) {
+        Some(Floors { file, .. }) => {
+            let shows = format!("`ptxcheck {}` shows them", args.file.display());
+            Failure::new(format!("{file} has mistakes"))
+                .help(shows)
+                .tell();
+            Ok(MISMATCHES)
+        }
+        None => Ok(VERIFIED),
+    }
+}
+
+fn floors(name: &str, source: &str) -> Floors {
+    let reading = read(source);
+    let lines = LineIndex::new(source);
+    let reason = |wrong: Diagnostic| {
+        let place = lines.locate(wrong.span.start);
+        Reason {
+            line: place.line,
+            column: place.column,
+            message: wrong.message,
+        }
+    };
+    let module = &reading.module;
+    let needed = match reading.diagnostics.as_slice() {
+        [] => version::needed(module, source),
+        _ => None,
+    };
+    let mut floors = Floors {
+        file: name.to_owned(),
+        says: Head {
+            version: module.version.map(|(version, _)| version.to_string()),
+            target: module.target.first().map(|name| name.text.to_owned()),
+        },
+        needs: None,
+        version_forced_by: None,
+        target_forced_by: None,
+    };
+    if let Some(needed) = needed {
+        floors.needs = Some(Head {
+            version: Some(needed.version.to_string()),
+            target: Some(needed.target.to_string()),
+        });
+        floors.version_forced_by = needed.version_forced_by.map(reason);
+        floors.target_forced_by = needed.target_forced_by.map(reason);
+    }
+    floors
+}
+
+impl Floors {
+    /// Nothing for a text with mistakes.
+    fn text(&self) -> Option<String> {
+        let needs = self.needs.as_ref()?;
+        let mut out = format!("{}\n", self.file);
+        for (directive, says, needs, forced_by) in [
+            (
+                ".version",
+                &self.says.version,
+                &needs.version,
+                &self.version_forced_by,
+            ),
+            (
+                ".target",
+                &self.says.target,
+                &needs.target,
+                &self.target_forced_by,
+            ),
+        ] {
+            let (says, needs) = (
+                says.as_deref().unwrap_or("none"),
+                needs.as_deref().unwrap_or("none"),
+            );
+            let why = match forced_by {
+                Some(Reason {
+                    line,
+                    column,
+                    message,
+                }) => format!("{line}:{column}: {message}"),
+                None => "there is no lower one".to_owned(),
+            };
+            out += &format!("  {directive:<9} {needs:<8} (says {says})  {why}\n");
+        }
+        Some(out)
+    }
+}

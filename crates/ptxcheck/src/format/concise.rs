@@ -1,0 +1,34 @@
+//! `--format concise`: `k.ptx:4:14: error[E0101]: no instruction is called foo`
+
+use super::Findings;
+use lint::Finding;
+use ptx::diagnostic::Severity;
+
+const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[1;33m";
+const RESET: &str = "\x1b[0m";
+
+pub fn write(findings: Findings<'_>, colour: bool) -> String {
+    let line = |finding: &Finding| {
+        let place = findings.start(finding);
+        let Finding {
+            code,
+            severity,
+            message,
+            ..
+        } = finding;
+        let (style, word) = match severity {
+            Severity::Error => (RED, "error"),
+            Severity::Warning => (YELLOW, "warning"),
+        };
+        let name = findings.name;
+        match colour {
+            true => {
+                format!("{BOLD}{name}:{place}{RESET}: {style}{word}[{code}]{RESET}: {message}\n")
+            }
+            false => format!("{name}:{place}: {word}[{code}]: {message}\n"),
+        }
+    };
+    findings.found.iter().map(line).collect()
+}

@@ -1,0 +1,60 @@
+//! `--format github`: commands of a workflow, which GitHub shows at the lines
+//! of a change.
+
+use super::Findings;
+use lint::Finding;
+use ptx::diagnostic::Severity;
+
+pub fn write(findings: Findings<'_>) -> String {
+    let line = |finding: &Finding| {
+        let Finding {
+            code,
+            severity,
+            span,
+            ..
+        } = finding;
+        let (start, end) = (findings.start(finding), findings.end(*span));
+        let word = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let text = findings.text(finding);
+        // GitHub knows columns within one line alone.
+        let columns = match start.line == end.line {
+            true => format!(",col={},endColumn={}", start.column, end.column),
+            false => String::new(),
+        };
+        let place = match findings.is_part() {
+            true => String::new(),
+            false => format!(",line={},endLine={}{columns}", start.line, end.line),
+        };
+        format!(
+            "::{word} file={}{place},title={code}::{}\n",
+            property(findings.file),
+            data(&text),
+        )
+    };
+    findings.found.iter().map(line).collect()
+}
+
+/// What a message may not hold is written as in a URL.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_the_command_are_written_otherwise() {
+        assert_eq!(data("100%\nof a:b"), "100%25%0Aof a:b");
+        assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
+    }
+}

@@ -1,0 +1,112 @@
+//! How findings are written.
+//!
+//! Files are judged and written in parallel, each into a text of its own; what
+//! stands around and between these texts is written once.
+
+mod concise;
+mod full;
+mod github;
+mod json;
+mod sarif;
+
+use lint::Finding;
+use ptx::ast::Span;
+use ptx::diagnostic::{LineIndex, Location};
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Each with its line, carets below what it is about, and a hint
+    #[default]
+    Full,
+    /// One line each
+    Concise,
+    /// One array of objects
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+/// The findings of one text, to be written.
+#[derive(Clone, Copy)]
+pub struct Findings<'f> {
+    /// The file.
+    pub file: &'f str,
+    /// The file, and which part of it the text is.
+    pub name: &'f str,
+    pub lines: &'f LineIndex<'f>,
+    pub found: &'f [Finding],
+}
+
+impl Findings<'_> {
+    /// Whether the text is a part of a binary file, whose lines are no lines of
+    /// the file.
+    fn is_part(&self) -> bool {
+        self.name != self.file
+    }
+
+    /// Message and help, and the place in the text where that is not all of the
+    /// file.
+    fn text(&self, finding: &Finding) -> String {
+        let mut text = finding.message.clone();
+        if let Some(help) = &finding.help {
+            text = format!("{text}\n{help}");
+        }
+        if self.is_part() {
+            let Location { line, column, .. } = self.start(finding);
+            text = format!("{text}\nin {}:{line}:{column}", self.name);
+        }
+        text
+    }
+
+    fn start(&self, finding: &Finding) -> Location {
+        self.lines.locate(finding.span.start)
+    }
+
+    /// Behind the last character.
+    fn end(&self, Span { start, end }: Span) -> Location {
+        self.lines.locate(end.max(start))
+    }
+}
+
+impl Format {
+    /// What comes before all findings.
+    pub fn head(self) -> String {
+        match self {
+            Format::Json => "[".to_owned(),
+            Format::Sarif => sarif::head(),
+            _ => String::new(),
+        }
+    }
+
+    /// The findings of one text; empty if there are none.
+    pub fn write(self, findings: Findings<'_>, colour: bool) -> String {
+        match self {
+            Format::Full => full::write(findings, colour),
+            Format::Concise => concise::write(findings, colour),
+            Format::Json => json::write(findings),
+            Format::Sarif => sarif::write(findings),
+            Format::Github => github::write(findings),
+        }
+    }
+
+    /// What stands between two texts of findings.
+    pub fn between(self) -> &'static str {
+        match self {
+            Format::Json | Format::Sarif => ",",
+            Format::Full => "\n",
+            _ => "",
+        }
+    }
+
+    /// What comes behind all findings.
+    pub fn tail(self) -> String {
+        match self {
+            Format::Json => "\n]\n".to_owned(),
+            Format::Sarif => sarif::TAIL.to_owned(),
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The files that were asked for, and the PTX in them.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::config::{Configs, Settings};
+use terminal::failure::Failure;
+use image::{self, PtxFound};
+use ptx::Ptx;
+
+/// A file to look into.
+#[derive(Debug)]
+pub struct Input {
+    pub place: Place,
+    /// Found in a folder, and not called PTX: it may hold none.
+    pub found: bool,
+    pub settings: Arc<Settings>,
+}
+
+/// Where the bytes come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    File(PathBuf),
+    /// Standard input, by the name it is given.
+    StandardInput(PathBuf),
+}
+
+impl Place {
+    /// `-` is standard input.
+    pub fn new(path: &Path, stdin_name: &Path) -> Place {
+        match path.as_os_str() == "-" {
+            true => Place::StandardInput(stdin_name.to_owned()),
+            false => Place::File(path.to_owned()),
+        }
+    }
+
+    /// What findings call it.
+    pub fn path(&self) -> &Path {
+        let (Place::File(path) | Place::StandardInput(path)) = self;
+        path
+    }
+
+    pub fn name(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn read(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Place::File(path) => std::fs::read(path),
+            Place::StandardInput(_) => {
+                let mut bytes = Vec::new();
+                std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+            }
+        }
+        .map_err(|error| unreadable(self.path(), &error))
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", path.display()));
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            failure.help("give PTX files, or folders with some; `-` reads standard input")
+        }
+        _ => failure,
+    }
+}
+
+/// Every file in the order that it was asked for; those of a folder by name.
+/// What cannot be looked at comes apart.
+///
+/// # Errors
+/// A `ptxcheck.toml` cannot be used.
+pub fn collect(
+    paths: &[PathBuf],
+    stdin_name: &Path,
+    configs: &mut Configs<'_>,
+) -> Result<(Vec<Input>, Vec<Failure>), Failure> {
+    let (mut inputs, mut failures) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
+    for path in paths {
+        let place = Place::new(path, stdin_name);
+        if !path.is_dir() || matches!(place, Place::StandardInput(_)) {
+            let settings = configs.of_folder(parent(place.path()))?;
+            if seen.insert(place.clone()) {
+                inputs.push(Input {
+                    place,
+                    found: false,
+                    settings,
+                });
+            }
+            continue;
+        }
+        let mut held = false;
+        for entry in walkdir::WalkDir::new(path)
+            .sort_by_file_name()
+            .into_iter()
+            .filter_entry(shown)
+        {
+            let entry = match entry {
+                Ok(entry) if entry.file_type().is_file() => entry,
+                Ok(_) => continue,
+                Err(error) => {
+                    failures.push(Failure::new(error));
+                    continue;
+                }
+            };
+            if !may_hold_ptx(entry.path()) {
+                continue;
+            }
+            held = true;
+            let file = clean(entry.into_path());
+            let settings = configs.of_folder(parent(&file))?;
+            let found = !is_ptx(&file);
+            let place = Place::File(file);
+            if !settings.excludes(place.path()) && seen.insert(place.clone()) {
+                inputs.push(Input {
+                    place,
+                    found,
+                    settings,
+                });
+            }
+        }
+        if !held && failures.is_empty() {
+            failures.push(without_ptx(format!(
+                "{}: no file in this folder holds PTX",
+                path.display()
+            )));
+        }
+    }
+    Ok((inputs, failures))
+}
+
+/// What to say where nothing is to be looked at.
+pub fn without_ptx(message: String) -> Failure {
+    Failure::new(message).help("PTX files end in .ptx; `nvcc -ptx` or `--keep` writes them")
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// `./a.ptx` of the current folder is called `a.ptx`.
+fn clean(path: PathBuf) -> PathBuf {
+    path.strip_prefix("./").map(Path::to_owned).unwrap_or(path)
+}
+
+/// Hidden folders hold what tools keep for themselves.
+fn shown(entry: &walkdir::DirEntry) -> bool {
+    entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+fn is_ptx(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("ptx"))
+}
+
+/// By its name; of other files, by how they begin.
+fn may_hold_ptx(path: &Path) -> bool {
+    if is_ptx(path) {
+        return true;
+    }
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && CONTAINERS.contains(&start)
+}
+
+/// How fatbins, ELF files and archives begin.
+const CONTAINERS: [[u8; 4]; 3] = [[0x50, 0xed, 0x55, 0xba], *b"\x7fELF", *b"!<ar"];
+
+/// One PTX module of a file.
+#[derive(Debug)]
+pub struct Text {
+    /// The file, and which part of it.
+    pub name: String,
+    pub source: String,
+    /// The file is this text, all of it UTF-8, and may be written.
+    pub whole: bool,
+}
+
+/// The PTX of a file, and what of it is damaged; none if it was found in a
+/// folder and has none.
+///
+/// # Errors
+/// It cannot be read, or holds no PTX and was named.
+pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
+    let name = input.place.name();
+    let bytes = input.place.read()?;
+    let found = match image::ptx_texts(&bytes) {
+        Ok(found) => found,
+        Err(_) if input.found => return Ok(Default::default()),
+        // Without `.version` and `.target` it may be PTX all the same.
+        Err(error) => {
+            let Ok(ptx) = Ptx::from_bytes(bytes.as_slice(), name.as_str()) else {
+                return Err(Failure::new(format!("{name}: {error}")));
+            };
+            let source = ptx.text().to_owned();
+            let whole = std::str::from_utf8(&bytes).is_ok();
+            return Ok((
+                vec![Text {
+                    name,
+                    source,
+                    whole,
+                }],
+                Vec::new(),
+            ));
+        }
+    };
+    let utf8 = std::str::from_utf8(&bytes).is_ok();
+    let (mut texts, mut damaged) = (Vec::new(), Vec::new());
+    for text in found {
+        match text {
+            Ok(PtxFound { origin, text }) => texts.push(Text {
+                whole: origin.is_empty() && utf8,
+                name: match origin.as_str() {
+                    "" => name.clone(),
+                    part => format!("{name} ({part})"),
+                },
+                source: text.into_owned(),
+            }),
+            Err(error) => damaged.push(Failure::new(format!("{name}: {error}"))),
+        }
+    }
+    if texts.is_empty() && damaged.is_empty() && !input.found {
+        return Err(Failure::new(format!("{name} holds no PTX"))
+            .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX"));
+    }
+    Ok((texts, damaged))
+}

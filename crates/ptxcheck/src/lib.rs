@@ -1,0 +1,303 @@
+//! `ptxcheck`: what is wrong with PTX files, and what a user regrets.
+
+pub mod args;
+mod cfg;
+mod config;
+mod drawing;
+mod explain;
+mod fix;
+mod floors;
+mod format;
+mod inputs;
+mod judge;
+mod progress;
+mod resources;
+mod rules;
+mod selection;
+mod statistics;
+mod suppression;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
+use terminal::output::{say, tell};
+use ptx::diagnostic::{LineIndex, Severity, nearest};
+use args::CheckArgs;
+use config::{Configs, Settings};
+use fix::Mended;
+use format::{Findings, Format};
+use inputs::{Input, Place, Text};
+use progress::Progress;
+use statistics::Counts;
+
+/// So many files are judged before what was found in them is printed.
+const BATCH: usize = 64;
+
+/// Prints what is found in each file; gives the exit status: 0 nothing found,
+/// 1 findings, 2 a file that cannot be looked at.
+///
+/// # Errors
+/// Nothing can be looked at: the options or a `ptxcheck.toml` are wrong.
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let here = [PathBuf::from(".")];
+    let paths = if args.paths.is_empty() {
+        &here[..]
+    } else {
+        &args.paths
+    };
+    let mut configs = Configs::new(args)?;
+    let (inputs, failures) = inputs::collect(paths, &args.stdin_filename, &mut configs)?;
+    let threads = args.jobs.map_or(0, |jobs| jobs.get());
+    // Starting threads takes longer than one file does.
+    let pool = match inputs.len() {
+        0 | 1 => None,
+        _ => Some(pool(threads)?),
+    };
+    let colour = args.color.wanted();
+    let mut output = Output::new(args);
+    let progress = Progress::new(inputs.len());
+    for failure in failures {
+        output.failed(&failure, &progress);
+    }
+    for batch in inputs.chunks(BATCH) {
+        let look = |input| {
+            let outcome = look(input, args, colour);
+            progress.one_more();
+            outcome
+        };
+        let outcomes: Vec<Outcome> = match &pool {
+            None => batch.iter().map(look).collect(),
+            Some(pool) => pool.install(|| batch.par_iter().map(look).collect()),
+        };
+        for (input, outcome) in batch.iter().zip(outcomes) {
+            output.add(input, outcome, &progress);
+        }
+    }
+    if !inputs.is_empty() && output.texts == 0 && !output.failed {
+        let failure = inputs::without_ptx("there is no PTX in any of these files".to_owned());
+        output.failed(&failure, &progress);
+    }
+    progress.end();
+    Ok(output.end())
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool, Failure> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Failure::new(error).help("give fewer threads with --jobs"))
+}
+
+/// What came of a file.
+#[derive(Default)]
+struct Outcome {
+    /// To be printed, one a text.
+    written: Vec<String>,
+    counts: Counts,
+    /// Changes that were made, or would be.
+    fixes: usize,
+    failures: Vec<Failure>,
+    texts: usize,
+}
+
+fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
+    let mut outcome = Outcome::default();
+    match inputs::texts(input) {
+        Ok((texts, damaged)) => {
+            outcome.texts = texts.len();
+            outcome.failures = damaged;
+            for text in texts {
+                judge(text, input, args, colour, &mut outcome);
+            }
+        }
+        Err(failure) => outcome.failures.push(failure),
+    }
+    outcome
+}
+
+fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mut Outcome) {
+    let path = input.place.path();
+    let path_name = input.place.name();
+    let judge = |source: &str| judge::judge(source, path, &input.settings);
+    let mut found = judge(&text.source);
+    let mut source = text.source;
+    if (args.fix || args.diff) && text.whole {
+        let Mended {
+            text: mended,
+            left,
+            fixes,
+        } = fix::mend(&source, found, judge);
+        if args.diff {
+            outcome.fixes += fixes;
+            outcome
+                .written
+                .push(fix::diff(&source, &mended, &text.name, colour));
+            return;
+        }
+        match fix::put(&input.place, &source, &mended) {
+            Ok(()) => outcome.fixes += fixes,
+            Err(failure) => outcome.failures.push(failure),
+        }
+        (source, found) = (mended, left);
+    }
+    if !text.whole {
+        // A part of a binary cannot be mended.
+        found.iter_mut().for_each(|finding| finding.fix = None);
+    }
+    outcome.counts.add(&found);
+    if !found.is_empty() && !args.statistics {
+        let lines = LineIndex::new(&source);
+        let findings = Findings {
+            file: path_name.as_str(),
+            name: &text.name,
+            lines: &lines,
+            found: &found,
+        };
+        outcome.written.push(args.format.write(findings, colour));
+    }
+}
+
+/// What is printed, and what it comes to.
+struct Output<'o> {
+    args: &'o CheckArgs,
+    /// Whether something stands on standard output that the next is set off from.
+    begun: bool,
+    counts: Counts,
+    fixes: usize,
+    failed: bool,
+    /// How many texts were looked at.
+    texts: usize,
+    /// Warnings under each settings: by the address of the settings.
+    warnings: HashMap<*const Settings, (Arc<Settings>, usize)>,
+}
+
+impl<'o> Output<'o> {
+    fn new(args: &'o CheckArgs) -> Output<'o> {
+        let output = Output {
+            args,
+            begun: false,
+            counts: Counts::default(),
+            fixes: 0,
+            failed: false,
+            texts: 0,
+            warnings: HashMap::new(),
+        };
+        if output.lists() {
+            say(&args.format.head());
+        }
+        output
+    }
+
+    /// Whether findings are printed one by one.
+    fn lists(&self) -> bool {
+        !self.args.statistics && !self.args.diff && !self.mends_standard_input()
+    }
+
+    /// Standard output is for the text then.
+    fn mends_standard_input(&self) -> bool {
+        self.args.fix && self.args.paths.iter().any(|path| path.as_os_str() == "-")
+    }
+
+    fn add(&mut self, input: &Input, outcome: Outcome, progress: &Progress) {
+        let between = match self.args.diff {
+            true => "",
+            false => self.args.format.between(),
+        };
+        for written in outcome.written.iter().filter(|written| !written.is_empty()) {
+            let before = if self.begun { between } else { "" };
+            let text = format!("{before}{written}");
+            match self.mends_standard_input() {
+                true => progress.aside(|| tell(&text)),
+                false => progress.aside(|| say(&text)),
+            }
+            self.begun = true;
+        }
+        for failure in &outcome.failures {
+            self.failed(failure, progress);
+        }
+        let warnings = outcome.counts.of(Severity::Warning);
+        let key = Arc::as_ptr(&input.settings);
+        let under = self
+            .warnings
+            .entry(key)
+            .or_insert((input.settings.clone(), 0));
+        under.1 += warnings;
+        self.counts.merge(outcome.counts);
+        self.fixes += outcome.fixes;
+        self.texts += outcome.texts;
+    }
+
+    fn failed(&mut self, failure: &Failure, progress: &Progress) {
+        progress.aside(|| failure.tell());
+        self.failed = true;
+    }
+
+    /// Prints what comes last; gives the exit status.
+    fn end(self) -> u8 {
+        let Output {
+            args,
+            counts,
+            fixes,
+            ..
+        } = &self;
+        if self.lists() {
+            say(&args.format.tail());
+        } else if args.statistics {
+            say(&counts.table(args.format));
+        }
+        if args.format == Format::Full && !args.statistics && !self.mends_standard_input() {
+            tell(&counts.sum(*fixes, args.diff, args.fix));
+        }
+        let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
+            *warnings > settings.max_warnings.unwrap_or(0)
+        };
+        let findings = counts.of(Severity::Error) > 0
+            || self.warnings.values().any(too_many)
+            || (args.diff && *fixes > 0);
+        match (self.failed, findings) {
+            (true, _) => FAILED,
+            (false, true) => MISMATCHES,
+            (false, false) => VERIFIED,
+        }
+    }
+}
+
+/// Reads the one file of a subcommand; the PTX texts in it.
+///
+/// # Errors
+/// It cannot be read, or holds no PTX.
+fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
+    let args = CheckArgs {
+        isolated: true,
+        ..CheckArgs::default()
+    };
+    let settings = Configs::new(&args)?.of_folder(path)?;
+    let place = Place::new(path, std::path::Path::new("<stdin>"));
+    let input = Input {
+        place,
+        found: false,
+        settings,
+    };
+    let (texts, damaged) = inputs::texts(&input)?;
+    match damaged.into_iter().next() {
+        Some(failure) if texts.is_empty() => Err(failure),
+        _ => Ok(texts),
+    }
+}
+
+/// What to say of a kernel that a file does not have.
+fn no_kernel(name: &str, all: &[String], file: &std::path::Path) -> Failure {
+    let failure = Failure::new(format!("{} has no kernel `{name}`", file.display()));
+    match nearest(name, all.iter().map(String::as_str)) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None if all.is_empty() => failure.help("it has no kernels at all"),
+        None => failure.help(format!(
+            "it has {}",
+            listing(all.iter().map(String::as_str))
+        )),
+    }
+}

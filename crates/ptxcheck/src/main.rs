@@ -1,0 +1,13 @@
+//! `ptxcheck`: what is wrong with PTX files.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use ptxcheck::args::Cli;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => failure.report(),
+    }
+}

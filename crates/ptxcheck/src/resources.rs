@@ -1,0 +1,455 @@
+//! `ptxcheck resources`: what each kernel takes, as far as PTX says.
+//!
+//! Registers are those that the text declares: the assembler maps them to fewer.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::texts_of;
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::{Format, json_line, say};
+use ptx::ast::{
+    AddressBase, Body, Function, Instruction, Item, Module, Operand, Space, Statement, Variable,
+};
+use ptx::names::{Modifier, Opcode, Type};
+use ptx::read;
+use ptx::signature::{KernelSignature, after, layout, signatures};
+
+/// What `ptxcheck resources` takes.
+#[derive(Debug, clap::Args)]
+pub struct ResourcesArgs {
+    /// A file with PTX; `-` is standard input
+    file: PathBuf,
+    /// This kernel alone
+    #[arg(long, short)]
+    kernel: Option<String>,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Prints them, in the order of the text.
+///
+/// # Errors
+/// The file cannot be read, has syntax errors or no such kernel.
+pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
+    let mut kernels = Vec::new();
+    let texts = texts_of(&args.file)?;
+    for text in &texts {
+        let reading = read(&text.source);
+        if !reading.diagnostics.is_empty() {
+            return Err(Failure::new(format!("{} has mistakes", text.name))
+                .help(format!("`ptxcheck {}` shows them", text.name)));
+        }
+        kernels.extend(resources(&reading.module, &text.source, &text.name));
+    }
+    if let Some(name) = &args.kernel {
+        let all: Vec<String> = kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
+        kernels.retain(|kernel| kernel.kernel == *name);
+        if kernels.is_empty() {
+            return Err(super::no_kernel(name, &all, &args.file));
+        }
+    }
+    say(&match args.format {
+        Format::Json => json_line(&kernels),
+        Format::Text => kernels
+            .iter()
+            .map(Resources::text)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    });
+    Ok(VERIFIED)
+}
+
+/// What one kernel takes.
+#[derive(Debug, Serialize)]
+struct Resources {
+    file: String,
+    kernel: String,
+    line: u32,
+    parameter_bytes: u32,
+    parameters: Vec<Parameter>,
+    /// Of the kernel and all it calls, as are the two that follow.
+    shared_bytes: u32,
+    /// The launch says how much more.
+    dynamic_shared: bool,
+    local_bytes: u64,
+    constant_bytes: u64,
+    /// It declares, loads or stores some, itself or in what it calls.
+    uses_local: bool,
+    /// By type.
+    registers: BTreeMap<&'static str, u64>,
+    barriers: Barriers,
+    /// `maxntid`, `reqntid`, `minnctapersm`, `maxnreg` …
+    launch_bounds: BTreeMap<String, Vec<u32>>,
+    instructions: Mix,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameter {
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    offset: u32,
+    size: u32,
+    align: u32,
+    pointer: bool,
+}
+
+/// Which barriers of the block it waits at.
+#[derive(Debug, Default, Serialize)]
+struct Barriers {
+    numbers: BTreeSet<u64>,
+    /// Some are named by a register.
+    computed: bool,
+}
+
+/// Instructions of the kernel's own text.
+#[derive(Debug, Default, Serialize)]
+struct Mix {
+    total: u64,
+    by_class: BTreeMap<&'static str, u64>,
+    by_opcode: BTreeMap<&'static str, u64>,
+}
+
+fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources> {
+    let functions: HashMap<&str, &Function<'_>> = functions(module)
+        .filter(|function| function.body.is_some())
+        .map(|function| (function.name.text, function))
+        .collect();
+    let variables: HashMap<&str, &Variable<'_>> = module
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Variable(variable) => Some((variable.name.text, variable)),
+            _ => None,
+        })
+        .collect();
+    let kernel = |signature: KernelSignature| {
+        let function = functions.get(signature.name.as_str())?;
+        let body = function.body.as_ref()?;
+        let reached = Reached::from(body, &functions, &variables, module);
+        let launch_bounds = function
+            .directives
+            .iter()
+            .filter(|bound| !bound.values.is_empty());
+        Some(Resources {
+            file: file.to_owned(),
+            kernel: signature.name,
+            line: signature.line,
+            parameter_bytes: signature.param_bytes,
+            parameters: signature
+                .params
+                .into_iter()
+                .map(|param| Parameter {
+                    name: param.name,
+                    ty: format!(
+                        "{}.{}{}",
+                        if param.vector > 1 {
+                            format!(".v{}", param.vector)
+                        } else {
+                            String::new()
+                        },
+                        param.ty.text(),
+                        param.dims.map_or(String::new(), |_| format!(
+                            "[{}]",
+                            u64::from(param.size) / param.ty.bytes().max(1)
+                        )),
+                    ),
+                    offset: param.offset,
+                    size: param.size,
+                    align: param.align,
+                    pointer: param.pointer,
+                })
+                .collect(),
+            shared_bytes: signature.static_shared,
+            dynamic_shared: reached.dynamic_shared,
+            local_bytes: reached.local,
+            constant_bytes: reached.constant,
+            uses_local: reached.uses_local,
+            registers: registers(body),
+            barriers: barriers(body),
+            launch_bounds: launch_bounds
+                .map(|bound| (bound.name.to_owned(), bound.values.clone()))
+                .collect(),
+            instructions: mix(body, module),
+        })
+    };
+    signatures(module, source)
+        .into_iter()
+        .filter_map(kernel)
+        .collect()
+}
+
+fn functions<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Function<'a>> {
+    module.items.iter().filter_map(|item| match item {
+        Item::Function(function) => Some(function),
+        _ => None,
+    })
+}
+
+fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruction> {
+    body.statements
+        .iter()
+        .filter_map(|statement| match statement {
+            Statement::Instruction(instruction) => Some(instruction),
+            _ => None,
+        })
+}
+
+/// What a kernel and all that it calls name.
+#[derive(Default)]
+struct Reached {
+    local: u64,
+    constant: u64,
+    dynamic_shared: bool,
+    uses_local: bool,
+}
+
+impl Reached {
+    fn from<'m, 'a>(
+        body: &'m Body<'a>,
+        functions: &HashMap<&str, &'m Function<'a>>,
+        variables: &HashMap<&str, &Variable<'_>>,
+        module: &Module<'a>,
+    ) -> Reached {
+        let mut reached = Reached::default();
+        let mut seen = HashSet::new();
+        let mut open = vec![body];
+        while let Some(body) = open.pop() {
+            for statement in &body.statements {
+                match statement {
+                    Statement::Variable(variable) => reached.variable(variable),
+                    Statement::Instruction(instruction) => {
+                        let modifiers = &module.mnemonic(instruction).modifiers;
+                        let memory = matches!(instruction.opcode, Opcode::Ld | Opcode::St);
+                        reached.uses_local |= memory && modifiers.has(Modifier::Local);
+                    }
+                    _ => {}
+                }
+            }
+            for name in body.operands.iter().filter_map(named) {
+                if seen.insert(name) {
+                    if let Some(variable) = variables.get(name) {
+                        reached.variable(variable);
+                    }
+                    open.extend(
+                        functions
+                            .get(name)
+                            .and_then(|function| function.body.as_ref()),
+                    );
+                }
+            }
+        }
+        reached
+    }
+
+    fn variable(&mut self, variable: &Variable<'_>) {
+        match variable.space {
+            Space::Local => {
+                self.local = after(self.local, variable);
+                self.uses_local = true;
+            }
+            Space::Const => self.constant = after(self.constant, variable),
+            Space::Shared => self.dynamic_shared |= layout(variable).0 == 0,
+            _ => {}
+        }
+    }
+}
+
+fn named<'a>(operand: &Operand<'a>) -> Option<&'a str> {
+    match operand {
+        Operand::Name(name)
+        | Operand::Offset { name, .. }
+        | Operand::Address {
+            base: AddressBase::Name(name),
+            ..
+        } => Some(name.text),
+        _ => None,
+    }
+}
+
+fn registers(body: &Body<'_>) -> BTreeMap<&'static str, u64> {
+    let mut registers = BTreeMap::new();
+    for statement in &body.statements {
+        if let Statement::Variable(variable) = statement
+            && variable.space == Space::Reg
+        {
+            let count = u64::from(variable.count.unwrap_or(1)) * u64::from(variable.vector);
+            *registers.entry(variable.ty.text()).or_insert(0) += count;
+        }
+    }
+    registers
+}
+
+fn barriers(body: &Body<'_>) -> Barriers {
+    let mut barriers = Barriers::default();
+    for instruction in instructions(body) {
+        if !matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) {
+            continue;
+        }
+        // The number is the first operand, behind the result of a `.red`.
+        let operands = body.list(instruction.operands);
+        match operands
+            .iter()
+            .find(|operand| matches!(operand, Operand::Integer(_)))
+        {
+            Some(Operand::Integer(number)) => {
+                barriers.numbers.insert(number.value);
+            }
+            _ if operands.is_empty() => {}
+            _ => barriers.computed = true,
+        }
+    }
+    barriers
+}
+
+fn mix(body: &Body<'_>, module: &Module<'_>) -> Mix {
+    let mut mix = Mix::default();
+    for instruction in instructions(body) {
+        let modifiers = &module.mnemonic(instruction).modifiers;
+        let class = class(
+            instruction.opcode,
+            modifiers.as_slice(),
+            modifiers.types().last(),
+        );
+        mix.total += 1;
+        *mix.by_class.entry(class).or_insert(0) += 1;
+        *mix.by_opcode.entry(instruction.opcode.text()).or_insert(0) += 1;
+    }
+    mix
+}
+
+/// What kind of work an instruction is.
+fn class(opcode: Opcode, modifiers: &[Modifier], ty: Option<Type>) -> &'static str {
+    use Opcode::*;
+    let space = || {
+        let spaces = [
+            (Modifier::Global, "global memory"),
+            (Modifier::Shared, "shared memory"),
+            (Modifier::SharedCta, "shared memory"),
+            (Modifier::SharedCluster, "shared memory"),
+            (Modifier::Local, "local memory"),
+            (Modifier::Const, "constant memory"),
+            (Modifier::Param, "parameters"),
+        ];
+        let named = spaces
+            .into_iter()
+            .find(|(word, _)| modifiers.contains(word));
+        named.map_or("generic memory", |(_, name)| name)
+    };
+    match opcode {
+        Ld | Ldu | St => space(),
+        Atom | Red | Multimem => "atomics",
+        Cp | Prefetch | Prefetchu | Applypriority | Discard | Createpolicy | Tensormap => {
+            "asynchronous copies and caches"
+        }
+        Mma | Wmma | Wgmma | Tcgen05 | Ldmatrix | Stmatrix | Movmatrix => "matrix",
+        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => "textures and surfaces",
+        Bar | Barrier | Mbarrier | Membar | Fence | Griddepcontrol | Clusterlaunchcontrol => {
+            "barriers and fences"
+        }
+        Shfl | Vote | Match | Redux | Activemask | Elect => "warp",
+        Bra | Brx | Call | Ret | Exit | Trap | Brkpt => "control flow",
+        Setp | Set | Selp | Slct | Testp => "comparison and selection",
+        Cvt | Cvta | Szext => "conversion",
+        Mov | Prmt | Isspacep | Mapa | Getctarank => "moves",
+        _ => match ty {
+            Some(Type::F64) => "64-bit float",
+            Some(Type::F32 | Type::F32x2) => "32-bit float",
+            Some(Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2) => "16-bit float",
+            Some(Type::Pred) => "comparison and selection",
+            Some(_) => "integer",
+            None => "other",
+        },
+    }
+}
+
+impl Resources {
+    fn text(&self) -> String {
+        let mut out = format!("{} ({}:{})\n", self.kernel, self.file, self.line);
+        let mut line = |name: &str, text: String| {
+            out += &format!("  {name:<13}{text}\n");
+        };
+        line("parameters", bytes(u64::from(self.parameter_bytes)));
+        for Parameter {
+            name,
+            ty,
+            offset,
+            pointer,
+            ..
+        } in &self.parameters
+        {
+            let pointer = if *pointer { "  pointer" } else { "" };
+            line("", format!("{offset:>5}  {ty:<10} {name}{pointer}"));
+        }
+        let dynamic = if self.dynamic_shared {
+            ", and what the launch adds"
+        } else {
+            ""
+        };
+        line("shared", bytes(u64::from(self.shared_bytes)) + dynamic);
+        line("constant", bytes(self.constant_bytes));
+        let used = match (self.uses_local, self.local_bytes) {
+            (true, 0) => "used, none declared".to_owned(),
+            (_, declared) => bytes(declared),
+        };
+        line("local", used);
+        line(
+            "registers",
+            counted(&self.registers, |name| format!(".{name}")),
+        );
+        line("barriers", self.barriers.text());
+        for (name, values) in &self.launch_bounds {
+            let values: Vec<String> = values.iter().map(u32::to_string).collect();
+            line("bound", format!(".{name} {}", values.join(", ")));
+        }
+        let Mix {
+            total, by_class, ..
+        } = &self.instructions;
+        line("instructions", total.to_string());
+        let mut classes: Vec<_> = by_class.iter().collect();
+        classes.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), **name));
+        for (name, count) in classes {
+            line("", format!("{count:>5}  {name}"));
+        }
+        out
+    }
+}
+
+impl Barriers {
+    fn text(&self) -> String {
+        let numbers: Vec<String> = self.numbers.iter().map(u64::to_string).collect();
+        let known = match numbers.as_slice() {
+            [] => None,
+            [one] => Some(format!("1, number {one}")),
+            all => Some(format!("{}, numbers {}", all.len(), all.join(" "))),
+        };
+        let computed = self.computed.then(|| "some named by a register".to_owned());
+        let all: Vec<String> = known.into_iter().chain(computed).collect();
+        match all.is_empty() {
+            true => "none".to_owned(),
+            false => all.join("; "),
+        }
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0 => "none".to_owned(),
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
+    }
+}
+
+fn counted(counts: &BTreeMap<&'static str, u64>, name: impl Fn(&str) -> String) -> String {
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(what, count)| format!("{count} {}", name(what)))
+        .collect();
+    match parts.is_empty() {
+        true => "none".to_owned(),
+        false => parts.join(", ") + " declared",
+    }
+}

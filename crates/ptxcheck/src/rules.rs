@@ -1,0 +1,58 @@
+//! `ptxcheck rules`: every code that there is.
+
+use serde::Serialize;
+
+use super::explain;
+use super::selection::codes;
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::{Format, json_line, say};
+
+/// What `ptxcheck rules` takes.
+#[derive(Debug, clap::Args)]
+pub struct RulesArgs {
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Row {
+    code: String,
+    name: String,
+    /// Looked for unless asked not to.
+    default: bool,
+    summary: &'static str,
+}
+
+/// Prints a line each.
+pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
+    let rows: Vec<Row> = codes()
+        .map(|code| {
+            let text = explain::of(code);
+            let (name, default, summary) = (text.name, text.default, text.summary);
+            Row {
+                code: code.to_string(),
+                name,
+                default,
+                summary,
+            }
+        })
+        .collect();
+    say(&match args.format {
+        Format::Json => json_line(&rows),
+        Format::Text => {
+            let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+            let line = |row: &Row| {
+                let Row {
+                    code,
+                    name,
+                    default,
+                    summary,
+                } = row;
+                let on = if *default { "on " } else { "off" };
+                format!("{code}  {on}  {name:<width$}  {summary}\n")
+            };
+            rows.iter().map(line).collect()
+        }
+    });
+    Ok(VERIFIED)
+}

@@ -1,0 +1,135 @@
+//! How often each code was found.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::explain;
+use super::format::Format;
+use terminal::output::json_line;
+use lint::{Code, Finding};
+use ptx::diagnostic::Severity;
+
+/// Findings, counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    by_code: BTreeMap<Code, Count>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    severity: Severity,
+    findings: usize,
+    fixable: usize,
+}
+
+#[derive(Serialize)]
+struct Row {
+    code: String,
+    name: String,
+    count: usize,
+    fixable: usize,
+}
+
+impl Counts {
+    pub fn add(&mut self, found: &[Finding]) {
+        for finding in found {
+            self.count(
+                finding.code,
+                Count {
+                    severity: finding.severity,
+                    findings: 1,
+                    fixable: usize::from(finding.fix.is_some()),
+                },
+            );
+        }
+    }
+
+    pub fn merge(&mut self, other: Counts) {
+        for (code, count) in other.by_code {
+            self.count(code, count);
+        }
+    }
+
+    fn count(&mut self, code: Code, more: Count) {
+        let none = Count {
+            findings: 0,
+            fixable: 0,
+            ..more
+        };
+        let count = self.by_code.entry(code).or_insert(none);
+        count.severity = count.severity.max(more.severity);
+        count.findings += more.findings;
+        count.fixable += more.fixable;
+    }
+
+    /// How many findings are this bad.
+    pub fn of(&self, severity: Severity) -> usize {
+        let such = self
+            .by_code
+            .values()
+            .filter(|count| count.severity == severity);
+        such.map(|count| count.findings).sum()
+    }
+
+    /// A line a code, the most frequent first.
+    pub fn table(&self, format: Format) -> String {
+        let mut rows: Vec<Row> = self
+            .by_code
+            .iter()
+            .map(|(code, count)| Row {
+                code: code.to_string(),
+                name: explain::of(*code).name,
+                count: count.findings,
+                fixable: count.fixable,
+            })
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        match format {
+            Format::Json | Format::Sarif => json_line(&rows),
+            _ => {
+                let line = |Row {
+                                code,
+                                name,
+                                count,
+                                fixable,
+                            }: &Row| match fixable {
+                    0 => format!("{count:>7}  {code}  {name}\n"),
+                    _ => format!("{count:>7}  {code}  {name} ({fixable} with --fix)\n"),
+                };
+                rows.iter().map(line).collect()
+            }
+        }
+    }
+
+    /// `2 errors and 1 warning; --fix mends 1`; nothing if there are none.
+    pub fn sum(&self, fixes: usize, diff: bool, fixed: bool) -> String {
+        let plural = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {what}")),
+            _ => Some(format!("{count} {what}s")),
+        };
+        let fixable: usize = self.by_code.values().map(|count| count.fixable).sum();
+        let found = [
+            plural(self.of(Severity::Error), "error"),
+            plural(self.of(Severity::Warning), "warning"),
+        ];
+        let found: Vec<String> = found.into_iter().flatten().collect();
+        let mut parts = Vec::new();
+        match plural(fixes, "change") {
+            Some(changes) if diff => parts.push(format!("--fix would make {changes}")),
+            Some(changes) => parts.push(format!("{changes} made")),
+            None => {}
+        }
+        if !found.is_empty() {
+            parts.push(found.join(" and ") + if fixes > 0 { " left" } else { "" });
+        }
+        if fixable > 0 && !fixed {
+            parts.push(format!("--fix mends {fixable}"));
+        }
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("\n{}\n", parts.join("; ")),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What the programs print: results on standard output, failures on standard error.
+
+pub mod failure;
+pub mod output;
