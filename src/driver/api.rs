@@ -19,9 +19,11 @@ pub use cudarc::driver::sys::{
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
 
-use super::build;
-pub use super::descriptor::{Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc};
-use super::error::{DriverError, DriverMissing, Error};
+use crate::driver::build;
+pub use crate::driver::descriptor::{
+    Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc,
+};
+use crate::driver::error::{DriverError, DriverMissing, Error};
 
 /// `CUgraphExecUpdateResultInfo` with the reason as a plain integer.
 #[repr(C)]

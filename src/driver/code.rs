@@ -85,7 +85,7 @@ impl CudaError {
     }
 
     /// Whether it tells of work that was queued earlier: any later call may
-    /// return it, and is not to blame. [Check mode](super::Context::set_check_mode)
+    /// return it, and is not to blame. [Check mode](crate::driver::Context::set_check_mode)
     /// names the launch.
     pub fn is_asynchronous(self) -> bool {
         matches!(

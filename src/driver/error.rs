@@ -4,10 +4,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::api::DriverKind;
-use super::code::CudaError;
-use super::log::LogLine;
-use super::texel::ArrayFormat;
+use crate::driver::api::DriverKind;
+use crate::driver::code::CudaError;
+use crate::driver::log::LogLine;
+use crate::driver::pod::texel::ArrayFormat;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[allow(missing_docs, reason = "the messages say it all")]

@@ -22,13 +22,13 @@
 
 use std::marker::PhantomData;
 
-use super::api::{CUarray, CUdeviceptr, CUgraphicsResource, CUmipmappedArray};
-use super::argument::{Arg, Argument};
-use super::context::{Context, report_drop};
-use super::device::Device;
-use super::error::Error;
-use super::open::Driver;
-use super::stream::Stream;
+use crate::driver::api::{CUarray, CUdeviceptr, CUgraphicsResource, CUmipmappedArray};
+use crate::driver::device::Device;
+use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::open::Driver;
+use crate::driver::error::Error;
+use crate::driver::launch::argument::{Arg, Argument};
+use crate::driver::stream::Stream;
 
 /// What kernels do with a mapped object (`CUgraphicsRegisterFlags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -319,7 +319,7 @@ pub struct MappedImage<'a> {
 impl MappedImage<'_> {
     /// The array of a layer, or face of a cubemap, and a mipmap level, both from
     /// 0 (`cuGraphicsSubResourceGetMappedArray`): a raw handle, good until the
-    /// image is given back, for [`Array::borrow_raw`](super::Array::borrow_raw).
+    /// image is given back, for [`Array::borrow_raw`](crate::driver::Array::borrow_raw).
     pub fn array(&self, layer: u32, level: u32) -> Result<CUarray, Error> {
         let resource = &self.mapping.resource;
         let api = resource.context.bind()?;
@@ -334,7 +334,7 @@ impl MappedImage<'_> {
     /// All levels of a texture that has several
     /// (`cuGraphicsResourceGetMappedMipmappedArray`): a raw handle, good until the
     /// image is given back, for
-    /// [`MipmappedArray::borrow_raw`](super::MipmappedArray::borrow_raw).
+    /// [`MipmappedArray::borrow_raw`](crate::driver::MipmappedArray::borrow_raw).
     pub fn levels(&self) -> Result<CUmipmappedArray, Error> {
         let resource = &self.mapping.resource;
         let api = resource.context.bind()?;
