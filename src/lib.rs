@@ -15,15 +15,12 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
-pub mod image;
-pub mod lint;
-pub mod ptx;
+pub use ::{image, ptx};
 
 #[cfg(feature = "cache")]
 pub mod cache;
 #[cfg(feature = "cpu")]
-#[allow(unsafe_code)]
-pub mod cpu;
+pub use ::cpu;
 #[cfg(feature = "driver")]
 #[allow(unsafe_code)]
 pub mod driver;
@@ -32,15 +29,12 @@ pub mod driver;
 pub mod interop;
 #[cfg(feature = "driver")]
 pub mod jit;
+#[cfg(feature = "lint")]
+pub use ::lint;
 #[cfg(all(feature = "driver", feature = "cache"))]
 pub mod loader;
 
-// Public for the two programs and their tests; no part of the API.
-#[cfg(feature = "check")]
-#[doc(hidden)]
-pub mod cli;
-
 // The README's program is compiled and run with the other examples.
-#[cfg(all(doctest, feature = "cli"))]
+#[cfg(all(doctest, feature = "cpu", feature = "cache"))]
 #[doc = include_str!("../README.md")]
 mod readme {}

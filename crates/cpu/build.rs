@@ -9,7 +9,7 @@ fn main() {
     // The manifest names the version of the code generator.
     println!("cargo::rerun-if-changed=Cargo.toml");
     let mut files = vec![PathBuf::from("Cargo.toml")];
-    for folder in ["src/cpu", "src/ptx"] {
+    for folder in ["src", "../ptx/src"] {
         println!("cargo::rerun-if-changed={folder}");
         collect(Path::new(folder), &mut files);
     }

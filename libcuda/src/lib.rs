@@ -8,8 +8,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use ptxkit::cpu::api::table;
-use ptxkit::driver::api::*;
+use api::*;
+use cpu::entries::table;
 
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
@@ -48,7 +48,7 @@ macro_rules! export {
     };
 }
 
-ptxkit::driver_entries!(export);
+api::driver_entries!(export);
 
 /// `CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND`, `_VERSION_NOT_SUFFICIENT`
 const SYMBOL_NOT_FOUND: c_uint = 1;

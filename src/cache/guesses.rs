@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
 use super::folder::{self, Owner};
-use super::key::Digest;
+use ptx::Digest;
 
 const ROW: usize = 64;
 /// One megabyte of a sparse file.

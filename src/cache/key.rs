@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ptx::Digest;
 use sha2::{Digest as _, Sha256};
 
 /// The layout of blobs and the make-up of keys. A change of either counts it
@@ -151,7 +152,7 @@ impl Generation {
 
 fn tag(text: &str) -> u16 {
     let digest = Digest::of(text.as_bytes());
-    u16::from_be_bytes([digest.0[0], digest.0[1]])
+    u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]])
 }
 
 impl fmt::Display for Key {

@@ -79,10 +79,11 @@ pub use counters::Counters;
 pub use flight::CompileFailure;
 #[cfg(feature = "driver")]
 pub(crate) use guesses::Guess;
-pub use key::{Digest, Key, KeyParts, SCHEMA};
+pub use key::{Key, KeyParts, SCHEMA};
 pub use part::PartFile;
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
 pub use provenance::Provenance;
+pub use ptx::Digest;
 pub use transfer::{Moved, Moving};
 #[cfg(feature = "driver")]
 pub(crate) use turn::Landed;

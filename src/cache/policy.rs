@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use crate::image::JitPolicy;
+use image::JitPolicy;
 
 const DISABLE: &str = "CUDA_CACHE_DISABLE";
 const PATH: &str = "CUDA_CACHE_PATH";

@@ -4,10 +4,9 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::api::DriverKind;
-use super::code::CudaError;
-use super::log::LogLine;
-use super::texel::ArrayFormat;
+use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
+
+use crate::driver::log::LogLine;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[allow(missing_docs, reason = "the messages say it all")]
@@ -19,17 +18,8 @@ pub enum Error {
     DriverMissing(#[from] DriverMissing),
 
     /// The driver is older than an entry that is needed.
-    #[error(
-        "the {driver} (CUDA {}) has no {entry}, which came with CUDA {}: it needs a newer driver",
-        cuda_version(*version), cuda_version(*since)
-    )]
-    EntryMissing {
-        entry: &'static str,
-        driver: DriverKind,
-        /// As `cuDriverGetVersion` gives it: 13000 is CUDA 13.0.
-        version: i32,
-        since: i32,
-    },
+    #[error(transparent)]
+    EntryMissing(#[from] EntryMissing),
 
     /// An entry returned an error.
     #[error(transparent)]
@@ -353,6 +343,16 @@ pub enum Error {
     DifferentContexts { what: &'static str },
 }
 
+impl From<api::Error> for Error {
+    fn from(error: api::Error) -> Error {
+        match error {
+            api::Error::Driver(error) => Error::Driver(error),
+            api::Error::EntryMissing(error) => Error::EntryMissing(error),
+            api::Error::DriverMissing(error) => Error::DriverMissing(error),
+        }
+    }
+}
+
 impl Error {
     /// The bytes of a file, or why there are none.
     pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>, Error> {
@@ -383,81 +383,6 @@ impl Error {
     /// Whether the context is lost (see [`CudaError::is_sticky`]).
     pub fn is_sticky(&self) -> bool {
         self.code().is_some_and(CudaError::is_sticky)
-    }
-}
-
-/// No driver library could be opened.
-#[derive(Debug, Clone, Error)]
-#[non_exhaustive]
-pub struct DriverMissing {
-    /// Each file tried, and why it did not open.
-    pub tried: Vec<(String, String)>,
-}
-
-impl DriverMissing {
-    /// What happened, without advice.
-    pub(crate) fn reasons(&self) -> String {
-        // The usual case, without the loader's long sentence a name.
-        let absent =
-            |(name, why): &(String, String)| why.contains(name) && why.contains("No such file");
-        if self.tried.iter().all(absent) {
-            let names: Vec<&str> = self.tried.iter().map(|(name, _)| name.as_str()).collect();
-            return format!("no NVIDIA driver: {} not found", names.join(" and "));
-        }
-        let reasons: Vec<String> = self
-            .tried
-            .iter()
-            .map(|(name, why)| match why.contains(name) {
-                // The loader's sentence mostly begins with the name itself.
-                true => why.clone(),
-                false => format!("{name}: {why}"),
-            })
-            .collect();
-        format!("no NVIDIA driver: {}", reasons.join("; "))
-    }
-}
-
-impl fmt::Display for DriverMissing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} (install the driver, or use the CPU device)",
-            self.reasons()
-        )
-    }
-}
-
-/// An entry of the driver API returned an error.
-#[derive(Debug, Clone, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DriverError {
-    /// The entry called, `cuMemAlloc_v2`.
-    pub entry: &'static str,
-    /// Its number.
-    pub code: CudaError,
-    /// What the driver said beyond the number: on the CPU device kernel,
-    /// thread, address and PTX line of a fault.
-    pub detail: Option<String>,
-}
-
-impl DriverError {
-    pub(crate) fn new(entry: &'static str, code: i32, detail: Option<String>) -> DriverError {
-        DriverError {
-            entry,
-            code: CudaError(code),
-            detail,
-        }
-    }
-}
-
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed: {}", self.entry, self.code)?;
-        match (&self.detail, self.code.advice()) {
-            (Some(detail), _) => write!(f, ": {detail}"),
-            (None, Some(advice)) => write!(f, ": {advice}"),
-            (None, None) => Ok(()),
-        }
     }
 }
 
@@ -492,11 +417,6 @@ impl fmt::Display for JitError {
         }
         Ok(())
     }
-}
-
-/// 13000 as `13.0`.
-pub(crate) fn cuda_version(version: i32) -> String {
-    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// Why there may be fewer than the machine has.

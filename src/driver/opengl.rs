@@ -22,13 +22,13 @@
 
 use std::marker::PhantomData;
 
-use super::api::{CUarray, CUdeviceptr, CUgraphicsResource, CUmipmappedArray};
-use super::argument::{Arg, Argument};
-use super::context::{Context, report_drop};
-use super::device::Device;
-use super::error::Error;
-use super::open::Driver;
-use super::stream::Stream;
+use crate::driver::device::Device;
+use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::open::Driver;
+use crate::driver::error::Error;
+use crate::driver::launch::argument::{Arg, Argument};
+use crate::driver::stream::Stream;
+use api::{CUarray, CUdeviceptr, CUgraphicsResource, CUmipmappedArray};
 
 /// What kernels do with a mapped object (`CUgraphicsRegisterFlags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ impl Resource {
     fn set_access(&mut self, access: Access) -> Result<(), Error> {
         let api = self.context.bind()?;
         // SAFETY: the resource is registered, and not mapped while it can be borrowed so.
-        unsafe { api.cuGraphicsResourceSetMapFlags_v2(self.handle, access as u32) }
+        unsafe { Ok(api.cuGraphicsResourceSetMapFlags_v2(self.handle, access as u32)?) }
     }
 
     fn map(&mut self, stream: &Stream) -> Result<Mapping<'_>, Error> {
@@ -120,7 +120,7 @@ impl Drop for Resource {
         report_drop(
             self.context
                 .bind()
-                .and_then(|api| unsafe { api.cuGraphicsUnregisterResource(self.handle) }),
+                .and_then(|api| unsafe { Ok(api.cuGraphicsUnregisterResource(self.handle)?) }),
         );
     }
 }
@@ -138,7 +138,7 @@ impl Mapping<'_> {
         let api = self.resource.context.bind()?;
         let handle = &mut self.resource.handle;
         // SAFETY: one mapped resource; work queued in the stream comes before.
-        unsafe { api.cuGraphicsUnmapResources(1, handle, self.stream.raw()) }
+        unsafe { Ok(api.cuGraphicsUnmapResources(1, handle, self.stream.raw())?) }
     }
 }
 
@@ -319,7 +319,7 @@ pub struct MappedImage<'a> {
 impl MappedImage<'_> {
     /// The array of a layer, or face of a cubemap, and a mipmap level, both from
     /// 0 (`cuGraphicsSubResourceGetMappedArray`): a raw handle, good until the
-    /// image is given back, for [`Array::borrow_raw`](super::Array::borrow_raw).
+    /// image is given back, for [`Array::borrow_raw`](crate::driver::Array::borrow_raw).
     pub fn array(&self, layer: u32, level: u32) -> Result<CUarray, Error> {
         let resource = &self.mapping.resource;
         let api = resource.context.bind()?;
@@ -334,7 +334,7 @@ impl MappedImage<'_> {
     /// All levels of a texture that has several
     /// (`cuGraphicsResourceGetMappedMipmappedArray`): a raw handle, good until the
     /// image is given back, for
-    /// [`MipmappedArray::borrow_raw`](super::MipmappedArray::borrow_raw).
+    /// [`MipmappedArray::borrow_raw`](crate::driver::MipmappedArray::borrow_raw).
     pub fn levels(&self) -> Result<CUmipmappedArray, Error> {
         let resource = &self.mapping.resource;
         let api = resource.context.bind()?;

@@ -1,6 +1,6 @@
 //! Which compiler a driver compiles PTX with: part of every key of the cache.
 
-use crate::driver::{DriverKind, build};
+use api::{DriverKind, identity};
 
 /// The compiler of a driver and its build, in words.
 ///
@@ -12,11 +12,11 @@ pub fn compiler_identity(kind: DriverKind) -> String {
         DriverKind::Cpu => format!(
             "ptxkit {} {} {:?} {}",
             env!("CARGO_PKG_VERSION"),
-            env!("PTXKIT_COMPILER_SOURCES"),
-            crate::cpu::CompileOptions::from_environment().lanes,
+            cpu::COMPILER_SOURCES,
+            cpu::CompileOptions::from_environment().lanes,
             processor_features().join(",")
         ),
-        _ => format!("nvidia {}", build::nvidia()),
+        _ => format!("nvidia {}", identity::driver_build()),
     }
 }
 

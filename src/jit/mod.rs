@@ -85,7 +85,7 @@ pub fn link(
     options: &JitOptions,
 ) -> Result<Compiled, Error> {
     let mut list = options.list(context.device().driver());
-    let binary = crate::driver::link::link(context, inputs, &mut list)?;
+    let binary = crate::driver::module::link::link(context, inputs, &mut list)?;
 
     let info_log = list.info_log();
     let mut warnings = crate::driver::log::read_log(&info_log);

@@ -2,7 +2,7 @@
 
 use crate::driver::log::{JitOptionList, option};
 use crate::driver::{Driver, DriverKind};
-use crate::image::{Suffix, Target};
+use image::{Suffix, Target};
 
 /// The first CUDA version whose driver knows `CU_JIT_SPLIT_COMPILE`: others
 /// refuse options that they do not know.

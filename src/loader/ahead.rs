@@ -124,7 +124,7 @@ mod tests {
     use crate::cache::{Cache, Policy};
     use crate::driver::{Context, Selection, select};
     use crate::loader::{CacheUse, Source};
-    use crate::ptx::Ptx;
+    use ptx::Ptx;
 
     fn loader(folder: &std::path::Path) -> Loader {
         let policy = Policy::disabled().with_enabled(true).with_path(folder);

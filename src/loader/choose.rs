@@ -5,9 +5,7 @@ use std::cmp::Reverse;
 
 use super::{LoadError, Source};
 use crate::driver::{self, DriverKind};
-use crate::image::{
-    self, EntryKind, Image, ImageError, JitPolicy, NotATarget, Place, PtxText, Target,
-};
+use image::{self, EntryKind, Image, ImageError, JitPolicy, NotATarget, Place, PtxText, Target};
 
 /// What is handed on from the choice of an image.
 pub(super) enum Chosen<'a> {

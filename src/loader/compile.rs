@@ -10,8 +10,8 @@ use super::store::Store;
 use super::{CacheUse, Loader, Report, Source};
 use crate::cache::{Blob, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
-use crate::image::{self, CubinContents, Image};
 use crate::jit::{self, JitOptions};
+use image::{self, CubinContents, Image};
 
 /// Device code on its way to the driver.
 pub(super) struct Compiled {
@@ -264,8 +264,8 @@ fn kernels(binary: &[u8], text: &str) -> Vec<String> {
             .map(|kernel| kernel.name)
             .collect(),
         None => {
-            let module = crate::ptx::read(text).module;
-            let kernels = crate::ptx::signature::signatures(&module, text);
+            let module = ptx::read(text).module;
+            let kernels = ptx::signature::signatures(&module, text);
             kernels.into_iter().map(|kernel| kernel.name).collect()
         }
     };

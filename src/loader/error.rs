@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::driver::{self, Context, CudaError, DriverKind};
-use crate::image::{Image, ImageError, NothingFits, PtxTooNew};
-use crate::ptx::ast::Version;
+use image::{Image, ImageError, NothingFits, PtxTooNew};
+use ptx::ast::Version;
 
 /// Why an image was not loaded.
 #[allow(missing_docs, reason = "the messages say it all")]
@@ -67,8 +67,8 @@ pub(super) fn explain(
         #[cfg(feature = "cpu")]
         Image::Ptx(ptx) if refused && driver.kind() == DriverKind::Cpu => ptx
             .version
-            .filter(|found| *found > crate::cpu::NEWEST_PTX)
-            .map(|found| (found, crate::cpu::NEWEST_PTX)),
+            .filter(|found| *found > cpu::NEWEST_PTX)
+            .map(|found| (found, cpu::NEWEST_PTX)),
         Image::Ptx(ptx) if refused => ptx.version.zip(ptx.too_new_for(driver_version)),
         _ => None,
     };

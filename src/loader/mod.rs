@@ -19,8 +19,8 @@ use tracing::{debug, info};
 
 use crate::cache::{Cache, Digest};
 use crate::driver::{self, Context, CudaError, Module};
-use crate::image::Image;
 use crate::jit::JitOptions;
+use image::Image;
 
 use ahead::Digesting;
 use choose::{Chosen, choose};

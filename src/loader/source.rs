@@ -1,8 +1,8 @@
 //! What is given to be loaded.
 
 use crate::cache::Digest;
-use crate::image::{self, Image, ImageError, PtxText};
-use crate::ptx::Ptx;
+use image::{self, Image, ImageError, PtxText};
+use ptx::Ptx;
 
 /// An image and what to call it in messages.
 ///

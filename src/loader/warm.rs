@@ -27,7 +27,6 @@ pub struct Warmed {
 
 /// What the cache has of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Warm {
     /// It was there.
     Hit(Key),

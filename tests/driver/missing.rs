@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ptxkit::driver::api::Api;
-use ptxkit::driver::{Context, Driver, DriverKind, Error, Selection, select};
+use ptxkit::driver::{Context, Driver, DriverKind, EntryMissing, Error, Selection, select};
 
 use crate::support::{in_child, isolated};
 
@@ -147,11 +147,11 @@ fn an_entry_the_driver_is_too_old_for() {
             assert!(
                 matches!(
                     error,
-                    Error::EntryMissing {
+                    Error::EntryMissing(EntryMissing {
                         entry: "cuDeviceGetUuid_v2",
                         version: 10020,
                         ..
-                    }
+                    })
                 ),
                 "{text}"
             );
@@ -165,7 +165,7 @@ fn an_entry_the_driver_is_too_old_for() {
             }
             assert!(matches!(
                 Context::primary(&device),
-                Err(Error::EntryMissing { .. })
+                Err(Error::EntryMissing(_))
             ));
         },
     );

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use ptxkit::driver::api::{Api, CUmodule};
 use ptxkit::driver::{
-    Advice, Attach, Context, CopyBatch, DeviceBuffer, Driver, Error, LaunchConfig, Location,
-    ManagedBuffer, Module, Stream,
+    Advice, Attach, Context, CopyBatch, DeviceBuffer, Driver, EntryMissing, Error, LaunchConfig,
+    Location, ManagedBuffer, Module, Stream,
 };
 use ptxkit::image::{EntryKind, Unpacker};
 use ptxkit::jit::{self, JitOptions};
@@ -101,7 +101,7 @@ fn a_binary_of_which_little_is_known_still_runs() {
     let stream = Stream::new(&context).unwrap();
     let arguments = (0_u64, 0_u64, 0_u64, 0_u32);
     let cooperative = vecadd.launch_cooperative(LaunchConfig::default(), &stream, arguments);
-    let Err(Error::EntryMissing { entry, .. }) = cooperative else {
+    let Err(Error::EntryMissing(EntryMissing { entry, .. })) = cooperative else {
         panic!("{cooperative:?}")
     };
     assert_eq!(entry, "cuFuncGetParamInfo");
@@ -136,7 +136,7 @@ fn a_cubin_says_what_its_kernels_take() {
     // SAFETY: the device's own entries, less some, and one that loads another image.
     let driver = unsafe { Driver::from_api(table) }.unwrap();
     let context = Context::primary(&driver.device(device.ordinal()).unwrap()).unwrap();
-    let file = include_bytes!("../images/fixtures/kernels.fatbin");
+    let file = include_bytes!("../../crates/cli/tests/images/fixtures/kernels.fatbin");
     let contents = ptxkit::image::contents(file).unwrap();
     let mut entries = contents.entries();
     let cubin = entries.find(|entry| entry.kind == EntryKind::Elf).unwrap();
@@ -195,7 +195,7 @@ fn locations_are_devices_or_the_host() {
         assert_eq!(numbers.last_prefetch().unwrap(), Some(location));
     }
     let node = numbers.advise(Advice::PreferredLocation, Location::HostNuma(0));
-    let Err(Error::EntryMissing { entry, .. }) = node else {
+    let Err(Error::EntryMissing(EntryMissing { entry, .. })) = node else {
         panic!("{node:?}")
     };
     assert_eq!(entry, "cuMemAdvise_v2");

@@ -4,8 +4,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use ptxkit::driver::{
-    AddressMode, Array, ArrayFlags, ArrayShape, Context, DeviceBuffer, Error, FilterMode,
-    LaunchConfig, Library, MipmappedArray, Module, PitchedBuffer, Stream, TextureDescriptor,
+    AddressMode, Array, ArrayFlags, ArrayShape, Context, DeviceBuffer, EntryMissing, Error,
+    FilterMode, LaunchConfig, Library, MipmappedArray, Module, PitchedBuffer, Stream,
+    TextureDescriptor,
 };
 
 use crate::support::{alone, context};
@@ -52,7 +53,7 @@ fn module(context: &Context) -> Option<Module> {
         }
     };
     match module.texture_reference("picture") {
-        Err(Error::EntryMissing { entry, .. }) => {
+        Err(Error::EntryMissing(EntryMissing { entry, .. })) => {
             assert_eq!(entry, "cuModuleGetTexRef");
             None
         }

@@ -2,7 +2,6 @@
 
 /// The type of one channel of a texel (`CUarray_format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 #[repr(u32)]
 pub enum ArrayFormat {
     /// 8 bits, unsigned.

@@ -7,7 +7,6 @@
 
 #![allow(non_snake_case, unsafe_code)]
 
-
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 

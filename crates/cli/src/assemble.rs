@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::compiler::{Compiler, CompilerName, Toolkit};
-use terminal::failure::Failure;
 use super::mapped::FileBytes;
-use terminal::output::{Format, Lines, json_line, say};
 use ptxkit::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
 use ptxkit::image::{self, Image, Target};
 use ptxkit::jit::JitOptions;
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
+use terminal::failure::Failure;
+use terminal::output::{Format, Lines, json_line, say};
 
 /// What `ptxkit assemble` takes.
 #[derive(Debug, clap::Args)]

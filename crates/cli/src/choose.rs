@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use super::mapped::FileBytes;
-use terminal::output::{Format, json_line, say};
 use ptxkit::cache::{Environment, Policy};
 use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Format, json_line, say};
 
 /// What `ptxkit explain` takes.
 #[derive(Debug, clap::Args)]

@@ -2,10 +2,10 @@
 
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
-use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, all_said};
 use super::run::{self, RunArgs};
 use super::{assemble, choose, devices, extract, fmt, inspect, isa, trace};
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::{Format, all_said};
 
 #[derive(Debug, clap::Parser)]
 #[command(

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::explain::{draw_log, of_driver};
-use terminal::failure::Failure;
 use ptxkit::driver::nvjitlink::NvJitLink;
 use ptxkit::driver::{self, Context, Driver};
 use ptxkit::image::Target;
 use ptxkit::jit::{self, JitOptions};
+use terminal::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum CompilerName {

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use ptxkit::driver::{Device, Driver, Error};
 use terminal::failure::Failure;
 use terminal::output::{Format, Lines, json_line, say};
-use ptxkit::driver::{Device, Driver, Error};
 
 #[derive(Serialize)]
 struct Listed {

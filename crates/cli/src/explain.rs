@@ -1,12 +1,12 @@
 //! The library's errors as messages: what is wrong, where, and what to do.
 
-use terminal::failure::Failure;
 use super::matching::Understood;
 use super::sample::SampleError;
 use ptxkit::driver::{self, CudaError, DriverKind, JitError};
 use ptxkit::image::Image;
 use ptxkit::loader::LoadError;
 use ptxkit::ptx::diagnostic::LineIndex;
+use terminal::failure::Failure;
 
 /// What can be given instead of a file that cannot be used.
 pub const READABLE: &str = "give a sample (NAME.toml), or a PTX, cubin or fatbin file";

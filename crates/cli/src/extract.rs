@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use super::mapped::FileBytes;
-use terminal::output::say;
 use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, Unpacker};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::say;
 
 /// What `ptxkit extract` takes.
 #[derive(Debug, clap::Args)]

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use ptxkit::ptx::{self, Diagnostics};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::say;
-use ptxkit::ptx::{self, Diagnostics};
 
 /// What `ptxkit fmt` takes.
 #[derive(Debug, clap::Args)]

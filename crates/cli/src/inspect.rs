@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use terminal::failure::Failure;
 use super::mapped::FileBytes;
-use terminal::output::{Format, json_line, say};
 use ptxkit::image::{self, Compression, Entry, EntryKind, Image, ImageError, Unpacker};
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
+use terminal::failure::Failure;
+use terminal::output::{Format, json_line, say};
 
 /// Packed images are unpacked for their kernels where all of them together have no more bytes.
 const UNPACKED: u64 = 64 << 20;

@@ -1,10 +1,10 @@
 //! `ptxkit isa`: the instruction table, for people.
 
-use terminal::failure::Failure;
-use terminal::output::say;
 use ptxkit::ptx::diagnostic::nearest;
 use ptxkit::ptx::isa;
 use ptxkit::ptx::names::{Modifier, Opcode};
+use terminal::failure::Failure;
+use terminal::output::say;
 
 /// What `ptxkit isa` takes.
 #[derive(Debug, clap::Args)]

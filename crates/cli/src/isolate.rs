@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use terminal::failure::{FAILED, Failure};
 use super::report::RunReport;
 use super::run::Finished;
 use super::sample::Outcome;
+use terminal::failure::{FAILED, Failure};
 
 /// What the child writes beside the memory's bytes.
 #[derive(Serialize, Deserialize)]

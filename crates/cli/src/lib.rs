@@ -1,58 +1,31 @@
-//! What the two programs share.
+//! The program `ptxkit`: run, assemble, inspect and explain PTX, and look after
+//! its compute cache.
 
-pub mod check;
-pub mod failure;
-pub mod output;
+#![deny(unsafe_code)]
 
-#[cfg(feature = "cli")]
 pub mod argument;
-#[cfg(feature = "cli")]
 pub mod assemble;
-#[cfg(feature = "cli")]
 pub mod cache;
-#[cfg(feature = "cli")]
 pub mod choose;
-#[cfg(feature = "cli")]
 pub mod command;
-#[cfg(feature = "cli")]
 pub mod compiler;
-#[cfg(feature = "cli")]
 pub mod devices;
-#[cfg(feature = "cli")]
 pub mod element;
-#[cfg(feature = "cli")]
 pub mod expect;
-#[cfg(feature = "cli")]
 pub mod explain;
-#[cfg(feature = "cli")]
 pub mod extract;
-#[cfg(feature = "cli")]
 pub mod fmt;
-#[cfg(feature = "cli")]
 pub mod formula;
-#[cfg(feature = "cli")]
 pub mod inspect;
-#[cfg(feature = "cli")]
 pub mod isa;
-#[cfg(feature = "cli")]
 pub mod isolate;
-#[cfg(feature = "cli")]
 pub mod launch;
-#[cfg(feature = "cli")]
 pub mod mapped;
-#[cfg(feature = "cli")]
 pub mod matching;
-#[cfg(feature = "cli")]
 pub mod pattern;
-#[cfg(feature = "cli")]
 pub mod progress;
-#[cfg(feature = "cli")]
 pub mod quantity;
-#[cfg(feature = "cli")]
 pub mod report;
-#[cfg(feature = "cli")]
 pub mod run;
-#[cfg(feature = "cli")]
 pub mod sample;
-#[cfg(feature = "cli")]
 pub mod trace;

@@ -1,12 +1,12 @@
 //! Whether what a user gives fits the kernel: the front end knows it before
 //! any driver does, and can say what was expected.
 
-use terminal::failure::{Failure, listing};
 use super::sample::{Arg, ArgKind, Sample};
 use ptxkit::ptx::diagnostic::{Severity, nearest};
 use ptxkit::ptx::names::Type;
 use ptxkit::ptx::signature::{KernelSignature, ParamSignature, signatures};
 use ptxkit::ptx::{self, Diagnostics};
+use terminal::failure::{Failure, listing};
 
 /// What the front end makes of a PTX text.
 pub struct Understood {

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::explain::{READABLE, of_driver, of_load, of_sample};
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
-use terminal::output::{Format, say, tell};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
@@ -15,6 +13,8 @@ use ptxkit::driver::{self, Context, CudaError, DriverKind, Selection};
 use ptxkit::image::{self, Image};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{self, Loaded, Loader, Source};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Format, say, tell};
 
 /// What `ptxkit run` takes.
 #[derive(Debug, clap::Args)]

@@ -1,18 +1,17 @@
 //! The samples: each must give what it says, on the device that `PTXKIT_DEVICE` names.
-#![cfg(feature = "cli")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ptxkit_cli::sample::Sample;
 use ptxkit::ptx;
+use ptxkit_cli::sample::Sample;
 use serde_json::Value;
 
 /// The folder of the samples; packed tests find it by the environment.
 fn samples() -> PathBuf {
     std::env::var_os("PTXKIT_SAMPLES").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/ptx-samples")),
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ptx-samples")),
         PathBuf::from,
     )
 }

@@ -6,7 +6,6 @@ use std::sync::Once;
 use super::blob::{Image, KernelImage, LanesImage};
 use super::codegen::{self, Code, KernelCode, Tools};
 use super::program::{self, ModuleData, Program, Refusal, module_data};
-use ptx;
 use ptx::ast::{FunctionKind, Item, Span};
 use ptx::diagnostic::{LineIndex, Severity};
 

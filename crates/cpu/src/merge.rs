@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ptx;
 use ptx::ast::{DirectiveKind, Item, Linkage, Module, Span, Version};
 
 /// A symbol of a module.

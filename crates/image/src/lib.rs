@@ -8,6 +8,8 @@
 //! assert_eq!(ptx.version.unwrap().to_string(), "8.0");
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod archive;
 mod bytes;
 mod contents;
@@ -31,15 +33,14 @@ pub use target::{NotATarget, Suffix, Target};
 pub use text::{PtxText, PtxTooNew};
 pub use unpack::Unpacker;
 
-use ptx::{self, ast::Version};
 use bytes::Bytes;
+use ptx::{self, ast::Version};
 
 /// The magic of a module that the CPU device's compiler made.
 const CPU_MAGIC: &[u8] = b"PTXKCPU";
 
 /// A file of one of the kinds that can be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Image<'a> {
     /// PTX text.
     Ptx(PtxText<'a>),
@@ -107,8 +108,7 @@ pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
 }
 
 /// Whether `bytes` begin as those images do that are no PTX.
-#[cfg(all(feature = "driver", feature = "cache"))]
-pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+pub fn is_binary(bytes: &[u8]) -> bool {
     fatbin::is_fatbin(bytes) || elf::is_elf(bytes) || bytes.starts_with(CPU_MAGIC)
 }
 

@@ -7,6 +7,8 @@
 //! The rule of this module: a `W` finding on code that is right costs more
 //! trust than a missed one. A rule speaks where it can show the mistake.
 
+#![forbid(unsafe_code)]
+
 mod d;
 mod finding;
 pub mod flow;
@@ -99,7 +101,6 @@ impl Rule {
 
 /// Which rules run, and what they judge for.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Options {
     /// Those that run; by default those with [`Rule::default`].
     pub rules: Vec<&'static Rule>,
@@ -127,7 +128,7 @@ impl Default for Options {
 /// full are passed over.
 ///
 /// ```
-/// use ptxkit::{lint, ptx};
+/// use ptxkit_lint as lint;
 /// let source = ".version 7.8\n.target sm_90\n.address_size 64\n\
 ///     .global .b32 x; .entry k() { .reg .b32 a; ld.global.b32 a, [x]; shl.b32 a, a, 32; st.global.b32 [x], a; ret; }";
 /// let found = lint::run(&ptx::read(source).module, source, &lint::Options::default());

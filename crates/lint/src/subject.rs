@@ -36,7 +36,7 @@ pub struct Subject<'m, 'a> {
 }
 
 impl<'m, 'a> Subject<'m, 'a> {
-    pub(crate) fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
+    pub fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
         let words = || module.target.iter();
         let own = || words().find_map(|name| Target::from_text(name.text));
         let mut variables = NameMap::default();

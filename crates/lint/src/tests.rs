@@ -1,7 +1,6 @@
 //! What holds of every rule.
 
 use super::*;
-use ptx;
 
 fn found(example: &str) -> Vec<String> {
     let source = Rule::module(example);

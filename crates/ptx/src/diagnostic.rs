@@ -96,7 +96,6 @@ impl fmt::Display for Code {
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Severity {
     /// Doubtful, but no reason to refuse the module.
     Warning,

@@ -1,5 +1,7 @@
 //! The PTX language: text → tokens → tree, and what can be said of the tree.
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 mod check;
 pub mod diagnostic;
@@ -17,7 +19,7 @@ mod text;
 mod token;
 pub mod version;
 
-pub use check::{CheckOptions, Level, NameMap, check, check_with};
+pub use check::{CheckOptions, Level, NameMap, Seed, check, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;

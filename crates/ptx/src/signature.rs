@@ -223,7 +223,7 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
 }
 
 /// Where a variable ends that follows what ends at `end`.
-pub(crate) fn after(end: u64, variable: &Variable<'_>) -> u64 {
+pub fn after(end: u64, variable: &Variable<'_>) -> u64 {
     let (size, align) = layout(variable);
     aligned(end, align).saturating_add(size)
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use super::format::Format;
 use super::selection::Prefix;
 use super::{cfg, explain, floors, resources, rules};
-use terminal::failure::Failure;
-use terminal::output::all_said;
 use ptx::ast::Version;
 use ptx::isa::target::Target;
+use terminal::failure::Failure;
+use terminal::output::all_said;
 
 /// The command line of `ptxcheck`.
 #[derive(Debug, clap::Parser)]

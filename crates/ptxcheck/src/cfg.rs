@@ -7,12 +7,12 @@ use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
 use super::{no_kernel, texts_of};
-use terminal::failure::{Failure, VERIFIED};
-use terminal::output::say;
 use lint::flow::{BlockId, Code, Graph, InstructionId};
 use lint::{Flow, FunctionSubject, Options, Subject};
 use ptx::ast::{Function, Item, Module, Span, Statement};
 use ptx::read;
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::say;
 
 /// What `ptxcheck cfg` takes.
 #[derive(Debug, clap::Args)]

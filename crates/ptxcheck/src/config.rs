@@ -11,10 +11,10 @@ use serde::de::{Deserializer, Error as _};
 use super::args::{self, CheckArgs};
 use super::drawing;
 use super::selection::{Lists, Prefix, Selection};
-use terminal::failure::Failure;
 use ptx::ast::Version;
 use ptx::isa::target::Target;
 use ptx::{CheckOptions, Level};
+use terminal::failure::Failure;
 
 const NAME: &str = "ptxcheck.toml";
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use terminal::failure::{Failure, VERIFIED};
-use terminal::output::say;
 use lint::{Code, Rule};
 use ptx::diagnostic;
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::say;
 
 use super::selection::{Prefix, codes, rule};
 

@@ -3,10 +3,10 @@
 use similar::TextDiff;
 
 use super::inputs::Place;
-use terminal::failure::Failure;
-use terminal::output::say;
 use lint::{Edit, Finding};
 use ptx::diagnostic::Severity;
+use terminal::failure::Failure;
+use terminal::output::say;
 
 /// A change may make way for another; so many times the text is looked at anew.
 const ROUNDS: usize = 8;

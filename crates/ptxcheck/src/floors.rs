@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::texts_of;
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, json_line, say};
 use ptx::diagnostic::{Diagnostic, LineIndex};
 use ptx::{read, version};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Format, json_line, say};
 
 /// What `ptxcheck floors` takes.
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::{Configs, Settings};
-use terminal::failure::Failure;
 use image::{self, PtxFound};
 use ptx::Ptx;
+use terminal::failure::Failure;
 
 /// A file to look into.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
     let (mut texts, mut damaged) = (Vec::new(), Vec::new());
     for text in found {
         match text {
-            Ok(PtxFound { origin, text }) => texts.push(Text {
+            Ok(PtxFound { origin, text, .. }) => texts.push(Text {
                 whole: origin.is_empty() && utf8,
                 name: match origin.as_str() {
                     "" => name.clone(),

@@ -1,5 +1,7 @@
 //! `ptxcheck`: what is wrong with PTX files, and what a user regrets.
 
+#![forbid(unsafe_code)]
+
 pub mod args;
 mod cfg;
 mod config;
@@ -23,16 +25,16 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
-use terminal::output::{say, tell};
-use ptx::diagnostic::{LineIndex, Severity, nearest};
 use args::CheckArgs;
 use config::{Configs, Settings};
 use fix::Mended;
 use format::{Findings, Format};
 use inputs::{Input, Place, Text};
 use progress::Progress;
+use ptx::diagnostic::{LineIndex, Severity, nearest};
 use statistics::Counts;
+use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
+use terminal::output::{say, tell};
 
 /// So many files are judged before what was found in them is printed.
 const BATCH: usize = 64;

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::texts_of;
-use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, json_line, say};
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Module, Operand, Space, Statement, Variable,
 };
 use ptx::names::{Modifier, Opcode, Type};
 use ptx::read;
 use ptx::signature::{KernelSignature, after, layout, signatures};
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::{Format, json_line, say};
 
 /// What `ptxcheck resources` takes.
 #[derive(Debug, clap::Args)]

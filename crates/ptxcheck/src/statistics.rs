@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::explain;
 use super::format::Format;
-use terminal::output::json_line;
 use lint::{Code, Finding};
 use ptx::diagnostic::Severity;
+use terminal::output::json_line;
 
 /// Findings, counted.
 #[derive(Clone, Debug, Default)]

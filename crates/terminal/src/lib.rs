@@ -1,4 +1,6 @@
 //! What the programs print: results on standard output, failures on standard error.
 
+#![forbid(unsafe_code)]
+
 pub mod failure;
 pub mod output;

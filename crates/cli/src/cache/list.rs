@@ -5,11 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::{Answer, failed, text_of};
+use crate::quantity::{show_age, show_size};
+use crate::report::in_ms;
 use ptxkit::cache::{Cache, Entry, Tier};
 use terminal::failure::Failure;
 use terminal::output::Lines;
-use crate::quantity::{show_age, show_size};
-use crate::report::in_ms;
 
 /// So many kernels are named in a line.
 const NAMED: usize = 3;

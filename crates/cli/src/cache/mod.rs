@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, Lines, json_line, say};
 use super::quantity::show_size;
 use ptxkit::cache::{Cache, CacheError, Stats};
+use terminal::failure::{Failure, VERIFIED};
+use terminal::output::{Format, Lines, json_line, say};
 
 pub const AFTER_HELP: &str = "\
 Which cache that is, the environment says, for every program that loads by it:

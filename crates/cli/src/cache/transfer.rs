@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{Answer, blobs, failed, list, text_of};
-use ptxkit::cache::{Cache, CacheError, Moved};
-use terminal::failure::Failure;
 use crate::progress::Progress;
 use crate::quantity::show_size;
+use ptxkit::cache::{Cache, CacheError, Moved};
+use terminal::failure::Failure;
 
 pub const AFTER_HELP: &str = "\
 A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has

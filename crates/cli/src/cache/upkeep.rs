@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Answer, blobs, failed};
-use ptxkit::cache::{Cache, Prune, Removed};
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use crate::progress::Progress;
 use crate::quantity::show_size;
+use ptxkit::cache::{Cache, Prune, Removed};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 
 pub fn verify(cache: &Cache) -> Result<Answer, Failure> {
     let mut progress = Progress::new("verify");

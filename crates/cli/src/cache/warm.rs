@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Answer, text_of};
-use ptxkit::cache::{Cache, CacheError, Key};
 use crate::explain::{of_driver, of_load};
-use terminal::failure::{FAILED, Failure, VERIFIED};
 use crate::progress::Progress;
 use crate::report::in_ms;
+use ptxkit::cache::{Cache, CacheError, Key};
 use ptxkit::driver::{self, Context, Selection, select};
 use ptxkit::image::{self, Target};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{LoadError, Loader, Warm, Warmed};
+use terminal::failure::{FAILED, Failure, VERIFIED};
 
 pub const AFTER_HELP: &str = "\
 What is compiled is found by loads of the same text with the same options, on

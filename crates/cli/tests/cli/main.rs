@@ -1,5 +1,4 @@
 //! The programs, run as a user runs them.
-#![cfg(feature = "cli")]
 
 mod bad_input;
 mod cache;
@@ -46,7 +45,7 @@ fn on_gpu() -> bool {
 
 fn sample(name: &str) -> String {
     let folder = std::env::var_os("PTXKIT_SAMPLES").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/ptx-samples")),
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ptx-samples")),
         PathBuf::from,
     );
     folder.join(name).display().to_string()

@@ -13,9 +13,7 @@ use super::status::{Answer, Failure, Status};
 use super::stream;
 use crate::texture::{self, CUBEMAP, GATHER, LAYERED, SURFACE, Texels};
 use api::ArrayFormat;
-use api::{
-    Array3dDesc, ArrayDesc, CUarray, CUdeviceptr, CUmipmappedArray, CUstream,
-};
+use api::{Array3dDesc, ArrayDesc, CUarray, CUdeviceptr, CUmipmappedArray, CUstream};
 
 static ARRAYS: Handles<Array> = Handles::new();
 static MIPMAPPED: Handles<Mipmapped> = Handles::new();

@@ -58,7 +58,7 @@ use api::{Api, DriverKind};
 ///     api.cuDeviceGetCount(&mut count)?;
 /// }
 /// assert!(count >= 1);
-/// # Ok::<(), ptxkit::driver::Error>(())
+/// # Ok::<(), ptxkit_api::Error>(())
 /// ```
 pub fn table() -> &'static Api {
     static TABLE: LazyLock<Api> = LazyLock::new(fill);

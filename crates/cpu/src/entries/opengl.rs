@@ -5,9 +5,7 @@ use std::ffi::c_uint;
 use super::context;
 use super::entry::entries;
 use super::status::{Answer, Status};
-use api::{
-    CUarray, CUdevice, CUdeviceptr, CUgraphicsResource, CUmipmappedArray, CUstream,
-};
+use api::{CUarray, CUdevice, CUdeviceptr, CUgraphicsResource, CUmipmappedArray, CUstream};
 
 fn not_shared<T>() -> Answer<T> {
     context::working()?;

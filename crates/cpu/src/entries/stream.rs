@@ -13,9 +13,7 @@ use super::graph;
 use super::handle::{Handles, pointer};
 use super::queue::{Mark, Queue};
 use super::status::{Answer, Failure, Status};
-use api::{
-    AttributeBits, CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback,
-};
+use api::{AttributeBits, CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback};
 
 static STREAMS: Handles<Stream> = Handles::new();
 

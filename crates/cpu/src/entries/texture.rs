@@ -13,9 +13,7 @@ use crate::texture::{
     Texels, Texture,
 };
 use api::ArrayFormat;
-use api::{
-    CUdevice, CUsurfObject, CUtexObject, ResourceDesc, ResourceViewDesc, TextureDesc,
-};
+use api::{CUdevice, CUsurfObject, CUtexObject, ResourceDesc, ResourceViewDesc, TextureDesc};
 
 /// What an object was made of, to be told.
 struct Made {

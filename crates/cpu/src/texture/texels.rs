@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::memory::{DeviceMemory, MemoryError, Purpose};
-use api::ArrayFormat;
 use api::Array3dDesc;
+use api::ArrayFormat;
 
 /// `CUDA_ARRAY3D_LAYERED`, `_SURFACE_LDST`, `_CUBEMAP`, `_TEXTURE_GATHER`
 pub(crate) const LAYERED: u32 = 0x01;

@@ -59,8 +59,10 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
     let Some(below) = versions().take_while(|version| *version < said).last() else {
         return;
     };
-    let mut options = CheckOptions::default();
-    options.version = Some(below);
+    let options = CheckOptions {
+        version: Some(below),
+        ..CheckOptions::default()
+    };
     if !check_with(module, source, &options).is_empty() {
         return;
     }

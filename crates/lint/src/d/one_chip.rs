@@ -48,8 +48,10 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
     };
     // As the file says, whatever it is judged for.
     let good = |target| {
-        let mut options = CheckOptions::default();
-        options.target = Some(target);
+        let options = CheckOptions {
+            target: Some(target),
+            ..CheckOptions::default()
+        };
         check_with(subject.module, subject.source, &options).is_empty()
     };
     if !good(target) {

@@ -141,11 +141,7 @@ fn wants_sync(mnemonic: &Mnemonic<'_>) -> bool {
 
 /// Whether the branch lies between the entry and `place`, so that some lanes
 /// come there and others do not, or later.
-fn leaves_lanes_behind(
-    flow: &Flow<'_, '_>,
-    fork: &Fork,
-    place: crate::flow::BlockId,
-) -> bool {
+fn leaves_lanes_behind(flow: &Flow<'_, '_>, fork: &Fork, place: crate::flow::BlockId) -> bool {
     let graph = &flow.graph;
     let mut seen = vec![false; graph.blocks.len()];
     let mut open: Vec<_> = graph.successors(fork.block).collect();

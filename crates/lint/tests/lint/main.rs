@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ptxkit_lint::{self, Code, Finding};
-use ptxkit_ptx::{self, diagnostic::LineIndex};
+use ptx::{self, diagnostic::LineIndex};
+use ptxkit_lint::{self as lint, Code, Finding};
 
-#[path = "../conformance/archive.rs"]
+#[path = "../../../ptx/tests/conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
 mod archive;
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ptxkit_lint::{self, Code, Finding, Rule};
-use ptxkit_ptx::{self, diagnostic::LineIndex};
+use ptx::{self, diagnostic::LineIndex};
+use ptxkit_lint::{self as lint, Code, Finding, Rule};
 
-#[path = "../conformance/archive.rs"]
+#[path = "../../../ptx/tests/conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
 mod archive;
 
@@ -17,8 +17,10 @@ fn slow() -> Vec<&'static Rule> {
 }
 
 fn found(source: &str) -> Vec<Finding> {
-    let mut options = lint::Options::default();
-    options.rules = slow();
+    let options = lint::Options {
+        rules: slow(),
+        ..lint::Options::default()
+    };
     lint::run(&ptx::read(source).module, source, &options)
 }
 

@@ -209,12 +209,12 @@ impl<'a> Checker<'_, '_, 'a> {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/conformance/archive.rs"]
+#[path = "../../tests/conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
 mod archive;
 
 #[cfg(test)]
-#[path = "../../../tests/conformance/instruction.rs"]
+#[path = "../../tests/conformance/instruction.rs"]
 mod instruction;
 
 #[cfg(test)]

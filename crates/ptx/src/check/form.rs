@@ -8,9 +8,7 @@
 use super::agreement::Wanted;
 use super::function::Checker;
 use super::{Allowed, misfit, operand};
-use crate::ast::{
-    Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version,
-};
+use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::target::Since;
 use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};

@@ -35,8 +35,8 @@ use super::names::SpecialRegister;
 use super::needs::{Need, Needs};
 use super::version::Floor;
 use linkage::Declarations;
-pub use symbols::NameMap;
 use symbols::{ModuleSymbols, Symbol};
+pub use symbols::{NameMap, Seed};
 use variable::Place;
 
 /// What all instructions of a module are checked against.
@@ -153,7 +153,6 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
 /// assert_eq!(found[0].code.to_string(), "E0402");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CheckOptions {
     /// As if this were the module's `.version`.
     pub version: Option<Version>,

@@ -484,7 +484,7 @@ pub type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 /// A hash for names: a few bytes each, and millions of them. Seeded anew in
 /// each process, so that no text can be made of names that meet in one slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Seed(u64);
+pub struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
@@ -501,7 +501,7 @@ impl BuildHasher for Seed {
     }
 }
 
-pub(crate) struct NameHasher(u64);
+pub struct NameHasher(u64);
 
 impl NameHasher {
     fn mix(&mut self, word: u64) {

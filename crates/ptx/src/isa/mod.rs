@@ -210,7 +210,7 @@ pub fn forms(opcode: Opcode) -> &'static [Form] {
 }
 
 /// What may stand in an instruction that has these words, for suggestions.
-pub(crate) fn words<'w>(
+pub fn words<'w>(
     opcode: Opcode,
     written: &'w [Modifier],
 ) -> impl Iterator<Item = &'static str> + 'w {

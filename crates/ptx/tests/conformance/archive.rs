@@ -51,7 +51,10 @@ pub struct Entry {
 
 /// Where the archive of this name lies; packed programs find it by the environment.
 pub fn path(name: &str) -> PathBuf {
-    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/recorded");
+    let recorded = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../ptx/tests/conformance/recorded"
+    );
     let folder = std::env::var_os("PTXKIT_RECORDED").unwrap_or_else(|| recorded.into());
     Path::new(&folder).join(format!("{name}.xz"))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ptxkit_ptx::{self, CheckOptions, Level, diagnostic::LineIndex};
+use ptxkit_ptx::{self as ptx, CheckOptions, Level, diagnostic::LineIndex};
 
 use crate::archive::Verdict;
 use crate::parallel::parallel;
@@ -26,8 +26,10 @@ pub fn judge_at(text: &[u8], level: Level) -> (Verdict, String) {
     };
     let reading = ptx::read(source);
     let mut found = reading.diagnostics;
-    let mut options = CheckOptions::default();
-    options.level = level;
+    let options = CheckOptions {
+        level,
+        ..CheckOptions::default()
+    };
     found.extend(ptx::check_with(&reading.module, source, &options));
     match found.iter().min_by_key(|diagnostic| diagnostic.span.start) {
         None => (Verdict::Accepted, String::new()),

@@ -19,7 +19,7 @@ use differences::causes;
 use judge::{Case, Figures};
 use ptxkit_ptx::diagnostic::Code;
 use ptxkit_ptx::printer::print;
-use ptxkit_ptx::{self, Level};
+use ptxkit_ptx::{self as ptx, Level};
 use shape::shape;
 
 /// Per cent that must agree, on accepting and rejecting, and on the line of the

@@ -6,8 +6,10 @@ use ptxkit_ptx::{CheckOptions, Level, check_with, diagnostic::Code, read};
 /// The first finding of a module.
 fn first(source: &str, level: Level) -> Option<Code> {
     let reading = read(source);
-    let mut options = CheckOptions::default();
-    options.level = level;
+    let options = CheckOptions {
+        level,
+        ..CheckOptions::default()
+    };
     let found = check_with(&reading.module, source, &options);
     let mut all: Vec<_> = reading.diagnostics.iter().chain(&found).collect();
     all.sort_by_key(|diagnostic| diagnostic.span.start);

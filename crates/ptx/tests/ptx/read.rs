@@ -4,7 +4,7 @@ use ptxkit_ptx::ast::{Item, Module, Statement};
 use ptxkit_ptx::printer::print;
 use ptxkit_ptx::{check, diagnostic, read, signature, version};
 
-#[path = "conformance/archive.rs"]
+#[path = "../conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
 mod archive;
 

@@ -1,23 +1,24 @@
 //! The PTX in programs, objects, archives and fatbins that nvcc made.
 
-use ptxkit_image;
-
 use super::*;
 
 const CONTAINERS: [(&str, &[u8]); 4] = [
     (
         "kernels.fatbin",
-        include_bytes!("../images/fixtures/kernels.fatbin"),
+        include_bytes!("../../../cli/tests/images/fixtures/kernels.fatbin"),
     ),
     (
         "library.so",
-        include_bytes!("../images/fixtures/library.so"),
+        include_bytes!("../../../cli/tests/images/fixtures/library.so"),
     ),
     (
         "relocatable.o",
-        include_bytes!("../images/fixtures/relocatable.o"),
+        include_bytes!("../../../cli/tests/images/fixtures/relocatable.o"),
     ),
-    ("archive.a", include_bytes!("../images/fixtures/archive.a")),
+    (
+        "archive.a",
+        include_bytes!("../../../cli/tests/images/fixtures/archive.a"),
+    ),
 ];
 
 fn containers() -> tempfile::TempDir {

@@ -17,7 +17,7 @@ fn good_files_say_nothing() {
 #[test]
 fn the_samples_are_as_they_should_be() {
     let samples = std::env::var_os("PTXKIT_SAMPLES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx-samples"),
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ptx-samples"),
         Into::into,
     );
     let ran = ptxcheck(&samples, &["--isolated"]);

@@ -1,5 +1,4 @@
 //! `ptxcheck`, run as a user runs it.
-#![cfg(feature = "check")]
 
 mod codes;
 mod containers;

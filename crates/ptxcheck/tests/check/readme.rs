@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_example_is_the_output() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     // Packed tests run where there is none.
     let Ok(readme) = std::fs::read_to_string(folder.join("README.md")) else {
         return;
@@ -18,7 +18,7 @@ fn the_example_is_the_output() {
 /// The hook of the README is the one that the repository offers.
 #[test]
 fn hooks_are_the_same() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let texts = ["README.md", ".pre-commit-hooks.yaml"];
     let texts = texts.map(|name| std::fs::read_to_string(folder.join(name)));
     let [Ok(readme), Ok(offered)] = texts else {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ptxkit_ptx;
+use ptxkit_ptx as ptx;
 use ptxkit_ptx::isa::target::{Suffix, Target};
 use ptxkit_ptx::version::{lowered, versions};
 

@@ -1,9 +1,7 @@
 //! Operands for an instruction, by the rules of a form or at random.
 
 use ptxkit_ptx::ast::Modifiers;
-use ptxkit_ptx::isa::{
-    Form, Kind, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
-};
+use ptxkit_ptx::isa::{Form, Kind, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types};
 use ptxkit_ptx::names::{Modifier, Type};
 
 use crate::random::Random;

@@ -1,0 +1,6 @@
+//! The reader, checker and printer on whole modules, on damaged ones and on bytes that are no PTX.
+
+mod bounds;
+mod format;
+mod modules;
+mod read;

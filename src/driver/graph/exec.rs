@@ -1,0 +1,343 @@
+//! Graphs that are ready: launched, and changed between launches.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use crate::driver::device::context::report_drop;
+use crate::driver::error::Error;
+use crate::driver::graph::describe;
+use crate::driver::graph::{Graph, GraphNode, Inner, both};
+use crate::driver::launch::argument::Arguments;
+use crate::driver::launch::config::LaunchConfig;
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::module::kernel::Kernel;
+use crate::driver::pod::Plain;
+use crate::driver::stream::Stream;
+use crate::driver::stream::event::Event;
+use crate::driver::stream::keep::Kept;
+use api::CudaError;
+use api::{Api, CUDA_MEMCPY3D, CUgraphExec, CUgraphNode, GraphUpdateResult};
+
+/// A graph that can be launched, any number of times; one launch after the
+/// other, also in several streams.
+#[derive(Debug)]
+pub struct GraphExec {
+    graph: Arc<Inner>,
+    handle: CUgraphExec,
+    /// In the order of their addresses, each once: their locks are taken in it.
+    kept: Vec<Kept>,
+}
+
+// SAFETY: the handle may be used from any thread, by one at a time.
+unsafe impl Send for GraphExec {}
+
+impl GraphExec {
+    pub(super) fn own(graph: Arc<Inner>, handle: CUgraphExec, kept: Vec<Kept>) -> GraphExec {
+        let mut exec = GraphExec {
+            graph,
+            handle,
+            kept,
+        };
+        exec.order_kept();
+        exec
+    }
+
+    /// Launches it (`cuGraphLaunch`). Returns when it is queued.
+    ///
+    /// A stream that is being captured takes no launch of a graph
+    /// (`CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`): [`Graph::add_graph`] nests them.
+    pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
+        self.check_stream(stream)?;
+        let api = self.graph.context.bind()?;
+        let mut guards = Vec::new();
+        for used in &self.kept {
+            guards.extend(used.launching(stream)?);
+        }
+        // SAFETY: graph and stream are live; what the nodes use is kept.
+        let launched = unsafe { api.cuGraphLaunch(self.handle, stream.raw()) };
+        drop(guards);
+        launched?;
+        if self.graph.context.check_mode() {
+            return stream.wait_for_check(|| "graph".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Puts it on the device ahead of its first launch (`cuGraphUpload`).
+    pub fn upload(&self, stream: &Stream) -> Result<(), Error> {
+        self.check_stream(stream)?;
+        let api = self.graph.context.bind()?;
+        // SAFETY: graph and stream are live.
+        unsafe { Ok(api.cuGraphUpload(self.handle, stream.raw())?) }
+    }
+
+    /// Takes the parameters of another graph of the same shape
+    /// (`cuGraphExecUpdate_v2`, from CUDA 12.0), which is cheaper than to
+    /// instantiate that. Launches that are queued keep the old ones. Where the
+    /// graphs differ in more than parameters, nothing is changed and the error
+    /// is [`Error::GraphUpdate`].
+    pub fn update(&mut self, graph: &Graph) -> Result<(), Error> {
+        if graph.context() != &self.graph.context {
+            return Err(Error::DifferentContexts {
+                what: "the graphs of an update",
+            });
+        }
+        let api = self.graph.context.bind()?;
+        let mut result = GraphUpdateResult {
+            result: 0,
+            error_node: null_mut(),
+            error_from_node: null_mut(),
+        };
+        // SAFETY: both are live; writes the result.
+        let updated =
+            unsafe { api.cuGraphExecUpdate_v2(self.handle, graph.inner.lock().0, &mut result) };
+        match updated {
+            Ok(()) => {}
+            Err(error) if error.code() == Some(CudaError::GRAPH_EXEC_UPDATE_FAILURE) => {
+                return Err(Error::GraphUpdate {
+                    reason: result.result,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let kept = graph.inner.kept().clone();
+        self.keep(kept);
+        Ok(())
+    }
+
+    /// Gives one launch another kernel, grid or arguments
+    /// (`cuGraphExecKernelNodeSetParams_v2`, from CUDA 12.0). `node` is of the
+    /// graph that this was instantiated from.
+    pub fn set_kernel(
+        &mut self,
+        node: GraphNode,
+        kernel: &Kernel,
+        config: LaunchConfig,
+        arguments: impl Arguments,
+    ) -> Result<(), Error> {
+        let context = &self.graph.context;
+        let kept = describe::with_launch(kernel, context, config, &arguments, |params, kept| {
+            refuse_memory_of_graphs(&kept)?;
+            self.change(node, |api, exec, node| {
+                // SAFETY: graph and node are live; the parameters are the kernel's and copied.
+                unsafe { Ok(api.cuGraphExecKernelNodeSetParams_v2(exec, node, params)?) }
+            })?;
+            Ok(kept)
+        })?;
+        self.keep(kept);
+        Ok(())
+    }
+
+    /// Gives one copy other buffers, of whatever length
+    /// (`cuGraphExecMemcpyNodeSetParams`, from CUDA 10.2).
+    pub fn set_copy<T: Plain>(
+        &mut self,
+        node: GraphNode,
+        to: &DeviceBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<(), Error> {
+        self.set_memcpy(node, describe::copy(&self.graph.context, to, from)?)
+    }
+
+    /// The same for a copy from pinned memory.
+    pub fn set_write<T: Plain>(
+        &mut self,
+        node: GraphNode,
+        to: &DeviceBuffer<T>,
+        from: &PinnedBuffer<T>,
+    ) -> Result<(), Error> {
+        self.set_memcpy(node, describe::write(&self.graph.context, to, from)?)
+    }
+
+    /// The same for a copy into pinned memory.
+    pub fn set_read<T: Plain>(
+        &mut self,
+        node: GraphNode,
+        to: &mut PinnedBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<(), Error> {
+        self.set_memcpy(node, describe::read(&self.graph.context, to, from)?)
+    }
+
+    fn set_memcpy(
+        &mut self,
+        node: GraphNode,
+        (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
+    ) -> Result<(), Error> {
+        refuse_memory_of_graphs(&kept)?;
+        let context = self.graph.context.raw();
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph and node are live; both ends have the bytes, and are kept.
+            unsafe { Ok(api.cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context)?) }
+        })?;
+        self.keep(kept);
+        Ok(())
+    }
+
+    /// Gives one fill another buffer and value
+    /// (`cuGraphExecMemsetNodeSetParams`, from CUDA 10.2).
+    pub fn set_fill<T: Plain>(
+        &mut self,
+        node: GraphNode,
+        buffer: &DeviceBuffer<T>,
+        value: T,
+    ) -> Result<(), Error> {
+        let (fill, kept) = describe::fill(&self.graph.context, buffer, value)?;
+        refuse_memory_of_graphs(&kept)?;
+        let context = self.graph.context.raw();
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph and node are live; the range is the buffer, which is kept.
+            unsafe { Ok(api.cuGraphExecMemsetNodeSetParams(exec, node, &fill, context)?) }
+        })?;
+        self.keep(kept);
+        Ok(())
+    }
+
+    /// Gives one call another function (`cuGraphExecHostNodeSetParams`, from
+    /// CUDA 10.2).
+    pub fn set_host_function(
+        &mut self,
+        node: GraphNode,
+        function: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let (described, function) = describe::call(function);
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph and node are live; the function is kept.
+            unsafe { Ok(api.cuGraphExecHostNodeSetParams(exec, node, &described)?) }
+        })?;
+        self.keep(vec![function]);
+        Ok(())
+    }
+
+    /// Gives a graph within the graph the parameters of another of its shape
+    /// (`cuGraphExecChildGraphNodeSetParams`, from CUDA 11.1).
+    pub fn set_graph(&mut self, node: GraphNode, child: &Graph) -> Result<(), Error> {
+        describe::check_context(&self.graph.context, child.context())?;
+        if Arc::ptr_eq(&self.graph, &child.inner) {
+            return Err(Error::GraphNode);
+        }
+        let kept = child.inner.kept().clone();
+        let both = both();
+        let child = child.inner.lock();
+        self.change(node, |api, exec, node| {
+            // SAFETY: both graphs and the node are live, and no other thread uses them.
+            unsafe { Ok(api.cuGraphExecChildGraphNodeSetParams(exec, node, child.0)?) }
+        })?;
+        drop((child, both));
+        self.keep(kept);
+        Ok(())
+    }
+
+    /// Lets another event be recorded (`cuGraphExecEventRecordNodeSetEvent`, from
+    /// CUDA 11.1).
+    pub fn set_event_record(&mut self, node: GraphNode, event: &Arc<Event>) -> Result<(), Error> {
+        describe::check_context(&self.graph.context, event.context())?;
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph, node and event are live; the event is kept.
+            unsafe { Ok(api.cuGraphExecEventRecordNodeSetEvent(exec, node, event.raw())?) }
+        })?;
+        self.keep(vec![event.clone()]);
+        Ok(())
+    }
+
+    /// Lets another event be waited for (`cuGraphExecEventWaitNodeSetEvent`, from
+    /// CUDA 11.1).
+    pub fn set_event_wait(&mut self, node: GraphNode, event: &Arc<Event>) -> Result<(), Error> {
+        let context = &self.graph.context;
+        context.of_one_driver(event.context(), "graph and event")?;
+        self.change(node, |api, exec, node| {
+            // SAFETY: as above.
+            unsafe { Ok(api.cuGraphExecEventWaitNodeSetEvent(exec, node, event.raw())?) }
+        })?;
+        self.keep(vec![event.clone()]);
+        Ok(())
+    }
+
+    /// Lets launches pass a node over, or do it again: a launch, copy or fill
+    /// (`cuGraphNodeSetEnabled`, from CUDA 11.6).
+    pub fn set_enabled(&mut self, node: GraphNode, enabled: bool) -> Result<(), Error> {
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph and node are live.
+            unsafe { Ok(api.cuGraphNodeSetEnabled(exec, node, u32::from(enabled))?) }
+        })
+    }
+
+    /// Whether launches do a launch, copy or fill (`cuGraphNodeGetEnabled`, from
+    /// CUDA 11.6).
+    pub fn is_enabled(&self, node: GraphNode) -> Result<bool, Error> {
+        let mut enabled = 0;
+        self.change(node, |api, exec, node| {
+            // SAFETY: graph and node are live; writes one integer.
+            unsafe { Ok(api.cuGraphNodeGetEnabled(exec, node, &mut enabled)?) }
+        })?;
+        Ok(enabled != 0)
+    }
+
+    /// Calls an entry with a node of the graph that this was instantiated from.
+    fn change(
+        &self,
+        node: GraphNode,
+        entry: impl FnOnce(&'static Api, CUgraphExec, CUgraphNode) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let api = self.graph.context.bind()?;
+        self.graph.check(&[node])?;
+        let _graph = self.graph.lock();
+        entry(api, self.handle, node.handle)
+    }
+
+    /// Launches that are queued may still use what old parameters named: that
+    /// stays too.
+    fn keep(&mut self, used: Vec<Kept>) {
+        self.kept.extend(used);
+        self.order_kept();
+    }
+
+    /// The raw handle, for calls that the safe layer does not have. CUDA wants
+    /// one thread at a time to use it.
+    pub fn raw(&self) -> CUgraphExec {
+        self.handle
+    }
+
+    fn check_stream(&self, stream: &Stream) -> Result<(), Error> {
+        if stream.context() != &self.graph.context {
+            return Err(Error::DifferentContexts {
+                what: "graph and stream",
+            });
+        }
+        Ok(())
+    }
+
+    fn order_kept(&mut self) {
+        let address = |used: &Kept| Arc::as_ptr(used).cast::<c_void>();
+        self.kept.sort_by_key(address);
+        self.kept.dedup_by_key(|used| address(used));
+    }
+}
+
+/// Only nodes that are added come behind its allocation.
+fn refuse_memory_of_graphs(kept: &[Kept]) -> Result<(), Error> {
+    match kept.iter().any(|used| used.of_graph().is_some()) {
+        true => Err(Error::GraphMemory),
+        false => Ok(()),
+    }
+}
+
+impl Drop for GraphExec {
+    fn drop(&mut self) {
+        // The driver waits before it frees memory, and not before a function goes.
+        if self.kept.iter().any(|used| used.outlives_launches())
+            && let Err(error) = self.graph.context.synchronize()
+        {
+            // Within a capture nobody can wait. What a launch may still call is better lost.
+            std::mem::forget(std::mem::take(&mut self.kept));
+            report_drop(Err(error));
+        }
+        let done = self.graph.context.bind().and_then(|api| {
+            // SAFETY: made once, destroyed once.
+            unsafe { Ok(api.cuGraphExecDestroy(self.handle)?) }
+        });
+        report_drop(done);
+    }
+}

@@ -1,0 +1,206 @@
+//! The nodes that a graph is built of.
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use crate::driver::error::Error;
+use crate::driver::graph::describe;
+use crate::driver::graph::{Graph, GraphNode, both};
+use crate::driver::launch::argument::Arguments;
+use crate::driver::launch::config::LaunchConfig;
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::module::kernel::Kernel;
+use crate::driver::pod::Plain;
+use crate::driver::stream::event::Event;
+use crate::driver::stream::keep::Kept;
+use api::{Api, CUDA_MEMCPY3D, CUgraph, CUgraphNode};
+
+impl Graph {
+    /// Adds a launch (`cuGraphAddKernelNode_v2`, from CUDA 12.0), checked as
+    /// [`Kernel::launch`] checks it. The arguments are copied now.
+    pub fn add_kernel(
+        &mut self,
+        after: &[GraphNode],
+        kernel: &Kernel,
+        config: LaunchConfig,
+        arguments: impl Arguments,
+    ) -> Result<GraphNode, Error> {
+        let context = &self.inner.context;
+        describe::with_launch(kernel, context, config, &arguments, |params, kept| {
+            self.add(after, kept, |api, node, graph, after, count| {
+                // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
+                unsafe { Ok(api.cuGraphAddKernelNode_v2(node, graph, after, count, params)?) }
+            })
+        })
+    }
+
+    /// Adds a copy between two buffers of one length (`cuGraphAddMemcpyNode`).
+    pub fn add_copy<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &DeviceBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::copy(&self.inner.context, to, from)?)
+    }
+
+    /// Adds a copy from pinned memory, which each launch makes anew
+    /// (`cuGraphAddMemcpyNode`).
+    pub fn add_write<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &DeviceBuffer<T>,
+        from: &PinnedBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::write(&self.inner.context, to, from)?)
+    }
+
+    /// Adds a copy into pinned memory (`cuGraphAddMemcpyNode`), which waits for
+    /// it before it is read.
+    pub fn add_read<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        to: &mut PinnedBuffer<T>,
+        from: &DeviceBuffer<T>,
+    ) -> Result<GraphNode, Error> {
+        self.add_memcpy(after, describe::read(&self.inner.context, to, from)?)
+    }
+
+    fn add_memcpy(
+        &mut self,
+        after: &[GraphNode],
+        (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
+    ) -> Result<GraphNode, Error> {
+        let context = self.inner.context.raw();
+        self.add(after, kept, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; both ends have the bytes, and are kept.
+            unsafe { Ok(api.cuGraphAddMemcpyNode(node, graph, after, count, &copy, context)?) }
+        })
+    }
+
+    /// Adds a fill of a whole buffer (`cuGraphAddMemsetNode`). Values have 1, 2
+    /// or 4 bytes.
+    pub fn add_fill<T: Plain>(
+        &mut self,
+        after: &[GraphNode],
+        buffer: &DeviceBuffer<T>,
+        value: T,
+    ) -> Result<GraphNode, Error> {
+        let (fill, kept) = describe::fill(&self.inner.context, buffer, value)?;
+        let context = self.inner.context.raw();
+        self.add(after, kept, |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; the range is the buffer, which is kept.
+            unsafe { Ok(api.cuGraphAddMemsetNode(node, graph, after, count, &fill, context)?) }
+        })
+    }
+
+    /// Adds a call of a function on a thread of the driver
+    /// (`cuGraphAddHostNode`), which each launch makes. It must not call the
+    /// driver.
+    pub fn add_host_function(
+        &mut self,
+        after: &[GraphNode],
+        function: impl Fn() + Send + Sync + 'static,
+    ) -> Result<GraphNode, Error> {
+        let (described, function) = describe::call(function);
+        self.add(after, vec![function], |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live; the function is kept.
+            unsafe { Ok(api.cuGraphAddHostNode(node, graph, after, count, &described)?) }
+        })
+    }
+
+    /// Adds a node that does nothing (`cuGraphAddEmptyNode`): a point that
+    /// others come after.
+    pub fn add_empty(&mut self, after: &[GraphNode]) -> Result<GraphNode, Error> {
+        self.add(after, Vec::new(), |api, node, graph, after, count| {
+            // SAFETY: graph and nodes are live.
+            unsafe { Ok(api.cuGraphAddEmptyNode(node, graph, after, count)?) }
+        })
+    }
+
+    /// Adds a copy of another graph as one node (`cuGraphAddChildGraphNode`).
+    pub fn add_graph(&mut self, after: &[GraphNode], child: &Graph) -> Result<GraphNode, Error> {
+        describe::check_context(&self.inner.context, child.context())?;
+        if Arc::ptr_eq(&self.inner, &child.inner) {
+            return Err(Error::GraphNode);
+        }
+        let kept = child.inner.kept().clone();
+        let _both = both();
+        let child = child.inner.lock();
+        self.add(after, kept, |api, node, graph, after, count| {
+            // SAFETY: both graphs and the nodes are live, and no other thread uses them.
+            unsafe { Ok(api.cuGraphAddChildGraphNode(node, graph, after, count, child.0)?) }
+        })
+    }
+
+    /// Adds the recording of an event (`cuGraphAddEventRecordNode`, from CUDA 11.1).
+    pub fn add_event_record(
+        &mut self,
+        after: &[GraphNode],
+        event: &Arc<Event>,
+    ) -> Result<GraphNode, Error> {
+        describe::check_context(&self.inner.context, event.context())?;
+        self.add(
+            after,
+            vec![event.clone()],
+            |api, node, graph, after, count| {
+                // SAFETY: graph, nodes and event are live; the event is kept.
+                unsafe {
+                    Ok(api.cuGraphAddEventRecordNode(node, graph, after, count, event.raw())?)
+                }
+            },
+        )
+    }
+
+    /// Adds waiting for an event (`cuGraphAddEventWaitNode`, from CUDA 11.1).
+    pub fn add_event_wait(
+        &mut self,
+        after: &[GraphNode],
+        event: &Arc<Event>,
+    ) -> Result<GraphNode, Error> {
+        let context = &self.inner.context;
+        context.of_one_driver(event.context(), "graph and event")?;
+        self.add(
+            after,
+            vec![event.clone()],
+            |api, node, graph, after, count| {
+                // SAFETY: as above.
+                unsafe { Ok(api.cuGraphAddEventWaitNode(node, graph, after, count, event.raw())?) }
+            },
+        )
+    }
+
+    /// Adds a node by one entry, which uses what is kept: behind the allocation of
+    /// memory that the graph allocates by itself.
+    pub(super) fn add(
+        &self,
+        after: &[GraphNode],
+        mut kept: Vec<Kept>,
+        entry: impl FnOnce(
+            &'static Api,
+            *mut CUgraphNode,
+            CUgraph,
+            *const CUgraphNode,
+            usize,
+        ) -> Result<(), Error>,
+    ) -> Result<GraphNode, Error> {
+        let api = self.inner.context.bind()?;
+        self.inner.check(after)?;
+        let mut after: Vec<CUgraphNode> = after.iter().map(|node| node.handle).collect();
+        for own in kept.iter().filter_map(|used| used.of_graph()) {
+            let allocated = own.allocated_in(self.inner.id)?.handle;
+            if !after.contains(&allocated) {
+                after.push(allocated);
+            }
+        }
+        let graph = self.inner.lock();
+        let mut handle = null_mut();
+        entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
+        drop(graph);
+        let node = self.inner.name(handle);
+        kept.retain(|used| used.of_graph().map(|own| own.used_by(node)).is_none());
+        self.inner.keep(kept);
+        Ok(node)
+    }
+}

@@ -1,0 +1,108 @@
+//! Arguments laid out as one block, for launches by parameter buffer.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::driver::device::context::Context;
+use crate::driver::launch::argument::Argument;
+use crate::driver::memory::allocation::Allocation;
+use crate::driver::module::layout::ParamLayout;
+use crate::driver::stream::Stream;
+use crate::driver::stream::keep::Kept;
+
+/// A kernel's parameters as one block of bytes, each aligned to its type
+/// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
+/// takes. It borrows the buffers whose addresses are in it.
+///
+/// ```
+/// use ptxkit::driver::ParamBuffer;
+/// let mut params = ParamBuffer::new();
+/// params.push(7_u8).push(1.5_f64);
+/// assert_eq!(params.bytes().len(), 16); // the double is aligned to 8
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ParamBuffer<'a> {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+    buffers: PhantomData<&'a ()>,
+}
+
+/// One argument in the block.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub offset: usize,
+    pub size: usize,
+    /// The memory that it points to.
+    pub memory: Option<Arc<Allocation>>,
+    /// The texture or surface that it stands for, and its context.
+    pub object: Option<(Context, Kept)>,
+}
+
+impl Piece {
+    /// Whether it lies where the parameter does.
+    #[inline]
+    pub fn is_at(&self, param: &ParamLayout) -> bool {
+        self.offset == param.offset && self.size == param.size
+    }
+
+    /// Whether a launch in `stream` has nothing to note for it.
+    #[inline]
+    pub fn is_only_passed(&self, stream: &Stream) -> bool {
+        let memory = self.memory.as_ref();
+        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(stream))
+    }
+}
+
+impl<'a> ParamBuffer<'a> {
+    /// An empty block.
+    pub fn new() -> ParamBuffer<'a> {
+        ParamBuffer::default()
+    }
+
+    /// Appends an argument at the next multiple of its alignment.
+    pub fn push(&mut self, argument: impl Argument + 'a) -> &mut ParamBuffer<'a> {
+        let arg = argument.arg();
+        let offset = self.bytes.len().next_multiple_of(arg.align());
+        self.bytes.resize(offset, 0);
+        arg.append_to(&mut self.bytes);
+        self.pieces.push(Piece {
+            offset,
+            size: arg.size(),
+            memory: arg.memory().cloned(),
+            object: arg
+                .object()
+                .map(|object| (object.context().clone(), object.kept())),
+        });
+        self
+    }
+
+    /// The block.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::launch::argument::Arg;
+
+    #[test]
+    fn arguments_are_aligned_to_their_types() {
+        let vector = [1.0_f32, 2.0, 3.0, 4.0];
+        let structure = [9_u8; 20];
+        let structure = Arg::bytes(&structure, 16);
+        let mut params = ParamBuffer::new();
+        params.push(1_u8).push(2_u16).push(3_u64).push(4_u8);
+        params.push(vector).push(structure).push(5_u32);
+        let offsets: Vec<_> = params.pieces().iter().map(|piece| piece.offset).collect();
+        assert_eq!(offsets, [0, 2, 8, 16, 20, 48, 68]);
+        assert_eq!(params.bytes().len(), 72);
+        assert_eq!(params.bytes()[8..16], 3_u64.to_le_bytes());
+        assert_eq!(params.bytes()[68..], 5_u32.to_le_bytes());
+    }
+}

@@ -1,0 +1,492 @@
+//! Device memory: owned, typed, copied both ways.
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use crate::driver::device::context::Context;
+use crate::driver::error::Error;
+use crate::driver::launch::argument::Arg;
+use crate::driver::memory::allocation::{Allocation, Home, Release, hold};
+use crate::driver::memory::fill::Element;
+use crate::driver::memory::length;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::stream::Stream;
+use api::{Api, CUdeviceptr};
+
+/// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
+/// the work that uses them), or with the last graph that uses them.
+///
+/// Memory from [`new_async`](DeviceMemory::new_async) or a
+/// [`MemoryPool`](crate::driver::MemoryPool) is freed in the order of its stream
+/// (`cuMemFreeAsync`), after the work of all streams that were given it.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    allocation: Arc<Allocation>,
+}
+
+impl DeviceMemory {
+    /// Allocates (`cuMemAlloc_v2`, and `cuMemFree_v2` when it is dropped); what the
+    /// bytes are is not said. 0 bytes are no allocation and have address 0.
+    pub fn new(context: &Context, bytes: usize) -> Result<DeviceMemory, Error> {
+        let api = context.bind()?;
+        let mut address = 0;
+        if bytes > 0 {
+            // SAFETY: writes one address.
+            unsafe { api.cuMemAlloc_v2(&mut address, bytes) }?;
+        }
+        Ok(DeviceMemory::adopt(context, address, bytes))
+    }
+
+    /// Allocates in the order of a stream, from the current pool of its device
+    /// (`cuMemAllocAsync`, from CUDA 11.2). Work of other streams waits for the
+    /// allocation by itself when it uses the memory. A capturing stream
+    /// allocates nothing ([`Error::Captured`]).
+    pub fn new_async(stream: &Stream, bytes: usize) -> Result<DeviceMemory, Error> {
+        DeviceMemory::in_order(stream, bytes, |api, address| {
+            // SAFETY: the stream is live; writes one address.
+            unsafe { Ok(api.cuMemAllocAsync(address, bytes, stream.raw())?) }
+        })
+    }
+
+    pub(crate) fn in_order(
+        stream: &Stream,
+        bytes: usize,
+        allocate: impl FnOnce(&Api, &mut CUdeviceptr) -> Result<(), Error>,
+    ) -> Result<DeviceMemory, Error> {
+        let turn = stream.turn();
+        if turn.capture().is_some() {
+            return Err(Error::Captured {
+                what: "an allocation",
+            });
+        }
+        let context = stream.context();
+        let api = context.bind()?;
+        let mut address = 0;
+        let mut release = Release::Nothing;
+        if bytes > 0 {
+            allocate(api, &mut address)?;
+            release = Release::InOrder(Home::new(stream));
+        }
+        Ok(DeviceMemory {
+            allocation: Allocation::new(context, address, bytes, false, release, true),
+        })
+    }
+
+    /// Takes over an allocation of `bytes` bytes that `cuMemFree_v2` frees.
+    pub(crate) fn adopt(context: &Context, address: CUdeviceptr, bytes: usize) -> DeviceMemory {
+        DeviceMemory {
+            allocation: Allocation::device(context, address, bytes),
+        }
+    }
+
+    /// Memory that others have too.
+    pub(crate) fn sharing(allocation: &Arc<Allocation>) -> DeviceMemory {
+        DeviceMemory {
+            allocation: allocation.clone(),
+        }
+    }
+
+    /// Frees it in the order of another stream than the one in which it was
+    /// allocated (`cuMemFreeAsync`): after that stream's work so far, and after
+    /// the work of all streams that were given the memory. Memory that was not
+    /// allocated in a stream's order is dropped. A graph that uses the memory
+    /// frees it with itself.
+    pub fn free_async(mut self, stream: &Stream) -> Result<(), Error> {
+        if stream.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "memory and stream",
+            });
+        }
+        if stream.is_capturing() {
+            return Err(Error::Captured {
+                what: "the end of memory",
+            });
+        }
+        if let Some(allocation) = Arc::get_mut(&mut self.allocation) {
+            allocation.move_to(stream);
+        }
+        Ok(())
+    }
+
+    /// The context it lives in.
+    pub fn context(&self) -> &Context {
+        self.allocation.context()
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        *self.allocation.address()
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.allocation.bytes()
+    }
+
+    /// Its address as a kernel argument.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::address(self.allocation.address(), &self.allocation)
+    }
+
+    /// For a graph that uses it.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
+    }
+}
+
+/// An array in device memory.
+///
+/// Calls that name no stream are work of the default stream: in order with
+/// streams from [`Stream::new`], not with those from [`Stream::non_blocking`],
+/// for which the context is to be synchronised first.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, DeviceBuffer, Driver};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let mut numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4])?;
+/// numbers.write_at(2, &[30])?;
+/// assert_eq!(numbers.to_vec()?, [1, 2, 30, 4]);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceBuffer<T> {
+    memory: DeviceMemory,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Plain> DeviceBuffer<T> {
+    /// An array of `len` values; which values is not said (`cuMemAlloc_v2`).
+    pub fn new(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        // More than all memory: the driver says "out of memory".
+        let bytes = len.saturating_mul(size_of::<T>());
+        DeviceMemory::new(context, bytes).map(|memory| DeviceBuffer::of(memory, len))
+    }
+
+    /// An array of `len` values, allocated in the order of a stream
+    /// ([`DeviceMemory::new_async`]) and freed in it: which values is not said.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, Stream};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let stream = Stream::new(&context)?;
+    /// let mut scratch = DeviceBuffer::<u32>::new_async(&stream, 1024)?;
+    /// scratch.fill_async(7, &stream)?;
+    /// drop(scratch); // nothing waits: it is freed when the stream comes to it
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn new_async(stream: &Stream, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        DeviceMemory::new_async(stream, bytes).map(|memory| DeviceBuffer::of(memory, len))
+    }
+
+    pub(crate) fn of(memory: DeviceMemory, len: usize) -> DeviceBuffer<T> {
+        DeviceBuffer {
+            memory,
+            len,
+            values: PhantomData,
+        }
+    }
+
+    /// Frees it in the order of another stream ([`DeviceMemory::free_async`]).
+    pub fn free_async(self, stream: &Stream) -> Result<(), Error> {
+        self.memory.free_async(stream)
+    }
+
+    /// An array of `len` values of zero bits.
+    pub fn zeroed(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let mut buffer = DeviceBuffer::new(context, len)?;
+        buffer.fill_bytes(0)?;
+        Ok(buffer)
+    }
+
+    /// A copy of `values`.
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<DeviceBuffer<T>, Error> {
+        let mut buffer = DeviceBuffer::new(context, values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>() // no more than the memory has
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        self.memory.address()
+    }
+
+    /// The context it lives in.
+    pub fn context(&self) -> &Context {
+        self.memory.context()
+    }
+
+    /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
+    pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
+        length::same("write to a buffer", values.len(), self.len)?;
+        self.write_at(0, values)
+    }
+
+    /// Writes `values` from value `at` on (`cuMemcpyHtoD_v2`).
+    pub fn write_at(&mut self, at: usize, values: &[T]) -> Result<(), Error> {
+        let address = self.place("write to a buffer", at, values.len())?;
+        let bytes = bytes_of(values);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation()])?;
+        // SAFETY: the range is within the buffer and as long as the slice.
+        unsafe { Ok(api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len())?) }
+    }
+
+    /// Reads all of it (`cuMemcpyDtoH_v2`); `values` has its length.
+    pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
+        length::same("read of a buffer", values.len(), self.len)?;
+        self.read_at(0, values)
+    }
+
+    /// Reads from value `at` on (`cuMemcpyDtoH_v2`).
+    pub fn read_at(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
+        let address = self.place("read of a buffer", at, values.len())?;
+        let room = bytes_of_mut(values);
+        if room.is_empty() {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation()])?;
+        // SAFETY: the range is within the buffer and as long as the slice; any bits are values.
+        unsafe { Ok(api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), address, room.len())?) }
+    }
+
+    /// All of it as a vector.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = zeroed(self.len);
+        self.read(&mut values)?;
+        Ok(values)
+    }
+
+    /// Sets every value (`cuMemsetD8_v2`, `cuMemsetD16_v2`, `cuMemsetD32_v2`;
+    /// larger values are copied from the host).
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        if !matches!(size_of::<T>(), 1 | 2 | 4) {
+            return self.write(&vec![value; self.len]);
+        }
+        self.fill_in(None, value, self.len)
+    }
+
+    /// Sets every value in stream order (`cuMemsetD8Async`, `cuMemsetD16Async`,
+    /// `cuMemsetD32Async`). Values have 1, 2 or 4 bytes.
+    pub fn fill_async(&mut self, value: T, stream: &Stream) -> Result<(), Error> {
+        self.fill_in(Some(stream), value, self.len)
+    }
+
+    /// Sets every byte (`cuMemsetD8_v2`).
+    pub fn fill_bytes(&mut self, byte: u8) -> Result<(), Error> {
+        self.fill_in(None, byte, self.bytes())
+    }
+
+    /// Sets every byte in stream order (`cuMemsetD8Async`).
+    pub fn fill_bytes_async(&mut self, byte: u8, stream: &Stream) -> Result<(), Error> {
+        self.fill_in(Some(stream), byte, self.bytes())
+    }
+
+    fn fill_in<V: Plain>(
+        &mut self,
+        stream: Option<&Stream>,
+        value: V,
+        count: usize,
+    ) -> Result<(), Error> {
+        let element = Element::of(&value)?;
+        let api = self.bind_with(stream)?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let _held = hold(stream, [self.allocation()])?;
+        // SAFETY: the range is the buffer, whose address the driver aligns to 256; freeing it
+        // waits for the stream.
+        unsafe { element.fill(api, stream, self.address(), count) }?;
+        self.after(stream, "fill")
+    }
+
+    /// Copies all of another buffer of the same length (`cuMemcpyDtoD_v2`). The
+    /// copy is ordered like work of the default stream.
+    pub fn copy_from(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
+        self.copy_from_at(source, None)
+    }
+
+    /// The same in stream order (`cuMemcpyDtoDAsync_v2`).
+    pub fn copy_from_async(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.copy_from_at(source, Some(stream))
+    }
+
+    fn copy_from_at(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: Option<&Stream>,
+    ) -> Result<(), Error> {
+        length::same("copy between buffers", source.len, self.len)?;
+        let api = self.bind_with(stream)?;
+        if source.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "the buffers of a copy",
+            });
+        }
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let held = hold(stream, [self.allocation(), source.allocation()])?;
+        let (to, from, bytes) = (self.address(), source.address(), self.bytes());
+        // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
+        unsafe {
+            match stream {
+                Some(stream) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()),
+                None => api.cuMemcpyDtoD_v2(to, from, bytes),
+            }
+        }?;
+        drop(held);
+        self.after(stream, "copy between buffers")
+    }
+
+    /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
+    /// The pinned buffer waits for the copy before it is written or freed.
+    pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
+        length::same("write to a buffer", values.len(), self.len)?;
+        let api = self.bind_with(Some(stream))?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let (to, from) = (self.address(), values.pointer().cast());
+        // SAFETY: both have that many bytes; the pinned memory stays as it is until the
+        // stream is done.
+        unsafe { api.cuMemcpyHtoDAsync_v2(to, from, self.bytes(), stream.raw()) }?;
+        drop(held);
+        self.after(Some(stream), "copy to the device")
+    }
+
+    /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
+    /// The pinned buffer waits for the copy before it is read or freed.
+    pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
+        length::same("read of a buffer", values.len(), self.len)?;
+        let api = self.bind_with(Some(stream))?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let (to, from) = (values.pointer().cast(), self.address());
+        // SAFETY: as `write_async`.
+        unsafe { api.cuMemcpyDtoHAsync_v2(to, from, self.bytes(), stream.raw()) }?;
+        drop(held);
+        self.after(Some(stream), "copy to the host")
+    }
+
+    /// Part of it, to launch a kernel with.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        let len = end.saturating_sub(start);
+        Ok(DeviceSlice {
+            address: self.place("part of a buffer", start, len)?,
+            len,
+            buffer: self,
+        })
+    }
+
+    /// Its address as a kernel argument.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        self.memory.arg()
+    }
+
+    fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
+        if stream.is_some_and(|stream| stream.context() != self.context()) {
+            return Err(Error::DifferentContexts {
+                what: "buffer and stream",
+            });
+        }
+        self.context().bind()
+    }
+
+    /// In check mode, waits for what was queued just now.
+    fn after(&self, stream: Option<&Stream>, what: &str) -> Result<(), Error> {
+        match stream {
+            Some(stream) if self.context().check_mode() => {
+                stream.wait_for_check(|| format!("{what}, {} bytes", self.bytes()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// For a graph that uses it.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        self.memory.allocation()
+    }
+
+    /// The address of value `at`, if `len` values from there are within the buffer.
+    fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
+        length::within(what, at, len, self.len)?;
+        Ok(self.address() + (at * size_of::<T>()) as u64)
+    }
+}
+
+/// Part of a [`DeviceBuffer`].
+#[derive(Debug)]
+pub struct DeviceSlice<'a, T> {
+    buffer: &'a DeviceBuffer<T>,
+    address: CUdeviceptr,
+    len: usize,
+}
+
+impl<T: Plain> DeviceSlice<'_, T> {
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device address of its first value.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Its address as a kernel argument.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::address(&self.address, self.buffer.memory.allocation())
+    }
+}

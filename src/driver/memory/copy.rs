@@ -1,0 +1,123 @@
+//! Copies between any two kinds of memory, which the driver tells apart by
+//! their addresses.
+
+use std::sync::Arc;
+
+use crate::driver::error::Error;
+use crate::driver::memory::allocation::{Allocation, hold};
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::length;
+use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::pod::Plain;
+use crate::driver::stream::Stream;
+use api::{Api, CUdeviceptr};
+
+/// An array in memory of some kind: [`DeviceBuffer`], [`PinnedBuffer`] or
+/// [`ManagedBuffer`].
+pub trait Linear<T>: sealed::Memory {}
+
+pub(crate) mod sealed {
+    use super::{Allocation, Arc, CUdeviceptr};
+
+    pub trait Memory {
+        #[doc(hidden)]
+        fn unified_address(&self) -> CUdeviceptr;
+        #[doc(hidden)]
+        fn count(&self) -> usize;
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "called in this crate alone")]
+        fn memory(&self) -> &Arc<Allocation>;
+    }
+}
+
+macro_rules! linear {
+    ($($buffer:ident, $address:expr;)*) => { $(
+        impl<T: Plain> sealed::Memory for $buffer<T> {
+            fn unified_address(&self) -> CUdeviceptr {
+                ($address)(self)
+            }
+            fn count(&self) -> usize {
+                self.len()
+            }
+            #[allow(private_interfaces, reason = "called in this crate alone")]
+            fn memory(&self) -> &Arc<Allocation> {
+                self.allocation()
+            }
+        }
+        impl<T: Plain> Linear<T> for $buffer<T> {}
+    )* };
+}
+
+linear! {
+    DeviceBuffer, |buffer: &DeviceBuffer<T>| buffer.address();
+    ManagedBuffer, |buffer: &ManagedBuffer<T>| buffer.address();
+    PinnedBuffer, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
+}
+
+/// Copies all of an array to another of the same length, whatever memory they
+/// are in (`cuMemcpy`). It is ordered like work of the default stream.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Attach, Context, DeviceBuffer, Driver, ManagedBuffer, copy};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let from = DeviceBuffer::from_slice(&context, &[1_u16, 2, 3])?;
+/// let mut to = ManagedBuffer::zeroed(&context, 3, Attach::Global)?;
+/// copy(&mut to, &from)?;
+/// assert_eq!(to.to_vec()?, [1, 2, 3]);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+pub fn copy<T: Plain>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<(), Error> {
+    copy_in(None, to, from, |api, to, from, bytes| {
+        // SAFETY: both have that many bytes.
+        unsafe { Ok(api.cuMemcpy(to, from, bytes)?) }
+    })
+}
+
+/// The same in stream order (`cuMemcpyAsync`).
+pub fn copy_async<T: Plain>(
+    to: &mut impl Linear<T>,
+    from: &impl Linear<T>,
+    stream: &Stream,
+) -> Result<(), Error> {
+    copy_in(Some(stream), to, from, |api, to, from, bytes| {
+        // SAFETY: both have that many bytes, and stay until the stream is done.
+        unsafe { Ok(api.cuMemcpyAsync(to, from, bytes, stream.raw())?) }
+    })
+}
+
+fn copy_in<T: Plain>(
+    stream: Option<&Stream>,
+    to: &mut impl Linear<T>,
+    from: &impl Linear<T>,
+    call: impl FnOnce(&Api, CUdeviceptr, CUdeviceptr, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    length::same("copy between arrays", from.count(), to.count())?;
+    let memory = [to.memory(), from.memory()];
+    let own = memory.iter().find(|memory| !memory.is_portable());
+    let context = match stream {
+        Some(stream) => stream.context(),
+        None => own.unwrap_or(&memory[0]).context(),
+    };
+    if !memory.iter().all(|memory| memory.is_reached_from(context)) {
+        return Err(Error::DifferentContexts {
+            what: "the ends of a copy, or they and the stream",
+        });
+    }
+    let bytes = to.count() * size_of::<T>(); // the array is in memory
+    if bytes == 0 {
+        return Ok(());
+    }
+    let api = context.bind()?;
+    let held = hold(stream, memory)?;
+    call(api, to.unified_address(), from.unified_address(), bytes)?;
+    drop(held);
+    match stream {
+        Some(stream) if context.check_mode() => {
+            stream.wait_for_check(|| format!("copy, {bytes} bytes"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,346 @@
+//! Several devices: reaching each other's memory, and copies between contexts.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::CUmemorytype;
+
+use crate::driver::device::Device;
+use crate::driver::device::context::{Context, report_drop};
+use crate::driver::error::Error;
+use crate::driver::memory::allocation::hold;
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::length;
+use crate::driver::memory::pitched::PitchedBuffer;
+use crate::driver::pod::Plain;
+use crate::driver::stream::Stream;
+use api::CUDA_MEMCPY3D_PEER;
+use api::CudaError;
+
+/// What one device can do with the memory of another
+/// (`cuDeviceGetP2PAttribute`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerLink {
+    /// How fast the link is beside the other links of the machine: 0 is the
+    /// fastest.
+    pub performance_rank: u32,
+    /// Kernels can access the other's memory, once that is
+    /// [enabled](Context::enable_peer).
+    pub access: bool,
+    /// Atomic operations on the other's memory are native.
+    pub native_atomics: bool,
+    /// Kernels can access the other's arrays.
+    pub arrays: bool,
+}
+
+impl Device {
+    /// Whether kernels of this device can access the memory of `peer`
+    /// (`cuDeviceCanAccessPeer`). A device is no peer of itself.
+    pub fn can_access(&self, peer: &Device) -> Result<bool, Error> {
+        self.of_one_driver(peer)?;
+        let mut can = 0;
+        // SAFETY: writes one integer.
+        unsafe {
+            self.api()
+                .cuDeviceCanAccessPeer(&mut can, self.raw(), peer.raw())
+        }?;
+        Ok(can != 0)
+    }
+
+    /// The link to another device (`cuDeviceGetP2PAttribute`).
+    pub fn link_to(&self, peer: &Device) -> Result<PeerLink, Error> {
+        self.of_one_driver(peer)?;
+        let get = |number| {
+            let mut value = 0;
+            // SAFETY: writes one integer.
+            unsafe {
+                self.api()
+                    .cuDeviceGetP2PAttribute(&mut value, number, self.raw(), peer.raw())
+            }?;
+            Ok::<i32, Error>(value)
+        };
+        Ok(PeerLink {
+            performance_rank: get(1)?.max(0).cast_unsigned(),
+            access: get(2)? != 0,
+            native_atomics: get(3)? != 0,
+            arrays: get(4)? != 0,
+        })
+    }
+
+    /// A number of one driver's device means another device to the other.
+    fn of_one_driver(&self, peer: &Device) -> Result<(), Error> {
+        self.driver().knows(peer)
+    }
+}
+
+/// Driver, context, and the peer whose memory it accesses.
+type Pair = [usize; 3];
+
+struct Uses {
+    count: usize,
+    /// Whether it was enabled here, and not by another library.
+    own: bool,
+}
+
+static ENABLED: Mutex<BTreeMap<Pair, Uses>> = Mutex::new(BTreeMap::new());
+
+fn enabled() -> MutexGuard<'static, BTreeMap<Pair, Uses>> {
+    ENABLED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pair(context: &Context, peer: &Context) -> Pair {
+    [
+        std::ptr::from_ref(context.api()).addr(),
+        context.raw().addr(),
+        peer.raw().addr(),
+    ]
+}
+
+/// The kernels of one context access the memory of another, until this is
+/// dropped; see [`Context::enable_peer`].
+#[derive(Debug)]
+pub struct PeerAccess {
+    context: Context,
+    peer: Context,
+}
+
+impl Context {
+    /// Lets kernels of this context access memory allocated in `peer`, a context
+    /// on another device, until the value returned is dropped
+    /// (`cuCtxEnablePeerAccess`, `cuCtxDisablePeerAccess`). It is one way: the
+    /// other direction is enabled by `peer`.
+    ///
+    /// Enabled several times, it ends with the last of the values; where another
+    /// library enabled it, that one ends it. Devices without a link give
+    /// `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`, contexts of one device
+    /// `CUDA_ERROR_INVALID_DEVICE`. Without access a launch refuses the buffers
+    /// of other contexts ([`Error::ArgumentContext`]), and a kernel that is given
+    /// an address of theirs ends with `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    pub fn enable_peer(&self, peer: &Context) -> Result<PeerAccess, Error> {
+        self.device().of_one_driver(peer.device())?;
+        let api = self.bind()?;
+        let mut pairs = enabled();
+        match pairs.get_mut(&pair(self, peer)) {
+            Some(uses) => uses.count += 1,
+            None => {
+                // SAFETY: both contexts are live; the flags must be 0.
+                let own = match unsafe { api.cuCtxEnablePeerAccess(peer.raw(), 0) } {
+                    Ok(()) => true,
+                    Err(error) if error.code() == Some(CudaError::PEER_ACCESS_ALREADY_ENABLED) => {
+                        false
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                pairs.insert(pair(self, peer), Uses { count: 1, own });
+            }
+        }
+        Ok(PeerAccess {
+            context: self.clone(),
+            peer: peer.clone(),
+        })
+    }
+
+    /// Whether its kernels may be given memory of another context.
+    #[cold]
+    pub(crate) fn reaches(&self, other: &Context) -> bool {
+        enabled().contains_key(&pair(self, other))
+    }
+}
+
+impl PeerAccess {
+    /// The context whose kernels have access.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The context whose memory they access.
+    pub fn peer(&self) -> &Context {
+        &self.peer
+    }
+}
+
+impl Drop for PeerAccess {
+    fn drop(&mut self) {
+        let mut pairs = enabled();
+        let key = pair(&self.context, &self.peer);
+        let Some(uses) = pairs.get_mut(&key) else {
+            return;
+        };
+        uses.count -= 1;
+        if uses.count > 0 {
+            return;
+        }
+        let own = uses.own;
+        pairs.remove(&key);
+        if own {
+            // Kernels that are queued may still need it.
+            let ended = self.context.synchronize().and_then(|()| {
+                let api = self.context.bind()?;
+                // SAFETY: both contexts are live.
+                unsafe { Ok(api.cuCtxDisablePeerAccess(self.peer.raw())?) }
+            });
+            report_drop(ended);
+        }
+    }
+}
+
+impl<T: Plain> DeviceBuffer<T> {
+    /// Copies all of a buffer of the same length from another context, mostly of
+    /// another device (`cuMemcpyPeer`). Peer access is not needed, and makes it
+    /// faster. It is ordered like work of the default streams of both contexts.
+    pub fn copy_from_peer(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
+        self.check_peer(source)?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let api = self.context().bind()?;
+        let _held = hold(None, [self.allocation(), source.allocation()])?;
+        // SAFETY: both buffers have that many bytes and are of the contexts given.
+        unsafe {
+            Ok(api.cuMemcpyPeer(
+                self.address(),
+                self.context().raw(),
+                source.address(),
+                source.context().raw(),
+                self.bytes(),
+            )?)
+        }
+    }
+
+    /// The same in stream order (`cuMemcpyPeerAsync`). The stream is of either
+    /// context.
+    pub fn copy_from_peer_async(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.check_peer(source)?;
+        check_stream(stream, self.context(), source.context())?;
+        if self.bytes() == 0 {
+            return Ok(());
+        }
+        let api = stream.context().bind()?;
+        let memory = [self.allocation(), source.allocation()];
+        for memory in memory {
+            memory.used_by(stream.context());
+        }
+        let held = hold(Some(stream), memory)?;
+        // SAFETY: as above; freeing either waits for the stream's context.
+        unsafe {
+            api.cuMemcpyPeerAsync(
+                self.address(),
+                self.context().raw(),
+                source.address(),
+                source.context().raw(),
+                self.bytes(),
+                stream.raw(),
+            )
+        }?;
+        drop(held);
+        match stream.context().check_mode() {
+            true => stream.wait_for_check(|| format!("copy from a peer, {} bytes", self.bytes())),
+            false => Ok(()),
+        }
+    }
+
+    fn check_peer(&self, source: &DeviceBuffer<T>) -> Result<(), Error> {
+        let devices = [self, source].map(|buffer| buffer.context().device());
+        devices[0].of_one_driver(devices[1])?;
+        length::same("copy from a peer", source.len(), self.len())?;
+        Ok(())
+    }
+}
+
+impl<T: Plain> PitchedBuffer<T> {
+    /// Copies all rows of a buffer of the same width and height from another
+    /// context, whatever the pitches are (`cuMemcpy3DPeer`).
+    pub fn copy_from_peer(&mut self, source: &PitchedBuffer<T>) -> Result<(), Error> {
+        let Some(copy) = self.peer_box(source)? else {
+            return Ok(());
+        };
+        let api = self.context().bind()?;
+        // SAFETY: both ends have the rows, and are of the contexts named.
+        unsafe { Ok(api.cuMemcpy3DPeer(&copy)?) }
+    }
+
+    /// The same in stream order (`cuMemcpy3DPeerAsync`). The stream is of either
+    /// context.
+    pub fn copy_from_peer_async(
+        &mut self,
+        source: &PitchedBuffer<T>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        check_stream(stream, self.context(), source.context())?;
+        let Some(copy) = self.peer_box(source)? else {
+            return Ok(());
+        };
+        let api = stream.context().bind()?;
+        let memory = [self.allocation(), source.allocation()];
+        for memory in memory {
+            memory.used_by(stream.context());
+        }
+        let held = hold(Some(stream), memory)?;
+        // SAFETY: as above; freeing either waits for the stream's context.
+        unsafe { api.cuMemcpy3DPeerAsync(&copy, stream.raw()) }?;
+        drop(held);
+        match stream.context().check_mode() {
+            true => stream.wait_for_check(|| format!("copy of {} rows from a peer", self.height())),
+            false => Ok(()),
+        }
+    }
+
+    /// The copy, unless it is of nothing.
+    fn peer_box(&self, source: &PitchedBuffer<T>) -> Result<Option<CUDA_MEMCPY3D_PEER>, Error> {
+        let devices = [self, source].map(|buffer| buffer.context().device());
+        devices[0].of_one_driver(devices[1])?;
+        let shape = |buffer: &PitchedBuffer<T>| [buffer.width(), buffer.height(), buffer.depth()];
+        if shape(self) != shape(source) {
+            return Err(Error::Length {
+                what: "copy of rows from a peer",
+                given: source.width().saturating_mul(source.height()),
+                room: self.width().saturating_mul(self.height()),
+            });
+        }
+        let bytes = self.width() * size_of::<T>(); // the rows are in memory
+        if bytes == 0 || self.height() == 0 || self.depth() == 0 {
+            return Ok(None);
+        }
+        Ok(Some(CUDA_MEMCPY3D_PEER {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: std::ptr::null(),
+            srcDevice: source.address(),
+            srcArray: std::ptr::null_mut(),
+            srcContext: source.context().raw(),
+            srcPitch: source.pitch(),
+            srcHeight: source.height(),
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: self.address(),
+            dstArray: std::ptr::null_mut(),
+            dstContext: self.context().raw(),
+            dstPitch: self.pitch(),
+            dstHeight: self.height(),
+            WidthInBytes: bytes,
+            Height: self.height(),
+            Depth: self.depth(),
+        }))
+    }
+}
+
+fn check_stream(stream: &Stream, to: &Context, from: &Context) -> Result<(), Error> {
+    if stream.context() != to && stream.context() != from {
+        return Err(Error::DifferentContexts {
+            what: "the buffers of a copy between peers and its stream",
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,375 @@
+//! Pinned host memory, which a device copies from and to by itself.
+
+use std::ffi::c_uint;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use crate::driver::device::context::Context;
+use crate::driver::error::Error;
+use crate::driver::launch::argument::{Arg, Argument};
+use crate::driver::memory::allocation::{Allocation, HostPointer, Release, Values};
+use crate::driver::memory::length;
+use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::stream::keep::Kept;
+use api::CUdeviceptr;
+
+/// An array in pinned host memory (`cuMemHostAlloc`), for copies that run
+/// beside the program, and for kernels that reach it over the bus.
+///
+/// The memory is reached by copying only: a device may write it at any time, so
+/// no reference into it is handed out. Reading, writing and freeing wait for
+/// the copies and kernels that were started with it, also by the launch of a
+/// graph.
+#[derive(Debug)]
+pub struct PinnedBuffer<T> {
+    memory: Arc<Allocation>,
+    /// Null where there are no bytes.
+    pointer: HostPointer,
+    len: usize,
+    values: PhantomData<T>,
+}
+
+/// How pinned memory is allocated (`CU_MEMHOSTALLOC_*`).
+///
+/// ```
+/// use ptxkit::driver::HostFlags;
+/// assert_eq!(HostFlags::default(), HostFlags(0).portable().mapped());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HostFlags(pub u32);
+
+impl HostFlags {
+    /// Pinned for all contexts of the process, not for one alone.
+    pub const fn portable(self) -> HostFlags {
+        HostFlags(self.0 | 1)
+    }
+
+    /// With an address for kernels; every 64-bit driver gives it one anyway.
+    pub const fn mapped(self) -> HostFlags {
+        HostFlags(self.0 | 2)
+    }
+
+    /// Past the caches: quicker for a device to read, slow for the host to read.
+    pub const fn write_combined(self) -> HostFlags {
+        HostFlags(self.0 | 4)
+    }
+}
+
+/// Portable and mapped.
+impl Default for HostFlags {
+    fn default() -> HostFlags {
+        HostFlags(0).portable().mapped()
+    }
+}
+
+/// How memory of the program's own is pinned (`CU_MEMHOSTREGISTER_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegisterFlags(pub u32);
+
+impl RegisterFlags {
+    /// Pinned for all contexts of the process, not for one alone.
+    pub const fn portable(self) -> RegisterFlags {
+        RegisterFlags(self.0 | 1)
+    }
+
+    /// With an address for kernels.
+    pub const fn mapped(self) -> RegisterFlags {
+        RegisterFlags(self.0 | 2)
+    }
+
+    /// For the device to read alone; not every device knows it
+    /// (`READ_ONLY_HOST_REGISTER_SUPPORTED`).
+    pub const fn read_only(self) -> RegisterFlags {
+        RegisterFlags(self.0 | 8)
+    }
+}
+
+/// Portable and mapped.
+impl Default for RegisterFlags {
+    fn default() -> RegisterFlags {
+        RegisterFlags(0).portable().mapped()
+    }
+}
+
+const PORTABLE: u32 = 1;
+
+impl<T: Plain> PinnedBuffer<T> {
+    /// `len` values of zero bits.
+    pub fn zeroed(context: &Context, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::with_flags(context, len, HostFlags::default())
+    }
+
+    /// The same, allocated in another way than portable and mapped
+    /// (`cuMemHostAlloc`, and `cuMemFreeHost` when it is dropped).
+    pub fn with_flags(
+        context: &Context,
+        len: usize,
+        flags: HostFlags,
+    ) -> Result<PinnedBuffer<T>, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut raw = std::ptr::null_mut();
+        let mut release = Release::Nothing;
+        if bytes > 0 {
+            // SAFETY: writes one pointer.
+            unsafe { context.bind()?.cuMemHostAlloc(&mut raw, bytes, flags.0) }?;
+            // SAFETY: the driver gave that many bytes.
+            unsafe { raw.cast::<u8>().write_bytes(0, bytes) };
+            release = Release::Host(HostPointer(raw.cast()));
+        }
+        let pointer = HostPointer(raw.cast());
+        PinnedBuffer::of(context, pointer, len, flags.0, release)
+    }
+
+    /// A copy of `values`.
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<PinnedBuffer<T>, Error> {
+        let mut buffer = PinnedBuffer::zeroed(context, values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// Pins a vector where it is (`cuMemHostRegister_v2`), for values that are
+    /// there already; [`into_vec`](PinnedBuffer::into_vec) gives it back.
+    pub fn from_vec(
+        context: &Context,
+        values: Vec<T>,
+        flags: RegisterFlags,
+    ) -> Result<PinnedBuffer<T>, Error> {
+        unsafe fn free<T>(pointer: *mut u8, len: usize, capacity: usize) {
+            // SAFETY: the pieces of a vector of this type, by the caller's word.
+            drop(unsafe { Vec::from_raw_parts(pointer.cast::<T>(), len, capacity) });
+        }
+
+        let mut values = ManuallyDrop::new(values);
+        let pointer = HostPointer(values.as_mut_ptr().cast());
+        let (len, bytes) = (values.len(), size_of_val(values.as_slice()));
+        let owned = Values {
+            pointer,
+            len,
+            capacity: values.capacity(),
+            free: free::<T>,
+        };
+        if bytes == 0 {
+            return PinnedBuffer::zeroed(context, len);
+        }
+        register(context, pointer, bytes, flags)?;
+        let release = Release::Registered(pointer, Some(owned));
+        PinnedBuffer::of(context, pointer, len, flags.0, release)
+    }
+
+    /// The vector again, once nothing uses it (`cuMemHostUnregister`). Memory that
+    /// was no vector, or that a graph still keeps, is copied into one.
+    pub fn into_vec(self) -> Result<Vec<T>, Error> {
+        self.wait()?;
+        let len = self.len;
+        let memory = match Arc::try_unwrap(self.memory) {
+            Ok(memory) => memory,
+            Err(memory) => return PinnedBuffer { memory, ..self }.to_vec(),
+        };
+        if !memory.is_vector() {
+            let memory = Arc::new(memory);
+            return PinnedBuffer { memory, ..self }.to_vec();
+        }
+        let Some(values) = memory.into_values() else {
+            return Err(Error::Ended);
+        };
+        let values = ManuallyDrop::new(values);
+        // SAFETY: the pieces of the vector that `from_vec` took apart, which nobody uses now.
+        Ok(unsafe { Vec::from_raw_parts(values.pointer.0.cast(), len, values.capacity) })
+    }
+
+    /// Pins memory that is borrowed while `use_it` runs (`cuMemHostRegister_v2`,
+    /// `cuMemHostUnregister`). What was started with it is waited for at the
+    /// end, and no graph can keep it. A buffer that is carried outside is empty
+    /// of use: every call tells [`Error::Ended`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, PinnedBuffer, RegisterFlags, Stream};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let stream = Stream::new(&context)?;
+    /// let mut buffer = DeviceBuffer::<u32>::new(&context, 4)?;
+    /// let mut numbers = [1, 2, 3, 4];
+    /// PinnedBuffer::borrowed(&context, &mut numbers, RegisterFlags::default(), |numbers| {
+    ///     buffer.write_async(numbers, &stream)
+    /// })??;
+    /// assert_eq!(buffer.to_vec()?, numbers);
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn borrowed<R>(
+        context: &Context,
+        values: &mut [T],
+        flags: RegisterFlags,
+        use_it: impl FnOnce(&mut PinnedBuffer<T>) -> R,
+    ) -> Result<R, Error> {
+        /// Also when the function panics.
+        struct End(Arc<Allocation>);
+        impl Drop for End {
+            fn drop(&mut self) {
+                self.0.end();
+            }
+        }
+
+        let bytes = size_of_val(values);
+        if bytes == 0 {
+            return Ok(use_it(&mut PinnedBuffer::zeroed(context, values.len())?));
+        }
+        let pointer = HostPointer(values.as_mut_ptr().cast());
+        register(context, pointer, bytes, flags)?;
+        let release = Release::Registered(pointer, None);
+        let mut buffer = PinnedBuffer::of(context, pointer, values.len(), flags.0, release)?;
+        let _end = End(buffer.memory.clone());
+        Ok(use_it(&mut buffer))
+    }
+
+    fn of(
+        context: &Context,
+        pointer: HostPointer,
+        len: usize,
+        flags: u32,
+        release: Release,
+    ) -> Result<PinnedBuffer<T>, Error> {
+        let portable = flags & PORTABLE != 0;
+        let bytes = len.saturating_mul(size_of::<T>());
+        // Owned before anything can fail, so that it is given back then.
+        let unmapped = Allocation::new(context, 0, bytes, portable, release, true);
+        let mut memory = unmapped;
+        if !pointer.0.is_null() {
+            let mut address = 0;
+            // SAFETY: the memory is pinned; writes one address.
+            unsafe {
+                context
+                    .bind()?
+                    .cuMemHostGetDevicePointer_v2(&mut address, pointer.0.cast(), 0)
+            }?;
+            if let Some(memory) = Arc::get_mut(&mut memory) {
+                memory.set_address(address);
+            }
+        }
+        Ok(PinnedBuffer {
+            memory,
+            pointer,
+            len,
+            values: PhantomData,
+        })
+    }
+
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// The context it lives in.
+    pub fn context(&self) -> &Context {
+        self.memory.context()
+    }
+
+    /// What the driver says that it was allocated or pinned with
+    /// (`cuMemHostGetFlags`): the bits of [`HostFlags`] that hold for it.
+    pub fn flags(&self) -> Result<HostFlags, Error> {
+        let mut flags: c_uint = 0;
+        if self.bytes() > 0 {
+            let api = self.context().bind()?;
+            let _idle = self.memory.idle()?;
+            // SAFETY: the memory is pinned; writes one integer.
+            unsafe { api.cuMemHostGetFlags(&mut flags, self.pointer.0.cast()) }?;
+        }
+        Ok(HostFlags(flags))
+    }
+
+    /// Writes all of it, after the work that uses it.
+    pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
+        length::same("write to pinned memory", values.len(), self.len)?;
+        let _idle = self.memory.idle()?;
+        let bytes = bytes_of(values);
+        // SAFETY: as many bytes as there is room for; no work uses them, and none is started
+        // while the lock is held. By bytes: the driver knows nothing of `T`'s alignment.
+        unsafe { self.pointer.0.copy_from(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Reads all of it, after the work that uses it.
+    pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
+        length::same("read of pinned memory", values.len(), self.len)?;
+        let _idle = self.memory.idle()?;
+        let room = bytes_of_mut(values);
+        // SAFETY: as many bytes as there are; no work uses them, and none is started while the
+        // lock is held.
+        unsafe { room.as_mut_ptr().copy_from(self.pointer.0, room.len()) };
+        Ok(())
+    }
+
+    /// All of it as a vector, after the work that uses it.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        let mut values = zeroed(self.len);
+        self.read(&mut values)?;
+        Ok(values)
+    }
+
+    /// Waits for the work that uses it.
+    pub fn wait(&self) -> Result<(), Error> {
+        self.memory.idle().map(drop)
+    }
+
+    /// The host address, for calls that the safe layer does not have.
+    pub fn pointer(&self) -> *mut T {
+        self.pointer.0.cast()
+    }
+
+    /// The address under which a kernel reaches it (`cuMemHostGetDevicePointer_v2`).
+    /// Work that is given the bare number is not waited for: synchronise before
+    /// reading, or give the kernel [`arg`](PinnedBuffer::arg).
+    pub fn device_address(&self) -> CUdeviceptr {
+        *self.memory.address()
+    }
+
+    /// Its address as a kernel argument. Reading, writing and freeing wait for
+    /// the kernel.
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::address(self.memory.address(), &self.memory)
+    }
+
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.memory
+    }
+
+    /// For a graph that uses it.
+    pub(crate) fn kept(&self) -> Result<Kept, Error> {
+        self.memory.refuse_borrowed()?;
+        Ok(self.memory.clone())
+    }
+}
+
+fn register(
+    context: &Context,
+    HostPointer(pointer): HostPointer,
+    bytes: usize,
+    flags: RegisterFlags,
+) -> Result<(), Error> {
+    let api = context.bind()?;
+    // SAFETY: the bytes stay until they are unregistered.
+    unsafe { Ok(api.cuMemHostRegister_v2(pointer.cast(), bytes, flags.0)?) }
+}
+
+impl<T: Plain> Argument for &PinnedBuffer<T> {
+    fn arg(&self) -> Arg<'_> {
+        PinnedBuffer::arg(self)
+    }
+}
+
+impl<T: Plain> Argument for &mut PinnedBuffer<T> {
+    fn arg(&self) -> Arg<'_> {
+        PinnedBuffer::arg(self)
+    }
+}

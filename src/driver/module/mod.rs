@@ -1,0 +1,529 @@
+//! Loaded code.
+
+pub(crate) mod extent;
+pub(crate) mod global;
+pub(crate) mod kernel;
+pub(crate) mod layout;
+pub(crate) mod library;
+pub(crate) mod link;
+pub mod nvjitlink;
+
+use std::ffi::{CStr, CString};
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use crate::driver::device::context::{Context, Owner, report_drop};
+use crate::driver::error::{Error, JitError};
+use crate::driver::log::{JitOptionList, option, read_log};
+use crate::driver::memory::allocation::Allocation;
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::module::extent::Checked;
+use crate::driver::module::global::Global;
+use crate::driver::module::kernel::Kernel;
+use crate::driver::module::layout::{KnownKernel, kernels_of_binary, kernels_of_ptx};
+use crate::driver::module::library::LibraryHandle;
+use crate::driver::pod::Plain;
+use crate::driver::stream::keep::Kept;
+use crate::driver::texture::reference::Bindings;
+use api::CudaError;
+use api::{Api, CUdeviceptr, CUmodule, DriverKind};
+use ptx::signature::KernelSignature;
+
+/// A module in a context. Clones share it; its kernels and variables keep it.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, Driver, Module};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let module = Module::load(&context, b".version 8.0 .target sm_80 .address_size 64
+///     .visible .entry nothing() { ret; }")?;
+/// assert_eq!(module.kernel("nothing")?.name(), "nothing");
+/// assert!(module.kernel("something").is_err());
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Module {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    context: Context,
+    handle: CUmodule,
+    /// What the PTX, or the cubin, says of its kernels, where the driver does not.
+    kernels: Vec<KnownKernel>,
+    owner: Owned,
+    /// Memory that its variables stand for.
+    #[allow(dead_code, reason = "held, not read")]
+    memory: Vec<Arc<Allocation>>,
+    /// What its texture and surface references are bound to, unless it is one of
+    /// several modules of a library.
+    bound: Bindings,
+}
+
+/// Who unloads a module.
+enum Owned {
+    Here,
+    /// Another library, which keeps it loaded through this.
+    By(#[allow(dead_code, reason = "held, not read")] Owner),
+    /// A library of the driver's, whose module it is.
+    Library(#[allow(dead_code, reason = "held, not read")] Arc<LibraryHandle>),
+}
+
+impl std::fmt::Debug for Owned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Owned::Here => "Here",
+            Owned::By(_) => "By",
+            Owned::Library(_) => "Library",
+        })
+    }
+}
+
+/// A module that may be unloaded meanwhile; see [`Module::downgrade`].
+#[derive(Clone, Debug, Default)]
+pub struct WeakModule {
+    inner: Weak<Inner>,
+}
+
+impl WeakModule {
+    /// The module, if anything still keeps it loaded.
+    pub fn upgrade(&self) -> Option<Module> {
+        let inner = self.inner.upgrade()?;
+        Some(Module { inner })
+    }
+
+    /// Whether anything keeps it loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.inner.strong_count() > 0
+    }
+}
+
+// SAFETY: a module handle may be used from any thread with its context current.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Module {
+    /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device
+    /// (`cuModuleLoadDataEx`). PTX needs no NUL at its end; the headers of a
+    /// binary are checked to keep to its bytes. Loading a binary is trusting it:
+    /// a kernel reaches all memory that its device reaches, and a binary of the
+    /// CPU device is machine code of this process. PTX for the CPU device is
+    /// not trusted: every address is checked.
+    ///
+    /// PTX that does not compile is an [`Error::Jit`] with the compiler's log.
+    pub fn load(context: &Context, image: &[u8]) -> Result<Module, Error> {
+        Module::load_with(context, image, Vec::new())
+    }
+
+    /// The same, for a binary whose PTX is known: `kernels` are what
+    /// [`signatures`](ptx::signature::signatures) read there. Wrong
+    /// arguments are then reported with name and type. Drivers before CUDA 12.4
+    /// cannot tell a kernel's parameters: there PTX and cubins are read for them.
+    pub fn load_with(
+        context: &Context,
+        image: &[u8],
+        kernels: Vec<KernelSignature>,
+    ) -> Result<Module, Error> {
+        let mut inner = Inner {
+            context: context.clone(),
+            handle: std::ptr::null_mut(),
+            kernels: kernels.iter().map(KnownKernel::from).collect(),
+            owner: Owned::Here,
+            memory: Vec::new(),
+            bound: Bindings::default(),
+        };
+        let api = context.bind()?;
+        let is_asked = inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none();
+        match extent::check(image)? {
+            Checked::Ptx(text) => {
+                inner.handle = load_image(api, &text, JitOptionList::new())?;
+                if is_asked {
+                    inner.kernels = kernels_of_ptx(&text);
+                }
+            }
+            Checked::Binary(image) => {
+                // SAFETY: the image's headers stay within it; writes one handle.
+                unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?;
+                if is_asked {
+                    inner.kernels = kernels_of_binary(image);
+                }
+            }
+        }
+        Ok(Module {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The same for code with variables declared `.extern` which nobody defines:
+    /// each of `symbols` says which buffer one of them is
+    /// (`CU_JIT_GLOBAL_SYMBOL_NAMES`, `CU_JIT_GLOBAL_SYMBOL_ADDRESSES`). The
+    /// module keeps the buffers' memory.
+    ///
+    /// NVIDIA's driver resolves symbols when it loads and not when it compiles:
+    /// it takes relocatable device code, which `nvcc -dc -cubin` or `ptxas -c`
+    /// makes, and refuses PTX ([`Error::SymbolsInPtx`]). It loads code whose
+    /// variables stay undefined, which lie nowhere. The CPU device takes PTX, and
+    /// an undefined variable is an error of the load.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, Driver, LaunchConfig, Module, PinnedBuffer, Stream, Symbol};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let counter = PinnedBuffer::from_slice(&context, &[41_u32])?;
+    /// let module = Module::load_resolving(&context, b".version 8.0 .target sm_80 .address_size 64
+    ///     .extern .global .u32 counter;
+    ///     .visible .entry count() { .reg .b32 %r; ld.global.u32 %r, [counter];
+    ///         add.u32 %r, %r, 1; st.global.u32 [counter], %r; ret; }",
+    ///     &[Symbol::new("counter", &counter)])?;
+    /// let stream = Stream::new(&context)?;
+    /// module.kernel("count")?.launch(LaunchConfig::default(), &stream, ())?;
+    /// stream.synchronize()?;
+    /// assert_eq!(counter.to_vec()?, [42]);
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn load_resolving(
+        context: &Context,
+        image: &[u8],
+        symbols: &[Symbol<'_>],
+    ) -> Result<Module, Error> {
+        if symbols
+            .iter()
+            .any(|symbol| !symbol.memory.is_reached_from(context))
+        {
+            return Err(Error::DifferentContexts {
+                what: "a module and the memory of its variables",
+            });
+        }
+        let names: Vec<CString> = symbols
+            .iter()
+            .map(|symbol| {
+                let name = CString::new(symbol.name);
+                name.map_err(|_| Error::UnknownGlobal {
+                    name: symbol.name.to_owned(),
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let addresses: Vec<CUdeviceptr> = symbols.iter().map(|symbol| symbol.address).collect();
+        let mut options = JitOptionList::new();
+        options.set_array(option::GLOBAL_SYMBOL_NAMES, &names);
+        options.set_array(option::GLOBAL_SYMBOL_ADDRESSES, &addresses);
+        options.set(option::GLOBAL_SYMBOL_COUNT, names.len() as u32);
+        let api = context.bind()?;
+        let (handle, kernels) = match extent::check(image)? {
+            Checked::Ptx(text) => match load_image(api, &text, options) {
+                Err(error)
+                    if context.device().driver().kind() == DriverKind::Nvidia
+                        && error.code() == Some(CudaError::INVALID_VALUE) =>
+                {
+                    return Err(Error::SymbolsInPtx);
+                }
+                loaded => (loaded?, kernels_of_ptx(&text)),
+            },
+            Checked::Binary(image) => (load_image(api, image, options)?, kernels_of_binary(image)),
+        };
+        Ok(Module {
+            inner: Arc::new(Inner {
+                context: context.clone(),
+                handle,
+                kernels,
+                owner: Owned::Here,
+                memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
+                bound: Bindings::default(),
+            }),
+        })
+    }
+
+    /// Loads a file with PTX, a cubin, a fatbin, or a binary of the CPU device,
+    /// as [`load`](Module::load) does its bytes.
+    ///
+    /// `cuModuleLoad` is not called: it reads the file itself, where nothing
+    /// checks that the headers stay within it, and keeps no log.
+    pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Module, Error> {
+        Module::load(context, &Error::read(path.as_ref())?)
+    }
+
+    /// A module that another library loaded and keeps loaded as long as `owner`
+    /// lives.
+    ///
+    /// # Safety
+    /// `handle` must be a module loaded in `context`, and stay loaded as long as
+    /// `owner` lives.
+    pub unsafe fn from_shared(
+        context: &Context,
+        handle: CUmodule,
+        owner: Arc<dyn std::any::Any + Send + Sync>,
+    ) -> Module {
+        Module::with(context, handle, Owned::By(owner))
+    }
+
+    /// The module that a library is in a context.
+    pub(crate) fn of_library(
+        context: &Context,
+        handle: CUmodule,
+        library: Arc<LibraryHandle>,
+    ) -> Module {
+        Module::with(context, handle, Owned::Library(library))
+    }
+
+    fn with(context: &Context, handle: CUmodule, owner: Owned) -> Module {
+        Module {
+            inner: Arc::new(Inner {
+                context: context.clone(),
+                handle,
+                kernels: Vec::new(),
+                owner,
+                memory: Vec::new(),
+                bound: Bindings::default(),
+            }),
+        }
+    }
+
+    /// Whether kernels are loaded with their module or when they are first
+    /// asked for, as `CUDA_MODULE_LOADING` says (`cuModuleGetLoadingMode`, from
+    /// CUDA 11.7).
+    pub fn loading(context: &Context) -> Result<Loading, Error> {
+        let mut mode = 0;
+        // SAFETY: writes one integer.
+        unsafe { context.bind()?.cuModuleGetLoadingMode(&mut mode) }?;
+        Ok(match mode {
+            1 => Loading::Eager,
+            _ => Loading::Lazy,
+        })
+    }
+
+    /// A reference that does not keep it loaded.
+    pub fn downgrade(&self) -> WeakModule {
+        WeakModule {
+            inner: Arc::downgrade(&self.inner),
+        }
+    }
+
+    /// The context it lives in.
+    pub fn context(&self) -> &Context {
+        &self.inner.context
+    }
+
+    /// The raw handle, for calls that the safe layer does not have.
+    pub fn raw(&self) -> CUmodule {
+        self.inner.handle
+    }
+
+    /// A kernel by its name in the PTX (`cuModuleGetFunction`).
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let unknown = || Error::UnknownKernel {
+            name: name.to_owned(),
+            known: self.kernel_names(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the name ends in NUL; the module is live.
+        match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
+            Ok(()) => {
+                let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
+                let known = known.and_then(|kernel| kernel.layout.as_ref());
+                Kernel::new(self.clone(), function, name, known)
+            }
+            // A kernel that is there and yet not found did not compile when it was asked for.
+            Err(error)
+                if error.code() == Some(CudaError::NOT_FOUND)
+                    && !self.kernel_names().iter().any(|known| known == name) =>
+            {
+                Err(unknown())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The kernels there are, as far as the driver says (from CUDA 12.4), else
+    /// as far as PTX or cubin do; sorted.
+    pub fn kernel_names(&self) -> Vec<String> {
+        let mut names = match self.names_of_driver() {
+            Ok(names) => names,
+            Err(_) => self
+                .inner
+                .kernels
+                .iter()
+                .map(|kernel| kernel.name.clone())
+                .collect(),
+        };
+        names.sort_unstable();
+        names
+    }
+
+    fn names_of_driver(&self) -> Result<Vec<String>, Error> {
+        let api = self.context().bind()?;
+        let mut count = 0;
+        // SAFETY: writes one integer.
+        unsafe { api.cuModuleGetFunctionCount(&mut count, self.raw()) }?;
+        let mut functions = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: the array has room for `count` handles.
+        unsafe { api.cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, self.raw()) }?;
+        functions
+            .into_iter()
+            .map(|function| {
+                let mut name = std::ptr::null();
+                // SAFETY: the function is live; writes one pointer.
+                unsafe { api.cuFuncGetName(&mut name, function) }?;
+                if name.is_null() {
+                    return Ok(String::new());
+                }
+                // SAFETY: a NUL-terminated string that lives as long as the module.
+                let name = unsafe { CStr::from_ptr(name) };
+                Ok(name.to_string_lossy().into_owned())
+            })
+            .collect()
+    }
+
+    /// The memory of variables that the caller gave, which all kernels may use.
+    #[inline]
+    pub(crate) fn resolved(&self) -> &[Arc<Allocation>] {
+        &self.inner.memory
+    }
+
+    /// Keeps what a reference is bound to, in place of what it was bound to.
+    pub(crate) fn keep_bound(&self, reference: &CStr, kept: Kept) {
+        let bound = match &self.inner.owner {
+            Owned::Library(library) => library.bound(),
+            Owned::Here | Owned::By(_) => &self.inner.bound,
+        };
+        bound.keep(self.context(), reference, kept);
+    }
+
+    /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).
+    pub fn global(&self, name: &str) -> Result<Global, Error> {
+        let unknown = || Error::UnknownGlobal {
+            name: name.to_owned(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the name ends in NUL; the module is live.
+        let found = unsafe {
+            api.cuModuleGetGlobal_v2(&mut address, &mut bytes, self.raw(), symbol.as_ptr())
+        };
+        match found {
+            Ok(()) => Ok(Global::of(self.clone(), address, bytes)),
+            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Loads text that ends in NUL, or a binary that keeps to its bytes, with a log,
+/// which is the only way to learn why PTX failed.
+fn load_image(
+    api: &'static Api,
+    image: &[u8],
+    mut options: JitOptionList,
+) -> Result<CUmodule, Error> {
+    let mut handle = std::ptr::null_mut();
+    if api.cuModuleLoadDataEx.is_none() {
+        // SAFETY: the image keeps to its bytes.
+        unsafe { api.cuModuleLoadData(&mut handle, image.as_ptr().cast()) }?;
+        return Ok(handle);
+    }
+    // SAFETY: the image keeps to its bytes; options and values have the count given, and what they
+    // point to outlives the call.
+    let loaded = unsafe {
+        api.cuModuleLoadDataEx(
+            &mut handle,
+            image.as_ptr().cast(),
+            options.count(),
+            options.options(),
+            options.values(),
+        )
+    };
+    loaded.map_err(|error| jit_error(error.into(), &options))?;
+    tracing::debug!(log = options.info_log(), "loaded");
+    Ok(handle)
+}
+
+/// An error of a compiling entry, with the log it left.
+pub(super) fn jit_error(error: Error, options: &JitOptionList) -> Error {
+    let Error::Driver(error) = error else {
+        return error;
+    };
+    let mut log = options.error_log();
+    if log.is_empty() {
+        // The CPU device's detail says as much as a log.
+        log = error.detail.clone().unwrap_or_default();
+    }
+    // Out of memory, a lost context and so on are not the PTX's fault.
+    if log.is_empty() && !matches!(error.code.0, 200 | 209 | 218 | 221..=223) {
+        return Error::Driver(error);
+    }
+    Error::Jit(JitError {
+        entry: error.entry,
+        code: error.code,
+        diagnostics: read_log(&log),
+        log,
+    })
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        match self.owner {
+            // The library waits for what its references are bound to.
+            Owned::Library(_) => {}
+            // The other library still reads what they are bound to.
+            Owned::By(_) => self.bound.lose(),
+            Owned::Here if self.handle.is_null() => {}
+            // Code that a kernel may still run is better lost than given to others.
+            Owned::Here if !self.bound.are_unused() => self.bound.lose(),
+            Owned::Here => {
+                let unloaded = self.context.bind().and_then(|api| {
+                    // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
+                    unsafe { Ok(api.cuModuleUnload(self.handle)?) }
+                });
+                report_drop(unloaded);
+            }
+        }
+    }
+}
+
+/// Which memory a variable is that PTX declares `.extern`; see
+/// [`Module::load_resolving`].
+#[derive(Clone, Copy, Debug)]
+pub struct Symbol<'a> {
+    name: &'a str,
+    address: CUdeviceptr,
+    memory: &'a Arc<Allocation>,
+}
+
+impl<'a> Symbol<'a> {
+    /// The variable `name` is this pinned buffer. Reading it waits for the
+    /// kernels of the module.
+    pub fn new<T: Plain>(name: &'a str, buffer: &'a PinnedBuffer<T>) -> Symbol<'a> {
+        Symbol {
+            name,
+            address: buffer.pointer().expose_provenance() as CUdeviceptr,
+            memory: buffer.allocation(),
+        }
+    }
+
+    /// The variable `name` is this buffer. CUDA speaks of addresses of the host:
+    /// not every driver takes one of a device.
+    pub fn device<T: Plain>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
+        Symbol {
+            name,
+            address: buffer.address(),
+            memory: buffer.allocation(),
+        }
+    }
+}
+
+/// When a module's kernels are loaded (`CUmoduleLoadingMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loading {
+    /// With the module.
+    Eager,
+    /// When they are first asked for.
+    Lazy,
+}

@@ -1,0 +1,56 @@
+//! Values that are nothing but their bytes.
+
+pub(crate) mod param;
+pub(crate) mod texel;
+pub(crate) mod vector;
+
+/// A type that may be copied to a device and back byte by byte.
+///
+/// # Safety
+/// Every pattern of bits must be a value of the type, and it must have no
+/// padding, no pointers into host memory that anybody follows, and no
+/// destructor.
+///
+/// ```
+/// use ptxkit::driver::Plain;
+///
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f32; 3],
+///     mass: f32,
+/// }
+/// // SAFETY: four floats without padding.
+/// unsafe impl Plain for Particle {}
+/// ```
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+macro_rules! plain {
+    ($($ty:ty)*) => { $(
+        // SAFETY: a number without padding; any bits are a value.
+        unsafe impl Plain for $ty {}
+    )* };
+}
+
+plain!(u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
+
+// SAFETY: an array has its element's bytes in a row and nothing between.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// The bytes of values.
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: `Plain` has no padding, so every byte is initialised.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The bytes of values, to write.
+pub(crate) fn bytes_of_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as `bytes_of`, and any bytes written are values.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
+/// Values of zero bits.
+pub(crate) fn zeroed<T: Plain>(len: usize) -> Vec<T> {
+    // SAFETY: zero bits are a value of a `Plain` type.
+    vec![unsafe { std::mem::zeroed() }; len]
+}

@@ -1,0 +1,200 @@
+//! Arrays in several sizes, each half as large as the one before.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::driver::device::context::{Context, report_drop};
+use crate::driver::error::Error;
+use crate::driver::pod::texel::Texel;
+use crate::driver::stream::keep::Keep;
+use crate::driver::texture::array::Array;
+use crate::driver::texture::shape::{ArrayFlags, ArrayShape, raw_descriptor};
+use api::CUmipmappedArray;
+
+/// An array with levels (`cuMipmappedArrayCreate`): level 0 has its shape, each
+/// further one [half of it](ArrayShape::level). A texture of it filters within
+/// and between levels.
+///
+/// Freed when dropped (`cuMipmappedArrayDestroy`), after the copies of its levels,
+/// or with the last level, texture or graph of it.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{ArrayFlags, ArrayShape, Context, Driver, MipmappedArray};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let shape = ArrayShape::D2 { width: 8, height: 4 };
+/// let pyramid = MipmappedArray::<f32>::new(&context, shape, 3, ArrayFlags::default())?;
+/// let mut smallest = pyramid.level(2)?;
+/// assert_eq!(smallest.shape(), ArrayShape::D2 { width: 2, height: 1 });
+/// smallest.write(&[0.25, 0.75])?;
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MipmappedArray<T> {
+    levels: Arc<Levels>,
+    texels: PhantomData<T>,
+}
+
+/// What is freed once nobody uses it.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    context: Context,
+    raw: CUmipmappedArray,
+    shape: ArrayShape,
+    flags: ArrayFlags,
+    count: u32,
+    /// Or somebody else destroys it.
+    is_ours: bool,
+}
+
+// SAFETY: the handle may be used from any thread.
+unsafe impl Send for Levels {}
+// SAFETY: as above.
+unsafe impl Sync for Levels {}
+
+impl Keep for Levels {}
+
+impl Levels {
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub fn flags(&self) -> ArrayFlags {
+        self.flags
+    }
+}
+
+impl Drop for Levels {
+    fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
+        report_drop(
+            self.context
+                .bind()
+                // SAFETY: made once and destroyed once; levels and textures, which keep it,
+                // have waited for the work that uses them.
+                .and_then(|api| unsafe { Ok(api.cuMipmappedArrayDestroy(self.raw)?) }),
+        );
+    }
+}
+
+impl<T: Texel> MipmappedArray<T> {
+    /// An array with `levels` levels; which texels is not said. A shape has
+    /// [so many](ArrayShape::most_levels) at most ([`Error::MipmapLevel`]).
+    pub fn new(
+        context: &Context,
+        shape: ArrayShape,
+        levels: u32,
+        flags: ArrayFlags,
+    ) -> Result<MipmappedArray<T>, Error> {
+        let most = shape.most_levels();
+        if levels == 0 || levels > most {
+            return Err(Error::MipmapLevel {
+                what: "levels of a mipmapped array",
+                given: levels,
+                levels: most,
+            });
+        }
+        let desc = raw_descriptor::<T>(shape, flags);
+        let mut raw = std::ptr::null_mut();
+        let api = context.bind()?;
+        // SAFETY: reads a description and writes a handle.
+        unsafe { api.cuMipmappedArrayCreate(&mut raw, &desc, levels) }?;
+        Ok(MipmappedArray {
+            levels: Arc::new(Levels {
+                context: context.clone(),
+                raw,
+                shape,
+                flags,
+                count: levels,
+                is_ours: true,
+            }),
+            texels: PhantomData,
+        })
+    }
+
+    /// The first `levels` levels of an array that something else made and
+    /// destroys, as graphics interop gives them. Its descriptor must say that its
+    /// texels are `T` ([`Error::ArrayFormat`]).
+    ///
+    /// # Safety
+    /// `raw` is a mipmapped array of the context with at least so many levels, and
+    /// stays one until this array and all that is made of it are dropped and the
+    /// context's work is done.
+    pub unsafe fn borrow_raw(
+        context: &Context,
+        raw: CUmipmappedArray,
+        levels: u32,
+    ) -> Result<MipmappedArray<T>, Error> {
+        let mut largest = std::ptr::null_mut();
+        // SAFETY: the caller's; writes a handle.
+        unsafe {
+            context
+                .bind()?
+                .cuMipmappedArrayGetLevel(&mut largest, raw, 0)
+        }?;
+        // SAFETY: a level of the caller's array.
+        let largest = unsafe { Array::<T>::borrow_raw(context, largest) }?;
+        Ok(MipmappedArray {
+            levels: Arc::new(Levels {
+                context: context.clone(),
+                raw,
+                shape: largest.shape(),
+                flags: largest.flags(),
+                count: levels,
+                is_ours: false,
+            }),
+            texels: PhantomData,
+        })
+    }
+
+    /// The shape of level 0.
+    pub fn shape(&self) -> ArrayShape {
+        self.levels.shape
+    }
+
+    /// What it is for.
+    pub fn flags(&self) -> ArrayFlags {
+        self.levels.flags
+    }
+
+    /// How many levels it has.
+    pub fn levels(&self) -> u32 {
+        self.levels.count
+    }
+
+    /// The context it lives in.
+    pub fn context(&self) -> &Context {
+        &self.levels.context
+    }
+
+    /// The driver's handle, for calls that the safe layer does not have. It is
+    /// good as long as the array.
+    pub fn raw(&self) -> CUmipmappedArray {
+        self.levels.raw
+    }
+
+    /// A level as an array (`cuMipmappedArrayGetLevel`), 0 the largest. It keeps
+    /// all levels.
+    pub fn level(&self, level: u32) -> Result<Array<T>, Error> {
+        if level >= self.levels() {
+            return Err(Error::MipmapLevel {
+                what: "a level of a mipmapped array",
+                given: level,
+                levels: self.levels(),
+            });
+        }
+        let mut raw = std::ptr::null_mut();
+        let api = self.context().bind()?;
+        // SAFETY: the array is live; writes a handle.
+        unsafe { api.cuMipmappedArrayGetLevel(&mut raw, self.raw(), level) }?;
+        Ok(Array::level(&self.levels, raw, self.shape().level(level)))
+    }
+
+    /// For textures of it.
+    pub(crate) fn memory(&self) -> &Arc<Levels> {
+        &self.levels
+    }
+}

@@ -1,0 +1,159 @@
+//! What textures are made of: arrays and memory.
+
+use crate::driver::device::context::Context;
+use crate::driver::error::Error;
+use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::pitched::PitchedBuffer;
+use crate::driver::pod::texel::Texel;
+use crate::driver::stream::keep::Kept;
+use crate::driver::texture::array::Array;
+use crate::driver::texture::mipmapped::MipmappedArray;
+use crate::driver::texture::shape::ArrayShape;
+use api::ArrayFormat;
+use api::{CUarray, CUdeviceptr, CUmipmappedArray, ResourceDesc};
+
+/// What a texture or a surface reads.
+#[derive(Debug)]
+pub struct Source {
+    pub(crate) context: Context,
+    pub(crate) desc: ResourceDesc,
+    pub(crate) format: (ArrayFormat, u32),
+    /// Shape and levels of an array.
+    pub(crate) array: Option<(ArrayShape, u32)>,
+    pub(crate) kept: Kept,
+    /// Its memory may be there only once some stream comes to it.
+    pub(crate) is_late: bool,
+}
+
+/// A resource as the entries for references take it.
+pub(crate) enum Bound {
+    Array(CUarray),
+    Mipmapped(CUmipmappedArray),
+    Linear {
+        address: CUdeviceptr,
+        bytes: usize,
+    },
+    Rows {
+        address: CUdeviceptr,
+        width: usize,
+        height: usize,
+        pitch: usize,
+    },
+}
+
+impl Source {
+    pub(crate) fn bound(&self) -> Bound {
+        let address = self.desc.resource;
+        match self.desc.kind {
+            ARRAY => Bound::Array(std::ptr::with_exposed_provenance_mut(address as usize)),
+            MIPMAPPED => Bound::Mipmapped(std::ptr::with_exposed_provenance_mut(address as usize)),
+            LINEAR => Bound::Linear {
+                address,
+                bytes: self.desc.width,
+            },
+            _ => Bound::Rows {
+                address,
+                width: self.desc.width,
+                height: self.desc.height,
+                pitch: self.desc.pitch,
+            },
+        }
+    }
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {
+        fn source(&self) -> Result<super::Source, super::Error>;
+    }
+}
+
+/// What textures can be of: [`Array`], [`MipmappedArray`], [`DeviceBuffer`] (one
+/// row, point filter) and [`PitchedBuffer`] (rows).
+pub trait TextureResource: sealed::Sealed {}
+
+/// `CU_RESOURCE_TYPE_*`
+const ARRAY: u32 = 0;
+const MIPMAPPED: u32 = 1;
+const LINEAR: u32 = 2;
+const PITCHED: u32 = 3;
+
+impl<T: Texel> TextureResource for Array<T> {}
+impl<T: Texel> sealed::Sealed for Array<T> {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
+            context: self.context().clone(),
+            desc: ResourceDesc {
+                kind: ARRAY,
+                resource: self.raw().expose_provenance() as u64,
+                ..ResourceDesc::default()
+            },
+            format: (T::FORMAT, T::CHANNELS),
+            array: Some((self.shape(), 1)),
+            kept: self.memory().clone(),
+            is_late: false,
+        })
+    }
+}
+
+impl<T: Texel> TextureResource for MipmappedArray<T> {}
+impl<T: Texel> sealed::Sealed for MipmappedArray<T> {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
+            context: self.context().clone(),
+            desc: ResourceDesc {
+                kind: MIPMAPPED,
+                resource: self.raw().expose_provenance() as u64,
+                ..ResourceDesc::default()
+            },
+            format: (T::FORMAT, T::CHANNELS),
+            array: Some((self.shape(), self.levels())),
+            kept: self.memory().clone(),
+            is_late: false,
+        })
+    }
+}
+
+impl<T: Texel> TextureResource for DeviceBuffer<T> {}
+impl<T: Texel> sealed::Sealed for DeviceBuffer<T> {
+    fn source(&self) -> Result<Source, Error> {
+        self.allocation().refuse_of_graph()?;
+        Ok(Source {
+            context: self.context().clone(),
+            desc: ResourceDesc {
+                kind: LINEAR,
+                resource: self.address(),
+                format: T::FORMAT as u32,
+                channels: T::CHANNELS,
+                width: self.bytes(),
+                ..ResourceDesc::default()
+            },
+            format: (T::FORMAT, T::CHANNELS),
+            array: None,
+            kept: self.allocation().clone(),
+            is_late: self.allocation().has_users(),
+        })
+    }
+}
+
+impl<T: Texel> TextureResource for PitchedBuffer<T> {}
+impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
+    fn source(&self) -> Result<Source, Error> {
+        Ok(Source {
+            context: self.context().clone(),
+            desc: ResourceDesc {
+                kind: PITCHED,
+                resource: self.address(),
+                format: T::FORMAT as u32,
+                channels: T::CHANNELS,
+                width: self.width(),
+                height: self.height(),
+                pitch: self.pitch(),
+                ..ResourceDesc::default()
+            },
+            format: (T::FORMAT, T::CHANNELS),
+            array: None,
+            kept: self.allocation().clone(),
+            is_late: self.allocation().has_users(),
+        })
+    }
+}
