@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 use super::emitter::{Emitted, Emitter, is_signed};
 use crate::cpu::math::Helper;
 use crate::cpu::math::texture::TextureAccess;
-use crate::cpu::program::{Arg, Base, Class, Instruction, Place};
+use crate::cpu::program::{Arg, Base, Instruction, Place};
 use crate::cpu::texture::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
 use crate::ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -106,15 +106,11 @@ impl Emitter<'_, '_> {
             self.put(offset + 4 * n, zero);
         }
         if self.arg_count(i) > next {
-            let is_offset = match self.arg(i, next)? {
-                Arg::List(_) => true,
-                Arg::Reg(reg) => {
-                    geometry.dimensions() == 1 && self.program.registers[reg.index()] == Class::I32
-                }
-                arg => matches!(arg, Arg::Int(_)),
-            };
+            // One register may be either of them: its declared type says which, and
+            // how it is held does not.
+            let is_offset = matches!(self.arg(i, next)?, Arg::List(_) | Arg::Int(_));
             if !is_offset || self.arg_count(i) > next + 1 {
-                return self.refuse(i, "depth comparison");
+                return self.refuse(i, "depth comparison, or an offset in a register");
             }
             self.put_all(i, next, offset)?;
         }
