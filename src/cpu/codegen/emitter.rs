@@ -251,11 +251,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
             }
             Arg::Sink => self.zero(ty),
             // Constants have been read above.
-            Arg::Int(_)
-            | Arg::Float(_)
-            | Arg::Address(..)
-            | Arg::List(_)
-            | Arg::Select { .. } => {
+            Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
                 return Err(Refusal::unsupported(
                     Span::default(),
                     "this kind of operand",
