@@ -38,23 +38,35 @@ fn moves() -> Vec<Case> {
 }
 
 fn selections() -> Vec<Case> {
+    // The third operand of `slct`, and whether it chooses the first one.
+    let choices: [(&str, &str, fn(u64) -> bool); 4] = [
+        ("s32", "%sign", |thread| !odd(thread)),
+        ("s32", "0x80000000", |_| false),
+        ("s32", "0xFFFFFFFF00000000", |_| true),
+        ("f32", "0dBFF0000000000000", |_| false),
+    ];
     let mut cases = Vec::new();
     for ty in types() {
         let name = ty.name();
         for register in ty.registers() {
-            for ((a, b), (truth, holds)) in ty.pairs().into_iter().zip(truths().cycle()) {
+            let pairs = ty.pairs().into_iter();
+            for (((a, b), truth), choice) in pairs.zip(truths().cycle()).zip(choices.iter().cycle())
+            {
                 let (first, second) = (ty.of(a), ty.of(b));
                 let (a, b) = (a.text, b.text);
-                let text = format!("selp.{name} %x, {a}, {b}, %odd;");
-                cases.push(register.case(&text, |t| if odd(t) { first } else { second }));
-                let text = format!("selp.{name} %x, {a}, {b}, {truth};");
-                cases.push(register.case(&text, |_| if holds { first } else { second }));
-                let text = format!("slct.{name}.s32 %x, {a}, {b}, %sign;");
-                cases.push(register.case(&text, |t| if odd(t) { second } else { first }));
-                let text = format!("slct.{name}.s32 %x, {a}, {b}, 0x80000000;");
-                cases.push(register.case(&text, |_| second));
-                let text = format!("slct.{name}.f32 %x, {a}, {b}, 0dBFF0000000000000;");
-                cases.push(register.case(&text, |_| second));
+                let mut case = |text: String, chooses: &dyn Fn(u64) -> bool| {
+                    cases.push(register.case(&text, |t| if chooses(t) { first } else { second }));
+                };
+                case(format!("selp.{name} %x, {a}, {b}, %odd;"), &odd);
+                let (condition, holds) = truth;
+                case(format!("selp.{name} %x, {a}, {b}, {condition};"), &|_| {
+                    holds
+                });
+                let (kind, condition, chooses) = choice;
+                case(
+                    format!("slct.{name}.{kind} %x, {a}, {b}, {condition};"),
+                    chooses,
+                );
             }
         }
     }
@@ -326,7 +338,7 @@ fn conversions() -> Vec<Case> {
     let mut cases = Vec::new();
     let bytes = [Class::Unsigned, Class::Signed].map(|class| Type::new(class, 8));
     for from in bytes.into_iter().chain(UNSIGNED).chain(SIGNED) {
-        for to in UNSIGNED.into_iter().chain(SIGNED) {
+        for to in [UNSIGNED[0], SIGNED[1], UNSIGNED[2]] {
             for (a, _) in from.pairs() {
                 let value = from.number(from.of(a)) as u64;
                 let text = format!("cvt.{}.{} %x, {};", to.name(), from.name(), a.text);
