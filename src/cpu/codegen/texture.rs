@@ -106,9 +106,13 @@ impl Emitter<'_, '_> {
             self.put(offset + 4 * n, zero);
         }
         if self.arg_count(i) > next {
-            // One register may be either of them: its declared type says which, and
-            // how it is held does not.
-            let is_offset = matches!(self.arg(i, next)?, Arg::List(_) | Arg::Int(_));
+            let is_offset = match self.arg(i, next)? {
+                Arg::List(_) | Arg::Int(_) => true,
+                // Depths are compared at float coordinates alone. There the declared
+                // type of the register decides, which how it is held does not tell.
+                Arg::Reg(_) => mode.integers,
+                _ => false,
+            };
             if !is_offset || self.arg_count(i) > next + 1 {
                 return self.refuse(i, "depth comparison, or an offset in a register");
             }
