@@ -100,6 +100,12 @@ pub const MEMORY: &[Row] = &[
         &[1, 42],
         42,
     ),
+    // A cache policy is no number of bytes.
+    (
+        "{ .shared .align 16 .b8 m[16]; .reg .b32 p; .reg .b64 policy; mov.u32 p, m; createpolicy.fractional.L2::evict_first.b64 policy, 1.0; cp.async.cg.shared.global.L2::cache_hint [p], [%in], 16, policy; cp.async.wait_all; ld.shared.u64 %d, [m+8]; }",
+        &[0, 7],
+        7,
+    ),
     (
         "{ .shared .align 16 .b8 m[16]; .reg .b32 p; mov.u32 p, m; st.shared.u64 [m+8], %a0; cp.async.cg.shared.global [p], [%in], 16, 4; cp.async.wait_all; ld.shared.v2.u64 {%d, %x0}, [m]; add.u64 %d, %d, %x0; }",
         &[0x5_0000_0007],

@@ -68,6 +68,18 @@ pub const CONVERSIONS: &[Row] = &[
     ("cvt.rp.ftz.f16.f32 %hd, %f0;", &[1], 1),
     ("cvt.rna.tf32.f32 %rd, %f0;", &[0x7F80_0001], 0x7F80_0000),
     ("cvt.rzi.s32.f16 %rd, %h0;", &[0xC100], w(-2)),
+    // Wider registers, where the values of neighbouring threads wrap around in
+    // the type alone.
+    (
+        "mov.u32 %r4, %tid.x; sub.u32 %r4, %r4, 5; cvt.u32.u32 %d, %r4; shr.u64 %d, %d, 32;",
+        &[],
+        0,
+    ),
+    (
+        "mov.u32 %r4, %tid.x; cvt.u64.u32 %x0, %r4; add.u64 %x0, %x0, 0xFFFFFFFB; cvt.u64.u32 %d, %x0; shr.u64 %d, %d, 32;",
+        &[],
+        0,
+    ),
 ];
 
 #[test]

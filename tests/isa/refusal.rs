@@ -57,6 +57,38 @@ fn bits_of_floats_are_refused() {
     }
 }
 
+/// Several numbers in a register, and operands that tell two forms apart only by
+/// their declared type, must not be taken for something else in silence.
+#[test]
+fn what_would_be_wrong_is_refused() {
+    for body in [
+        "add.rn.f32x2 %x0, %a0, %a1;",
+        "add.u8x4 %r4, %r0, %r1;",
+        "cvt.pack.sat.u16.s32 %r4, %r0, %r1;",
+        "add.cc.s32 %r4, %r0, %r1; addc.sat.s32 %r4, %r0, %r1;",
+        "tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%a0, {%f0}], %r0;",
+    ] {
+        let error = compile(&text(&[body]), &CompileOptions::default()).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::NotSupported, "{error}");
+    }
+}
+
+/// An integer is no number where a float belongs, as ptxas has it.
+#[test]
+fn integers_are_no_floats() {
+    for body in [
+        "mov.f32 %fd, 1;",
+        "add.f64 %gd, %g0, 1;",
+        "selp.f32 %fd, 1, 2, %p0;",
+        "setp.eq.f32 %p0, %f0, 0;",
+        "st.global.f32 [%in], 1;",
+        "mov.pred %p0, 1.0;",
+    ] {
+        let error = compile(&text(&[body]), &CompileOptions::default()).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::Invalid, "{error}");
+    }
+}
+
 /// The error of a body that must not come to its end.
 fn fault(body: &str) -> CudaError {
     let device = Driver::cpu().unwrap().device(0).unwrap();

@@ -17,23 +17,27 @@ impl Emitter<'_, '_> {
             return Err(Refusal::invalid(i.span, message));
         }
         let signed = is_signed(self.ty(i, 0)?);
+        let predicates = self.ty(i, 0)? == P::Pred;
         let value = match i.opcode {
             O::And | O::Or | O::Xor => {
-                let a = self.operand(i, 1, ty)?;
-                let b = self.operand(i, 2, ty)?;
+                let (a, b) = if predicates {
+                    (self.predicate(i, 1)?, self.predicate(i, 2)?)
+                } else {
+                    (self.operand(i, 1, ty)?, self.operand(i, 2, ty)?)
+                };
                 match i.opcode {
                     O::And => self.b.ins().band(a, b),
                     O::Or => self.b.ins().bor(a, b),
                     _ => self.b.ins().bxor(a, b),
                 }
             }
+            O::Not if predicates => {
+                let a = self.predicate(i, 1)?;
+                self.not(a)
+            }
             O::Not => {
                 let a = self.operand(i, 1, ty)?;
-                if self.ty(i, 0)? == P::Pred {
-                    self.not(a)
-                } else {
-                    self.b.ins().bnot(a)
-                }
+                self.b.ins().bnot(a)
             }
             O::Cnot => {
                 let a = self.operand(i, 1, ty)?;
@@ -196,7 +200,7 @@ impl Emitter<'_, '_> {
         let Some(combine) = combine else {
             return self.result(i, value);
         };
-        let q = self.operand(i, 5, types::I8)?;
+        let q = self.predicate(i, 5)?;
         let any = self.icmp_imm(IntCC::NotEqual, value, 0);
         let p = match combine {
             M::And => self.b.ins().band(any, q),

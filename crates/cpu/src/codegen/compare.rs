@@ -33,7 +33,7 @@ impl Emitter<'_, '_> {
         let ty = self.ty(i, 0)?;
         let combine = i.modifiers.first_of(&[M::And, M::Or, M::Xor]);
         let with = match combine {
-            Some(_) => Some(self.operand(i, 3, types::I8)?),
+            Some(_) => Some(self.predicate(i, 3)?),
             None => None,
         };
         if matches!(ty, P::F16x2 | P::Bf16x2) {
@@ -84,7 +84,7 @@ impl Emitter<'_, '_> {
         let from = self.ty(i, 1)?;
         let combine = i.modifiers.first_of(&[M::And, M::Or, M::Xor]);
         let with = match combine {
-            Some(_) => Some(self.operand(i, 3, types::I8)?),
+            Some(_) => Some(self.predicate(i, 3)?),
             None => None,
         };
         let one = match to {
@@ -187,9 +187,9 @@ impl Emitter<'_, '_> {
 
     pub fn selp(&mut self, i: &Instruction) -> Emitted<()> {
         let ty = self.result_type(i)?;
-        let a = self.operand(i, 1, ty)?;
-        let b = self.operand(i, 2, ty)?;
-        let p = self.operand(i, 3, types::I8)?;
+        let a = self.moved(i, 1, ty)?;
+        let b = self.moved(i, 2, ty)?;
+        let p = self.predicate(i, 3)?;
         let value = self.select(p, a, b);
         self.result(i, value)
     }
@@ -197,8 +197,8 @@ impl Emitter<'_, '_> {
     /// `slct`: by the sign of the third operand.
     pub fn slct(&mut self, i: &Instruction) -> Emitted<()> {
         let ty = self.result_type(i)?;
-        let a = self.operand(i, 1, ty)?;
-        let b = self.operand(i, 2, ty)?;
+        let a = self.moved(i, 1, ty)?;
+        let b = self.moved(i, 2, ty)?;
         let holds = if self.ty(i, 1)? == P::F32 {
             let c = self.operand(i, 3, types::F32)?;
             let c = self.flushed(c, i.modifiers.has(M::Ftz));

@@ -31,7 +31,7 @@ fn rounding_of(i: &Instruction) -> Option<Rounding> {
     })
 }
 
-fn is_integer(ty: P) -> bool {
+pub(super) fn is_integer(ty: P) -> bool {
     use P::*;
     matches!(
         ty,
@@ -120,9 +120,13 @@ impl Emitter<'_, '_> {
                     None => self.refuse(i, "an empty list"),
                 }
             }
+            _ if self.ty(i, 0)? == P::Pred => {
+                let value = self.predicate(i, 1)?;
+                self.result(i, value)
+            }
             _ => {
                 let ty = self.result_type(i)?;
-                let value = self.operand(i, 1, ty)?;
+                let value = self.moved(i, 1, ty)?;
                 self.result(i, value)
             }
         }
@@ -131,6 +135,9 @@ impl Emitter<'_, '_> {
     pub fn convert(&mut self, i: &Instruction) -> Emitted<()> {
         use P::*;
         let (to, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
+        if i.modifiers.has(M::Pack) {
+            return self.refuse(i, "several numbers packed into one register");
+        }
         match (to, from) {
             (F16x2 | Bf16x2, F32) => {
                 // The first operand becomes the upper half.

@@ -16,8 +16,9 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use crate::block::{FaultKind, offset};
 use crate::math::{Helper, Scalar};
 use crate::program::{
-    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg, Shape,
+    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg, Shape, float_bits,
 };
+use ptx::ast::Span;
 use ptx::names;
 
 /// What the code of a block context never changes while a function runs.
@@ -134,6 +135,20 @@ pub(super) fn native(ty: names::Type) -> Option<Type> {
     })
 }
 
+/// The bits of a constant where the instruction has a value of type `ty`; `None`
+/// for any other operand.
+fn constant_bits(arg: Arg, ty: Type) -> Emitted<Option<u64>> {
+    match arg {
+        Arg::Int(_) if ty.is_float() => Err(Refusal::invalid(
+            Span::default(),
+            "an integer, where a floating-point constant belongs",
+        )),
+        Arg::Int(n) => Ok(Some(n)),
+        Arg::Float(value) => Ok(Some(float_bits(value, ty.bytes().into()))),
+        _ => Ok(None),
+    }
+}
+
 pub(super) fn is_signed(ty: names::Type) -> bool {
     use names::Type as T;
     matches!(ty, T::S8 | T::S16 | T::S32 | T::S64 | T::S16x2)
@@ -208,7 +223,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
 
     /// The operand as a value of type `ty`: registers of another type give
     /// their bits, wider ones their low bits, narrower ones are zero-extended.
+    /// The type of the instruction decides about a constant: where a register is
+    /// held as another type, [`moved`](Self::moved) reads the operand.
     pub fn read(&mut self, arg: Arg, ty: Type) -> Emitted<Value> {
+        if let Some(bits) = constant_bits(arg, ty)? {
+            return Ok(self.constant(ty, bits));
+        }
         Ok(match arg {
             Arg::Reg(reg) => {
                 let value = self.register(reg);
@@ -218,16 +238,6 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 let value = self.register(reg);
                 let value = self.not(value);
                 self.reshape(value, ty)
-            }
-            Arg::Int(n) if ty.is_float() => self.float(ty, n.cast_signed() as f64),
-            Arg::Int(n) => self.int(ty, n),
-            Arg::F32(bits) => self.float_constant(f64::from(f32::from_bits(bits)), bits.into(), ty),
-            Arg::F64(bits) => {
-                let value = f64::from_bits(bits);
-                // In a 32-bit place a double literal is its rounded value.
-                let narrow = u64::from((value as f32).to_bits());
-                let bits = if ty.bits() == 32 { narrow } else { bits };
-                self.float_constant(value, bits, ty)
             }
             Arg::Special(register) => {
                 let value = self.special(register)?;
@@ -240,24 +250,45 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 self.reshape(value, ty)
             }
             Arg::Sink => self.zero(ty),
-            Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
+            // Constants have been read above.
+            Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
                 return Err(Refusal::unsupported(
-                    ptx::ast::Span::default(),
+                    Span::default(),
                     "this kind of operand",
                 ));
             }
         })
     }
 
-    fn float_constant(&mut self, value: f64, bits: u64, ty: Type) -> Value {
+    /// A constant by its bits.
+    fn constant(&mut self, ty: Type, bits: u64) -> Value {
         if ty.is_float() {
-            // NaN payloads survive in their own type only.
-            match ty {
-                types::F32 if bits <= u64::from(u32::MAX) => self.float_bits(ty, bits),
-                _ => self.float(ty, value),
-            }
+            self.float_bits(ty, bits)
         } else {
             self.int(ty, bits)
+        }
+    }
+
+    /// Operand `i` of an instruction that moves bits, in the type `held` of the
+    /// result's register. The bits of a constant are those that the type of the
+    /// instruction gives it: `mov.b32` of 1 is 1 in a register held as `f32`, too.
+    pub fn moved(&mut self, instruction: &Instruction, i: usize, held: Type) -> Emitted<Value> {
+        let ty = self.native(instruction, 0)?;
+        match constant_bits(self.arg(instruction, i)?, ty)? {
+            Some(bits) => Ok(self.constant(held, bits)),
+            None => self.operand(instruction, i, held),
+        }
+    }
+
+    /// Predicate operand `i`, 0 or 1. Every constant but 0 is true.
+    pub fn predicate(&mut self, instruction: &Instruction, i: usize) -> Emitted<Value> {
+        match self.arg(instruction, i)? {
+            Arg::Int(n) => Ok(self.int(types::I8, u64::from(n != 0))),
+            Arg::Float(_) => Err(Refusal::invalid(
+                instruction.span,
+                "a floating-point constant, where a predicate belongs",
+            )),
+            _ => self.operand(instruction, i, types::I8),
         }
     }
 

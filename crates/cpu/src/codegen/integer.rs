@@ -4,6 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
+use super::convert::is_integer;
 use super::emitter::{Emitted, Emitter, is_signed};
 use crate::math::Helper;
 use crate::program::Instruction;
@@ -16,11 +17,15 @@ impl Emitter<'_, '_> {
         if matches!(ptx, P::U16x2 | P::S16x2) {
             return self.packed_pair(i, signed);
         }
-        let ty = self.native(i, 0)?;
-        if !ty.is_int() {
+        // Several numbers in one register are no integer of its width.
+        if !is_integer(ptx) {
             return self.refuse(i, "this type");
         }
+        let ty = self.native(i, 0)?;
         let carry = i.modifiers.has(M::Cc);
+        if matches!(i.opcode, O::Addc | O::Subc | O::Madc) && i.modifiers.has(M::Sat) {
+            return self.refuse(i, "saturation of a sum with a carry");
+        }
         let value = match i.opcode {
             O::Add if carry => return self.with_carry(i, ty, false, false),
             O::Sub if carry => return self.with_carry(i, ty, false, true),

@@ -332,8 +332,10 @@ impl Emitter<'_, '_> {
         };
         let size = size as u32;
         // Bytes beyond the source's size are zeros; a predicate ignores all of it.
+        // A cache policy, which comes last, changes no value.
+        let operands = self.arg_count(i) - usize::from(i.modifiers.has(M::L2CacheHint));
         let count = match self.arg(i, 3) {
-            Ok(arg) if self.arg_count(i) > 3 => {
+            Ok(arg) if operands > 3 => {
                 let predicate = match arg {
                     Arg::Reg(reg) | Arg::Not(reg) => {
                         self.program.registers[reg.index()] == crate::program::Class::Pred

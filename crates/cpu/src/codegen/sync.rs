@@ -124,7 +124,7 @@ impl Emitter<'_, '_> {
                     let all = self.int(types::I32, 0);
                     operands.push(all);
                 }
-                let predicate = self.operand(i, last, types::I8)?;
+                let predicate = self.predicate(i, last)?;
                 operands.push(predicate);
             }
             SyncKind::WarpBarrier => word(self, 0)?,
@@ -139,7 +139,7 @@ impl Emitter<'_, '_> {
                 }
             }
             SyncKind::VoteAll | SyncKind::VoteAny | SyncKind::VoteUni | SyncKind::VoteBallot => {
-                let predicate = self.operand(i, 1, types::I8)?;
+                let predicate = self.predicate(i, 1)?;
                 operands.push(predicate);
                 if has(self, 2) {
                     let mask = self.operand(i, 2, types::I32)?;

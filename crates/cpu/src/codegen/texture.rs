@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 use super::emitter::{Emitted, Emitter, is_signed};
 use crate::math::Helper;
 use crate::math::texture::TextureAccess;
-use crate::program::{Arg, Base, Class, Instruction, Place};
+use crate::program::{Arg, Base, Instruction, Place};
 use crate::texture::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -107,14 +107,14 @@ impl Emitter<'_, '_> {
         }
         if self.arg_count(i) > next {
             let is_offset = match self.arg(i, next)? {
-                Arg::List(_) => true,
-                Arg::Reg(reg) => {
-                    geometry.dimensions() == 1 && self.program.registers[reg.index()] == Class::I32
-                }
-                arg => matches!(arg, Arg::Int(_)),
+                Arg::List(_) | Arg::Int(_) => true,
+                // Depths are compared at float coordinates alone. There the declared
+                // type of the register decides, which how it is held does not tell.
+                Arg::Reg(_) => mode.integers,
+                _ => false,
             };
             if !is_offset || self.arg_count(i) > next + 1 {
-                return self.refuse(i, "depth comparison");
+                return self.refuse(i, "depth comparison, or an offset in a register");
             }
             self.put_all(i, next, offset)?;
         }

@@ -169,7 +169,7 @@ fn vectorizable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
                 let class = program.registers[reg.index()];
                 class != Class::I16 && (class == Class::Pred || class.bytes() == bytes)
             }
-            Arg::Int(_) | Arg::F32(_) | Arg::F64(_) | Arg::Symbol(..) => true,
+            Arg::Int(_) | Arg::Float(_) | Arg::Symbol(..) => true,
             _ => false,
         })
     };

@@ -42,6 +42,17 @@ impl ModuleData<'_, '_> {
     }
 }
 
+/// The bits of a floating-point constant in a place of `bytes` bytes. As ptxas
+/// has it, those of `0f3F800000` are the same in any place, also in an `.f64`;
+/// a double is rounded where there is room for an `.f32`.
+pub(crate) fn float_bits(value: FloatValue, bytes: u64) -> u64 {
+    match value {
+        FloatValue::F32(bits) => bits.into(),
+        FloatValue::F64(bits) if bytes == 4 => (f64::from_bits(bits) as f32).to_bits().into(),
+        FloatValue::F64(bits) => bits,
+    }
+}
+
 /// Bytes that a variable takes.
 pub(super) fn size_of(variable: &Variable<'_>) -> Option<u64> {
     let element = element_bytes(variable);
@@ -214,19 +225,11 @@ impl InitWriter<'_, '_, '_> {
     fn scalar(&mut self, init: &Initializer<'_>, at: u64, ty: Type) -> Result<(), String> {
         let width = ty.bytes() as usize;
         let value = match init {
-            Initializer::Integer(n) => match ty {
-                Type::F32 => (n.value.cast_signed() as f32).to_bits().into(),
-                Type::F64 => (n.value.cast_signed() as f64).to_bits(),
-                _ => n.value,
-            },
-            Initializer::Float(f) => match (f.value, ty) {
-                (FloatValue::F32(bits), Type::F64) => f64::from(f32::from_bits(bits)).to_bits(),
-                (FloatValue::F32(bits), _) => bits.into(),
-                (FloatValue::F64(bits), Type::F32) => {
-                    (f64::from_bits(bits) as f32).to_bits().into()
-                }
-                (FloatValue::F64(bits), _) => bits,
-            },
+            Initializer::Integer(_) if matches!(ty, Type::F32 | Type::F64) => {
+                return Err("the initial value of a float is an integer".into());
+            }
+            Initializer::Integer(n) => n.value,
+            Initializer::Float(f) => float_bits(f.value, ty.bytes()),
             Initializer::Address {
                 name, offset, mask, ..
             } => {

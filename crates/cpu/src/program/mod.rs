@@ -18,13 +18,13 @@ mod shapes;
 mod webs;
 
 pub(crate) use build::build;
-pub(crate) use data::{ModuleData, module_data};
+pub(crate) use data::{ModuleData, float_bits, module_data};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use loops::weights;
 pub(crate) use shapes::{NoWrap, Shape, Shapes};
 
 use crate::blob::ParamLayout;
-use ptx::ast::Span;
+use ptx::ast::{FloatValue, Span};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub(crate) use ptx::ast::Modifiers;
@@ -135,8 +135,7 @@ pub(crate) enum Base {
 pub(crate) enum Arg {
     Reg(Reg),
     Int(u64),
-    F32(u32),
-    F64(u64),
+    Float(FloatValue),
     Special(SpecialRegister),
     /// The address of a variable as a value.
     Symbol(Place, i64),

@@ -4,7 +4,7 @@ use super::build::Builder;
 use super::data::{ModuleSymbol, align_of, size_of};
 use super::scope::Symbol;
 use super::{Arg, ArgList, Base, Place, Refusal, Reg};
-use ptx::ast::{AddressBase, Body, FloatValue, Linkage, List, Name, Operand, Variable};
+use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
 use ptx::names::{Modifier, SpecialRegister};
 
 impl<'m, 'a> Builder<'m, 'a> {
@@ -115,10 +115,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 }
             },
             Operand::Integer(n) => Arg::Int(n.value),
-            Operand::Float(f) => match f.value {
-                FloatValue::F32(bits) => Arg::F32(bits),
-                FloatValue::F64(bits) => Arg::F64(bits),
-            },
+            Operand::Float(f) => Arg::Float(f.value),
             Operand::Not(name) => Arg::Not(self.register(*name)?),
             Operand::Negated(name) => Arg::Select {
                 reg: self.register(*name)?,

@@ -246,7 +246,7 @@ fn result(program: &Program<'_>, i: &Instruction, known: &[Option<Shape>]) -> Op
 
     Some(match i.opcode {
         O::Ld | O::Ldu => match args.get(1) {
-            Some(Arg::Reg(_)) => shape(1)?,
+            Some(Arg::Reg(_)) if all_uniform || of_its_width(program, i) => shape(1)?,
             Some(&Arg::Address(base, _)) if all_uniform && !is_local(i, base) => Shape::Uniform,
             _ => Shape::Varying,
         },
@@ -256,7 +256,25 @@ fn result(program: &Program<'_>, i: &Instruction, known: &[Option<Shape>]) -> Op
         O::Isspacep => Shape::Varying,
         O::Cvta if i.modifiers.has(M::Local) => Shape::Varying,
         _ if all_uniform => Shape::Uniform,
+        O::Cvt if !of_its_width(program, i) => Shape::Varying,
         _ => affine(i, args, &shape)?,
+    })
+}
+
+/// Have the registers of a conversion, or of a load of a parameter, the widths of
+/// the types that it names? A wider one holds an extended value, which strides and
+/// [`NoWrap`] do not know.
+fn of_its_width(program: &Program<'_>, i: &Instruction) -> bool {
+    let types: Vec<Type> = i.modifiers.types().collect();
+    program.list(i.args).iter().enumerate().all(|(n, &arg)| {
+        let ty = types.get(n).or(types.last());
+        match arg {
+            Arg::Reg(reg) => {
+                let bits = u64::from(program.registers[reg.index()].bytes()) * 8;
+                ty.is_some_and(|ty| u64::from(ty.bits()) == bits)
+            }
+            _ => true,
+        }
     })
 }
 

@@ -9,7 +9,7 @@ fn the_example_is_the_output() {
     let Ok(readme) = std::fs::read_to_string(folder.join("README.md")) else {
         return;
     };
-    let cases = folder.join("tests/check/cases");
+    let cases = folder.join("crates/ptxcheck/tests/check/cases");
     let ran = ptxcheck(&cases, &["scale.ptx", "--isolated"]);
     let block = format!("```text\n{}```\n", ran.out);
     assert!(readme.contains(&block), "the README does not have\n{block}");
