@@ -1,6 +1,7 @@
 //! `ptxkit assemble`: PTX to device code, through the compute cache.
 
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::compiler::{Compiler, CompilerName, Toolkit};
@@ -11,19 +12,20 @@ use ptxkit::jit::JitOptions;
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
 use terminal::failure::Failure;
-use terminal::output::{Format, Lines, json_line, say};
+use terminal::output::{Format, Lines, json_line, say, say_bytes, tell};
 
 /// What `ptxkit assemble` takes.
 #[derive(Debug, clap::Args)]
 pub struct AssembleArgs {
-    /// A PTX file
+    /// A PTX file; `-` is standard input
     file: PathBuf,
     /// The architecture to compile for: sm_90, sm_100a
     #[arg(long)]
     target: Target,
-    /// Where the code goes
+    /// The file for the code, `-` for standard output; without it, the name of the PTX file
+    /// with .cubin, and for standard input standard output
     #[arg(short, long)]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// What compiles: NVIDIA's driver, or nvJitLink or ptxas of a CUDA toolkit; the first of these
     /// that is there, if none is named
     #[arg(long, value_enum)]
@@ -53,9 +55,79 @@ struct Made {
     log: String,
 }
 
+/// Where the code goes.
+enum Output {
+    File(PathBuf),
+    Standard,
+}
+
+impl Output {
+    fn of(args: &AssembleArgs) -> Result<Output, Failure> {
+        let path = match &args.output {
+            Some(path) => path.clone(),
+            None if is_standard(&args.file) => args.file.clone(),
+            None => args.file.with_extension("cubin"),
+        };
+        if !is_standard(&path) {
+            return match path == args.file {
+                true => Err(Failure::new(format!(
+                    "{}: the code would replace the PTX",
+                    path.display()
+                ))
+                .help("name another file with --output")),
+                false => Ok(Output::File(path)),
+            };
+        }
+        match std::io::stdout().is_terminal() {
+            true => Err(
+                Failure::new("the code is binary, and standard output is a terminal")
+                    .help("name a file with --output, or redirect standard output"),
+            ),
+            false => Ok(Output::Standard),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Output::File(path) => path.display().to_string(),
+            Output::Standard => "<stdout>".to_owned(),
+        }
+    }
+
+    /// Writes the code.
+    fn write(&self, code: &[u8]) -> Result<(), Failure> {
+        match self {
+            Output::File(path) => std::fs::write(path, code)
+                .map_err(|error| Failure::new(format!("{}: {error}", path.display()))),
+            Output::Standard => {
+                say_bytes(code);
+                Ok(())
+            }
+        }
+    }
+
+    /// Prints what is said about the code, beside it.
+    fn report(&self, text: &str) {
+        match self {
+            Output::File(_) => say(text),
+            Output::Standard => tell(text),
+        }
+    }
+}
+
+fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
-    let name = args.file.display().to_string();
-    let bytes = FileBytes::open(&args.file)?;
+    let output = Output::of(args)?;
+    let (name, bytes) = match is_standard(&args.file) {
+        true => ("<stdin>".to_owned(), FileBytes::standard_input()?),
+        false => (
+            args.file.display().to_string(),
+            FileBytes::open(&args.file)?,
+        ),
+    };
     let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {
         return Err(Failure::new(format!("{name} is no PTX"))
@@ -71,12 +143,11 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
         ..JitOptions::default()
     };
     let made = make(&name, &text.source, args.target, &compiler, &options)?;
-    std::fs::write(&args.output, &made.code)
-        .map_err(|error| Failure::new(format!("{}: {error}", args.output.display())))?;
+    output.write(&made.code)?;
     let milliseconds = made.compile.as_secs_f64() * 1e3;
     match args.format {
-        Format::Json => say(&json_line(&serde_json::json!({
-            "output": args.output.display().to_string(),
+        Format::Json => output.report(&json_line(&serde_json::json!({
+            "output": output.name(),
             "bytes": made.code.len(),
             "target": args.target.to_string(),
             "compiler": compiler.identity(),
@@ -89,7 +160,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
             let mut lines = Lines::default();
             lines.add(
                 "output",
-                format!("{}, {} bytes", args.output.display(), made.code.len()),
+                format!("{}, {} bytes", output.name(), made.code.len()),
             );
             lines.add("target", args.target.to_string());
             lines.add("compiler", compiler.identity());
@@ -98,7 +169,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
             for line in made.log.lines().filter(|line| !line.trim().is_empty()) {
                 lines.add("", line);
             }
-            say(&lines.0);
+            output.report(&lines.0);
         }
     }
     Ok(())

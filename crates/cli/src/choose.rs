@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::driver_version::DriverVersion;
 use super::mapped::FileBytes;
 use ptxkit::cache::{Environment, Policy};
 use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
@@ -20,28 +20,12 @@ pub struct ExplainArgs {
     /// The architecture of the device: sm_86, sm_90
     #[arg(long)]
     target: Target,
-    /// The CUDA version of its driver, as nvidia-smi shows it: 12.4
+    /// Its driver, by either version that nvidia-smi shows: the CUDA version 12.4, or the
+    /// driver's own, 580.65
     #[arg(long)]
     driver: Option<DriverVersion>,
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-/// As `cuDriverGetVersion` gives it: 12040 for 12.4.
-#[derive(Clone, Copy, Debug)]
-struct DriverVersion(u32);
-
-impl FromStr for DriverVersion {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<DriverVersion, String> {
-        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
-        let number = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number < 100);
-        match (number(major), number(minor)) {
-            (Some(major), Some(minor)) => Ok(DriverVersion(major * 1000 + minor * 10)),
-            _ => Err("it is written as 12.4".into()),
-        }
-    }
 }
 
 /// What becomes of one fatbin, or of one image alone.
@@ -111,7 +95,7 @@ fn choose<'a>(
         Ok(selection) => {
             let taken = entries.get(selection.place.entry.unwrap_or(0));
             let ptx = taken
-                .zip(args.driver)
+                .zip(args.driver.as_ref())
                 .and_then(|(entry, driver)| of_ptx(entry, driver));
             let good = !matches!(ptx, Some(Err(_)));
             let choice = Choice {
@@ -137,10 +121,7 @@ fn choose<'a>(
 }
 
 /// What a driver makes of a PTX entry; `None` for other entries.
-fn of_ptx(
-    entry: &Entry<'_>,
-    DriverVersion(driver): DriverVersion,
-) -> Option<Result<String, String>> {
+fn of_ptx(entry: &Entry<'_>, driver: &DriverVersion) -> Option<Result<String, String>> {
     if !entry.kind.is_ptx() {
         return None;
     }
@@ -150,19 +131,18 @@ fn of_ptx(
         else {
             return Err("it is no PTX".into());
         };
-        let (major, minor) = (driver / 1000, driver % 1000 / 10);
-        match (ptx.too_new_for(driver), ptx.for_driver(driver)) {
+        match (ptx.too_new_for(driver.cuda), ptx.for_driver(driver.cuda)) {
             (_, Err(error)) => Err(error.to_string()),
             (Some(newest), Ok(Some(_))) => Ok(format!(
-                "its version {} is newer than the {newest} that CUDA {major}.{minor} reads: \
+                "its version {} is newer than the {newest} that {driver} reads: \
                  ptxkit lowers it, as nothing in it is newer",
                 entry.ptx_version
             )),
             (Some(newest), Ok(None)) => Err(format!(
-                "its version {} is newer than the {newest} that CUDA {major}.{minor} reads",
+                "its version {} is newer than the {newest} that {driver} reads",
                 entry.ptx_version
             )),
-            (None, _) => Ok(format!("CUDA {major}.{minor} reads its version")),
+            (None, _) => Ok(format!("{driver} reads its version")),
         }
     };
     Some(read())

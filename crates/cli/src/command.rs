@@ -30,7 +30,8 @@ enum Command {
     Run(RunArgs),
     /// Print PTX in its canonical form
     #[command(
-        after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check), 2 a file could not be read."
+        after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check, --diff), 2 a file could not \
+            be read or has syntax errors."
     )]
     Fmt(fmt::FmtArgs),
     /// Show the forms of an instruction: modifiers, operands, and since when there is each

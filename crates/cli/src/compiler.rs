@@ -1,7 +1,7 @@
 //! The compilers that `ptxkit assemble` can ask.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use super::explain::{draw_log, of_driver};
 use ptxkit::driver::nvjitlink::NvJitLink;
@@ -206,7 +206,10 @@ fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
             let version = line.trim().to_owned();
             Ok(Compiler::Ptxas { path, version })
         }
-        _ => Err(failure("it does not tell its version".into())),
+        _ => Err(failure(match crash(output.status) {
+            Some(signal) => format!("it crashed with {signal} when asked for its version"),
+            None => "it does not tell its version".into(),
+        })),
     }
 }
 
@@ -232,11 +235,28 @@ fn run_ptxas(
         .map_err(failure)?;
     let said = [output.stderr, output.stdout].concat();
     let said = String::from_utf8_lossy(&said).replace(&source.display().to_string(), name);
+    if let Some(signal) = crash(output.status) {
+        let message = format!(
+            "{name} is not compiled: {} crashed with {signal}",
+            path.display()
+        );
+        return Err(Failure::new(format!("{message}\n{said}").trim_end()).help(
+            "this is a fault of the compiler: try another optimisation (-O) or another --ptxas",
+        ));
+    }
     if !output.status.success() {
-        return Err(Failure::new(format!(
-            "{name} does not compile: ptxas says\n{}",
-            said.trim_end()
-        )));
+        let message = match said.trim_end() {
+            "" => format!("ptxas ended without a message, {}", output.status),
+            said => format!("ptxas says\n{said}"),
+        };
+        return Err(Failure::new(format!("{name} does not compile: {message}")));
     }
     Ok((std::fs::read(&code).map_err(failure)?, said))
+}
+
+/// The signal that ended a process, `signal 11 (SIGSEGV)`; `None` if it ended itself.
+fn crash(status: ExitStatus) -> Option<String> {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal()?;
+    Some(status.to_string().replacen("signal: ", "signal ", 1))
 }

@@ -4,59 +4,96 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ptxkit::ptx::{self, Diagnostics};
-use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
 use terminal::output::say;
+use terminal::{diff, walk};
 
 /// What `ptxkit fmt` takes.
 #[derive(Debug, clap::Args)]
 pub struct FmtArgs {
-    /// PTX files; `-` is standard input
+    /// PTX files, and folders with .ptx files; `-` is standard input
     #[arg(required = true)]
-    files: Vec<PathBuf>,
-    /// Change nothing: say which files are not in canonical form, and exit with 1 if there are any
-    #[arg(long)]
+    paths: Vec<PathBuf>,
+    /// List the files that are not in canonical form, and change nothing
+    #[arg(long, conflicts_with_all = ["write", "diff"])]
     check: bool,
-    /// Write the canonical form back to the files, where it differs
-    #[arg(short, long, conflicts_with = "check")]
+    /// Print what --write would change as a diff, and change nothing
+    #[arg(long, conflicts_with = "write")]
+    diff: bool,
+    /// Write the canonical form back to the files that differ from it
+    #[arg(short, long)]
     write: bool,
 }
 
 /// Prints, checks or writes each file; gives the exit status.
 ///
-/// A file with syntax errors stops it, before later files are looked at: what
-/// cannot be read cannot be printed.
+/// A file that cannot be read or has syntax errors is reported and left as it is.
 pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
     let mut status = VERIFIED;
-    for path in &args.files {
-        let source = text(path)?;
-        let canonical = ptx::printer::format(&source).map_err(|found| {
-            Failure::drawn(&Diagnostics::new(
-                &source,
-                &path.display().to_string(),
-                found,
-            ))
-        })?;
-        if args.check {
-            if canonical != source {
-                say(&format!("would reformat {}\n", path.display()));
-                status = MISMATCHES;
-            }
-        } else if !args.write || is_standard_input(path) {
-            say(&canonical);
-        } else if canonical != source {
-            std::fs::write(path, canonical)
-                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    for path in &args.paths {
+        for file in files(path) {
+            let formatted = file.and_then(|file| format(args, &file));
+            let of_file = formatted.unwrap_or_else(|failure| {
+                failure.tell();
+                FAILED
+            });
+            status = status.max(of_file);
         }
     }
     Ok(status)
+}
+
+/// The files that a path of the command line stands for.
+fn files(path: &Path) -> Vec<Result<PathBuf, Failure>> {
+    if is_standard_input(path) || !path.is_dir() {
+        return vec![Ok(path.to_owned())];
+    }
+    let is_wanted = |file: &Result<PathBuf, Failure>| match file {
+        Ok(file) => walk::is_ptx(file),
+        Err(_) => true,
+    };
+    let files: Vec<_> = walk::files(path).filter(is_wanted).collect();
+    if files.is_empty() {
+        let message = format!("{}: no file in this folder is named .ptx", path.display());
+        return vec![Err(Failure::new(message))];
+    }
+    files
+}
+
+fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
+    let name = match is_standard_input(path) {
+        true => "<stdin>".to_owned(),
+        false => path.display().to_string(),
+    };
+    let source = text(path, &name)?;
+    let canonical = ptx::printer::format(&source)
+        .map_err(|found| Failure::drawn(&Diagnostics::new(&source, &name, found)))?;
+    let differs = canonical != source;
+    if args.check || args.diff {
+        if args.diff {
+            let colour = anstream::AutoStream::choice(&std::io::stdout());
+            let colour = colour != anstream::ColorChoice::Never;
+            say(&diff::unified(&source, &canonical, &name, colour));
+        } else if differs {
+            say(&format!("would reformat {name}\n"));
+        }
+        return Ok(if differs { MISMATCHES } else { VERIFIED });
+    }
+    if !args.write || is_standard_input(path) {
+        say(&canonical);
+    } else if differs {
+        std::fs::write(path, canonical)
+            .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    }
+    Ok(VERIFIED)
 }
 
 fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn text(path: &Path) -> Result<String, Failure> {
-    let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+fn text(path: &Path, name: &str) -> Result<String, Failure> {
+    let failure = |error: std::io::Error| Failure::new(format!("{name}: {error}"));
     let bytes = if is_standard_input(path) {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map_err(failure)?;
@@ -68,6 +105,6 @@ fn text(path: &Path) -> Result<String, Failure> {
         let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;
         let message = "is not UTF-8; PTX is ASCII outside comments";
-        Failure::new(format!("{}:{line}: a byte that {message}", path.display()))
+        Failure::new(format!("{name}:{line}: a byte that {message}"))
     })
 }

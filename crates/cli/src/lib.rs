@@ -10,6 +10,7 @@ pub mod choose;
 pub mod command;
 pub mod compiler;
 pub mod devices;
+pub mod driver_version;
 pub mod element;
 pub mod expect;
 pub mod explain;

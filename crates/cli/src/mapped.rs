@@ -1,6 +1,7 @@
 //! The bytes of a file, without reading what nobody looks at.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -19,6 +20,15 @@ pub enum FileBytes {
 }
 
 impl FileBytes {
+    /// What standard input has, up to its end.
+    pub fn standard_input() -> Result<FileBytes, Failure> {
+        let mut bytes = Vec::new();
+        match std::io::stdin().read_to_end(&mut bytes) {
+            Ok(_) => Ok(FileBytes::Read(bytes)),
+            Err(error) => Err(Failure::new(format!("standard input: {error}"))),
+        }
+    }
+
     pub fn open(path: &Path) -> Result<FileBytes, Failure> {
         read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
     }

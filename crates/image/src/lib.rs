@@ -170,7 +170,10 @@ fn looks_like(bytes: &[u8]) -> String {
         0 => String::new(),
         above => format!(" in line {}", above + 1),
     };
-    format!("it is text, but not PTX: PTX starts with .version, this with `{word}`{place}")
+    format!(
+        "it is text, but not PTX: PTX starts with .version, this with `{}`{place}",
+        word.escape_debug()
+    )
 }
 
 /// The newest PTX version that a driver of this CUDA version reads (PTX ISA,

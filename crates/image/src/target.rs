@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ptx::isa::target;
+pub use ptx::isa::target::NotATarget;
+
 /// An architecture of NVIDIA GPUs, as `.target` and compilers name it.
 ///
 /// ```
@@ -70,32 +73,23 @@ impl fmt::Display for Target {
     }
 }
 
-/// A text that names no architecture.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no architecture: one is written sm_80 or sm_90a")]
-pub struct NotATarget(pub String);
+impl From<target::Target> for Target {
+    fn from(target::Target { number, suffix }: target::Target) -> Target {
+        let suffix = match suffix {
+            target::Suffix::None => Suffix::None,
+            target::Suffix::Family => Suffix::Family,
+            target::Suffix::Specific => Suffix::Architecture,
+        };
+        Target::new(number.into(), suffix)
+    }
+}
 
 impl FromStr for Target {
     type Err = NotATarget;
 
-    /// Reads `sm_90a`; `compute_90a` names the same.
+    /// Reads `sm_90a`, `compute_90a` and `90a`.
     fn from_str(text: &str) -> Result<Target, NotATarget> {
-        let wrong = || NotATarget(text.to_owned());
-        let rest = text
-            .strip_prefix("sm_")
-            .or_else(|| text.strip_prefix("compute_"))
-            .ok_or_else(wrong)?;
-        let (digits, suffix) = if let Some(digits) = rest.strip_suffix('a') {
-            (digits, Suffix::Architecture)
-        } else if let Some(digits) = rest.strip_suffix('f') {
-            (digits, Suffix::Family)
-        } else {
-            (rest, Suffix::None)
-        };
-        if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(wrong());
-        }
-        Ok(Target::new(digits.parse().map_err(|_| wrong())?, suffix))
+        text.parse().map(|target: target::Target| target.into())
     }
 }
 
@@ -112,7 +106,12 @@ mod tests {
         for name in ["sm_52", "sm_90a", "sm_120f"] {
             assert_eq!(target(name).to_string(), name);
         }
-        for wrong in ["", "sm_", "sm_a", "90a", "sm_90b", "sm_99999", "sm_+9"] {
+        for name in ["90a", "compute_90a"] {
+            assert_eq!(target(name).to_string(), "sm_90a");
+        }
+        for wrong in [
+            "", "sm_", "sm_a", "90b", "sm_90b", "sm_99999", "sm_+9", "sm_é",
+        ] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
     }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::{Target, newest_ptx};
 use ptx::ast::Version;
 use ptx::diagnostic::{LineIndex, Report};
+use ptx::isa::target;
 use ptx::version::lower;
 use ptx::{self, read_head};
 
@@ -119,7 +120,9 @@ fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
         return None;
     }
     let version = head.version.map(|(version, _)| version);
-    let target = head.target.iter().find_map(|word| word.text.parse().ok());
+    let mut words = head.target.iter();
+    let target = words.find_map(|word| target::Target::from_text(word.text));
+    let target = target.map(Target::from);
     Some(PtxText {
         source,
         given,

@@ -1,14 +1,12 @@
 //! What a rule finds, where, and how it is mended.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use super::Rule;
 use ptx::ast::Span;
 use ptx::diagnostic::{self, Diagnostic, Severity};
-
-/// More findings than this in one text say nothing new.
-const MAX_FINDINGS: usize = 20_000;
 
 /// The stable number of a finding, written `W0103`.
 ///
@@ -163,20 +161,25 @@ pub struct Edit {
     pub replacement: String,
 }
 
-/// Findings as the rules make them, up to a bound.
+/// Findings as the rules make them. Those beyond a limit are counted and dropped.
 #[derive(Debug)]
 pub struct Findings {
     found: Vec<Finding>,
+    limit: usize,
+    omitted: BTreeMap<Code, usize>,
     code: Code,
-    /// Takes the findings beyond the bound.
+    /// Takes the findings beyond the limit.
     dropped: Finding,
 }
 
 impl Findings {
-    pub(super) fn new() -> Findings {
+    /// No findings yet, and room for the first `limit`.
+    pub fn with_limit(limit: usize) -> Findings {
         let code = Code::new('W', 0);
         Findings {
             found: Vec::new(),
+            limit,
+            omitted: BTreeMap::new(),
             code,
             dropped: Finding::new(code, Span::default(), ""),
         }
@@ -190,7 +193,8 @@ impl Findings {
 
     /// Adds a finding of the rule that runs; what comes back takes help and a fix.
     pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
-        if self.found.len() >= MAX_FINDINGS {
+        if self.found.len() >= self.limit {
+            *self.omitted.entry(self.code).or_default() += 1;
             return &mut self.dropped;
         }
         self.found.push(Finding::new(self.code, span, message));
@@ -198,8 +202,13 @@ impl Findings {
         self.found.last_mut().unwrap_or(&mut self.dropped)
     }
 
-    /// In the order of the text.
-    pub(super) fn into_vec(mut self) -> Vec<Finding> {
+    /// The number of findings that were dropped, by code.
+    pub fn omitted(&self) -> impl Iterator<Item = (Code, usize)> {
+        self.omitted.iter().map(|(code, count)| (*code, *count))
+    }
+
+    /// The findings in the order of the text.
+    pub fn into_vec(mut self) -> Vec<Finding> {
         self.found
             .sort_by_key(|f| (f.span.start, f.code, f.span.end));
         self.found

@@ -22,6 +22,7 @@ pub use finding::{Code, Edit, Finding, Findings, Fix, NoCode};
 pub use subject::{Flow, FunctionSubject, Subject};
 
 use ptx::ast::{Module, Version};
+use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
 
 /// One rule: what it looks for, and its documentation.
@@ -135,7 +136,18 @@ impl Default for Options {
 /// assert_eq!(found[0].code.to_string(), "W0103");
 /// ```
 pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<Finding> {
-    let mut findings = Findings::new();
+    let mut findings = Findings::with_limit(MAX_DIAGNOSTICS);
+    run_into(module, source, options, &mut findings);
+    findings.into_vec()
+}
+
+/// Like [`run`], with the findings added to others.
+pub fn run_into<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &Options,
+    findings: &mut Findings,
+) {
     let subject = Subject::new(module, source, options);
     for rule in &options.rules {
         if let Check::Module(check) = rule.check {
@@ -157,7 +169,6 @@ pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<F
             }
         }
     }
-    findings.into_vec()
 }
 
 /// Every rule, in the order of the codes.

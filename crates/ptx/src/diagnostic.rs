@@ -1,12 +1,15 @@
 //! What is wrong with a text, where, and what to do about it.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use super::ast::Span;
 
-/// More findings than this in one text say nothing new, and a text of random
-/// bytes would fill the memory with them.
-const MAX_DIAGNOSTICS: usize = 20_000;
+/// The default limit of a [`Report`]: a text of random bytes would fill the memory.
+pub const MAX_DIAGNOSTICS: usize = 20_000;
+
+/// Comparing two names takes a microsecond or so.
+const MAX_COMPARISONS: usize = 200_000;
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $variant:ident $number:literal)*) => {
@@ -138,33 +141,86 @@ impl Diagnostic {
     }
 }
 
-/// Findings as they come, up to a bound.
-#[derive(Debug, Default)]
+/// Diagnostics as they come. Those beyond a limit are counted and dropped.
+///
+/// ```
+/// use ptxkit_ptx::{check_into, read_into, CheckOptions, diagnostic::Report};
+///
+/// let source = ".version 8.0\n.target sm_80\n.entry k() { rte; rte; rte; }";
+/// let mut report = Report::with_limit(1);
+/// let module = read_into(source, &mut report);
+/// check_into(&module, source, &CheckOptions::default(), &mut report);
+/// assert_eq!(report.omitted().map(|(_, count)| count).sum::<usize>(), 2);
+/// assert_eq!(report.into_vec().len(), 1);
+/// ```
+#[derive(Debug)]
 pub struct Report {
     found: Vec<Diagnostic>,
+    limit: usize,
+    omitted: BTreeMap<Code, usize>,
+    /// How many names may still be compared with wrong ones.
+    comparisons: usize,
+}
+
+impl Default for Report {
+    fn default() -> Report {
+        Report::with_limit(MAX_DIAGNOSTICS)
+    }
 }
 
 impl Report {
-    /// Keeps the first 20,000 findings; later ones are dropped.
-    pub fn add(&mut self, diagnostic: Diagnostic) {
-        if !self.is_full() {
-            self.found.push(diagnostic);
+    /// An empty report that keeps the first `limit` diagnostics.
+    pub fn with_limit(limit: usize) -> Report {
+        Report {
+            found: Vec::new(),
+            limit,
+            omitted: BTreeMap::new(),
+            comparisons: MAX_COMPARISONS,
         }
     }
 
-    /// Whether what was meant is worth looking for: a look at every name for
-    /// each of thousands of wrong ones takes longer than anyone reads.
+    /// Adds a diagnostic, or counts it where the report is full.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        if self.found.len() < self.limit {
+            self.found.push(diagnostic);
+        } else {
+            *self.omitted.entry(diagnostic.code).or_default() += 1;
+        }
+    }
+
+    /// Adds those of another report, and what that omitted.
+    pub(crate) fn append(&mut self, other: Report) {
+        for diagnostic in other.found {
+            self.add(diagnostic);
+        }
+        for (code, count) in other.omitted {
+            *self.omitted.entry(code).or_default() += count;
+        }
+    }
+
+    /// Whether suggestions are worth computing: comparing every name with each of thousands of
+    /// wrong ones takes longer than anyone reads.
     pub fn wants_suggestions(&self) -> bool {
         const ENOUGH: usize = 200;
         self.found.len() < ENOUGH
     }
 
-    /// Whether a further finding would be dropped.
-    pub fn is_full(&self) -> bool {
-        self.found.len() >= MAX_DIAGNOSTICS
+    /// The same for a comparison with `names` declared names, whose number the text chooses: all
+    /// comparisons together are linear in the size of the text.
+    pub fn wants_suggestions_among(&mut self, names: usize) -> bool {
+        let wanted = self.wants_suggestions() && self.comparisons > 0;
+        if wanted {
+            self.comparisons = self.comparisons.saturating_sub(names);
+        }
+        wanted
     }
 
-    /// The findings in the order of the text.
+    /// The number of diagnostics that were dropped, by code.
+    pub fn omitted(&self) -> impl Iterator<Item = (Code, usize)> {
+        self.omitted.iter().map(|(code, count)| (*code, *count))
+    }
+
+    /// The diagnostics in the order of the text.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|d| (d.span.start, d.code));
         self.found
@@ -197,6 +253,17 @@ impl fmt::Display for Location {
 pub struct LineIndex<'a> {
     source: &'a str,
     starts: Vec<u32>,
+    /// The number of characters before byte 0, [`STEP`], 2 × [`STEP`] …, and in all of the source.
+    /// A module may stand on one line: a column must not cost a scan of the whole line.
+    characters_before: Vec<u32>,
+}
+
+/// The distance in bytes between two places whose characters are counted beforehand.
+const STEP: usize = 1024;
+
+/// Every byte but the continuation bytes of UTF-8 begins a character.
+fn characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|b| **b & 0xC0 != 0x80).count() as u32
 }
 
 impl<'a> LineIndex<'a> {
@@ -206,7 +273,22 @@ impl<'a> LineIndex<'a> {
         let starts = std::iter::once(0)
             .chain(ends.map(|(at, _)| at as u32 + 1))
             .collect();
-        LineIndex { source, starts }
+        let mut characters_before = vec![0];
+        for chunk in source.as_bytes().chunks(STEP) {
+            let before = characters_before.last().copied().unwrap_or(0);
+            characters_before.push(before + characters(chunk));
+        }
+        LineIndex {
+            source,
+            starts,
+            characters_before,
+        }
+    }
+
+    /// The number of characters before a byte; `offset` is at most the length of the source.
+    fn characters_before(&self, offset: usize) -> u32 {
+        let step = offset / STEP;
+        self.characters_before[step] + characters(&self.source.as_bytes()[step * STEP..offset])
     }
 
     /// The text whose lines they are.
@@ -219,12 +301,10 @@ impl<'a> LineIndex<'a> {
         let line = self.line(offset);
         let start = self.starts[line - 1] as usize;
         let offset = (offset as usize).min(self.source.len());
-        let before = &self.source.as_bytes()[start.min(offset)..offset];
-        // Every byte but the continuation bytes of UTF-8 begins a character.
-        let column = before.iter().filter(|b| **b & 0xC0 != 0x80).count();
+        let column = self.characters_before(offset) - self.characters_before(start.min(offset));
         Location {
             line: line as u32,
-            column: column as u32 + 1,
+            column: column + 1,
         }
     }
 
@@ -275,20 +355,22 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     let line = lines.text(place.line);
-    let column = place.column as usize - 1;
+    // The place within the line; it may be the `\r` that ends it.
+    let start = lines.starts[place.line as usize - 1];
+    let at = line.floor_char_boundary((span.start - start.min(span.start)) as usize);
     // Of a line that is too long, the part around the place.
-    let skipped = match line.chars().nth(SHOWN) {
-        Some(_) => column.saturating_sub(SHOWN / 4),
-        None => 0,
+    let from = match line.chars().nth(SHOWN) {
+        Some(_) => line[..at].char_indices().rev().nth(SHOWN / 4 - 1),
+        None => None,
     };
-    let shown: String = line.chars().skip(skipped).take(SHOWN).collect();
-    let before: String = shown
+    let from = from.map_or(0, |(from, _)| from);
+    let shown: String = line[from..].chars().take(SHOWN).collect();
+    let before: String = line[from..at]
         .chars()
-        .take(column - skipped)
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
     // Carets stay on the first line of the span.
-    let left = shown.chars().count().saturating_sub(column - skipped);
+    let left = shown.chars().count() - before.chars().count();
     let end = lines.locate(span.end);
     let wanted = if end.line == place.line {
         end.column.saturating_sub(place.column) as usize

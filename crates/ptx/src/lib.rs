@@ -19,9 +19,9 @@ mod text;
 mod token;
 pub mod version;
 
-pub use check::{CheckOptions, Level, NameMap, Seed, check, check_with};
+pub use check::{CheckOptions, Level, NameMap, Seed, check, check_into, check_with};
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
-pub use parse::{Reading, behind_comments, read, read_head};
+pub use parse::{Reading, behind_comments, read, read_head, read_into};
 pub use text::{NotPtx, Ptx, text_of};

@@ -81,8 +81,8 @@ impl Faults {
         }
     }
 
-    pub fn into_vec(self) -> Vec<Diagnostic> {
-        self.report.into_inner().into_vec()
+    pub fn into_report(self) -> Report {
+        self.report.into_inner()
     }
 }
 
@@ -547,7 +547,12 @@ mod tests {
             kinds.push(kind);
             at = place.end();
         }
-        let codes = faults.into_vec().iter().map(|d| d.code).collect();
+        let codes = faults
+            .into_report()
+            .into_vec()
+            .iter()
+            .map(|d| d.code)
+            .collect();
         (kinds, codes)
     }
 

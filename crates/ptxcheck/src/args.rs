@@ -6,7 +6,7 @@ use super::format::Format;
 use super::selection::Prefix;
 use super::{cfg, explain, floors, resources, rules};
 use ptx::ast::Version;
-use ptx::isa::target::Target;
+use ptx::isa::target::{NotATarget, Target};
 use terminal::failure::Failure;
 use terminal::output::all_said;
 
@@ -35,12 +35,19 @@ pub enum Command {
     /// List every code that there is
     Rules(rules::RulesArgs),
     /// Print the lowest .version and .target that a file needs, and what forces them
+    #[command(after_help = STATUS)]
     Floors(floors::FloorsArgs),
     /// Write the control-flow graph of a kernel, as dot or SVG
+    #[command(after_help = STATUS)]
     Cfg(cfg::CfgArgs),
     /// Print what each kernel takes: parameters, memory, registers, barriers, instructions
+    #[command(after_help = STATUS)]
     Resources(resources::ResourcesArgs),
 }
+
+/// The exit status of the subcommands that read PTX.
+const STATUS: &str = "Exit status: 0 done, 1 the PTX has errors, which are on standard error, 2 it \
+     could not be read or has no such kernel.";
 
 /// What a check takes.
 #[derive(Debug, Default, clap::Args)]
@@ -73,6 +80,10 @@ pub struct CheckArgs {
     /// So many warnings are no reason for an exit status of 1
     #[arg(long, value_name = "N")]
     pub max_warnings: Option<usize>,
+    /// List at most so many findings of one module, and count the others; 0 lists all.
+    /// The default is 20000
+    #[arg(long, value_name = "N")]
+    pub max_findings: Option<usize>,
     /// Print how often each code was found instead of the findings
     #[arg(long)]
     pub statistics: bool,
@@ -128,18 +139,21 @@ impl Color {
     }
 }
 
-/// `sm_90`, or `90` for short.
+/// A target that the checker has the floors of.
 pub fn target(text: &str) -> Result<Target, String> {
-    Target::from_text(text)
-        .or_else(|| text.parse().ok())
-        .filter(|target| target.since().is_some())
-        .ok_or_else(|| {
+    let target: Target = text
+        .parse()
+        .map_err(|error: NotATarget| error.to_string())?;
+    match target.since() {
+        Some(_) => Ok(target),
+        None => {
             let newest = Target::all().last().map(|target| target.to_string());
-            format!(
+            Err(format!(
                 "no toolkit knows this target; there are sm_10 to {}",
                 newest.unwrap_or_default()
-            )
-        })
+            ))
+        }
+    }
 }
 
 /// `8.0`

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
-use super::{no_kernel, texts_of};
+use super::{no_kernel, texts_without_errors};
 use lint::flow::{BlockId, Code, Graph, InstructionId};
 use lint::{Flow, FunctionSubject, Options, Subject};
 use ptx::ast::{Function, Item, Module, Span, Statement};
 use ptx::read;
-use terminal::failure::{Failure, VERIFIED};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::say;
 
 /// What `ptxcheck cfg` takes.
@@ -57,12 +57,14 @@ impl Picture {
 /// Placing more blocks than these takes minutes, and nobody could look at it.
 const BLOCKS_OF_A_PICTURE: usize = 400;
 
-/// Writes the graph.
+/// Writes the graph; gives the exit status.
 ///
 /// # Errors
 /// The file cannot be read, has no such kernel, or the graph is too large.
 pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
-    let texts = texts_of(&args.file)?;
+    let Some(texts) = texts_without_errors(&args.file)? else {
+        return Ok(MISMATCHES);
+    };
     let mut names = Vec::new();
     for text in &texts {
         let reading = read(&text.source);

@@ -12,6 +12,7 @@ use super::args::{self, CheckArgs};
 use super::drawing;
 use super::selection::{Lists, Prefix, Selection};
 use ptx::ast::Version;
+use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
 use ptx::{CheckOptions, Level};
 use terminal::failure::Failure;
@@ -88,6 +89,8 @@ pub struct Settings {
     pub selection: Selection,
     pub check: CheckOptions,
     pub max_warnings: Option<usize>,
+    /// Findings of one text beyond this number are counted and not listed.
+    pub max_findings: usize,
     /// The folder that the patterns are relative to.
     folder: PathBuf,
     exclude: Vec<GlobMatcher>,
@@ -130,6 +133,11 @@ impl Settings {
                 version: args.ptx_version.or(config.ptx_version),
             },
             max_warnings: args.max_warnings.or(config.max_warnings),
+            max_findings: match args.max_findings {
+                None => MAX_DIAGNOSTICS,
+                Some(0) => usize::MAX,
+                Some(most) => most,
+            },
             folder,
             exclude: exclude
                 .iter()

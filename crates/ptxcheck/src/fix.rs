@@ -1,10 +1,10 @@
 //! `--fix` and `--diff`: changes that mend what was found.
 
-use similar::TextDiff;
+use std::collections::BTreeMap;
 
 use super::inputs::Place;
+use super::judge::Found;
 use lint::{Edit, Finding};
-use ptx::diagnostic::Severity;
 use terminal::failure::Failure;
 use terminal::output::say;
 
@@ -15,7 +15,7 @@ const ROUNDS: usize = 8;
 pub struct Mended {
     pub text: String,
     /// What is found in it then.
-    pub left: Vec<Finding>,
+    pub left: Found,
     /// How many findings were mended.
     pub fixes: usize,
 }
@@ -23,19 +23,19 @@ pub struct Mended {
 /// Makes all changes that do not touch each other, and looks again.
 ///
 /// What has errors afterwards that it had not before is not taken.
-pub fn mend(source: &str, found: Vec<Finding>, judge: impl Fn(&str) -> Vec<Finding>) -> Mended {
+pub fn mend(source: &str, found: Found, judge: impl Fn(&str) -> Found) -> Mended {
     let mut mended = Mended {
         text: source.to_owned(),
         left: found,
         fixes: 0,
     };
     for _ in 0..ROUNDS {
-        let (text, fixes) = apply(&mended.text, &mended.left);
+        let (text, fixes) = apply(&mended.text, &mended.left.findings);
         if fixes == 0 {
             break;
         }
         let left = judge(&text);
-        if errors(&left) > errors(&mended.left) {
+        if left.errors() > mended.left.errors() {
             break;
         }
         mended = Mended {
@@ -47,22 +47,17 @@ pub fn mend(source: &str, found: Vec<Finding>, judge: impl Fn(&str) -> Vec<Findi
     mended
 }
 
-fn errors(found: &[Finding]) -> usize {
-    found
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error)
-        .count()
-}
-
 /// The text with the changes, and how many findings had one that could be made.
 fn apply(source: &str, found: &[Finding]) -> (String, usize) {
-    let mut edits: Vec<&Edit> = Vec::new();
+    // No two touch each other, so those that end last also begin last.
+    let mut edits: BTreeMap<(u32, u32, usize), &Edit> = BTreeMap::new();
     let mut fixes = 0;
     for fix in found.iter().filter_map(|finding| finding.fix.as_ref()) {
         let touches = |new: &Edit| {
-            edits
-                .iter()
-                .any(|old| new.span.start <= old.span.end && old.span.start <= new.span.end)
+            let mut before = edits.range(..=(new.span.end, u32::MAX, usize::MAX));
+            before
+                .next_back()
+                .is_some_and(|(_, old)| new.span.start <= old.span.end)
         };
         let whole = |edit: &Edit| {
             source
@@ -70,14 +65,15 @@ fn apply(source: &str, found: &[Finding]) -> (String, usize) {
                 .is_some()
         };
         if fix.edits.iter().all(|edit| whole(edit) && !touches(edit)) {
-            edits.extend(&fix.edits);
+            for edit in &fix.edits {
+                edits.insert((edit.span.start, edit.span.end, edits.len()), edit);
+            }
             fixes += 1;
         }
     }
-    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut text = String::with_capacity(source.len());
     let mut at = 0;
-    for edit in edits {
+    for edit in edits.into_values() {
         let Some(before) = source.get(at..edit.span.start as usize) else {
             continue;
         };
@@ -102,32 +98,4 @@ pub fn put(place: &Place, source: &str, mended: &str) -> Result<(), Failure> {
         Place::File(_) => {}
     }
     Ok(())
-}
-
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
-const RESET: &str = "\x1b[0m";
-
-/// What changes, as `diff -u` and `git apply` have it; empty if nothing does.
-pub fn diff(source: &str, mended: &str, name: &str, colour: bool) -> String {
-    let diff = TextDiff::from_lines(source, mended);
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(name, name)
-        .to_string();
-    if !colour {
-        return text;
-    }
-    let line = |line: &str| {
-        let style = match line.as_bytes().first() {
-            Some(b'-') => RED,
-            Some(b'+') => GREEN,
-            Some(b'@') => CYAN,
-            _ => return format!("{line}\n"),
-        };
-        format!("{style}{line}{RESET}\n")
-    };
-    text.lines().map(line).collect()
 }

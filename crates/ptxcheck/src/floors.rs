@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::texts_of;
+use super::texts_without_errors;
 use ptx::diagnostic::{Diagnostic, LineIndex};
 use ptx::{read, version};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
@@ -24,7 +24,7 @@ struct Floors {
     file: String,
     /// What the file says.
     says: Head,
-    /// The least that it could say; `null` if it has mistakes.
+    /// The lowest that it could say; `null` if its `.target` is none of the known ones.
     needs: Option<Head>,
     version_forced_by: Option<Reason>,
     target_forced_by: Option<Reason>,
@@ -43,9 +43,14 @@ struct Reason {
     message: String,
 }
 
-/// Prints them; 1 if the file has mistakes, which nothing is a floor of.
+/// Prints them; gives the exit status.
+///
+/// # Errors
+/// The file cannot be read.
 pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
-    let texts = texts_of(&args.file)?;
+    let Some(texts) = texts_without_errors(&args.file)? else {
+        return Ok(MISMATCHES);
+    };
     let floors: Vec<Floors> = texts
         .iter()
         .map(|text| floors(&text.name, &text.source))
@@ -60,10 +65,7 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
     });
     match floors.iter().find(|floors| floors.needs.is_none()) {
         Some(Floors { file, .. }) => {
-            let shows = format!("`ptxcheck {}` shows them", args.file.display());
-            Failure::new(format!("{file} has mistakes"))
-                .help(shows)
-                .tell();
+            Failure::new(format!("{file}: there is no floor for its `.target`")).tell();
             Ok(MISMATCHES)
         }
         None => Ok(VERIFIED),
@@ -82,10 +84,7 @@ fn floors(name: &str, source: &str) -> Floors {
         }
     };
     let module = &reading.module;
-    let needed = match reading.diagnostics.as_slice() {
-        [] => version::needed(module, source),
-        _ => None,
-    };
+    let needed = version::needed(module, source);
     let mut floors = Floors {
         file: name.to_owned(),
         says: Head {
@@ -108,7 +107,7 @@ fn floors(name: &str, source: &str) -> Floors {
 }
 
 impl Floors {
-    /// Nothing for a text with mistakes.
+    /// Nothing for a text without floors.
     fn text(&self) -> Option<String> {
         let needs = self.needs.as_ref()?;
         let mut out = format!("{}\n", self.file);

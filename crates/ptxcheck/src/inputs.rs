@@ -9,6 +9,7 @@ use super::config::{Configs, Settings};
 use image::{self, PtxFound};
 use ptx::Ptx;
 use terminal::failure::Failure;
+use terminal::walk::{self, is_ptx};
 
 /// A file to look into.
 #[derive(Debug)]
@@ -96,24 +97,18 @@ pub fn collect(
             continue;
         }
         let mut held = false;
-        for entry in walkdir::WalkDir::new(path)
-            .sort_by_file_name()
-            .into_iter()
-            .filter_entry(shown)
-        {
-            let entry = match entry {
-                Ok(entry) if entry.file_type().is_file() => entry,
-                Ok(_) => continue,
-                Err(error) => {
-                    failures.push(Failure::new(error));
+        for file in walk::files(path) {
+            let file = match file {
+                Ok(file) => file,
+                Err(failure) => {
+                    failures.push(failure);
                     continue;
                 }
             };
-            if !may_hold_ptx(entry.path()) {
+            if !may_hold_ptx(&file) {
                 continue;
             }
             held = true;
-            let file = clean(entry.into_path());
             let settings = configs.of_folder(parent(&file))?;
             let found = !is_ptx(&file);
             let place = Place::File(file);
@@ -142,21 +137,6 @@ pub fn without_ptx(message: String) -> Failure {
 
 fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
-}
-
-/// `./a.ptx` of the current folder is called `a.ptx`.
-fn clean(path: PathBuf) -> PathBuf {
-    path.strip_prefix("./").map(Path::to_owned).unwrap_or(path)
-}
-
-/// Hidden folders hold what tools keep for themselves.
-fn shown(entry: &walkdir::DirEntry) -> bool {
-    entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
-}
-
-fn is_ptx(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("ptx"))
 }
 
 /// By its name; of other files, by how they begin.

@@ -4,32 +4,65 @@ use std::path::Path;
 
 use super::config::Settings;
 use super::suppression::{self, Suppressions};
-use lint::{self, Finding};
-use ptx::{check_with, read};
+use lint::{self, Code, Finding, Findings};
+use ptx::diagnostic::{Report, Severity};
+use ptx::{check_into, read_into};
 
-/// Every finding that is wanted, in the order of the text.
+/// What is found in a text.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// In the order of the text.
+    pub findings: Vec<Finding>,
+    /// The number of findings beyond `--max-findings`, by code and severity.
+    pub omitted: Vec<(Code, Severity, usize)>,
+}
+
+impl Found {
+    /// The number of errors.
+    pub fn errors(&self) -> usize {
+        let listed = self.findings.iter().map(|finding| (finding.severity, 1));
+        let omitted = self
+            .omitted
+            .iter()
+            .map(|(_, severity, count)| (*severity, *count));
+        let errors = listed
+            .chain(omitted)
+            .filter(|(severity, _)| *severity == Severity::Error);
+        errors.map(|(_, count)| count).sum()
+    }
+}
+
+/// Checks and lints a text.
 ///
-/// `path` is that of the file, for what the settings say of single files.
-pub fn judge(source: &str, path: &Path, settings: &Settings) -> Vec<Finding> {
-    let reading = read(source);
-    let errors = check_with(&reading.module, source, &settings.check);
-    let errors = reading.diagnostics.into_iter().chain(errors);
-    let mut found: Vec<Finding> = errors.map(Finding::from).collect();
+/// `path` is that of the file, for the settings of single files.
+pub fn judge(source: &str, path: &Path, settings: &Settings) -> Found {
+    let mut report = Report::with_limit(settings.max_findings);
+    let module = read_into(source, &mut report);
+    check_into(&module, source, &settings.check, &mut report);
+    let mut omitted: Vec<(Code, usize)> = report
+        .omitted()
+        .map(|(code, count)| (code.into(), count))
+        .collect();
+    let mut found: Vec<Finding> = report.into_vec().into_iter().map(Finding::from).collect();
 
     let options = lint::Options {
         rules: settings.selection.rules(),
         target: settings.check.target,
         version: settings.check.version,
     };
-    found.extend(lint::run(&reading.module, source, &options));
+    let mut of_rules = Findings::with_limit(settings.max_findings.saturating_sub(found.len()));
+    lint::run_into(&module, source, &options, &mut of_rules);
+    omitted.extend(of_rules.omitted());
+    found.extend(of_rules.into_vec());
 
     let ignored = settings.ignored_in(path);
     let severity = |code| match ignored.iter().any(|prefix| prefix.takes(code)) {
         true => None,
         false => settings.selection.severity(code),
     };
-    let mut suppressions = Suppressions::read(&reading.module, source);
-    found.retain(|finding| severity(finding.code).is_some() && !suppressions.suppress(finding));
+    let mut suppressions = Suppressions::read(&module, source);
+    found.retain(|finding| severity(finding.code).is_some());
+    suppressions.suppress(&mut found);
     if severity(suppression::UNUSED.code).is_some() {
         found.extend(suppressions.unused(|code| severity(code).is_some()));
     }
@@ -37,5 +70,11 @@ pub fn judge(source: &str, path: &Path, settings: &Settings) -> Vec<Finding> {
         finding.severity = severity(finding.code).unwrap_or(finding.severity);
     }
     found.sort_by_key(|finding| (finding.span.start, finding.code, finding.span.end));
-    found
+    let omitted = omitted
+        .into_iter()
+        .filter_map(|(code, count)| Some((code, severity(code)?, count)));
+    Found {
+        findings: found,
+        omitted: omitted.collect(),
+    }
 }

@@ -31,8 +31,10 @@ use fix::Mended;
 use format::{Findings, Format};
 use inputs::{Input, Place, Text};
 use progress::Progress;
-use ptx::diagnostic::{LineIndex, Severity, nearest};
+use ptx::diagnostic::{LineIndex, Report, Severity, nearest};
+use ptx::{CheckOptions, Diagnostics, check_into, read_into};
 use statistics::Counts;
+use terminal::diff;
 use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
 use terminal::output::{say, tell};
 
@@ -137,7 +139,7 @@ fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mu
             outcome.fixes += fixes;
             outcome
                 .written
-                .push(fix::diff(&source, &mended, &text.name, colour));
+                .push(diff::unified(&source, &mended, &text.name, colour));
             return;
         }
         match fix::put(&input.place, &source, &mended) {
@@ -148,16 +150,17 @@ fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mu
     }
     if !text.whole {
         // A part of a binary cannot be mended.
-        found.iter_mut().for_each(|finding| finding.fix = None);
+        let findings = found.findings.iter_mut();
+        findings.for_each(|finding| finding.fix = None);
     }
     outcome.counts.add(&found);
-    if !found.is_empty() && !args.statistics {
+    if !found.findings.is_empty() && !args.statistics {
         let lines = LineIndex::new(&source);
         let findings = Findings {
             file: path_name.as_str(),
             name: &text.name,
             lines: &lines,
-            found: &found,
+            found: &found.findings,
         };
         outcome.written.push(args.format.write(findings, colour));
     }
@@ -254,6 +257,9 @@ impl<'o> Output<'o> {
         if args.format == Format::Full && !args.statistics && !self.mends_standard_input() {
             tell(&counts.sum(*fixes, args.diff, args.fix));
         }
+        if !args.statistics && !args.diff {
+            tell(&counts.note());
+        }
         let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
             *warnings > settings.max_warnings.unwrap_or(0)
         };
@@ -268,10 +274,32 @@ impl<'o> Output<'o> {
     }
 }
 
-/// Reads the one file of a subcommand; the PTX texts in it.
+/// The PTX texts in the one file of a subcommand; `None` where a text has errors, which are then
+/// on standard error: `floors`, `resources` and `cfg` end with [`MISMATCHES`].
 ///
 /// # Errors
 /// It cannot be read, or holds no PTX.
+fn texts_without_errors(path: &std::path::Path) -> Result<Option<Vec<Text>>, Failure> {
+    let texts = texts_of(path)?;
+    let mut sound = true;
+    for Text { name, source, .. } in &texts {
+        let mut report = Report::default();
+        let module = read_into(source, &mut report);
+        check_into(&module, source, &CheckOptions::default(), &mut report);
+        let omitted: usize = report.omitted().map(|(_, count)| count).sum();
+        let errors = report.into_vec();
+        if errors.is_empty() {
+            continue;
+        }
+        sound = false;
+        tell(&format!("{}\n", Diagnostics::new(source, name, errors)));
+        if omitted > 0 {
+            tell(&format!("and {omitted} more\n"));
+        }
+    }
+    Ok(sound.then_some(texts))
+}
+
 fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
     let args = CheckArgs {
         isolated: true,

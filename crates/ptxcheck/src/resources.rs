@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::texts_of;
+use super::texts_without_errors;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Module, Operand, Space, Statement, Variable,
 };
 use ptx::names::{Modifier, Opcode, Type};
 use ptx::read;
 use ptx::signature::{KernelSignature, after, layout, signatures};
-use terminal::failure::{Failure, VERIFIED};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Format, json_line, say};
 
 /// What `ptxcheck resources` takes.
@@ -29,19 +29,17 @@ pub struct ResourcesArgs {
     format: Format,
 }
 
-/// Prints them, in the order of the text.
+/// Prints them, in the order of the text; gives the exit status.
 ///
 /// # Errors
-/// The file cannot be read, has syntax errors or no such kernel.
+/// The file cannot be read, or has no such kernel.
 pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
+    let Some(texts) = texts_without_errors(&args.file)? else {
+        return Ok(MISMATCHES);
+    };
     let mut kernels = Vec::new();
-    let texts = texts_of(&args.file)?;
     for text in &texts {
         let reading = read(&text.source);
-        if !reading.diagnostics.is_empty() {
-            return Err(Failure::new(format!("{} has mistakes", text.name))
-                .help(format!("`ptxcheck {}` shows them", text.name)));
-        }
         kernels.extend(resources(&reading.module, &text.source, &text.name));
     }
     if let Some(name) = &args.kernel {

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::explain;
 use super::format::Format;
-use lint::{Code, Finding};
+use super::judge::Found;
+use lint::Code;
 use ptx::diagnostic::Severity;
 use terminal::output::json_line;
 
@@ -20,6 +21,8 @@ pub struct Counts {
 struct Count {
     severity: Severity,
     findings: usize,
+    /// Findings that are counted, but not listed.
+    omitted: usize,
     fixable: usize,
 }
 
@@ -32,14 +35,26 @@ struct Row {
 }
 
 impl Counts {
-    pub fn add(&mut self, found: &[Finding]) {
-        for finding in found {
+    pub fn add(&mut self, found: &Found) {
+        for finding in &found.findings {
             self.count(
                 finding.code,
                 Count {
                     severity: finding.severity,
                     findings: 1,
+                    omitted: 0,
                     fixable: usize::from(finding.fix.is_some()),
+                },
+            );
+        }
+        for &(code, severity, omitted) in &found.omitted {
+            self.count(
+                code,
+                Count {
+                    severity,
+                    findings: omitted,
+                    omitted,
+                    fixable: 0,
                 },
             );
         }
@@ -54,12 +69,14 @@ impl Counts {
     fn count(&mut self, code: Code, more: Count) {
         let none = Count {
             findings: 0,
+            omitted: 0,
             fixable: 0,
             ..more
         };
         let count = self.by_code.entry(code).or_insert(none);
         count.severity = count.severity.max(more.severity);
         count.findings += more.findings;
+        count.omitted += more.omitted;
         count.fixable += more.fixable;
     }
 
@@ -70,6 +87,18 @@ impl Counts {
             .values()
             .filter(|count| count.severity == severity);
         such.map(|count| count.findings).sum()
+    }
+
+    /// A note on the findings that are not listed; empty if all are.
+    pub fn note(&self) -> String {
+        let omitted: usize = self.by_code.values().map(|count| count.omitted).sum();
+        match omitted {
+            0 => String::new(),
+            1 => "note: 1 more finding is not shown; --max-findings 0 shows all\n".to_owned(),
+            _ => {
+                format!("note: {omitted} more findings are not shown; --max-findings 0 shows all\n")
+            }
+        }
     }
 
     /// A line a code, the most frequent first.

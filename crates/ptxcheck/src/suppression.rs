@@ -1,5 +1,7 @@
 //! `// ptxcheck: disable=W0103`: comments that keep findings away.
 
+use std::collections::HashMap;
+
 use super::selection::{codes as known, meaning};
 use lint::{Check, Code, Edit, Finding, Rule};
 use ptx::ast::{Item, Module, Span};
@@ -59,6 +61,7 @@ impl Suppressions {
             return found;
         }
         let all = comments(source);
+        let places = Places::new(&all, module, source);
         for (index, comment) in all.iter().enumerate() {
             let text = &source[comment.span.start as usize..comment.span.end as usize];
             let Some(said) = text.strip_prefix("//") else {
@@ -80,7 +83,7 @@ impl Suppressions {
                 found.comments.push(Suppression {
                     whole: whole(comment, source),
                     codes,
-                    over: over(&all[index..], module, source),
+                    over: places.over(index, comment),
                 });
             }
         }
@@ -118,20 +121,36 @@ impl Suppressions {
         codes
     }
 
-    /// Whether a comment says that this finding is not wanted.
-    pub fn suppress(&mut self, finding: &Finding) -> bool {
-        let at = finding.span.start;
-        let over = |comment: &&mut Suppression| comment.over.start <= at && at < comment.over.end;
-        let mut suppressed = false;
-        for comment in self.comments.iter_mut().filter(over) {
-            for disabled in &mut comment.codes {
-                if finding.code.begins_with(&disabled.prefix) {
-                    disabled.used = true;
-                    suppressed = true;
+    /// Removes the findings that a comment suppresses.
+    pub fn suppress(&mut self, found: &mut Vec<Finding>) {
+        if self.comments.is_empty() {
+            return;
+        }
+        // Both are walked in the order of the text: each finding meets only the comments over it.
+        found.sort_by_key(|finding| finding.span.start);
+        self.comments.sort_by_key(|comment| comment.over.start);
+        let (mut next, mut active) = (0, Vec::new());
+        found.retain(|finding| {
+            let at = finding.span.start;
+            while let Some(comment) = self.comments.get(next)
+                && comment.over.start <= at
+            {
+                active.push(next);
+                next += 1;
+            }
+            active.retain(|index| at < self.comments[*index].over.end);
+            let code = finding.code.to_string();
+            let mut suppressed = false;
+            for index in &active {
+                for disabled in &mut self.comments[*index].codes {
+                    if code.starts_with(&disabled.prefix) {
+                        disabled.used = true;
+                        suppressed = true;
+                    }
                 }
             }
-        }
-        suppressed
+            !suppressed
+        });
     }
 
     /// Those that suppressed nothing of what was looked for.
@@ -187,40 +206,61 @@ fn whole(comment: &Comment, source: &str) -> Span {
     }
 }
 
-/// What the first of `comments` counts for.
-fn over(comments: &[Comment], module: &Module<'_>, source: &str) -> Span {
-    let Some(comment) = comments.first() else {
-        return Span::default();
-    };
-    let start = comment.span.start as usize;
-    if comment.trailing {
-        return line(source, start);
-    }
-    // What follows, past further comments.
-    let mut at = comment.span.end as usize;
-    for next in comments.iter().skip(1) {
-        if !source[at..next.span.start as usize].trim().is_empty() {
-            break;
+/// The places of a text that comments refer to.
+struct Places<'s> {
+    source: &'s str,
+    /// For each comment the first byte behind it that is neither blank nor in a comment.
+    following: Vec<usize>,
+    /// The functions, by their first byte.
+    functions: HashMap<usize, Span>,
+    /// Where `.version` or `.target` begins.
+    head: Option<u32>,
+}
+
+impl<'s> Places<'s> {
+    fn new(comments: &[Comment], module: &Module<'_>, source: &'s str) -> Places<'s> {
+        let mut following = vec![0; comments.len()];
+        let mut later: Option<(usize, usize)> = None;
+        for (index, comment) in comments.iter().enumerate().rev() {
+            let end = comment.span.end as usize;
+            let next = source.len() - source[end..].trim_start().len();
+            following[index] = match later {
+                Some((start, following)) if next == start => following,
+                _ => next,
+            };
+            later = Some((comment.span.start as usize, following[index]));
         }
-        at = next.span.end as usize;
+        let functions = module.items.iter().filter_map(|item| match item {
+            Item::Function(function) => Some((function.span.start as usize, function.span)),
+            _ => None,
+        });
+        let head = [
+            module.version.map(|(_, span)| span.start),
+            module.target.first().map(|name| name.span(source).start),
+        ];
+        Places {
+            source,
+            following,
+            functions: functions.collect(),
+            head: head.into_iter().flatten().min(),
+        }
     }
-    let next = source.len() - source[at..].trim_start().len();
-    let head = [
-        module.version.map(|(_, span)| span.start),
-        module.target.first().map(|name| name.span(source).start),
-    ];
-    let head = head.into_iter().flatten().min();
-    if head.is_some_and(|head| next <= head as usize) {
-        return Span {
-            start: 0,
-            end: u32::MAX,
-        };
+
+    /// The part of the text whose findings a comment suppresses.
+    fn over(&self, index: usize, comment: &Comment) -> Span {
+        if comment.trailing {
+            return line(self.source, comment.span.start as usize);
+        }
+        let next = self.following[index];
+        if self.head.is_some_and(|head| next <= head as usize) {
+            return Span {
+                start: 0,
+                end: u32::MAX,
+            };
+        }
+        let function = self.functions.get(&next).copied();
+        function.unwrap_or_else(|| line(self.source, next))
     }
-    let item = module.items.iter().find_map(|item| match item {
-        Item::Function(function) if function.span.start as usize == next => Some(function.span),
-        _ => None,
-    });
-    item.unwrap_or_else(|| line(source, next))
 }
 
 /// The line that a byte lies on.

@@ -1,6 +1,8 @@
-//! What the programs print: results on standard output, failures on standard error.
+//! What the programs share: the files of folders, results, differences and failures.
 
 #![forbid(unsafe_code)]
 
+pub mod diff;
 pub mod failure;
 pub mod output;
+pub mod walk;

@@ -27,8 +27,13 @@ static UNSAID: OnceLock<String> = OnceLock::new();
 /// no error, and no reason to panic as `print!` does. What else goes wrong
 /// [`all_said`] tells.
 pub fn say(text: &str) {
+    say_bytes(text.as_bytes());
+}
+
+/// The same for bytes that are no text.
+pub fn say_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {

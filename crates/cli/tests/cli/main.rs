@@ -1,7 +1,9 @@
 //! The programs, run as a user runs them.
 
+mod assemble;
 mod bad_input;
 mod cache;
+mod explain;
 mod fmt;
 mod isa;
 mod run;

@@ -223,12 +223,20 @@ mod tests {
 
     use super::{Accepted, archive, instruction};
     use crate::check::{CheckOptions, check_each};
-    use crate::diagnostic::Diagnostic;
+    use crate::diagnostic::{Diagnostic, Report};
     use crate::read;
 
     fn found(source: &str, accepted: Accepted) -> Vec<Diagnostic> {
         let options = CheckOptions::default();
-        check_each(&read(source).module, source, &options, accepted)
+        let mut report = Report::default();
+        check_each(
+            &read(source).module,
+            source,
+            &options,
+            accepted,
+            &mut report,
+        );
+        report.into_vec()
     }
 
     /// All instructions of the grid for one version and target in one kernel,

@@ -217,8 +217,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) -
     let Some(spelling) = checker.context.spellings.get(instruction.mnemonic) else {
         return false;
     };
-    // What is wrong with more instructions is not kept, so it is not looked for.
-    if spelling.unknown || checker.report.is_full() {
+    if spelling.unknown {
         return false;
     }
     let operands = checker.body.list(instruction.operands);

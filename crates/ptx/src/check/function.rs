@@ -193,14 +193,18 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             span,
             format!("`{}` is not declared", name.text),
         );
-        if self.report.wants_suggestions() {
-            diagnostic.help = match self.scopes.range_before(name.text) {
-                Some(range) => Some(format!("`{range}` declares as many registers, from 0 on")),
-                None => {
-                    let names = self.scopes.names().chain(self.context.symbols.names());
-                    suggestion(name.text, names.chain(special_names()))
-                }
-            };
+        if let Some(range) = self.scopes.range_before(name.text) {
+            let help = format!("`{range}` declares as many registers, from 0 on");
+            diagnostic.help = Some(help);
+        } else {
+            let (own, of_module) = (self.scopes.names(), self.context.symbols.names());
+            if self
+                .report
+                .wants_suggestions_among(own.len() + of_module.len())
+            {
+                let names = own.chain(of_module).chain(special_names());
+                diagnostic.help = suggestion(name.text, names);
+            }
         }
         self.report.add(diagnostic);
         false

@@ -192,7 +192,19 @@ pub fn check_with<'a>(
     source: &'a str,
     options: &CheckOptions,
 ) -> Vec<Diagnostic> {
-    check_each(module, source, options, alike::Accepted::default())
+    let mut report = Report::default();
+    check_into(module, source, options, &mut report);
+    report.into_vec()
+}
+
+/// Like [`check_with`], with what is wrong added to a report.
+pub fn check_into<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    report: &mut Report,
+) {
+    check_each(module, source, options, alike::Accepted::default(), report);
 }
 
 fn check_each<'a>(
@@ -200,9 +212,9 @@ fn check_each<'a>(
     source: &'a str,
     options: &CheckOptions,
     accepted: alike::Accepted,
-) -> Vec<Diagnostic> {
-    let mut report = Report::default();
-    let allowed = head::check(module, source, options, &mut report);
+    report: &mut Report,
+) {
+    let allowed = head::check(module, source, options, report);
     let mut needs = Needs::new(source);
     for wrong in needs.head(module).filter_map(|need| allowed.lacking(need)) {
         report.add(wrong);
@@ -223,8 +235,8 @@ fn check_each<'a>(
         }
         match item {
             Item::Variable(variable) => {
-                variable::check(variable, Place::Module, &context, &mut report);
-                declarations.variable(variable, source, &mut report);
+                variable::check(variable, Place::Module, &context, report);
+                declarations.variable(variable, source, report);
                 context.symbols.declare_variable(variable);
                 let symbol = |name: &str| context.symbols.get(name);
                 if let Some(wrong) = initializer::check(variable, source, symbol) {
@@ -232,22 +244,22 @@ fn check_each<'a>(
                 }
             }
             Item::Function(function) => {
-                head::function(function, &context, &mut report);
-                declarations.function(function, &mut report);
+                head::function(function, &context, report);
+                declarations.function(function, report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name.text, symbol);
-                function::check(function, &context, &mut needs, &mut report);
+                function::check(function, &context, &mut needs, report);
             }
             Item::Directive(directive) => match &directive.kind {
                 DirectiveKind::Alias { name, function } => {
-                    declarations.alias(*name, *function, source, &mut report);
+                    declarations.alias(*name, *function, source, report);
                 }
                 DirectiveKind::File { index, .. } if !files.insert(*index) => {
                     let message = format!("there is a file {index} already");
                     report.add(Diagnostic::new(Code::Duplicate, directive.span, message));
                 }
                 DirectiveKind::Pragma(strings) => {
-                    directive::pragma(strings, false, source, &mut report);
+                    directive::pragma(strings, false, source, report);
                 }
                 DirectiveKind::Dwarf if !allowed.before(2, 0) => {
                     let message = "`@@DWARF` ended with PTX 1.5";
@@ -264,9 +276,8 @@ fn check_each<'a>(
         }
     }
     if options.level == Level::Codegen {
-        codegen::check(module, source, &mut report);
+        codegen::check(module, source, report);
     }
-    report.into_vec()
 }
 
 fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {

@@ -86,7 +86,7 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
         })
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &'a str> + '_ {
         self.names.keys().copied()
     }
 }
@@ -430,7 +430,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
     }
 
     /// Every name that can be said here, for suggestions.
-    pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &'a str> + '_ {
         self.names.keys().copied()
     }
 }

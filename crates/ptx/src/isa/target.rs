@@ -79,24 +79,42 @@ const TARGETS: &[(&str, u8, u8)] = &[
 ];
 
 impl Target {
-    /// `sm_90a`, `compute_90a`; `None` for what is written otherwise.
+    /// `sm_90a`, `compute_90a`, as PTX writes it; `None` for other words.
     pub fn from_text(text: &str) -> Option<Target> {
-        text.strip_prefix("sm_")
-            .or_else(|| text.strip_prefix("compute_"))?
-            .parse()
-            .ok()
+        let number = text
+            .strip_prefix("sm_")
+            .or_else(|| text.strip_prefix("compute_"))?;
+        Target::from_number(number)
+    }
+
+    /// `90a`
+    fn from_number(text: &str) -> Option<Target> {
+        let (digits, suffix) = match text.as_bytes().last() {
+            Some(b'a') => (&text[..text.len() - 1], Suffix::Specific),
+            Some(b'f') => (&text[..text.len() - 1], Suffix::Family),
+            _ => (text, Suffix::None),
+        };
+        // The parser of numbers takes a sign.
+        let digits = digits
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then_some(digits)?;
+        let number = digits.parse().ok()?;
+        Some(Target { number, suffix })
     }
 
     /// Every target that ptxas 13.5 knows, by number; `sm_90` before `sm_90a`.
     pub fn all() -> impl Iterator<Item = Target> {
-        TARGETS.iter().filter_map(|(name, ..)| name.parse().ok())
+        TARGETS
+            .iter()
+            .filter_map(|(name, ..)| Target::from_number(name))
     }
 
     /// The first `.version` that may name it; `None` if ptxas knows no such target.
     pub fn since(self) -> Option<Version> {
         TARGETS
             .iter()
-            .find(|(name, ..)| name.parse() == Ok(self))
+            .find(|(name, ..)| Target::from_number(name) == Some(self))
             .map(|&(_, major, minor)| Version { major, minor })
     }
 
@@ -112,21 +130,21 @@ impl Target {
     }
 }
 
-impl FromStr for Target {
-    type Err = ();
+/// A text that names no target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no target: write sm_90, compute_90 or 90, with the suffix `a` or `f` where it has one"
+)]
+pub struct NotATarget(pub String);
 
-    /// `90a`
-    fn from_str(text: &str) -> Result<Target, ()> {
-        let (digits, suffix) = match text.as_bytes().last() {
-            Some(b'a') => (&text[..text.len() - 1], Suffix::Specific),
-            Some(b'f') => (&text[..text.len() - 1], Suffix::Family),
-            _ => (text, Suffix::None),
-        };
-        if digits.starts_with('+') {
-            return Err(());
-        }
-        let number = digits.parse().map_err(|_| ())?;
-        Ok(Target { number, suffix })
+impl FromStr for Target {
+    type Err = NotATarget;
+
+    /// Reads `sm_90a`, `compute_90a` and `90a`, as command lines write it.
+    fn from_str(text: &str) -> Result<Target, NotATarget> {
+        Target::from_text(text)
+            .or_else(|| Target::from_number(text))
+            .ok_or_else(|| NotATarget(text.to_owned()))
     }
 }
 

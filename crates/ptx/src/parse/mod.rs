@@ -41,23 +41,24 @@ pub struct Reading<'a> {
 /// ```
 pub fn read(source: &str) -> Reading<'_> {
     let mut report = Report::default();
-    if u32::try_from(source.len()).is_err() {
-        let message = "the text is longer than 4 GiB";
-        report.add(Diagnostic::new(Code::Limit, Span::default(), message));
-        return Reading {
-            module: Module::default(),
-            diagnostics: report.into_vec(),
-        };
-    }
-    let faults = Faults::default();
-    let module = module::module(input::Tokens::new(source, &faults), &mut report);
-    for fault in faults.into_vec() {
-        report.add(fault);
-    }
+    let module = read_into(source, &mut report);
     Reading {
         module,
         diagnostics: report.into_vec(),
     }
+}
+
+/// Like [`read`], with the mistakes added to a report.
+pub fn read_into<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
+    if u32::try_from(source.len()).is_err() {
+        let message = "the text is longer than 4 GiB";
+        report.add(Diagnostic::new(Code::Limit, Span::default(), message));
+        return Module::default();
+    }
+    let faults = Faults::default();
+    let module = module::module(input::Tokens::new(source, &faults), report);
+    report.append(faults.into_report());
+    module
 }
 
 /// `.version` and `.target` alone, which stand in the first few tokens.
@@ -86,6 +87,6 @@ pub fn behind_comments(source: &str) -> usize {
     }
     let faults = Faults::default();
     let token = token_at(source, 0, &faults).1.start();
-    let faults = faults.into_vec();
+    let faults = faults.into_report().into_vec();
     faults.first().map_or(token, |fault| fault.span.start) as usize
 }

@@ -70,6 +70,7 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
         ("code.ptx", "__global__ void k() {}"),
         ("text.ptx", "int main() {}"),
         ("binary", "\u{1}\u{2}\u{3}"),
+        ("escapes", "\u{1b}[31mred"),
         ("nothing/notes.txt", "no PTX"),
         ("good.ptx", GOOD),
     ]);
@@ -82,6 +83,7 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
         (&["code.ptx"], &["code.ptx", "nvcc -ptx"]),
         (&["text.ptx"], &["text.ptx", "not PTX"]),
         (&["binary"], &["binary"]),
+        (&["escapes"], &["this with `\\u{1b}[31mred`"]),
         (
             &["nothing"],
             &["nothing: no file in this folder holds PTX", "help: "],
@@ -99,6 +101,10 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
             &["sm_91", "no toolkit knows"],
         ),
         (
+            &["good.ptx", "--target", "hopper"],
+            &["`hopper` is no target: write sm_90"],
+        ),
+        (
             &["good.ptx", "--ptx-version", "6.6"],
             &["6.6", "no such version"],
         ),
@@ -109,6 +115,7 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
     ] {
         let ran = ptxcheck(folder.path(), args);
         assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
+        assert!(!ran.err.contains('\u{1b}'), "{args:?}: {}", ran.err);
         for word in words {
             assert!(
                 ran.err.contains(word),

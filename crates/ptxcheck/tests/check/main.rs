@@ -5,6 +5,7 @@ mod containers;
 mod fix;
 mod formats;
 mod inputs;
+mod limits;
 mod readme;
 mod sarif;
 mod settings;

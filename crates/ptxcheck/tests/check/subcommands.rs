@@ -70,7 +70,7 @@ fn every_code_is_listed_and_explained() {
 
 #[test]
 fn floors_say_what_forces_them() {
-    let folder = folder(&[("k.ptx", &KERNEL.replace("8.0", "9.0")), ("bad.ptx", BAD)]);
+    let folder = folder(&[("k.ptx", &KERNEL.replace("8.0", "9.0"))]);
     let ran = ptxcheck(folder.path(), &["floors", "k.ptx"]);
     assert_eq!(ran.status, Some(0));
     assert!(ran.out.starts_with("k.ptx\n  .version "), "{}", ran.out);
@@ -80,9 +80,31 @@ fn floors_say_what_forces_them() {
     ));
     assert_eq!(floors[0]["says"]["version"], "9.0");
     assert!(floors[0]["version_forced_by"]["line"].is_u64(), "{floors}");
-    let ran = ptxcheck(folder.path(), &["floors", "bad.ptx"]);
-    assert_eq!((ran.status, ran.out.as_str()), (Some(1), ""));
-    assert!(ran.err.contains("has mistakes"), "{}", ran.err);
+}
+
+#[test]
+fn errors_in_the_ptx_are_shown_and_status_1() {
+    let wrong_name = KERNEL.replace("[n]", "[m]");
+    let folder = folder(&[("syntax.ptx", BAD), ("name.ptx", &wrong_name)]);
+    for command in ["floors", "resources", "cfg"] {
+        for (file, code) in [("syntax.ptx", "E0101"), ("name.ptx", "E0201")] {
+            let ran = ptxcheck(folder.path(), &[command, file]);
+            assert_eq!(
+                (ran.status, ran.out.as_str()),
+                (Some(1), ""),
+                "{command} {file}: {}",
+                ran.err
+            );
+            assert!(
+                ran.err.starts_with(&format!("error[{code}]: ")),
+                "{}",
+                ran.err
+            );
+            assert!(ran.err.contains(&format!("--> {file}:")), "{}", ran.err);
+        }
+        let ran = ptxcheck(folder.path(), &[command, "none.ptx"]);
+        assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{command}");
+    }
 }
 
 #[test]
