@@ -37,9 +37,12 @@ fn moves() -> Vec<Case> {
     cases
 }
 
+/// The third operand of a `slct`, with its type, and whether it chooses the first
+/// operand in a thread.
+type Choice = (&'static str, &'static str, fn(u64) -> bool);
+
 fn selections() -> Vec<Case> {
-    // The third operand of `slct`, and whether it chooses the first one.
-    let choices: [(&str, &str, fn(u64) -> bool); 4] = [
+    let choices: [Choice; 4] = [
         ("s32", "%sign", |thread| !odd(thread)),
         ("s32", "0x80000000", |_| false),
         ("s32", "0xFFFFFFFF00000000", |_| true),
