@@ -8,9 +8,9 @@
 use std::error::Error;
 
 use ptxkit::driver::{
-    Advice, Array, ArrayShape, Attach, Attribute, Context, Device, DeviceBuffer, GrowableBuffer,
-    HostFlags, Kernel, LaunchConfig, Location, ManagedBuffer, MemoryPool, Module, PinnedBuffer,
-    PitchedBuffer, RegisterFlags, Rows, Stream, copy, select,
+    Advice, Array, ArrayShape, Attach, Context, Device, DeviceAttribute, DeviceBuffer,
+    GrowableBuffer, HostFlags, Kernel, LaunchConfig, Location, ManagedBuffer, MemoryPool, Module,
+    PinnedBuffer, PitchedBuffer, RegisterFlags, Rows, Stream, copy, select,
 };
 
 /// Doubles `width` numbers in each of the rows, which lie `pitch` bytes apart.
@@ -106,7 +106,7 @@ fn unified(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Bo
     let managed = ManagedBuffer::from_slice(context, &[8.0_f32; WIDTH], Attach::Global)?;
     if context
         .device()
-        .attribute(Attribute::CONCURRENT_MANAGED_ACCESS)?
+        .attribute(DeviceAttribute::CONCURRENT_MANAGED_ACCESS)?
     {
         managed.advise(Advice::PreferredLocation, here)?;
         managed.prefetch(here, stream)?;
@@ -158,10 +158,10 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     pitched(&context, &stream, &double)?;
     page_locked(&context, &stream, &double)?;
     unified(&context, &stream, &double)?;
-    if device.attribute(Attribute::MEMORY_POOLS_SUPPORTED)? {
+    if device.attribute(DeviceAttribute::MEMORY_POOLS_SUPPORTED)? {
         stream_ordered(&device, &stream, &double)?;
     }
-    if device.attribute(Attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED)? {
+    if device.attribute(DeviceAttribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED)? {
         growing(&context)?;
     }
     Ok(())

@@ -208,22 +208,22 @@ pub enum Error {
     },
 
     /// Host and device side of a copy differ in length, or a range ends past the memory.
-    #[error("{what}: {given} given, room for {room}")]
+    #[error("{what}: {given} given, room for {capacity}")]
     Length {
         what: &'static str,
         given: usize,
-        room: usize,
+        capacity: usize,
     },
 
     /// A copy reaches beyond an array, or its ends have different extents.
-    #[error("{what}: {start}..{end} along {}, the array has {room}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
+    #[error("{what}: {start}..{end} along {}, the array has {capacity}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
     ArrayBox {
         what: &'static str,
         /// 0, 1, 2 for texels of a row, rows, planes.
         axis: usize,
         start: usize,
         end: usize,
-        room: usize,
+        capacity: usize,
     },
 
     /// An array has other texels than those asked for.
@@ -280,14 +280,14 @@ pub enum Error {
     CapturedOnce,
 
     /// A rectangle or box leads outside of its memory.
-    #[error("{what}: {start}..{end} along {}, the memory has {room}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
+    #[error("{what}: {start}..{end} along {}, the memory has {capacity}", ["x", "y", "z"].get(*axis).unwrap_or(&"?"))]
     Region {
         what: &'static str,
         /// 0, 1, 2 for values of a row, rows of a plane, planes.
         axis: usize,
         start: usize,
         end: usize,
-        room: usize,
+        capacity: usize,
     },
 
     /// A call that the driver makes by itself was given memory of the program's
@@ -422,7 +422,7 @@ impl fmt::Display for JitError {
 /// Why there may be fewer than the machine has.
 fn hidden() -> String {
     match std::env::var("CUDA_VISIBLE_DEVICES") {
-        Ok(shown) => format!(", of those that CUDA_VISIBLE_DEVICES=\"{shown}\" shows"),
+        Ok(visible) => format!(", of those that CUDA_VISIBLE_DEVICES=\"{visible}\" shows"),
         Err(_) => String::new(),
     }
 }

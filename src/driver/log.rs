@@ -8,20 +8,20 @@ use std::fmt;
 pub struct LogLine {
     /// The line in the PTX, from 1, where the compiler named one.
     pub line: Option<u32>,
-    /// How bad it is.
+    /// Its severity.
     pub severity: LogSeverity,
     /// The message without place and severity.
     pub message: String,
 }
 
-/// How bad a line of a log is.
+/// Severity of a line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSeverity {
-    /// A remark.
+    /// Informational.
     Info,
-    /// It compiles, but may not do what is meant.
+    /// Warning: the code compiles.
     Warning,
-    /// It does not compile.
+    /// Error: the code does not compile.
     Error,
 }
 
@@ -74,7 +74,7 @@ fn read_line(text: &str) -> LogLine {
     }
 }
 
-/// `CUjit_option` numbers; kept here because the bindings' enum is closed.
+/// `CUjit_option` values as integers, since the bindings' enum is closed.
 pub(crate) mod option {
     use std::ffi::c_uint;
 
@@ -102,9 +102,9 @@ pub(crate) mod option {
     pub const SPLIT_COMPILE: c_uint = 34;
 }
 
-/// JIT options as the driver wants them: scalars by value in the pointer, logs
-/// in buffers that stay put until this is dropped. The time comes back in its
-/// value.
+/// JIT options as the driver takes them: scalars by value in the pointer, logs in buffers
+/// that stay in place until this is dropped. The driver writes the compile time back into
+/// its value.
 pub(crate) struct JitOptionList {
     options: Vec<c_uint>,
     values: Vec<*mut c_void>,
@@ -145,7 +145,7 @@ impl JitOptionList {
             .push(std::ptr::without_provenance_mut(value as usize));
     }
 
-    /// Adds an option whose value is an array, which stays until the call is over.
+    /// Adds an option whose value is an array; the array must outlive the call.
     pub fn set_array<T>(&mut self, option: c_uint, array: &[T]) {
         self.options.push(option);
         self.values.push(array.as_ptr().cast_mut().cast());
@@ -171,8 +171,8 @@ impl JitOptionList {
         text(&self.error)
     }
 
-    /// Milliseconds, a float in the low four bytes of the value; `None` where
-    /// the driver left it alone.
+    /// Compile time in milliseconds, a float in the low four bytes of the value; `None` if
+    /// the driver did not write it.
     pub fn wall_time_ms(&self) -> Option<f32> {
         let time = f32::from_bits(self.values[Self::TIME].addr() as u32);
         (time.is_finite() && time > 0.0).then_some(time)

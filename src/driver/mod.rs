@@ -46,12 +46,14 @@ mod texture;
 
 pub use ::api;
 pub use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
-pub use device::attribute::{Attribute, AttributeValue, Kilohertz, NumaConfig, WritesOrdering};
+pub use device::attribute::{
+    AttributeValue, ComputeMode, DeviceAttribute, Kilohertz, NumaConfig, WritesOrdering,
+};
 pub use device::context::{Context, Entered, Profiling};
-pub use device::open::Driver;
+pub use device::driver::Driver;
 pub use device::select::{Selected, Selection, select};
 pub use device::settings::{CacheConfig, ContextFlags, Limit, Scheduling, SharedBanks};
-pub use device::{ComputeMode, Device, DeviceLimits};
+pub use device::{Device, DeviceLimits};
 pub use error::{Error, JitError};
 pub use graph::exec::GraphExec;
 pub use graph::memory::GraphMemory;
@@ -84,7 +86,7 @@ pub use module::library::Library;
 pub use module::link::LinkInput;
 pub use module::nvjitlink;
 pub use module::{Loading, Module, Symbol, WeakModule};
-pub use pod::Plain;
+pub use pod::Pod;
 pub use pod::param::{DeviceField, DeviceParam};
 #[doc(hidden)]
 pub use pod::param::{padding_count, padding_of};

@@ -1,8 +1,8 @@
-//! OpenGL's buffers and images in kernels.
+//! OpenGL interoperability: OpenGL's buffers and images in kernels.
 //!
-//! An object of OpenGL is registered once, and then taken from OpenGL for a
-//! while: mapped, used by kernels, and given back. OpenGL must not touch it
-//! meanwhile. The CPU device has none of it (`CUDA_ERROR_NOT_SUPPORTED`).
+//! An OpenGL object is registered once. It is then mapped, used by kernels, and unmapped;
+//! in between OpenGL must not access it. The CPU device does not support this
+//! (`CUDA_ERROR_NOT_SUPPORTED`).
 //!
 //! ```no_run
 //! use ptxkit::driver::{Context, Kernel, LaunchConfig, Stream, opengl};
@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, report_drop};
-use crate::driver::device::open::Driver;
+use crate::driver::device::driver::Driver;
 use crate::driver::error::Error;
 use crate::driver::launch::argument::{Arg, Argument};
 use crate::driver::stream::Stream;
@@ -73,8 +73,7 @@ pub fn devices(driver: Driver, which: Rendering) -> Result<Vec<Device>, Error> {
     Ok(all)
 }
 
-/// A registered object. OpenGL's current context belongs to a thread, and so
-/// does this.
+/// A registered object. It is not `Send`, as OpenGL's current context belongs to a thread.
 #[derive(Debug)]
 struct Resource {
     context: Context,
@@ -180,14 +179,14 @@ impl Buffer {
         })
     }
 
-    /// Says what kernels do with it from the next mapping on
+    /// Sets how kernels access it from the next mapping on
     /// (`cuGraphicsResourceSetMapFlags_v2`).
     pub fn set_access(&mut self, access: Access) -> Result<(), Error> {
         self.resource.set_access(access)
     }
 
-    /// Takes it from OpenGL, once what OpenGL has queued is done
-    /// (`cuGraphicsMapResources`). Kernels use it in `stream`.
+    /// Maps it for kernels in `stream`, after the work that OpenGL has queued
+    /// (`cuGraphicsMapResources`).
     pub fn map(&mut self, stream: &Stream) -> Result<MappedBuffer<'_>, Error> {
         let mapping = self.resource.map(stream)?;
         let (mut address, mut bytes) = (0, 0);
@@ -210,7 +209,7 @@ impl Buffer {
     }
 }
 
-/// A buffer object that kernels have; OpenGL has it back when this is dropped.
+/// A mapped buffer object, unmapped when dropped.
 #[derive(Debug)]
 pub struct MappedBuffer<'a> {
     mapping: Mapping<'a>,
@@ -230,8 +229,7 @@ impl MappedBuffer<'_> {
         self.bytes
     }
 
-    /// Gives it back to OpenGL, once what is queued in the stream is done
-    /// (`cuGraphicsUnmapResources`).
+    /// Unmaps it, after the work queued in the stream (`cuGraphicsUnmapResources`).
     pub fn unmap(mut self) -> Result<(), Error> {
         self.mapping.unmap()
     }
@@ -254,7 +252,7 @@ pub struct Image {
     resource: Resource,
 }
 
-/// How the images of a registration are used beyond reading and writing.
+/// Uses of a registered image beyond reading and writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImageUse {
     /// As a surface (`CU_GRAPHICS_REGISTER_FLAGS_SURFACE_LDST`).
@@ -291,14 +289,14 @@ impl Image {
         })
     }
 
-    /// Says what kernels do with it from the next mapping on
+    /// Sets how kernels access it from the next mapping on
     /// (`cuGraphicsResourceSetMapFlags_v2`).
     pub fn set_access(&mut self, access: Access) -> Result<(), Error> {
         self.resource.set_access(access)
     }
 
-    /// Takes it from OpenGL, once what OpenGL has queued is done
-    /// (`cuGraphicsMapResources`). Kernels use it in `stream`.
+    /// Maps it for kernels in `stream`, after the work that OpenGL has queued
+    /// (`cuGraphicsMapResources`).
     pub fn map(&mut self, stream: &Stream) -> Result<MappedImage<'_>, Error> {
         let mapping = self.resource.map(stream)?;
         Ok(MappedImage { mapping })
@@ -310,7 +308,7 @@ impl Image {
     }
 }
 
-/// An image that kernels have; OpenGL has it back when this is dropped.
+/// A mapped image, unmapped when dropped.
 #[derive(Debug)]
 pub struct MappedImage<'a> {
     mapping: Mapping<'a>,
@@ -344,8 +342,7 @@ impl MappedImage<'_> {
         Ok(levels)
     }
 
-    /// Gives it back to OpenGL, once what is queued in the stream is done
-    /// (`cuGraphicsUnmapResources`).
+    /// Unmaps it, after the work queued in the stream (`cuGraphicsUnmapResources`).
     pub fn unmap(mut self) -> Result<(), Error> {
         self.mapping.unmap()
     }

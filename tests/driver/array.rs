@@ -134,7 +134,7 @@ fn copies_stay_within_the_array() {
         array.write(&[0; 64]),
         Err(Error::Length {
             given: 64,
-            room: 65,
+            capacity: 65,
             ..
         })
     ));

@@ -91,7 +91,7 @@ fn batches_that_cannot_be() {
             error,
             Err(Error::Length {
                 given: 5,
-                room: 4,
+                capacity: 4,
                 ..
             })
         ),

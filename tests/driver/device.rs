@@ -1,5 +1,5 @@
 use ptxkit::driver::{
-    Attribute, ComputeMode, Context, CudaError, DriverKind, Error, Kilohertz, NumaConfig,
+    ComputeMode, Context, CudaError, DeviceAttribute, DriverKind, Error, Kilohertz, NumaConfig,
 };
 
 use crate::support::{alone, device, is_gpu, isolated};
@@ -11,8 +11,13 @@ fn a_device_describes_itself() {
     let (major, minor) = device.compute_capability().unwrap();
     assert!((5..100).contains(&major) && minor < 10, "{major}.{minor}");
     assert!(device.total_memory().unwrap() >= 256 << 20);
-    assert_eq!(device.attribute(Attribute::WARP_SIZE).unwrap(), 32);
-    assert!(device.attribute(Attribute::MULTIPROCESSOR_COUNT).unwrap() >= 1);
+    assert_eq!(device.attribute(DeviceAttribute::WARP_SIZE).unwrap(), 32);
+    assert!(
+        device
+            .attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)
+            .unwrap()
+            >= 1
+    );
 
     let limits = device.limits().unwrap();
     assert_eq!(limits.block[2], 64);
@@ -62,7 +67,9 @@ fn there_is_no_device_beyond_the_last() {
 
 #[test]
 fn an_attribute_of_no_meaning_is_an_error() {
-    let error = device().attribute(Attribute::new(100_000)).unwrap_err();
+    let error = device()
+        .attribute(DeviceAttribute::new(100_000))
+        .unwrap_err();
     assert_eq!(error.code(), Some(CudaError::INVALID_VALUE));
     assert!(
         error.to_string().contains("cuDeviceGetAttribute"),
@@ -120,35 +127,39 @@ fn devices_are_found_by_address_and_identity() {
 #[test]
 fn every_named_attribute_is_told_or_refused() {
     let device = device();
-    let told = Attribute::ALL
+    let told = DeviceAttribute::ALL
         .iter()
         .filter(|attribute| device.attribute(**attribute).is_ok())
         .count();
     // Older drivers lack the newest.
-    assert!(told >= 110, "{told} of {}", Attribute::ALL.len());
+    assert!(told >= 110, "{told} of {}", DeviceAttribute::ALL.len());
 }
 
 #[test]
 fn attributes_have_the_type_of_what_they_say() {
     let device = device();
     let (major, minor) = device.compute_capability().unwrap();
-    let told = |number| device.attribute(Attribute::new(number)).unwrap();
+    let told = |number| device.attribute(DeviceAttribute::new(number)).unwrap();
     assert_eq!((major as i32, minor as i32), (told(75), told(76)));
-    assert_eq!(Attribute::WARP_SIZE.number(), 10);
-    assert_eq!(format!("{:?}", Attribute::WARP_SIZE), "WARP_SIZE");
+    assert_eq!(DeviceAttribute::WARP_SIZE.number(), 10);
+    assert_eq!(format!("{:?}", DeviceAttribute::WARP_SIZE), "WARP_SIZE");
 
-    assert!(device.attribute(Attribute::UNIFIED_ADDRESSING).unwrap());
-    let integrated = device.attribute(Attribute::INTEGRATED).unwrap();
+    assert!(
+        device
+            .attribute(DeviceAttribute::UNIFIED_ADDRESSING)
+            .unwrap()
+    );
+    let integrated = device.attribute(DeviceAttribute::INTEGRATED).unwrap();
     assert!(integrated || is_gpu(), "the CPU is no card");
-    let bytes = device.attribute(Attribute::MAX_SHARED_MEMORY_PER_BLOCK);
+    let bytes = device.attribute(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK);
     assert_eq!(bytes.unwrap(), 48 * 1024);
-    if let Ok(Kilohertz(clock)) = device.attribute(Attribute::CLOCK_RATE) {
+    if let Ok(Kilohertz(clock)) = device.attribute(DeviceAttribute::CLOCK_RATE) {
         assert_eq!(clock as i32, told(13));
     }
-    if let Ok(config) = device.attribute(Attribute::NUMA_CONFIG) {
+    if let Ok(config) = device.attribute(DeviceAttribute::NUMA_CONFIG) {
         assert!(matches!(config, NumaConfig::None | NumaConfig::Node));
     }
-    let mode = device.attribute(Attribute::COMPUTE_MODE).unwrap();
+    let mode = device.attribute(DeviceAttribute::COMPUTE_MODE).unwrap();
     assert_eq!(mode, device.compute_mode().unwrap());
 }
 
@@ -156,7 +167,9 @@ fn attributes_have_the_type_of_what_they_say() {
 fn a_share_of_the_multiprocessors_takes_mps() {
     alone();
     let device = device();
-    let all = device.attribute(Attribute::MULTIPROCESSOR_COUNT).unwrap();
+    let all = device
+        .attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)
+        .unwrap();
     let context = Context::primary(&device).unwrap();
     // Without MPS a driver may not say so.
     let of_all = || match context.multiprocessors() {

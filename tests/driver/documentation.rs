@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ptxkit::driver::api::Api;
 
@@ -18,6 +18,12 @@ struct Names {
     called: BTreeMap<String, Vec<String>>,
     within: BTreeMap<String, Vec<String>>,
 }
+
+/// Private handles with a file of their own, and the public type that each is part of.
+const SHARED_HANDLES: &[(&str, &str)] = &[
+    ("LibraryHandle", "Library"),
+    ("MipmappedMemory", "MipmappedArray"),
+];
 
 /// The entries that a line names.
 fn entries(line: &str) -> impl Iterator<Item = &str> {
@@ -48,10 +54,17 @@ fn after_generics(rest: &str) -> &str {
 /// `module` stands before the names of a module that is public itself.
 fn read(module: &str, source: &str, names: &mut Names) {
     let (mut of, mut told, mut function) = (String::new(), Vec::new(), None);
-    let main = source
-        .lines()
-        .find_map(|line| line.strip_prefix("pub struct "));
-    let main = main.and_then(|rest| rest.split(|c: char| !c.is_alphanumeric()).next());
+    let first = |start: &str| {
+        let rest = source.lines().find_map(|line| line.strip_prefix(start))?;
+        rest.split(|c: char| !c.is_alphanumeric()).next()
+    };
+    let shared = || {
+        let handle = first("pub(crate) struct ")?;
+        SHARED_HANDLES
+            .iter()
+            .find_map(|(shared, of)| (*shared == handle).then_some(*of))
+    };
+    let main = first("pub struct ").or_else(shared);
     let mut drops = false;
     for line in source.lines() {
         let text = line.trim_start();
@@ -131,19 +144,28 @@ fn rust_names(names: &Names, entry: &str) -> String {
     found.join(", ")
 }
 
+/// The source files of a folder and the folders in it.
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            list(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
 fn document(sources: &Path, api: &Api) -> String {
     let mut names = Names::default();
-    let mut files: Vec<_> = std::fs::read_dir(sources)
-        .unwrap()
-        .chain(std::fs::read_dir(sources.join("../jit")).unwrap())
-        .map(|file| file.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
-        .filter(|path| {
-            !["entries.rs", "api.rs"]
-                .iter()
-                .any(|name| path.ends_with(name))
-        })
-        .collect();
+    let mut files = Vec::new();
+    list(sources, &mut files);
+    list(&sources.join("../jit"), &mut files);
+    files.retain(|path| {
+        !["entries.rs", "api.rs"]
+            .iter()
+            .any(|name| path.ends_with(name))
+    });
     files.sort();
     for file in files {
         let module = match file.ends_with("opengl.rs") {
@@ -204,7 +226,7 @@ done, also by a graph; what the host reads waits for the work that writes it.
 A kernel is code. On the CPU device every address of a PTX kernel is checked. On a
 GPU nobody checks what a kernel does with a bare number or behind the end of a
 buffer: it reaches whatever its device reaches, and where
-`Attribute::PAGEABLE_MEMORY_ACCESS` is true, that is all memory of the process.
+`DeviceAttribute::PAGEABLE_MEMORY_ACCESS` is true, that is all memory of the process.
 `Kernel::launch` is safe nevertheless, as calls of linked C behind a safe wrapper
 are: whoever loads a kernel trusts it. Binaries are trusted on both devices.
 ";

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use ptxkit::driver::api::Api;
 use ptxkit::driver::{
-    Arg, Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Driver, Error, Event, Graph,
-    Kernel, LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream, api,
+    Arg, CaptureMode, Context, CudaError, DeviceAttribute, DeviceBuffer, Driver, Error, Event,
+    Graph, Kernel, LaunchConfig, LaunchOptions, Module, NodeKind, PinnedBuffer, Stream, api,
 };
 
 use crate::kernels::{ADD, PLACE};
@@ -362,7 +362,7 @@ fn a_threads_own_stream_is_not_captured() {
 fn the_event_of_a_launch_draws_a_stream_into_a_capture() {
     alone();
     let (context, stream, add) = adder();
-    if !device().attribute(Attribute::CLUSTER_LAUNCH).unwrap() && is_gpu() {
+    if !device().attribute(DeviceAttribute::CLUSTER_LAUNCH).unwrap() && is_gpu() {
         return; // programmatic launches came with clusters
     }
     let other = Stream::non_blocking(&context).unwrap();

@@ -147,7 +147,7 @@ fn copies_and_fills_get_other_ends() {
         ready.set_copy(copy, &b, &buffer(&[1, 2, 3])),
         Err(Error::Length {
             given: 3,
-            room: 2,
+            capacity: 2,
             ..
         })
     ));

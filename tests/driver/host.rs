@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use ptxkit::driver::{
-    Attribute, CaptureMode, Context, CudaError, DeviceBuffer, Error, Graph, HostFlags,
+    CaptureMode, Context, CudaError, DeviceAttribute, DeviceBuffer, Error, Graph, HostFlags,
     LaunchConfig, Module, PinnedBuffer, RegisterFlags, Stream, Symbol,
 };
 
@@ -184,7 +184,7 @@ fn memory_that_is_not_portable_is_of_one_context() {
 fn memory_for_the_device_to_read_alone() {
     let _turn = turn();
     let context = context();
-    let attribute = Attribute::READ_ONLY_HOST_REGISTER_SUPPORTED;
+    let attribute = DeviceAttribute::READ_ONLY_HOST_REGISTER_SUPPORTED;
     if !device().attribute(attribute).unwrap() {
         return;
     }

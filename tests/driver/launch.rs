@@ -1,6 +1,6 @@
 use ptxkit::driver::{
-    Arg, Arguments, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Module, ParamBuffer,
-    PinnedBuffer, Stream,
+    Arg, Arguments, Context, DeviceAttribute, DeviceBuffer, Error, LaunchConfig, Module,
+    ParamBuffer, PinnedBuffer, Stream,
 };
 use ptxkit::ptx::{read, signature::signatures};
 
@@ -267,7 +267,7 @@ fn grids_and_blocks_out_of_range_are_told() {
     };
 
     let limit = device()
-        .attribute(Attribute::MAX_THREADS_PER_BLOCK)
+        .attribute(DeviceAttribute::MAX_THREADS_PER_BLOCK)
         .unwrap();
     let error = try_it([1; 3], [limit + 1, 1, 1]);
     assert!(matches!(error, Error::BlockTooLarge { .. }), "{error}");

@@ -1,8 +1,8 @@
 use std::sync::mpsc;
 
 use ptxkit::driver::{
-    Advice, Attach, Attribute, Context, DeviceBuffer, Error, LaunchConfig, Location, ManagedBuffer,
-    Module, Stream,
+    Advice, Attach, Context, DeviceAttribute, DeviceBuffer, Error, LaunchConfig, Location,
+    ManagedBuffer, Module, Stream,
 };
 
 use crate::pool::{BLOCK, INCREMENT};
@@ -137,7 +137,7 @@ fn a_prefetch_says_where_to() {
 fn the_host_takes_it_where_it_is() {
     let mut numbers = managed(&[1, 2, 3]);
     let concurrent = device()
-        .attribute(Attribute::CONCURRENT_MANAGED_ACCESS)
+        .attribute(DeviceAttribute::CONCURRENT_MANAGED_ACCESS)
         .unwrap();
     if is_gpu() && !concurrent {
         return; // other tests' kernels run
@@ -174,7 +174,7 @@ fn copies_stay_within_it() {
         numbers.write(&[0; 4]),
         Err(Error::Length {
             given: 4,
-            room: 3,
+            capacity: 3,
             ..
         })
     ));

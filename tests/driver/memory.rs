@@ -34,7 +34,7 @@ fn copies_stay_within_the_buffer() {
     let mut buffer = DeviceBuffer::from_slice(&context, &[5_u32; 8]).unwrap();
     let too_long = |result: Result<(), Error>| {
         assert!(
-            matches!(result, Err(Error::Length { room: 8, .. })),
+            matches!(result, Err(Error::Length { capacity: 8, .. })),
             "{result:?}"
         );
     };
@@ -109,7 +109,7 @@ fn copies_between_buffers() {
         first.copy_from(&other),
         Err(Error::Length {
             given: 4,
-            room: 3,
+            capacity: 3,
             ..
         })
     ));
@@ -189,7 +189,7 @@ fn pitched_rows_come_back_without_gaps() {
         rows.write(&values[1..]),
         Err(Error::Length {
             given: 164,
-            room: 165,
+            capacity: 165,
             ..
         })
     ));

@@ -46,7 +46,7 @@ fn variables_are_set_from_the_host() {
         step.write(&[0.0_f32; 2]),
         Err(Error::Length {
             given: 8,
-            room: 4,
+            capacity: 4,
             ..
         })
     ));
@@ -186,7 +186,10 @@ fn a_variable_has_the_type_of_its_size() {
     step.set(2.5_f32).unwrap();
     assert_eq!(step.get::<f32>().unwrap(), 2.5);
     for error in [step.set(1_u64).unwrap_err(), step.get::<u8>().unwrap_err()] {
-        assert!(matches!(error, Error::Length { room: 4, .. }), "{error}");
+        assert!(
+            matches!(error, Error::Length { capacity: 4, .. }),
+            "{error}"
+        );
     }
     let factors = module.global("factors").unwrap();
     assert_eq!(factors.get::<[f32; 4]>().unwrap(), [1.0, 2.0, 3.0, 4.0]);

@@ -2,7 +2,7 @@
 //! occupancy.
 
 use ptxkit::driver::{
-    Attribute, CacheConfig, CudaError, DeviceBuffer, Error, Event, Float4, KernelAttribute,
+    CacheConfig, CudaError, DeviceAttribute, DeviceBuffer, Error, Event, Float4, KernelAttribute,
     LaunchConfig, LaunchOptions, ParamBuffer,
 };
 use ptxkit::{device_param, launch};
@@ -48,7 +48,7 @@ fn a_type_aligned_to_more_than_its_parameter_is_told() {
     #[derive(Clone, Copy)]
     struct Short(u8, u8);
     // SAFETY: two bytes without padding.
-    unsafe impl ptxkit::driver::Plain for Short {}
+    unsafe impl ptxkit::driver::Pod for Short {}
     let vector = [0_u64; 2];
     mixed
         .launch(
@@ -170,7 +170,7 @@ fn options_are_taken() {
     let out = DeviceBuffer::<u32>::zeroed(&context, 64).unwrap();
     let pairs = LaunchOptions::new().cluster([2, 1, 1]);
     let launched = place.launch_with(config, &pairs, &stream, (&out,));
-    let has_clusters = device().attribute(Attribute::CLUSTER_LAUNCH).unwrap();
+    let has_clusters = device().attribute(DeviceAttribute::CLUSTER_LAUNCH).unwrap();
     assert_eq!(launched.is_ok(), has_clusters, "{launched:?}");
     let clusters = place.max_active_clusters(config, &pairs);
     match has_clusters {

@@ -222,7 +222,7 @@ fn copies_between_peers() {
                 error,
                 Error::Length {
                     given: 3,
-                    room: 100_000,
+                    capacity: 100_000,
                     ..
                 }
             ),

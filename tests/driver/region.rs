@@ -133,7 +133,7 @@ fn boxes_with_planes() {
 
 #[test]
 fn fills_of_rectangles_of_every_width() {
-    fn check<T: ptxkit::driver::Plain + PartialEq + std::fmt::Debug>(zero: T, value: T) {
+    fn check<T: ptxkit::driver::Pod + PartialEq + std::fmt::Debug>(zero: T, value: T) {
         let context = context();
         let stream = Stream::non_blocking(&context).unwrap();
         let mut pitched = PitchedBuffer::<T>::with_planes(&context, 5, 4, 2).unwrap();
@@ -164,7 +164,7 @@ fn fills_of_rectangles_of_every_width() {
             error,
             Error::Length {
                 given: 8,
-                room: 4,
+                capacity: 4,
                 ..
             }
         ),
@@ -221,8 +221,8 @@ fn boxes_stay_within_their_memory() {
         let rows = source.rows(7).unwrap().at(origin);
         let result = to.rows_mut(7).unwrap().copy_from(rows, extent);
         assert!(
-            matches!(result, Err(Error::Region { axis, room, .. })
-                if axis == wrong && room == [7, 5, 1][axis]),
+            matches!(result, Err(Error::Region { axis, capacity, .. })
+                if axis == wrong && capacity == [7, 5, 1][axis]),
             "{origin:?} {extent:?}: {result:?}"
         );
         let rows = to.rows_mut(7).unwrap().at(origin);
@@ -261,7 +261,7 @@ fn unified_copies_of_every_direction() {
         copy(&mut managed, &short),
         Err(Error::Length {
             given: 34,
-            room: 35,
+            capacity: 35,
             ..
         })
     ));

@@ -3,7 +3,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use ptxkit::driver::{
-    AccessPolicy, AccessProperty, Attribute, Context, CudaError, DeviceBuffer, Error, Event,
+    AccessPolicy, AccessProperty, Context, CudaError, DeviceAttribute, DeviceBuffer, Error, Event,
     LaunchConfig, MemoryOp, PinnedBuffer, Scheduling, Stream, WaitValue,
 };
 
@@ -340,7 +340,10 @@ fn several_values_at_once() {
     let error = first
         .memory_operations(&[MemoryOp::Write(&none, 1)])
         .unwrap_err();
-    assert!(matches!(error, Error::Length { room: 0, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Length { capacity: 0, .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -349,7 +352,7 @@ fn attributes_of_a_stream_are_set_and_read() {
     let context = context();
     let [stream, other] = [(); 2].map(|()| Stream::new(&context).unwrap());
     let most = device()
-        .attribute(Attribute::MAX_ACCESS_POLICY_WINDOW_SIZE)
+        .attribute(DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE)
         .unwrap();
     let buffer = DeviceBuffer::<u32>::zeroed(&context, 1024).unwrap();
     if most > 0 || !is_gpu() {
@@ -371,7 +374,7 @@ fn attributes_of_a_stream_are_set_and_read() {
     stream.set_synchronization(Scheduling::Block).unwrap();
     assert_eq!(stream.synchronization().unwrap(), Some(Scheduling::Block));
     if device()
-        .attribute(Attribute::MEM_SYNC_DOMAIN_COUNT)
+        .attribute(DeviceAttribute::MEM_SYNC_DOMAIN_COUNT)
         .unwrap_or(0)
         > 1
         || !is_gpu()

@@ -1,6 +1,6 @@
 use ptxkit::driver::{
-    Access, AddressRange, Attribute, CaptureMode, Context, DeviceBuffer, Error, Granularity, Graph,
-    GrowableBuffer, Location, Mapping, MemoryKind, Module, PhysicalMemory, Stream,
+    Access, AddressRange, CaptureMode, Context, DeviceAttribute, DeviceBuffer, Error, Granularity,
+    Graph, GrowableBuffer, Location, Mapping, MemoryKind, Module, PhysicalMemory, Stream,
 };
 
 use crate::pool::{BLOCK, INCREMENT};
@@ -8,7 +8,7 @@ use crate::support::{alone, context, device, isolated};
 
 /// Nothing where the device has no virtual memory management.
 fn memory(context: &Context) -> Option<PhysicalMemory> {
-    let attribute = Attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
+    let attribute = DeviceAttribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
     if !device().attribute(attribute).unwrap() {
         return None;
     }
@@ -122,7 +122,7 @@ fn nothing_is_mapped_twice_or_outside() {
     for at in [2 * bytes, bytes + 1, usize::MAX] {
         let outside = range.map(at, &memory);
         assert!(
-            matches!(outside, Err(Error::Length { room, .. }) if room == 2 * bytes),
+            matches!(outside, Err(Error::Length { capacity, .. }) if capacity == 2 * bytes),
             "{outside:?}"
         );
     }
@@ -162,7 +162,7 @@ fn memory_goes_through_a_file_descriptor() {
     use std::os::fd::AsFd;
 
     let context = context();
-    let attribute = Attribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+    let attribute = DeviceAttribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
     let Some(memory) = memory(&context).filter(|_| device().attribute(attribute).unwrap()) else {
         return;
     };

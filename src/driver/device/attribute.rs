@@ -1,18 +1,28 @@
-//! The numbers a device gives about itself (`CUdevice_attribute`), each with
-//! the type of what it says.
+//! Device attributes (`CUdevice_attribute`), each with the type of its value.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::driver::device::ComputeMode;
+/// Who may use a device (`CUcomputemode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ComputeMode {
+    /// Any number of processes.
+    Default,
+    /// Nobody.
+    Prohibited,
+    /// One process at a time.
+    ExclusiveProcess,
+    /// Any other value; 1 was one thread at a time.
+    Other(i32),
+}
 
-/// A fact about a device, for [`Device::attribute`](crate::driver::Device::attribute),
-/// which gives it as a `T`: a count as `u32`, bytes as `usize`, a yes or no as
-/// `bool`.
+/// An attribute of a device, for [`Device::attribute`](crate::driver::Device::attribute),
+/// which returns it as a `T`: `u32` for counts, `usize` for bytes, `bool` for flags.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
-/// use ptxkit::driver::{Attribute, Driver};
+/// use ptxkit::driver::{DeviceAttribute, Driver};
 /// let device = Driver::cpu()?.device(0)?;
 /// assert_eq!(device.attribute(Attribute::WARP_SIZE)?, 32);
 /// assert!(device.attribute(Attribute::MANAGED_MEMORY)?);
@@ -21,34 +31,34 @@ use crate::driver::device::ComputeMode;
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Attribute<T = i32> {
+pub struct DeviceAttribute<T = i32> {
     number: u32,
     value: PhantomData<fn() -> T>,
 }
 
-impl<T> Attribute<T> {
-    const fn numbered(number: u32) -> Attribute<T> {
-        Attribute {
+impl<T> DeviceAttribute<T> {
+    const fn numbered(number: u32) -> DeviceAttribute<T> {
+        DeviceAttribute {
             number,
             value: PhantomData,
         }
     }
 
-    /// Its number in `cuda.h`.
+    /// Its value in `cuda.h`.
     pub const fn number(self) -> u32 {
         self.number
     }
 }
 
-impl Attribute<i32> {
-    /// An attribute by its number (`CU_DEVICE_ATTRIBUTE_*`), also one without a
-    /// name here: its value as the driver gives it.
-    pub const fn new(number: u32) -> Attribute<i32> {
-        Attribute::numbered(number)
+impl DeviceAttribute<i32> {
+    /// An attribute by its number (`CU_DEVICE_ATTRIBUTE_*`), with or without a name here:
+    /// its raw value.
+    pub const fn new(number: u32) -> DeviceAttribute<i32> {
+        DeviceAttribute::numbered(number)
     }
 }
 
-/// What an attribute can say.
+/// Types of attribute values.
 pub trait AttributeValue: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn from_number(number: i32) -> Self;
@@ -58,7 +68,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// How fast a clock ticks, at most.
+/// The peak rate of a clock, in kilohertz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kilohertz(pub u32);
 
@@ -69,7 +79,7 @@ impl Kilohertz {
     }
 }
 
-/// Who sees what GPUDirect RDMA wrote, without a flush
+/// For whom GPUDirect RDMA writes are visible without a flush
 /// (`CUGPUDirectRDMAWritesOrdering`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -80,7 +90,7 @@ pub enum WritesOrdering {
     Owner,
     /// Every device of the process.
     AllDevices,
-    /// What CUDA numbers otherwise.
+    /// Any other value.
     Other(i32),
 }
 
@@ -90,9 +100,9 @@ pub enum WritesOrdering {
 pub enum NumaConfig {
     /// It is not.
     None,
-    /// It is the node [`Attribute::NUMA_ID`].
+    /// It is the node [`DeviceAttribute::NUMA_ID`].
     Node,
-    /// What CUDA numbers otherwise.
+    /// Any other value.
     Other(i32),
 }
 
@@ -134,19 +144,19 @@ values! {
     };
 }
 
-/// One row an attribute: what it says, name, type, number.
+/// One attribute per row: type of the value, name, number.
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $number:literal,)*) => {
         $(
-            impl Attribute<$type> {
+            impl DeviceAttribute<$type> {
                 $(#[$doc])*
-                pub const $name: Attribute<$type> = Attribute::numbered($number);
+                pub const $name: DeviceAttribute<$type> = DeviceAttribute::numbered($number);
             }
         )*
 
-        impl Attribute<i32> {
+        impl DeviceAttribute<i32> {
             /// Every attribute with a name, as of CUDA 13.4.
-            pub const ALL: &[Attribute<i32>] = &[$(Attribute::numbered($number),)*];
+            pub const ALL: &[DeviceAttribute<i32>] = &[$(DeviceAttribute::numbered($number),)*];
         }
 
         /// The name in `cuda.h` without `CU_DEVICE_ATTRIBUTE_`.
@@ -159,14 +169,14 @@ macro_rules! attributes {
     };
 }
 
-impl<T> Attribute<T> {
+impl<T> DeviceAttribute<T> {
     /// The name in `cuda.h` without `CU_DEVICE_ATTRIBUTE_`.
     pub const fn name(self) -> Option<&'static str> {
         name(self.number)
     }
 }
 
-impl<T> fmt::Debug for Attribute<T> {
+impl<T> fmt::Debug for DeviceAttribute<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match name(self.number) {
             Some(name) => f.write_str(name),

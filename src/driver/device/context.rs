@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::driver::device::open::Driver;
+use crate::driver::device::driver::Driver;
 use crate::driver::device::settings::{CacheConfig, ContextFlags, Limit, SharedBanks};
 use crate::driver::device::{Device, DeviceLimits};
 use crate::driver::error::Error;
@@ -29,21 +29,21 @@ struct Inner {
     limits: DeviceLimits,
     ownership: Ownership,
     check_mode: AtomicBool,
-    /// How often the primary context was reset that it is, and how often it was
-    /// when this was made: afterwards nothing in it is to be touched any more.
-    resets: &'static AtomicU32,
+    /// For a primary context, the device's reset count, and its value when this was
+    /// created. Once they differ the handle is invalid.
+    reset_count: &'static AtomicU32,
     generation: u32,
 }
 
-/// Resets of primary contexts, by driver and device.
+/// Reset counts of primary contexts, by driver and device.
 static RESETS: [[AtomicU32; MOST_DEVICES]; 2] =
     [const { [const { AtomicU32::new(0) }; MOST_DEVICES] }; 2];
-/// Those of contexts that are not primary.
+/// The reset count of contexts that are not primary.
 static NEVER: AtomicU32 = AtomicU32::new(0);
 const MOST_DEVICES: usize = 64;
 
-/// The resets of a device's primary context.
-pub(crate) fn resets(device: &Device) -> &'static AtomicU32 {
+/// The reset count of a device's primary context.
+fn reset_count(device: &Device) -> &'static AtomicU32 {
     let driver = usize::from(device.driver().kind() == DriverKind::Cpu);
     let place = (device.ordinal() as usize).min(MOST_DEVICES - 1);
     &RESETS[driver][place]
@@ -52,15 +52,15 @@ pub(crate) fn resets(device: &Device) -> &'static AtomicU32 {
 enum Ownership {
     Primary,
     Created,
-    /// One more use of another value's, which goes later: destroying a context
-    /// asks nobody who else uses it.
+    /// A further reference (`cuCtxAttach`) to a context that another value created. It
+    /// keeps that value alive: `cuCtxDestroy` does not check for other users.
     Attached(#[allow(dead_code, reason = "held, not read")] Context),
     Borrowed,
-    /// Another library's, which keeps it alive through this.
+    /// Owned by another library, which keeps it alive through this value.
     Shared(#[allow(dead_code, reason = "held, not read")] Owner),
 }
 
-/// What another library keeps a handle alive with.
+/// Keeps a handle of another library alive.
 pub(crate) type Owner = Arc<dyn std::any::Any + Send + Sync>;
 
 impl std::fmt::Debug for Ownership {
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Ownership {
 impl Inner {
     #[inline]
     fn is_reset(&self) -> bool {
-        self.resets.load(Ordering::Relaxed) != self.generation
+        self.reset_count.load(Ordering::Relaxed) != self.generation
     }
 }
 
@@ -101,13 +101,13 @@ impl Context {
         Context::own(device, handle, Ownership::Primary)
     }
 
-    /// A context of its own (`cuCtxCreate_v2`): `Scheduling::Block`, or several
-    /// [`ContextFlags`]. The thread's current context stays what it was.
+    /// A new context (`cuCtxCreate_v2`) with a scheduling such as `Scheduling::Block`, or
+    /// several [`ContextFlags`]. The thread's current context is unchanged.
     ///
-    /// Most programs do better with the primary context alone. On an H200,
-    /// NVIDIA's driver 580.159 hung now and then in a copy that waits and concerns
-    /// two contexts of one GPU, while other threads waited for streams that use
-    /// memory pools, or destroyed them.
+    /// Most programs are better served by the primary context alone. On an H200, NVIDIA's
+    /// driver 580.159 occasionally hung in a synchronous copy between two contexts of one
+    /// GPU while other threads waited for streams that use memory pools, or destroyed such
+    /// streams.
     pub fn create(device: &Device, flags: impl Into<ContextFlags>) -> Result<Context, Error> {
         let ContextFlags(flags) = flags.into();
         let mut handle = std::ptr::null_mut();
@@ -150,7 +150,7 @@ impl Context {
         Ok(affinity.count)
     }
 
-    /// Owns a new context, and takes it off the thread.
+    /// Takes ownership of a new context and pops it from the thread's stack.
     fn created(device: &Device, handle: CUcontext) -> Result<Context, Error> {
         let context = Context::own(device, handle, Ownership::Created)?;
         let mut popped = std::ptr::null_mut();
@@ -159,8 +159,8 @@ impl Context {
         Ok(context)
     }
 
-    /// The context that is current on this thread, whoever made it: CUDA's
-    /// runtime, or another library. `None` where there is none.
+    /// The context that is current on this thread, made by this crate, CUDA's runtime or
+    /// another library; `None` if there is none.
     ///
     /// # Safety
     /// It must stay alive as long as anything made from the returned value;
@@ -177,10 +177,10 @@ impl Context {
         Context::own(&device, handle, Ownership::Borrowed).map(Some)
     }
 
-    /// One more use of a context made by [`create`](Context::create), counted by
-    /// the driver (`cuCtxAttach`); it ends when the value is dropped
-    /// (`cuCtxDetach`). For libraries that count uses the old way: within Rust a
-    /// clone does the same. CUDA calls both entries deprecated.
+    /// A further reference to a context made by [`create`](Context::create), counted by the
+    /// driver (`cuCtxAttach`) and released when the value is dropped (`cuCtxDetach`). For
+    /// libraries that count references this way; within Rust a clone does the same. CUDA
+    /// deprecates both entries.
     pub fn attach(&self) -> Result<Context, Error> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle; the flags must be 0.
@@ -193,7 +193,7 @@ impl Context {
         Ok(attached)
     }
 
-    /// A context that somebody else owns.
+    /// A context that other code owns.
     ///
     /// # Safety
     /// `handle` must be a live context of `device`, and stay alive as long as
@@ -222,22 +222,22 @@ impl Context {
     }
 
     fn own(device: &Device, handle: CUcontext, ownership: Ownership) -> Result<Context, Error> {
-        let (resets, generation) = match &ownership {
+        let (reset_count, generation) = match &ownership {
             Ownership::Primary => {
-                let resets = resets(device);
-                (resets, resets.load(Ordering::Acquire))
+                let reset_count = reset_count(device);
+                (reset_count, reset_count.load(Ordering::Acquire))
             }
-            Ownership::Attached(context) => (context.inner.resets, context.inner.generation),
+            Ownership::Attached(context) => (context.inner.reset_count, context.inner.generation),
             _ => (&NEVER, 0),
         };
-        // Owned before anything can fail, so that it is given back then.
+        // Constructed before anything can fail, so that `Drop` releases the handle.
         let mut inner = Inner {
             device: *device,
             handle,
             limits: DeviceLimits::default(),
             ownership,
             check_mode: AtomicBool::new(check_mode_of_environment()),
-            resets,
+            reset_count,
             generation,
         };
         inner.limits = device.limits()?;
@@ -264,19 +264,23 @@ impl Context {
         self.inner.device.api()
     }
 
-    pub(crate) fn has_driver_of(&self, other: &Context) -> bool {
+    pub(crate) fn is_same_driver(&self, other: &Context) -> bool {
         std::ptr::eq(self.api(), other.api())
     }
 
-    /// A handle of one driver is nothing to the other.
-    pub(crate) fn of_one_driver(&self, other: &Context, what: &'static str) -> Result<(), Error> {
-        match self.has_driver_of(other) {
+    /// Fails for contexts of different drivers, whose handles cannot be mixed.
+    pub(crate) fn check_same_driver(
+        &self,
+        other: &Context,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        match self.is_same_driver(other) {
             true => Ok(()),
             false => Err(Error::DifferentContexts { what }),
         }
     }
 
-    /// What launches are checked against.
+    /// The limits that launches are checked against.
     #[inline]
     pub fn limits(&self) -> &DeviceLimits {
         &self.inner.limits
@@ -284,8 +288,8 @@ impl Context {
 
     /// Makes it current on this thread, if it is not (`cuCtxSetCurrent`).
     ///
-    /// The driver is asked each time: that is a read of a thread-local, and
-    /// right also when other code changed the context meanwhile.
+    /// The driver is asked each time. That is a read of a thread-local, and also correct
+    /// after other code changed the current context.
     #[inline]
     pub fn bind(&self) -> Result<&'static Api, Error> {
         let api = self.api();
@@ -378,8 +382,8 @@ impl Context {
         Ok(id)
     }
 
-    /// What kernels prefer of the on-chip memory unless they say so themselves
-    /// (`cuCtxGetCacheConfig`); `None` for a number without a name.
+    /// The default split of on-chip memory between L1 and shared memory
+    /// (`cuCtxGetCacheConfig`); `None` for a value without a name.
     pub fn cache_config(&self) -> Result<Option<CacheConfig>, Error> {
         use CacheConfig::{PreferEqual, PreferL1, PreferNone, PreferShared};
         let mut config = 0;
@@ -413,26 +417,25 @@ impl Context {
         unsafe { Ok(self.bind()?.cuCtxSetSharedMemConfig(banks as u32)?) }
     }
 
-    /// Lets lines of L2 that were to persist be ordinary again
-    /// (`cuCtxResetPersistingL2Cache`).
+    /// Resets persisting lines of L2 to normal (`cuCtxResetPersistingL2Cache`).
     pub fn reset_persisting_l2(&self) -> Result<(), Error> {
         // SAFETY: no arguments.
         unsafe { Ok(self.bind()?.cuCtxResetPersistingL2Cache()?) }
     }
 
-    /// Lets a profiler that was told to wait for it collect, until the value
-    /// returned is dropped (`cuProfilerStart`, `cuProfilerStop`): `nsys profile
-    /// -c cudaProfilerApi`, `ncu --profile-from-start off`.
+    /// Starts collection by an attached profiler, until the returned value is dropped
+    /// (`cuProfilerStart`, `cuProfilerStop`); for `nsys profile -c cudaProfilerApi` and
+    /// `ncu --profile-from-start off`.
     pub fn profile(&self) -> Result<Profiling<'_>, Error> {
         // SAFETY: no arguments.
         unsafe { self.bind()?.cuProfilerStart() }?;
         Ok(Profiling { context: self })
     }
 
-    /// Whether every launch and copy in a stream is waited for, so that what
-    /// fails is told by the call that queued it, as [`Error::Checked`] with the
-    /// kernel's name. For looking for a fault: it takes all overlap away. The
-    /// environment variable `PTXKIT_CHECK=1` turns it on in new contexts.
+    /// Sets check mode: every launch and copy in a stream is waited for, so that the call
+    /// that queued the work returns its error, as [`Error::Checked`] with the kernel's
+    /// name. This is for debugging, as nothing overlaps any more. The environment variable
+    /// `PTXKIT_CHECK=1` turns it on in new contexts.
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
@@ -459,14 +462,14 @@ impl Context {
 }
 
 impl Context {
-    /// Whether one is a clone of the other: cheaper to ask than whether they are equal.
+    /// Whether one is a clone of the other, which is cheaper to check than equality.
     #[inline]
-    pub(crate) fn shares_with(&self, other: &Context) -> bool {
+    pub(crate) fn is_clone_of(&self, other: &Context) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Whether both are the same to the driver, as two values for a primary context are.
-    fn has_handle_of(&self, other: &Context) -> bool {
+    /// Whether both have the same handle, as two values for one primary context do.
+    fn is_same_handle(&self, other: &Context) -> bool {
         self.inner.handle == other.inner.handle && self.device() == other.device()
     }
 }
@@ -479,7 +482,7 @@ fn check_mode_of_environment() -> bool {
 impl PartialEq for Context {
     #[inline]
     fn eq(&self, other: &Context) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner) || self.has_handle_of(other)
+        Arc::ptr_eq(&self.inner, &other.inner) || self.is_same_handle(other)
     }
 }
 
@@ -501,15 +504,15 @@ impl Drop for Inner {
     }
 }
 
-/// An error in a destructor has nobody to go to: a trace says it. After a
-/// fault of a kernel every release fails, which is no news.
+/// Logs an error in a destructor, which cannot return it. At debug level: after a kernel
+/// fault every release fails.
 pub(crate) fn report_drop(result: Result<(), impl Into<Error>>) {
     if let Err(error) = result.map_err(Into::into) {
         tracing::debug!(%error, "could not be released");
     }
 }
 
-/// A stretch that a profiler collects; see [`Context::profile`].
+/// A range that a profiler collects; see [`Context::profile`].
 #[derive(Debug)]
 pub struct Profiling<'a> {
     context: &'a Context,
@@ -517,7 +520,7 @@ pub struct Profiling<'a> {
 
 impl Drop for Profiling<'_> {
     fn drop(&mut self) {
-        // Launches that are queued belong to it.
+        // Launches that are queued belong to the range.
         let stopped = self.context.synchronize().and_then(|()| {
             let api = self.context.bind()?;
             // SAFETY: no arguments.
@@ -527,11 +530,11 @@ impl Drop for Profiling<'_> {
     }
 }
 
-/// A context made current for a while; see [`Context::enter`].
+/// A context made current for a scope; see [`Context::enter`].
 #[derive(Debug)]
 pub struct Entered<'a> {
     context: &'a Context,
-    /// A thread's stack of contexts is popped on that thread.
+    /// The context stack belongs to the thread: the guard must be dropped on it.
     thread: PhantomData<*const ()>,
 }
 
@@ -540,5 +543,26 @@ impl Drop for Entered<'_> {
         let mut popped = std::ptr::null_mut();
         // SAFETY: writes one handle; the guard was pushed on this thread.
         report_drop(unsafe { self.context.api().cuCtxPopCurrent_v2(&mut popped) });
+    }
+}
+
+impl Device {
+    /// Resets the primary context, for all its users (`cuDevicePrimaryCtxReset_v2`). Every
+    /// call on a [`Context::primary`](crate::driver::Context::primary) created before
+    /// returns [`Error::ContextReset`], and its objects are dropped without calling the
+    /// driver.
+    ///
+    /// # Safety
+    /// No other thread may be using the primary context now, and no other library
+    /// of the process anything made in it any more.
+    pub unsafe fn reset_primary(&self) -> Result<(), Error> {
+        let reset_count = reset_count(self);
+        reset_count.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the caller answers for the users.
+        let reset = unsafe { self.api().cuDevicePrimaryCtxReset_v2(self.handle) };
+        if reset.is_err() {
+            reset_count.fetch_sub(1, Ordering::AcqRel);
+        }
+        Ok(reset?)
     }
 }

@@ -1,19 +1,18 @@
-//! A device and what it says about itself.
+//! Devices and their properties.
 
 pub(crate) mod attribute;
 pub(crate) mod context;
-pub(crate) mod open;
+pub(crate) mod driver;
 pub(crate) mod select;
 pub(crate) mod settings;
 
-use std::ffi::{c_char, c_int};
-use std::sync::atomic::Ordering;
+use std::ffi::{CString, c_char, c_int};
 
-use crate::driver::device::attribute::{Attribute, AttributeValue};
-use crate::driver::device::context::resets;
-use crate::driver::device::open::Driver;
+use crate::driver::device::attribute::{AttributeValue, ComputeMode, DeviceAttribute};
+use crate::driver::device::driver::Driver;
 use crate::driver::device::settings::ContextFlags;
 use crate::driver::error::Error;
+use api::CudaError;
 use api::{Api, CUdevice, DriverKind};
 
 /// One device of a [`Driver`]. Cheap to copy; owns nothing.
@@ -24,38 +23,24 @@ pub struct Device {
     ordinal: u32,
 }
 
-/// Who may use a device (`CUcomputemode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ComputeMode {
-    /// Any number of processes.
-    Default,
-    /// Nobody.
-    Prohibited,
-    /// One process at a time.
-    ExclusiveProcess,
-    /// What CUDA numbers otherwise; 1 was one thread at a time.
-    Other(i32),
-}
-
-/// What a launch is checked against.
+/// The limits that a launch is checked against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLimits {
-    /// The most threads of a block in all.
+    /// Maximum number of threads in a block.
     pub threads_per_block: u32,
-    /// The most threads of a block in x, y and z.
+    /// Maximum block dimensions in x, y and z.
     pub block: [u32; 3],
-    /// The most blocks of a grid in x, y and z.
+    /// Maximum grid dimensions in x, y and z.
     pub grid: [u32; 3],
-    /// Bytes of shared memory a block has without asking.
+    /// Bytes of shared memory per block without opt-in.
     pub shared_per_block: u32,
-    /// Bytes a block can have when the kernel opts in
+    /// Bytes of shared memory per block with opt-in
     /// (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
     pub shared_per_block_optin: u32,
 }
 
 impl Device {
-    pub(crate) fn new(driver: Driver, handle: CUdevice, ordinal: u32) -> Device {
+    fn new(driver: Driver, handle: CUdevice, ordinal: u32) -> Device {
         Device {
             driver,
             handle,
@@ -108,7 +93,7 @@ impl Device {
         Ok(String::from_utf8_lossy(&buffer[..end.unwrap_or(buffer.len())]).into_owned())
     }
 
-    /// Its 16-byte identity (`cuDeviceGetUuid_v2`).
+    /// Its UUID, 16 bytes (`cuDeviceGetUuid_v2`).
     pub fn uuid(&self) -> Result<[u8; 16], Error> {
         let mut uuid = api::CUuuid { bytes: [0; 16] };
         // SAFETY: writes 16 bytes.
@@ -124,10 +109,9 @@ impl Device {
         Ok(bytes)
     }
 
-    /// A fact about the device, in the type of what it says
-    /// (`cuDeviceGetAttribute`); an attribute newer than the driver is
-    /// `CUDA_ERROR_INVALID_VALUE`.
-    pub fn attribute<T: AttributeValue>(&self, attribute: Attribute<T>) -> Result<T, Error> {
+    /// An attribute of the device (`cuDeviceGetAttribute`). An attribute newer than the
+    /// driver is `CUDA_ERROR_INVALID_VALUE`.
+    pub fn attribute<T: AttributeValue>(&self, attribute: DeviceAttribute<T>) -> Result<T, Error> {
         let mut value = 0;
         // SAFETY: writes one integer; an unknown attribute is an error of the driver's.
         unsafe {
@@ -139,7 +123,7 @@ impl Device {
 
     /// Who may use the device.
     pub fn compute_mode(&self) -> Result<ComputeMode, Error> {
-        self.attribute(Attribute::COMPUTE_MODE)
+        self.attribute(DeviceAttribute::COMPUTE_MODE)
     }
 
     /// Windows' name for the device, 8 bytes, and its place among the linked
@@ -190,35 +174,16 @@ impl Device {
         }
     }
 
-    /// Destroys what lives in the primary context, whoever uses it
-    /// (`cuDevicePrimaryCtxReset_v2`). What was made here of
-    /// [`Context::primary`](crate::driver::Context::primary) says
-    /// [`Error::ContextReset`] from then on, and is dropped without the driver.
-    ///
-    /// # Safety
-    /// No other thread may be using the primary context now, and no other library
-    /// of the process anything made in it any more.
-    pub unsafe fn reset_primary(&self) -> Result<(), Error> {
-        let resets = resets(self);
-        resets.fetch_add(1, Ordering::AcqRel);
-        // SAFETY: the caller answers for the users.
-        let reset = unsafe { self.api().cuDevicePrimaryCtxReset_v2(self.handle) };
-        if reset.is_err() {
-            resets.fetch_sub(1, Ordering::AcqRel);
-        }
-        Ok(reset?)
-    }
-
     /// Compute capability, `(9, 0)` for an H200.
     pub fn compute_capability(&self) -> Result<(u32, u32), Error> {
-        let major = self.attribute(Attribute::COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = self.attribute(Attribute::COMPUTE_CAPABILITY_MINOR)?;
+        let major = self.attribute(DeviceAttribute::COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = self.attribute(DeviceAttribute::COMPUTE_CAPABILITY_MINOR)?;
         Ok((major, minor))
     }
 
-    /// What code for this device is compiled for: `sm_90a` and the like on
-    /// NVIDIA's driver (from 9.0 on with the suffix `a`: the driver compiles for
-    /// the exact architecture), `cpu-x86_64` on the CPU device.
+    /// The compilation target of this device: `sm_90a` and the like on NVIDIA's driver
+    /// (with the suffix `a` from 9.0 on, as the driver compiles for the exact
+    /// architecture), `cpu-x86_64` on the CPU device.
     pub fn target(&self) -> Result<String, Error> {
         if self.driver.kind() == DriverKind::Cpu {
             return Ok(format!("cpu-{}", std::env::consts::ARCH));
@@ -228,26 +193,27 @@ impl Device {
         Ok(format!("sm_{major}{minor}{suffix}"))
     }
 
-    /// What launches on it are checked against.
+    /// The limits that launches on it are checked against.
     pub fn limits(&self) -> Result<DeviceLimits, Error> {
-        let get = |attribute: Attribute<u32>| self.attribute(attribute);
+        let get = |attribute: DeviceAttribute<u32>| self.attribute(attribute);
         // Far below 4 GiB on any device.
-        let bytes = |attribute: Attribute<usize>| Ok::<_, Error>(self.attribute(attribute)? as u32);
-        let shared_per_block = bytes(Attribute::MAX_SHARED_MEMORY_PER_BLOCK)?;
+        let bytes =
+            |attribute: DeviceAttribute<usize>| Ok::<_, Error>(self.attribute(attribute)? as u32);
+        let shared_per_block = bytes(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK)?;
         Ok(DeviceLimits {
-            threads_per_block: get(Attribute::MAX_THREADS_PER_BLOCK)?,
+            threads_per_block: get(DeviceAttribute::MAX_THREADS_PER_BLOCK)?,
             block: [
-                get(Attribute::MAX_BLOCK_DIM_X)?,
-                get(Attribute::MAX_BLOCK_DIM_Y)?,
-                get(Attribute::MAX_BLOCK_DIM_Z)?,
+                get(DeviceAttribute::MAX_BLOCK_DIM_X)?,
+                get(DeviceAttribute::MAX_BLOCK_DIM_Y)?,
+                get(DeviceAttribute::MAX_BLOCK_DIM_Z)?,
             ],
             grid: [
-                get(Attribute::MAX_GRID_DIM_X)?,
-                get(Attribute::MAX_GRID_DIM_Y)?,
-                get(Attribute::MAX_GRID_DIM_Z)?,
+                get(DeviceAttribute::MAX_GRID_DIM_X)?,
+                get(DeviceAttribute::MAX_GRID_DIM_Y)?,
+                get(DeviceAttribute::MAX_GRID_DIM_Z)?,
             ],
             shared_per_block,
-            shared_per_block_optin: bytes(Attribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            shared_per_block_optin: bytes(DeviceAttribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 .max(shared_per_block),
         })
     }
@@ -260,3 +226,87 @@ impl PartialEq for Device {
 }
 
 impl Eq for Device {}
+
+impl Driver {
+    /// Device `ordinal`, counted from 0 (`cuDeviceGet`).
+    pub fn device(&self, ordinal: u32) -> Result<Device, Error> {
+        let count = self.device_count()?;
+        if ordinal >= count {
+            return Err(Error::NoSuchDevice {
+                driver: self.kind(),
+                asked: ordinal,
+                count,
+            });
+        }
+        let mut handle = 0;
+        // SAFETY: writes one integer; the ordinal is below the count, which is an `i32`.
+        unsafe { self.api().cuDeviceGet(&mut handle, ordinal as i32) }?;
+        Ok(Device::new(*self, handle, ordinal))
+    }
+
+    /// The device at a PCI address, as `0000:3b:00.0` (`cuDeviceGetByPCIBusId`).
+    pub fn device_by_pci(&self, address: &str) -> Result<Device, Error> {
+        let unknown = || Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("PCI address {address}"),
+        };
+        let text = CString::new(address).map_err(|_| unknown())?;
+        let mut handle = 0;
+        // SAFETY: the text ends in NUL; writes one integer.
+        match unsafe { self.api().cuDeviceGetByPCIBusId(&mut handle, text.as_ptr()) } {
+            Ok(()) => self.device_of(handle),
+            Err(error) if error.code() == Some(CudaError::INVALID_DEVICE) => Err(unknown()),
+            Err(error) if error.code() == Some(CudaError::INVALID_VALUE) => Err(unknown()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The device with a UUID, 16 bytes as returned by [`Device::uuid`].
+    pub fn device_by_uuid(&self, uuid: [u8; 16]) -> Result<Device, Error> {
+        for device in self.devices()? {
+            if device.uuid()? == uuid {
+                return Ok(device);
+            }
+        }
+        let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        Err(Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("identity {digits}"),
+        })
+    }
+
+    /// The device of the context that is current on this thread (`cuCtxGetDevice`).
+    pub(crate) fn current_device(&self) -> Result<Device, Error> {
+        let mut handle = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.api().cuCtxGetDevice(&mut handle) }?;
+        self.device_of(handle)
+    }
+
+    pub(crate) fn device_of(&self, handle: CUdevice) -> Result<Device, Error> {
+        let found = self
+            .devices()?
+            .into_iter()
+            .find(|device| device.raw() == handle);
+        found.ok_or_else(|| Error::UnknownDevice {
+            driver: self.kind(),
+            asked: format!("handle {handle}"),
+        })
+    }
+
+    /// Fails for a device of another driver, whose handle means another device here.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<(), Error> {
+        match std::ptr::eq(self.api(), device.api()) {
+            true => Ok(()),
+            false => Err(Error::UnknownDevice {
+                driver: self.kind(),
+                asked: format!("other driver's handle {}", device.raw()),
+            }),
+        }
+    }
+
+    /// All devices in order.
+    pub fn devices(&self) -> Result<Vec<Device>, Error> {
+        (0..self.device_count()?).map(|i| self.device(i)).collect()
+    }
+}

@@ -1,10 +1,10 @@
-//! Which device to use, as the user says it.
+//! Device selection by the user.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::driver::device::Device;
-use crate::driver::device::open::Driver;
+use crate::driver::device::driver::Driver;
 use crate::driver::error::Error;
 
 /// `auto`, `nvidia`, `nvidia:N` or `cpu`.
@@ -29,7 +29,7 @@ impl FromStr for Selection {
             "nvidia" => Ok(Selection::Nvidia(None)),
             _ => text
                 .strip_prefix("nvidia:")
-                // `parse` would take a sign.
+                // `parse` would accept a sign.
                 .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
                 .and_then(|number| number.parse().ok())
                 .map(|number| Selection::Nvidia(Some(number)))
@@ -49,12 +49,13 @@ impl fmt::Display for Selection {
     }
 }
 
-/// The device chosen, and why this one.
+/// The selected device and the reason.
 #[derive(Clone, Debug)]
 pub struct Selected {
     /// The device.
     pub device: Device,
-    /// One clause: `no NVIDIA driver: libcuda.so.1: cannot open shared object file`.
+    /// The reason as one clause: `no NVIDIA driver: libcuda.so.1: cannot open shared object
+    /// file`.
     pub why: String,
 }
 
@@ -89,7 +90,7 @@ pub fn select(selection: Selection) -> Result<Selected, Error> {
             }),
             Err(error) => Ok(Selected {
                 why: match &error {
-                    // Without the advice to use the CPU: that is done here.
+                    // Without the advice to use the CPU, which happens here.
                     Error::DriverMissing(missing) => missing.reasons(),
                     other => other.to_string(),
                 },
@@ -109,7 +110,7 @@ fn cpu(_no_gpu: Option<Error>) -> Result<Device, Error> {
     Driver::cpu()?.device(0)
 }
 
-/// Built without the CPU device, what kept from the GPU is the error.
+/// Without the CPU device the error is the reason why there is no GPU.
 #[cfg(not(feature = "cpu"))]
 fn cpu(no_gpu: Option<Error>) -> Result<Device, Error> {
     Err(no_gpu.unwrap_or_else(|| Error::BadSelection("cpu".to_owned())))

@@ -1,4 +1,4 @@
-//! What a context is set to: flags, limits, preferences.
+//! Context settings: flags, limits, cache preferences.
 
 /// A limit of a context (`CUlimit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,10 +11,10 @@ impl Limit {
     pub const PRINTF_FIFO_SIZE: Limit = Limit(1);
     /// Bytes of the heap of a kernel's `malloc`.
     pub const MALLOC_HEAP_SIZE: Limit = Limit(2);
-    /// How deep kernels that launch kernels may wait for them. GPUs from `sm_90`
-    /// on have no such limit.
+    /// Depth to which nested kernel launches can be synchronised. GPUs from `sm_90` on have
+    /// no such limit.
     pub const DEV_RUNTIME_SYNC_DEPTH: Limit = Limit(3);
-    /// Launches of kernels by kernels that may be outstanding.
+    /// Maximum number of outstanding launches made by kernels.
     pub const DEV_RUNTIME_PENDING_LAUNCH_COUNT: Limit = Limit(4);
     /// Bytes that L2 fetches at a time, 0 to 128: a hint.
     pub const MAX_L2_FETCH_GRANULARITY: Limit = Limit(5);
@@ -26,15 +26,15 @@ impl Limit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Scheduling {
-    /// As the driver sees fit: it spins where there are more processors than
-    /// contexts, and yields elsewhere.
+    /// The driver's heuristic: it spins where there are more processors than contexts, else
+    /// it yields.
     #[default]
     Auto = 0,
-    /// It spins: the shortest wait, and a processor that is busy meanwhile.
+    /// Spin: lowest latency, with a processor kept busy.
     Spin = 1,
-    /// It lets other threads run between looks.
+    /// Yield to other threads between polls.
     Yield = 2,
-    /// It sleeps.
+    /// Block.
     Block = 4,
 }
 
@@ -69,7 +69,7 @@ impl ContextFlags {
         ContextFlags(self.0 | 0x80)
     }
 
-    /// How a thread waits; `None` where the number means nothing known.
+    /// How a thread waits; `None` for an unknown value.
     pub fn scheduling(self) -> Option<Scheduling> {
         [
             Scheduling::Auto,
@@ -95,8 +95,8 @@ impl From<Scheduling> for ContextFlags {
     }
 }
 
-/// What a kernel's blocks prefer of the on-chip memory (`CUfunc_cache`): a
-/// hint, which newer GPUs have little use for.
+/// Preferred split of on-chip memory between L1 and shared memory (`CUfunc_cache`): a hint,
+/// with little effect on newer GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum CacheConfig {

@@ -1,4 +1,4 @@
-//! Graphs that are ready: launched, and changed between launches.
+//! Executable graphs: launch and update.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -6,41 +6,54 @@ use std::sync::Arc;
 
 use crate::driver::device::context::report_drop;
 use crate::driver::error::Error;
-use crate::driver::graph::describe;
-use crate::driver::graph::{Graph, GraphNode, Inner, both};
+use crate::driver::graph::node_params;
+use crate::driver::graph::{Graph, GraphNode, Inner, lock_both};
 use crate::driver::launch::argument::Arguments;
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::module::kernel::Kernel;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use crate::driver::stream::event::Event;
-use crate::driver::stream::keep::Kept;
+use crate::driver::stream::retained::RetainedRef;
 use api::CudaError;
 use api::{Api, CUDA_MEMCPY3D, CUgraphExec, CUgraphNode, GraphUpdateResult};
 
-/// A graph that can be launched, any number of times; one launch after the
-/// other, also in several streams.
+/// An executable graph. It can be launched any number of times, in any stream; its launches
+/// run one after the other.
 #[derive(Debug)]
 pub struct GraphExec {
     graph: Arc<Inner>,
     handle: CUgraphExec,
-    /// In the order of their addresses, each once: their locks are taken in it.
-    kept: Vec<Kept>,
+    /// Sorted by address without duplicates, which is their lock order.
+    retained: Vec<RetainedRef>,
 }
 
 // SAFETY: the handle may be used from any thread, by one at a time.
 unsafe impl Send for GraphExec {}
 
+impl Graph {
+    /// Instantiates the graph (`cuGraphInstantiateWithFlags`, from CUDA 11.4). Later
+    /// changes to the graph do not affect the executable graph.
+    pub fn instantiate(&self) -> Result<GraphExec, Error> {
+        let api = self.inner.context.bind()?;
+        let mut handle = null_mut();
+        // SAFETY: the graph is live; writes one handle.
+        unsafe { api.cuGraphInstantiateWithFlags(&mut handle, self.inner.lock().0, 0) }?;
+        let retained = self.inner.retained().clone();
+        Ok(GraphExec::own(self.inner.clone(), handle, retained))
+    }
+}
+
 impl GraphExec {
-    pub(super) fn own(graph: Arc<Inner>, handle: CUgraphExec, kept: Vec<Kept>) -> GraphExec {
+    fn own(graph: Arc<Inner>, handle: CUgraphExec, retained: Vec<RetainedRef>) -> GraphExec {
         let mut exec = GraphExec {
             graph,
             handle,
-            kept,
+            retained,
         };
-        exec.order_kept();
+        exec.sort_retained();
         exec
     }
 
@@ -52,8 +65,8 @@ impl GraphExec {
         self.check_stream(stream)?;
         let api = self.graph.context.bind()?;
         let mut guards = Vec::new();
-        for used in &self.kept {
-            guards.extend(used.launching(stream)?);
+        for used in &self.retained {
+            guards.extend(used.before_launch(stream)?);
         }
         // SAFETY: graph and stream are live; what the nodes use is kept.
         let launched = unsafe { api.cuGraphLaunch(self.handle, stream.raw()) };
@@ -65,7 +78,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Puts it on the device ahead of its first launch (`cuGraphUpload`).
+    /// Uploads it ahead of its first launch (`cuGraphUpload`).
     pub fn upload(&self, stream: &Stream) -> Result<(), Error> {
         self.check_stream(stream)?;
         let api = self.graph.context.bind()?;
@@ -102,8 +115,8 @@ impl GraphExec {
             }
             Err(error) => return Err(error.into()),
         }
-        let kept = graph.inner.kept().clone();
-        self.keep(kept);
+        let retained = graph.inner.retained().clone();
+        self.retain(retained);
         Ok(())
     }
 
@@ -118,80 +131,86 @@ impl GraphExec {
         arguments: impl Arguments,
     ) -> Result<(), Error> {
         let context = &self.graph.context;
-        let kept = describe::with_launch(kernel, context, config, &arguments, |params, kept| {
-            refuse_memory_of_graphs(&kept)?;
-            self.change(node, |api, exec, node| {
-                // SAFETY: graph and node are live; the parameters are the kernel's and copied.
-                unsafe { Ok(api.cuGraphExecKernelNodeSetParams_v2(exec, node, params)?) }
-            })?;
-            Ok(kept)
-        })?;
-        self.keep(kept);
+        let retained = node_params::with_kernel_params(
+            kernel,
+            context,
+            config,
+            &arguments,
+            |params, retained| {
+                refuse_graph_memory(&retained)?;
+                self.change(node, |api, exec, node| {
+                    // SAFETY: graph and node are live; the parameters are the kernel's and copied.
+                    unsafe { Ok(api.cuGraphExecKernelNodeSetParams_v2(exec, node, params)?) }
+                })?;
+                Ok(retained)
+            },
+        )?;
+        self.retain(retained);
         Ok(())
     }
 
     /// Gives one copy other buffers, of whatever length
     /// (`cuGraphExecMemcpyNodeSetParams`, from CUDA 10.2).
-    pub fn set_copy<T: Plain>(
+    pub fn set_copy<T: Pod>(
         &mut self,
         node: GraphNode,
         to: &DeviceBuffer<T>,
         from: &DeviceBuffer<T>,
     ) -> Result<(), Error> {
-        self.set_memcpy(node, describe::copy(&self.graph.context, to, from)?)
+        self.set_memcpy(node, node_params::copy(&self.graph.context, to, from)?)
     }
 
     /// The same for a copy from pinned memory.
-    pub fn set_write<T: Plain>(
+    pub fn set_write<T: Pod>(
         &mut self,
         node: GraphNode,
         to: &DeviceBuffer<T>,
         from: &PinnedBuffer<T>,
     ) -> Result<(), Error> {
-        self.set_memcpy(node, describe::write(&self.graph.context, to, from)?)
+        self.set_memcpy(node, node_params::write(&self.graph.context, to, from)?)
     }
 
     /// The same for a copy into pinned memory.
-    pub fn set_read<T: Plain>(
+    pub fn set_read<T: Pod>(
         &mut self,
         node: GraphNode,
         to: &mut PinnedBuffer<T>,
         from: &DeviceBuffer<T>,
     ) -> Result<(), Error> {
-        self.set_memcpy(node, describe::read(&self.graph.context, to, from)?)
+        self.set_memcpy(node, node_params::read(&self.graph.context, to, from)?)
     }
 
     fn set_memcpy(
         &mut self,
         node: GraphNode,
-        (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
+        (copy, retained): (CUDA_MEMCPY3D, Vec<RetainedRef>),
     ) -> Result<(), Error> {
-        refuse_memory_of_graphs(&kept)?;
+        refuse_graph_memory(&retained)?;
         let context = self.graph.context.raw();
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live; both ends have the bytes, and are kept.
             unsafe { Ok(api.cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context)?) }
         })?;
-        self.keep(kept);
+        self.retain(retained);
         Ok(())
     }
 
     /// Gives one fill another buffer and value
     /// (`cuGraphExecMemsetNodeSetParams`, from CUDA 10.2).
-    pub fn set_fill<T: Plain>(
+    pub fn set_fill<T: Pod>(
         &mut self,
         node: GraphNode,
         buffer: &DeviceBuffer<T>,
         value: T,
     ) -> Result<(), Error> {
-        let (fill, kept) = describe::fill(&self.graph.context, buffer, value)?;
-        refuse_memory_of_graphs(&kept)?;
+        let (fill, retained) = node_params::fill(&self.graph.context, buffer, value)?;
+        refuse_graph_memory(&retained)?;
         let context = self.graph.context.raw();
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live; the range is the buffer, which is kept.
             unsafe { Ok(api.cuGraphExecMemsetNodeSetParams(exec, node, &fill, context)?) }
         })?;
-        self.keep(kept);
+        self.retain(retained);
         Ok(())
     }
 
@@ -202,43 +221,43 @@ impl GraphExec {
         node: GraphNode,
         function: impl Fn() + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        let (described, function) = describe::call(function);
+        let (params, function) = node_params::call(function);
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live; the function is kept.
-            unsafe { Ok(api.cuGraphExecHostNodeSetParams(exec, node, &described)?) }
+            unsafe { Ok(api.cuGraphExecHostNodeSetParams(exec, node, &params)?) }
         })?;
-        self.keep(vec![function]);
+        self.retain(vec![function]);
         Ok(())
     }
 
     /// Gives a graph within the graph the parameters of another of its shape
     /// (`cuGraphExecChildGraphNodeSetParams`, from CUDA 11.1).
     pub fn set_graph(&mut self, node: GraphNode, child: &Graph) -> Result<(), Error> {
-        describe::check_context(&self.graph.context, child.context())?;
+        node_params::check_context(&self.graph.context, child.context())?;
         if Arc::ptr_eq(&self.graph, &child.inner) {
             return Err(Error::GraphNode);
         }
-        let kept = child.inner.kept().clone();
-        let both = both();
+        let retained = child.inner.retained().clone();
+        let both = lock_both();
         let child = child.inner.lock();
         self.change(node, |api, exec, node| {
             // SAFETY: both graphs and the node are live, and no other thread uses them.
             unsafe { Ok(api.cuGraphExecChildGraphNodeSetParams(exec, node, child.0)?) }
         })?;
         drop((child, both));
-        self.keep(kept);
+        self.retain(retained);
         Ok(())
     }
 
     /// Lets another event be recorded (`cuGraphExecEventRecordNodeSetEvent`, from
     /// CUDA 11.1).
     pub fn set_event_record(&mut self, node: GraphNode, event: &Arc<Event>) -> Result<(), Error> {
-        describe::check_context(&self.graph.context, event.context())?;
+        node_params::check_context(&self.graph.context, event.context())?;
         self.change(node, |api, exec, node| {
             // SAFETY: graph, node and event are live; the event is kept.
             unsafe { Ok(api.cuGraphExecEventRecordNodeSetEvent(exec, node, event.raw())?) }
         })?;
-        self.keep(vec![event.clone()]);
+        self.retain(vec![event.clone()]);
         Ok(())
     }
 
@@ -246,17 +265,17 @@ impl GraphExec {
     /// CUDA 11.1).
     pub fn set_event_wait(&mut self, node: GraphNode, event: &Arc<Event>) -> Result<(), Error> {
         let context = &self.graph.context;
-        context.of_one_driver(event.context(), "graph and event")?;
+        context.check_same_driver(event.context(), "graph and event")?;
         self.change(node, |api, exec, node| {
             // SAFETY: as above.
             unsafe { Ok(api.cuGraphExecEventWaitNodeSetEvent(exec, node, event.raw())?) }
         })?;
-        self.keep(vec![event.clone()]);
+        self.retain(vec![event.clone()]);
         Ok(())
     }
 
-    /// Lets launches pass a node over, or do it again: a launch, copy or fill
-    /// (`cuGraphNodeSetEnabled`, from CUDA 11.6).
+    /// Enables or disables a kernel, copy or fill node (`cuGraphNodeSetEnabled`, from CUDA
+    /// 11.6).
     pub fn set_enabled(&mut self, node: GraphNode, enabled: bool) -> Result<(), Error> {
         self.change(node, |api, exec, node| {
             // SAFETY: graph and node are live.
@@ -264,8 +283,8 @@ impl GraphExec {
         })
     }
 
-    /// Whether launches do a launch, copy or fill (`cuGraphNodeGetEnabled`, from
-    /// CUDA 11.6).
+    /// Whether a kernel, copy or fill node is enabled (`cuGraphNodeGetEnabled`, from CUDA
+    /// 11.6).
     pub fn is_enabled(&self, node: GraphNode) -> Result<bool, Error> {
         let mut enabled = 0;
         self.change(node, |api, exec, node| {
@@ -287,11 +306,11 @@ impl GraphExec {
         entry(api, self.handle, node.handle)
     }
 
-    /// Launches that are queued may still use what old parameters named: that
-    /// stays too.
-    fn keep(&mut self, used: Vec<Kept>) {
-        self.kept.extend(used);
-        self.order_kept();
+    /// Retains more resources. Those of old parameters stay too, as queued launches may
+    /// still use them.
+    fn retain(&mut self, used: Vec<RetainedRef>) {
+        self.retained.extend(used);
+        self.sort_retained();
     }
 
     /// The raw handle, for calls that the safe layer does not have. CUDA wants
@@ -309,16 +328,16 @@ impl GraphExec {
         Ok(())
     }
 
-    fn order_kept(&mut self) {
-        let address = |used: &Kept| Arc::as_ptr(used).cast::<c_void>();
-        self.kept.sort_by_key(address);
-        self.kept.dedup_by_key(|used| address(used));
+    fn sort_retained(&mut self) {
+        let address = |used: &RetainedRef| Arc::as_ptr(used).cast::<c_void>();
+        self.retained.sort_by_key(address);
+        self.retained.dedup_by_key(|used| address(used));
     }
 }
 
-/// Only nodes that are added come behind its allocation.
-fn refuse_memory_of_graphs(kept: &[Kept]) -> Result<(), Error> {
-    match kept.iter().any(|used| used.of_graph().is_some()) {
+/// Refuses memory of graphs: only added nodes are ordered after its allocation.
+fn refuse_graph_memory(retained: &[RetainedRef]) -> Result<(), Error> {
+    match retained.iter().any(|used| used.node_memory().is_some()) {
         true => Err(Error::GraphMemory),
         false => Ok(()),
     }
@@ -326,12 +345,15 @@ fn refuse_memory_of_graphs(kept: &[Kept]) -> Result<(), Error> {
 
 impl Drop for GraphExec {
     fn drop(&mut self) {
-        // The driver waits before it frees memory, and not before a function goes.
-        if self.kept.iter().any(|used| used.outlives_launches())
+        // Freeing memory waits for launches, dropping a function does not.
+        if self
+            .retained
+            .iter()
+            .any(|used| used.must_outlive_launches())
             && let Err(error) = self.graph.context.synchronize()
         {
-            // Within a capture nobody can wait. What a launch may still call is better lost.
-            std::mem::forget(std::mem::take(&mut self.kept));
+            // Waiting fails during a capture. What a launch may still call is leaked.
+            std::mem::forget(std::mem::take(&mut self.retained));
             report_drop(Err(error));
         }
         let done = self.graph.context.bind().and_then(|api| {

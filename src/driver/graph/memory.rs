@@ -1,6 +1,6 @@
-//! Memory that graphs allocate and free by themselves.
+//! Memory that graphs allocate and free by nodes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::driver::device::Device;
 use crate::driver::device::context::report_drop;
@@ -10,50 +10,57 @@ use crate::driver::memory::allocation::{Allocation, Release};
 use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory};
 use crate::driver::memory::location::Location;
 use crate::driver::memory::pool::PoolBytes;
-use crate::driver::pod::Plain;
-use api::{MemAllocNodeParams, MemPoolProps};
+use crate::driver::pod::Pod;
+use crate::driver::stream::retained::NodeMemory;
+use api::{CUgraphNode, MemAllocNodeParams, MemPoolProps};
 
-/// What is known of such memory.
+/// An allocation node's memory.
 #[derive(Debug)]
-pub(crate) struct OwnMemory {
+struct GraphAllocation {
     allocated: GraphNode,
     /// The nodes that use it; `None` once it is freed.
     users: Mutex<Option<Vec<GraphNode>>>,
 }
 
-impl OwnMemory {
-    /// The node that allocates it, for another of its graph.
-    pub fn allocated_in(&self, graph: u64) -> Result<GraphNode, Error> {
+impl NodeMemory for GraphAllocation {
+    fn allocated_in(&self, graph: u64) -> Result<CUgraphNode, Error> {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         match self.allocated.graph == graph && users.is_some() {
-            true => Ok(self.allocated),
+            true => Ok(self.allocated.handle),
             false => Err(Error::GraphMemory),
         }
     }
 
-    pub fn used_by(&self, node: GraphNode) {
+    fn record_node(&self, handle: CUgraphNode) {
+        let node = GraphNode {
+            handle,
+            graph: self.allocated.graph,
+        };
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let users = users.get_or_insert_default();
         if !users.contains(&node) {
             users.push(node);
         }
     }
+}
 
-    /// From now on nobody uses it. Gives who did, the allocation among them.
-    fn end(&self) -> Vec<GraphNode> {
+impl GraphAllocation {
+    /// Marks it freed and returns the nodes that used it, with the allocation; `None` if it
+    /// was freed already.
+    fn end(&self) -> Option<Vec<GraphNode>> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = users.take().unwrap_or_default();
+        let mut all = users.take()?;
         all.push(self.allocated);
-        all
+        Some(all)
     }
 }
 
-/// Memory of a device that is there for graphs; see [`Device::graph_memory`].
+/// A device's memory for graphs; see [`Device::graph_memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphMemory {
-    /// Bytes that graphs have.
+    /// Bytes in use by graphs.
     pub used: PoolBytes,
-    /// Bytes that are taken from the device for them.
+    /// Bytes reserved from the device.
     pub reserved: PoolBytes,
 }
 
@@ -89,26 +96,22 @@ impl Graph {
     /// # }
     /// # Ok::<(), ptxkit::driver::Error>(())
     /// ```
-    pub fn add_memory<T: Plain>(
+    pub fn add_memory<T: Pod>(
         &mut self,
         after: &[GraphNode],
         len: usize,
         build: impl FnOnce(&mut Graph, &DeviceBuffer<T>) -> Result<(), Error>,
     ) -> Result<GraphNode, Error> {
-        /// Adds the end also where `build` panics.
-        struct Ending<'a, T: Plain> {
+        /// Adds the free node also if `build` panics.
+        struct AllocationScope<'a, T: Pod> {
             graph: &'a mut Graph,
             buffer: DeviceBuffer<T>,
+            memory: Arc<GraphAllocation>,
         }
-        impl<T: Plain> Ending<'_, T> {
+        impl<T: Pod> AllocationScope<'_, T> {
             fn end(&mut self) -> Option<Result<GraphNode, Error>> {
-                use crate::driver::stream::keep::Keep;
-                let own = self.buffer.allocation().of_graph()?;
-                if own.allocated_in(self.graph.inner.id).is_err() {
-                    return None; // it is ended
-                }
+                let users = self.memory.end()?;
                 let address = self.buffer.address();
-                let users = own.end();
                 let added = self
                     .graph
                     .add(&users, Vec::new(), |api, node, graph, after, count| {
@@ -121,7 +124,7 @@ impl Graph {
                 Some(added)
             }
         }
-        impl<T: Plain> Drop for Ending<'_, T> {
+        impl<T: Pod> Drop for AllocationScope<'_, T> {
             fn drop(&mut self) {
                 if let Some(ended) = self.end() {
                     report_drop(ended.map(drop));
@@ -135,7 +138,7 @@ impl Graph {
             return Err(Error::Length {
                 what: "bytes that a graph allocates",
                 given: 0,
-                room: usize::MAX,
+                capacity: usize::MAX,
             });
         }
         let mut asked = MemAllocNodeParams {
@@ -157,24 +160,26 @@ impl Graph {
             // SAFETY: graph and nodes are live; the description is whole, and gets the address.
             unsafe { Ok(api.cuGraphAddMemAllocNode(node, graph, after, count, &mut asked)?) }
         })?;
-        let release = Release::InGraph(OwnMemory {
+        let own = Arc::new(GraphAllocation {
             allocated,
             users: Mutex::new(Some(Vec::new())),
         });
+        let release = Release::InGraph(own.clone());
         let memory = Allocation::new(&context, asked.address, bytes, false, release, true);
-        let mut ending = Ending {
+        let mut scope = AllocationScope {
             graph: self,
             buffer: DeviceBuffer::of(DeviceMemory::sharing(&memory), len),
+            memory: own,
         };
-        let built = build(ending.graph, &ending.buffer);
-        let ended = ending.end().unwrap_or(Err(Error::GraphMemory));
+        let built = build(scope.graph, &scope.buffer);
+        let ended = scope.end().unwrap_or(Err(Error::GraphMemory));
         built.and(ended)
     }
 }
 
 impl Device {
-    /// The memory that is there for graphs which allocate by themselves
-    /// (`cuDeviceGetGraphMemAttribute`, from CUDA 11.4).
+    /// The device's memory for allocations of graphs (`cuDeviceGetGraphMemAttribute`, from
+    /// CUDA 11.4).
     pub fn graph_memory(&self) -> Result<GraphMemory, Error> {
         let get = |attribute| {
             let mut bytes = 0_u64;
@@ -198,8 +203,8 @@ impl Device {
         })
     }
 
-    /// Gives back what is kept for graphs and none of those uses that run or are
-    /// about to (`cuDeviceGraphMemTrim`, from CUDA 11.4).
+    /// Releases memory reserved for graphs that no launch uses (`cuDeviceGraphMemTrim`,
+    /// from CUDA 11.4).
     pub fn trim_graph_memory(&self) -> Result<(), Error> {
         // SAFETY: the device is the driver's.
         unsafe { Ok(self.api().cuDeviceGraphMemTrim(self.raw())?) }

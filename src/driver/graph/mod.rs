@@ -1,9 +1,10 @@
 //! Graphs: work described once, launched many times.
 
-pub(crate) mod describe;
+pub(crate) mod capture;
 pub(crate) mod exec;
 pub(crate) mod memory;
 pub(crate) mod node;
+pub(crate) mod node_params;
 
 use std::ffi::CString;
 use std::path::Path;
@@ -13,8 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::graph::exec::GraphExec;
-use crate::driver::stream::keep::Kept;
+use crate::driver::stream::retained::RetainedRef;
 use api::{CUgraph, CUgraphNode};
 
 /// A graph of launches, copies, fills and calls, each after those it depends
@@ -57,15 +57,15 @@ pub struct Graph {
     pub(super) inner: Arc<Inner>,
 }
 
-/// Shared with what was instantiated: a node is named there by its handle here.
+/// Shared with executable graphs, which name nodes by their handles here.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) context: Context,
-    /// What its nodes say they are of: no other graph has or had the number.
+    /// An id that no other graph has or had; its nodes carry it.
     pub(super) id: u64,
-    /// CUDA lets one thread at a time work with a graph.
+    /// A graph may be used by one thread at a time.
     handle: Mutex<Handle>,
-    kept: Mutex<Vec<Kept>>,
+    retained: Mutex<Vec<RetainedRef>>,
 }
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ pub enum NodeKind {
     Allocate,
     /// It frees memory.
     Free,
-    /// What CUDA numbers otherwise.
+    /// Any other value.
     Other(u32),
 }
 
@@ -130,14 +130,14 @@ impl Graph {
         Ok(Graph::own(context, handle, Vec::new()))
     }
 
-    pub(super) fn own(context: &Context, handle: CUgraph, kept: Vec<Kept>) -> Graph {
+    pub(super) fn own(context: &Context, handle: CUgraph, retained: Vec<RetainedRef>) -> Graph {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Graph {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 id: NEXT.fetch_add(1, Ordering::Relaxed),
                 handle: Mutex::new(Handle(handle)),
-                kept: Mutex::new(kept),
+                retained: Mutex::new(retained),
             }),
         }
     }
@@ -161,8 +161,8 @@ impl Graph {
         let mut handle = null_mut();
         // SAFETY: the graph is live; writes one handle.
         unsafe { api.cuGraphClone(&mut handle, self.inner.lock().0) }?;
-        let kept = self.inner.kept().clone();
-        Ok(Graph::own(&self.inner.context, handle, kept))
+        let retained = self.inner.retained().clone();
+        Ok(Graph::own(&self.inner.context, handle, retained))
     }
 
     /// The node of a clone that is the copy of one here
@@ -232,7 +232,7 @@ impl Graph {
         // SAFETY: the graph is live; writes one integer.
         unsafe { api.cuGraphGetEdges(graph.0, null_mut(), null_mut(), &mut count) }?;
         if count == 0 {
-            return Ok(Vec::new()); // arrays without room are an error of the driver's
+            return Ok(Vec::new()); // the driver refuses empty arrays
         }
         let (mut from, mut to) = (vec![null_mut(); count], vec![null_mut(); count]);
         // SAFETY: the arrays have room for `count` handles.
@@ -271,22 +271,10 @@ impl Graph {
         // SAFETY: the graph is live; the path ends in NUL.
         unsafe { Ok(api.cuGraphDebugDotPrint(self.inner.lock().0, text.as_ptr(), 0)?) }
     }
-
-    /// Makes it ready to be launched (`cuGraphInstantiateWithFlags`, from CUDA
-    /// 11.4). What is done to the graph afterwards does not change what was
-    /// instantiated.
-    pub fn instantiate(&self) -> Result<GraphExec, Error> {
-        let api = self.inner.context.bind()?;
-        let mut handle = null_mut();
-        // SAFETY: the graph is live; writes one handle.
-        unsafe { api.cuGraphInstantiateWithFlags(&mut handle, self.inner.lock().0, 0) }?;
-        let kept = self.inner.kept().clone();
-        Ok(GraphExec::own(self.inner.clone(), handle, kept))
-    }
 }
 
-/// Held while a call uses two graphs, whose locks no order is given for.
-pub(super) fn both() -> MutexGuard<'static, ()> {
+/// Locked while a call uses two graphs, as there is no lock order between them.
+pub(super) fn lock_both() -> MutexGuard<'static, ()> {
     static BOTH: Mutex<()> = Mutex::new(());
     BOTH.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -311,12 +299,12 @@ impl Inner {
         self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn retained(&self) -> MutexGuard<'_, Vec<RetainedRef>> {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn keep(&self, used: Vec<Kept>) {
-        self.kept().extend(used);
+    pub fn retain(&self, used: Vec<RetainedRef>) {
+        self.retained().extend(used);
     }
 }
 

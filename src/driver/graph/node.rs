@@ -1,19 +1,19 @@
-//! The nodes that a graph is built of.
+//! Adding nodes to a graph.
 
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::graph::describe;
-use crate::driver::graph::{Graph, GraphNode, both};
+use crate::driver::graph::node_params;
+use crate::driver::graph::{Graph, GraphNode, lock_both};
 use crate::driver::launch::argument::Arguments;
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::module::kernel::Kernel;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::event::Event;
-use crate::driver::stream::keep::Kept;
+use crate::driver::stream::retained::RetainedRef;
 use api::{Api, CUDA_MEMCPY3D, CUgraph, CUgraphNode};
 
 impl Graph {
@@ -27,8 +27,8 @@ impl Graph {
         arguments: impl Arguments,
     ) -> Result<GraphNode, Error> {
         let context = &self.inner.context;
-        describe::with_launch(kernel, context, config, &arguments, |params, kept| {
-            self.add(after, kept, |api, node, graph, after, count| {
+        node_params::with_kernel_params(kernel, context, config, &arguments, |params, retained| {
+            self.add(after, retained, |api, node, graph, after, count| {
                 // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
                 unsafe { Ok(api.cuGraphAddKernelNode_v2(node, graph, after, count, params)?) }
             })
@@ -36,44 +36,44 @@ impl Graph {
     }
 
     /// Adds a copy between two buffers of one length (`cuGraphAddMemcpyNode`).
-    pub fn add_copy<T: Plain>(
+    pub fn add_copy<T: Pod>(
         &mut self,
         after: &[GraphNode],
         to: &DeviceBuffer<T>,
         from: &DeviceBuffer<T>,
     ) -> Result<GraphNode, Error> {
-        self.add_memcpy(after, describe::copy(&self.inner.context, to, from)?)
+        self.add_memcpy(after, node_params::copy(&self.inner.context, to, from)?)
     }
 
     /// Adds a copy from pinned memory, which each launch makes anew
     /// (`cuGraphAddMemcpyNode`).
-    pub fn add_write<T: Plain>(
+    pub fn add_write<T: Pod>(
         &mut self,
         after: &[GraphNode],
         to: &DeviceBuffer<T>,
         from: &PinnedBuffer<T>,
     ) -> Result<GraphNode, Error> {
-        self.add_memcpy(after, describe::write(&self.inner.context, to, from)?)
+        self.add_memcpy(after, node_params::write(&self.inner.context, to, from)?)
     }
 
     /// Adds a copy into pinned memory (`cuGraphAddMemcpyNode`), which waits for
     /// it before it is read.
-    pub fn add_read<T: Plain>(
+    pub fn add_read<T: Pod>(
         &mut self,
         after: &[GraphNode],
         to: &mut PinnedBuffer<T>,
         from: &DeviceBuffer<T>,
     ) -> Result<GraphNode, Error> {
-        self.add_memcpy(after, describe::read(&self.inner.context, to, from)?)
+        self.add_memcpy(after, node_params::read(&self.inner.context, to, from)?)
     }
 
     fn add_memcpy(
         &mut self,
         after: &[GraphNode],
-        (copy, kept): (CUDA_MEMCPY3D, Vec<Kept>),
+        (copy, retained): (CUDA_MEMCPY3D, Vec<RetainedRef>),
     ) -> Result<GraphNode, Error> {
         let context = self.inner.context.raw();
-        self.add(after, kept, |api, node, graph, after, count| {
+        self.add(after, retained, |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; both ends have the bytes, and are kept.
             unsafe { Ok(api.cuGraphAddMemcpyNode(node, graph, after, count, &copy, context)?) }
         })
@@ -81,15 +81,15 @@ impl Graph {
 
     /// Adds a fill of a whole buffer (`cuGraphAddMemsetNode`). Values have 1, 2
     /// or 4 bytes.
-    pub fn add_fill<T: Plain>(
+    pub fn add_fill<T: Pod>(
         &mut self,
         after: &[GraphNode],
         buffer: &DeviceBuffer<T>,
         value: T,
     ) -> Result<GraphNode, Error> {
-        let (fill, kept) = describe::fill(&self.inner.context, buffer, value)?;
+        let (fill, retained) = node_params::fill(&self.inner.context, buffer, value)?;
         let context = self.inner.context.raw();
-        self.add(after, kept, |api, node, graph, after, count| {
+        self.add(after, retained, |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; the range is the buffer, which is kept.
             unsafe { Ok(api.cuGraphAddMemsetNode(node, graph, after, count, &fill, context)?) }
         })
@@ -103,10 +103,10 @@ impl Graph {
         after: &[GraphNode],
         function: impl Fn() + Send + Sync + 'static,
     ) -> Result<GraphNode, Error> {
-        let (described, function) = describe::call(function);
+        let (params, function) = node_params::call(function);
         self.add(after, vec![function], |api, node, graph, after, count| {
             // SAFETY: graph and nodes are live; the function is kept.
-            unsafe { Ok(api.cuGraphAddHostNode(node, graph, after, count, &described)?) }
+            unsafe { Ok(api.cuGraphAddHostNode(node, graph, after, count, &params)?) }
         })
     }
 
@@ -121,14 +121,14 @@ impl Graph {
 
     /// Adds a copy of another graph as one node (`cuGraphAddChildGraphNode`).
     pub fn add_graph(&mut self, after: &[GraphNode], child: &Graph) -> Result<GraphNode, Error> {
-        describe::check_context(&self.inner.context, child.context())?;
+        node_params::check_context(&self.inner.context, child.context())?;
         if Arc::ptr_eq(&self.inner, &child.inner) {
             return Err(Error::GraphNode);
         }
-        let kept = child.inner.kept().clone();
-        let _both = both();
+        let retained = child.inner.retained().clone();
+        let _locked = lock_both();
         let child = child.inner.lock();
-        self.add(after, kept, |api, node, graph, after, count| {
+        self.add(after, retained, |api, node, graph, after, count| {
             // SAFETY: both graphs and the nodes are live, and no other thread uses them.
             unsafe { Ok(api.cuGraphAddChildGraphNode(node, graph, after, count, child.0)?) }
         })
@@ -140,7 +140,7 @@ impl Graph {
         after: &[GraphNode],
         event: &Arc<Event>,
     ) -> Result<GraphNode, Error> {
-        describe::check_context(&self.inner.context, event.context())?;
+        node_params::check_context(&self.inner.context, event.context())?;
         self.add(
             after,
             vec![event.clone()],
@@ -160,7 +160,7 @@ impl Graph {
         event: &Arc<Event>,
     ) -> Result<GraphNode, Error> {
         let context = &self.inner.context;
-        context.of_one_driver(event.context(), "graph and event")?;
+        context.check_same_driver(event.context(), "graph and event")?;
         self.add(
             after,
             vec![event.clone()],
@@ -171,12 +171,12 @@ impl Graph {
         )
     }
 
-    /// Adds a node by one entry, which uses what is kept: behind the allocation of
-    /// memory that the graph allocates by itself.
+    /// Adds a node by an entry of the driver and retains its resources. It is ordered after
+    /// the allocation of the graph's own memory that it uses.
     pub(super) fn add(
         &self,
         after: &[GraphNode],
-        mut kept: Vec<Kept>,
+        mut retained: Vec<RetainedRef>,
         entry: impl FnOnce(
             &'static Api,
             *mut CUgraphNode,
@@ -188,8 +188,8 @@ impl Graph {
         let api = self.inner.context.bind()?;
         self.inner.check(after)?;
         let mut after: Vec<CUgraphNode> = after.iter().map(|node| node.handle).collect();
-        for own in kept.iter().filter_map(|used| used.of_graph()) {
-            let allocated = own.allocated_in(self.inner.id)?.handle;
+        for own in retained.iter().filter_map(|used| used.node_memory()) {
+            let allocated = own.allocated_in(self.inner.id)?;
             if !after.contains(&allocated) {
                 after.push(allocated);
             }
@@ -199,8 +199,12 @@ impl Graph {
         entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
         drop(graph);
         let node = self.inner.name(handle);
-        kept.retain(|used| used.of_graph().map(|own| own.used_by(node)).is_none());
-        self.inner.keep(kept);
+        retained.retain(|used| {
+            used.node_memory()
+                .map(|own| own.record_node(handle))
+                .is_none()
+        });
+        self.inner.retain(retained);
         Ok(node)
     }
 }

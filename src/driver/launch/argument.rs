@@ -6,12 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::driver::memory::allocation::Allocation;
-use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice};
 use crate::driver::module::layout::ParamLayout;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::pod::param::DeviceParam;
 use crate::driver::stream::Stream;
-use crate::driver::stream::keep::Object;
+use crate::driver::texture::object::Object;
 
 /// One argument: where its bytes lie on the host, until the launch has copied them.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +28,7 @@ pub struct Arg<'a> {
 impl<'a> Arg<'a> {
     /// A scalar or a structure by value.
     #[inline]
-    pub fn value<T: Plain>(value: &'a T) -> Arg<'a> {
+    pub fn value<T: Pod>(value: &'a T) -> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
             size: size_of::<T>(),
@@ -70,6 +69,12 @@ impl<'a> Arg<'a> {
             padding: T::PADDING,
             lifetime: PhantomData,
         }
+    }
+
+    /// The address of `memory`.
+    #[inline]
+    pub(crate) fn of(memory: &'a Arc<Allocation>) -> Arg<'a> {
+        Arg::address(memory.address(), memory)
     }
 
     /// An address in `memory`.
@@ -121,16 +126,16 @@ impl<'a> Arg<'a> {
 
     /// Whether it may be passed for a parameter.
     #[inline]
-    pub(crate) fn fits(&self, param: &ParamLayout) -> bool {
+    pub(crate) fn matches(&self, param: &ParamLayout) -> bool {
         // Alignments are powers of two.
         self.size == param.size && param.offset & (self.align - 1) == 0
     }
 
     /// Whether a launch in `stream` has nothing to note for it.
     #[inline]
-    pub(crate) fn is_only_passed(&self, stream: &Stream) -> bool {
+    pub(crate) fn needs_no_tracking(&self, stream: &Stream) -> bool {
         let memory = self.memory;
-        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(stream))
+        self.object.is_none() && memory.is_none_or(|memory| memory.needs_no_tracking(stream))
     }
 
     #[inline]
@@ -173,38 +178,10 @@ pub trait Argument {
     fn arg(&self) -> Arg<'_>;
 }
 
-impl<T: Plain> Argument for T {
+impl<T: Pod> Argument for T {
     #[inline]
     fn arg(&self) -> Arg<'_> {
         Arg::value(self)
-    }
-}
-
-impl<T: Plain> Argument for &DeviceBuffer<T> {
-    #[inline]
-    fn arg(&self) -> Arg<'_> {
-        DeviceBuffer::arg(self)
-    }
-}
-
-impl<T: Plain> Argument for &mut DeviceBuffer<T> {
-    #[inline]
-    fn arg(&self) -> Arg<'_> {
-        DeviceBuffer::arg(self)
-    }
-}
-
-impl Argument for &DeviceMemory {
-    #[inline]
-    fn arg(&self) -> Arg<'_> {
-        DeviceMemory::arg(self)
-    }
-}
-
-impl<T: Plain> Argument for DeviceSlice<'_, T> {
-    #[inline]
-    fn arg(&self) -> Arg<'_> {
-        DeviceSlice::arg(self)
     }
 }
 

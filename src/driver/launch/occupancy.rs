@@ -20,11 +20,11 @@ pub struct SuggestedBlock {
 thread_local! {
     /// What `cuOccupancyMaxPotentialBlockSize` asks for each block size: its
     /// function gets no data of the caller's.
-    static SHARED_OF: Cell<Option<*const dyn Fn(u32) -> u32>> = const { Cell::new(None) };
+    static SHARED_BYTES_OF: Cell<Option<*const dyn Fn(u32) -> u32>> = const { Cell::new(None) };
 }
 
 unsafe extern "C" fn shared_of(threads: c_int) -> usize {
-    match SHARED_OF.get() {
+    match SHARED_BYTES_OF.get() {
         // SAFETY: set by `suggested_block_with` on this thread for as long as the entry runs.
         Some(function) => unsafe { (*function)(threads.max(0).cast_unsigned()) as usize },
         None => 0,
@@ -82,11 +82,11 @@ impl Kernel {
         shared_bytes: impl Fn(u32) -> u32,
         limit: Option<u32>,
     ) -> Result<SuggestedBlock, Error> {
-        /// Puts back what was there, for calls within calls.
+        /// Restores the former value, for nested calls.
         struct Restore(Option<*const dyn Fn(u32) -> u32>);
         impl Drop for Restore {
             fn drop(&mut self) {
-                SHARED_OF.set(self.0);
+                SHARED_BYTES_OF.set(self.0);
             }
         }
 
@@ -100,7 +100,7 @@ impl Kernel {
                 function,
             )
         };
-        let _restore = Restore(SHARED_OF.replace(Some(function)));
+        let _restore = Restore(SHARED_BYTES_OF.replace(Some(function)));
         // SAFETY: the function is live; writes two integers; `shared_of` is called on this
         // thread during the call only.
         unsafe {

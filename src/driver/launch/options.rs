@@ -156,9 +156,9 @@ impl<'a> LaunchOptions<'a> {
     }
 
     /// From a captured stream, the events stand for the capture.
-    pub(crate) fn launched_in(&self, stream: &Stream) {
+    pub(crate) fn record_capture(&self, stream: &Stream) {
         for event in self.events() {
-            event.recorded_in(stream);
+            event.record_capture(stream);
         }
     }
 
@@ -167,8 +167,8 @@ impl<'a> LaunchOptions<'a> {
         programmatic.into_iter().chain(self.completion_event)
     }
 
-    pub(crate) fn attributes(&self) -> Attributes {
-        let mut all = Attributes::default();
+    pub(crate) fn attributes(&self) -> LaunchAttributes {
+        let mut all = LaunchAttributes::default();
         if self.cooperative {
             all.add(2, &[1]);
         }
@@ -215,23 +215,23 @@ const MOST_ATTRIBUTES: usize = 9;
 /// `CUlaunchAttribute` with its number as a plain one.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attribute {
+pub(crate) struct LaunchAttribute {
     pub number: c_uint,
     pad: u32,
     pub value: [u32; 16],
 }
 
 const _: () =
-    assert!(size_of::<Attribute>() == size_of::<cudarc::driver::sys::CUlaunchAttribute>());
+    assert!(size_of::<LaunchAttribute>() == size_of::<cudarc::driver::sys::CUlaunchAttribute>());
 
 /// The attributes of a launch, in memory of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Attributes {
-    all: [Attribute; MOST_ATTRIBUTES],
+pub(crate) struct LaunchAttributes {
+    all: [LaunchAttribute; MOST_ATTRIBUTES],
     count: usize,
 }
 
-impl Attributes {
+impl LaunchAttributes {
     fn add(&mut self, number: c_uint, value: &[u32]) {
         let attribute = &mut self.all[self.count];
         attribute.number = number;

@@ -8,7 +8,7 @@ use crate::driver::launch::argument::Argument;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::module::layout::ParamLayout;
 use crate::driver::stream::Stream;
-use crate::driver::stream::keep::Kept;
+use crate::driver::stream::retained::RetainedRef;
 
 /// A kernel's parameters as one block of bytes, each aligned to its type
 /// (PTX ISA, "Kernel Function Parameters"): what `CU_LAUNCH_PARAM_BUFFER_POINTER`
@@ -23,22 +23,22 @@ use crate::driver::stream::keep::Kept;
 #[derive(Clone, Debug, Default)]
 pub struct ParamBuffer<'a> {
     bytes: Vec<u8>,
-    pieces: Vec<Piece>,
+    packed: Vec<PackedArgument>,
     buffers: PhantomData<&'a ()>,
 }
 
 /// One argument in the block.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct PackedArgument {
     pub offset: usize,
     pub size: usize,
     /// The memory that it points to.
     pub memory: Option<Arc<Allocation>>,
     /// The texture or surface that it stands for, and its context.
-    pub object: Option<(Context, Kept)>,
+    pub object: Option<(Context, RetainedRef)>,
 }
 
-impl Piece {
+impl PackedArgument {
     /// Whether it lies where the parameter does.
     #[inline]
     pub fn is_at(&self, param: &ParamLayout) -> bool {
@@ -47,9 +47,9 @@ impl Piece {
 
     /// Whether a launch in `stream` has nothing to note for it.
     #[inline]
-    pub fn is_only_passed(&self, stream: &Stream) -> bool {
+    pub fn needs_no_tracking(&self, stream: &Stream) -> bool {
         let memory = self.memory.as_ref();
-        self.object.is_none() && memory.is_none_or(|memory| memory.is_only_passed(stream))
+        self.object.is_none() && memory.is_none_or(|memory| memory.needs_no_tracking(stream))
     }
 }
 
@@ -65,13 +65,13 @@ impl<'a> ParamBuffer<'a> {
         let offset = self.bytes.len().next_multiple_of(arg.align());
         self.bytes.resize(offset, 0);
         arg.append_to(&mut self.bytes);
-        self.pieces.push(Piece {
+        self.packed.push(PackedArgument {
             offset,
             size: arg.size(),
             memory: arg.memory().cloned(),
             object: arg
                 .object()
-                .map(|object| (object.context().clone(), object.kept())),
+                .map(|object| (object.context().clone(), object.retained())),
         });
         self
     }
@@ -81,8 +81,8 @@ impl<'a> ParamBuffer<'a> {
         &self.bytes
     }
 
-    pub(crate) fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub(crate) fn packed(&self) -> &[PackedArgument] {
+        &self.packed
     }
 }
 
@@ -99,7 +99,11 @@ mod tests {
         let mut params = ParamBuffer::new();
         params.push(1_u8).push(2_u16).push(3_u64).push(4_u8);
         params.push(vector).push(structure).push(5_u32);
-        let offsets: Vec<_> = params.pieces().iter().map(|piece| piece.offset).collect();
+        let offsets: Vec<_> = params
+            .packed()
+            .iter()
+            .map(|argument| argument.offset)
+            .collect();
         assert_eq!(offsets, [0, 2, 8, 16, 20, 48, 68]);
         assert_eq!(params.bytes().len(), 72);
         assert_eq!(params.bytes()[8..16], 3_u64.to_le_bytes());

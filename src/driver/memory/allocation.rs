@@ -1,4 +1,4 @@
-//! What is freed once nobody uses it, and the streams whose work may still use it.
+//! Memory that is freed after its last use, and the streams whose work may still use it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,87 +6,78 @@ use std::thread::{self, ThreadId};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::graph::memory::OwnMemory;
-use crate::driver::memory::growable::Mappings;
 use crate::driver::memory::pool::MemoryPool;
-use crate::driver::memory::virtual_memory::Mapping;
-use crate::driver::stream::event::Event;
-use crate::driver::stream::keep::{Capture, Keep};
-use crate::driver::stream::{Stream, Turn};
+use crate::driver::memory::virtual_memory::{Mapping, Mappings};
+use crate::driver::stream::retained::{Capture, NodeMemory, Retained};
+use crate::driver::stream::users::{Users, order_after, same_stream, wait, wait_until_unused};
+use crate::driver::stream::{EnqueueGuard, Stream};
 use api::CUdeviceptr;
 
-/// Memory of any kind: what buffers own, and graphs share.
+/// Memory of any kind, owned by buffers and shared with graphs.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     context: Context,
-    /// As kernels see it.
+    /// The device address.
     address: CUdeviceptr,
     bytes: usize,
     /// Whether every context of its driver reaches it.
     portable: bool,
     release: Release,
-    /// Where freeing does not wait for all work by itself, or the host reaches
-    /// the bytes. Who holds the lock keeps work from being queued.
+    /// The streams that use it, if freeing does not wait by itself or the host accesses the
+    /// bytes. While the lock is held no such work is queued.
     users: Option<Mutex<Users>>,
-    /// Other contexts whose work was given it as peers: freeing waits for them too.
+    /// Peer contexts whose work uses it. Freeing waits for them too.
     peers: Mutex<Vec<Context>>,
 }
 
-/// Who may still use memory.
-#[derive(Debug, Default)]
-pub(crate) struct Users {
-    streams: Vec<Stream>,
-    /// Borrowed memory went back to its owner.
-    ended: bool,
-}
-
-/// How memory is given back.
+/// How memory is released.
 #[derive(Debug)]
 pub(crate) enum Release {
-    /// Not at all: there are no bytes, or they were moved away.
+    /// Nothing to release: there are no bytes, or they were moved out.
     Nothing,
     /// `cuMemFree_v2`, which waits for all work.
     Free,
     /// `cuMemFreeAsync` in the stream in which it was allocated.
-    InOrder(Home),
+    InOrder(AllocationStream),
     /// `cuMemFreeHost`
     Host(HostPointer),
-    /// By a node of the graph that allocates it.
-    InGraph(OwnMemory),
-    /// With the mappings, which wait for the work of their context.
+    /// By a free node of the graph that allocates it.
+    InGraph(Arc<dyn NodeMemory>),
+    /// By unmapping, which waits for the work of the context.
     Mapped(Mappings),
-    /// Another process's, found in a pool or by itself: closed once the work of its
-    /// context is done.
+    /// Memory of another process, opened by handle or in an imported pool. It is closed
+    /// after the work of its context.
     Ipc(Option<MemoryPool>),
-    /// `cuMemHostUnregister`, and then the values are dropped, if they are owned.
-    Registered(HostPointer, Option<Values>),
+    /// `cuMemHostUnregister`; then the vector is dropped, if it is owned.
+    Registered(HostPointer, Option<VecParts>),
 }
 
-/// The stream in whose order memory comes and goes.
+/// The stream in whose order memory is allocated and freed.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct AllocationStream {
     stream: Stream,
-    /// Whose default stream it is: the same name means another in another thread.
+    /// For a per-thread default stream, its thread: in another thread the handle names
+    /// another stream.
     thread: Option<ThreadId>,
 }
 
-impl Home {
-    pub fn new(stream: &Stream) -> Home {
-        Home {
+impl AllocationStream {
+    pub fn new(stream: &Stream) -> AllocationStream {
+        AllocationStream {
             stream: stream.clone(),
             thread: stream.is_per_thread().then(|| thread::current().id()),
         }
     }
 
     fn is(&self, stream: &Stream) -> bool {
-        same(&self.stream, stream)
+        same_stream(&self.stream, stream)
             && self
                 .thread
-                .is_none_or(|home| home == thread::current().id())
+                .is_none_or(|origin| origin == thread::current().id())
     }
 }
 
-/// An address of the host's.
+/// A host address.
 #[derive(Clone, Copy)]
 pub(crate) struct HostPointer(pub *mut u8);
 
@@ -102,56 +93,26 @@ impl fmt::Debug for HostPointer {
     }
 }
 
-/// A vector in pieces: its bytes are the device's to write, so no reference to
-/// them may be alive.
+/// The parts of a `Vec`. As the device may write its elements, no reference to them may
+/// exist.
 #[derive(Debug)]
-pub(crate) struct Values {
+pub(crate) struct VecParts {
     pub pointer: HostPointer,
     pub len: usize,
     pub capacity: usize,
-    /// Makes the vector again, and drops it.
+    /// Rebuilds the `Vec` and drops it.
     pub free: unsafe fn(*mut u8, usize, usize),
 }
 
-impl Drop for Values {
+impl Drop for VecParts {
     fn drop(&mut self) {
         // SAFETY: the pieces are of one vector, which nobody else makes again.
         unsafe { (self.free)(self.pointer.0, self.len, self.capacity) }
     }
 }
 
-/// The default streams of all contexts have one handle: the contexts tell them apart.
-pub(crate) fn same(one: &Stream, other: &Stream) -> bool {
-    one.raw() == other.raw() && one.context() == other.context()
-}
-
-fn wait(stream: &Stream) -> Result<(), Error> {
-    match stream.is_per_thread() {
-        true => stream.context().synchronize(),
-        false => stream.synchronize(),
-    }
-}
-
-/// Lets work queued in `after` from now on come after what `before` has.
-fn order(before: &Stream, after: &Stream) -> Result<(), Error> {
-    let turn = before.turn();
-    if turn.capture().is_some() {
-        return Err(Error::Captured {
-            what: "work outside of a graph that waits for a stream within it",
-        });
-    }
-    if before.is_per_thread() || after.is_per_thread() {
-        drop(turn);
-        return wait(before);
-    }
-    let event = Event::without_timing(before.context())?;
-    event.record_in(before, &turn)?;
-    drop(turn);
-    after.wait_for_recorded(&event)
-}
-
 impl Allocation {
-    /// Memory of a device, which is freed as such.
+    /// Device memory, freed by `cuMemFree_v2`.
     pub fn device(context: &Context, address: CUdeviceptr, bytes: usize) -> Arc<Allocation> {
         let release = match address {
             0 => Release::Nothing,
@@ -166,7 +127,7 @@ impl Allocation {
         bytes: usize,
         portable: bool,
         release: Release,
-        has_users: bool,
+        is_tracked: bool,
     ) -> Arc<Allocation> {
         Arc::new(Allocation {
             context: context.clone(),
@@ -174,7 +135,7 @@ impl Allocation {
             bytes,
             portable,
             release,
-            users: has_users.then(Mutex::default),
+            users: is_tracked.then(Mutex::default),
             peers: Mutex::default(),
         })
     }
@@ -192,12 +153,12 @@ impl Allocation {
         self.bytes
     }
 
-    /// For memory that must be owned before it can be asked for its address.
+    /// For memory whose address is only known after it is owned.
     pub fn set_address(&mut self, address: CUdeviceptr) {
         self.address = address;
     }
 
-    /// Whether it is a vector that was registered.
+    /// Whether it is a registered `Vec`.
     pub fn is_vector(&self) -> bool {
         matches!(self.release, Release::Registered(_, Some(_)))
     }
@@ -207,14 +168,14 @@ impl Allocation {
         self.portable
     }
 
-    /// Whether work in `context` may use it.
+    /// Whether work in `context` can access it without peer access.
     #[inline]
     pub fn is_reached_from(&self, context: &Context) -> bool {
-        &self.context == context || self.portable && self.context.has_driver_of(context)
+        &self.context == context || self.portable && self.context.is_same_driver(context)
     }
 
-    /// Notes that work of a context that is a peer uses it.
-    pub fn used_by(&self, peer: &Context) {
+    /// Records that work of a peer context uses it.
+    pub fn record_peer(&self, peer: &Context) {
         if self.is_reached_from(peer) {
             return;
         }
@@ -224,40 +185,40 @@ impl Allocation {
         }
     }
 
-    /// Whether it wants to hear of work that uses it.
+    /// Whether the streams that use it are recorded.
     #[inline]
-    pub fn has_users(&self) -> bool {
+    pub fn is_tracked(&self) -> bool {
         self.users.is_some()
     }
 
-    /// Whether work in `stream` may use it, and nobody is to hear of it.
+    /// Whether work in `stream` may use it without being recorded.
     #[inline]
-    pub fn is_only_passed(&self, stream: &Stream) -> bool {
-        self.context.shares_with(stream.context()) && (!self.has_users() || self.is_of(stream))
+    pub fn needs_no_tracking(&self, stream: &Stream) -> bool {
+        self.context.is_clone_of(stream.context()) && (!self.is_tracked() || self.is_of(stream))
     }
 
-    /// Whether it was allocated in the order of this stream, which frees it too.
+    /// Whether it was allocated, and will be freed, in the order of this stream.
     fn is_of(&self, stream: &Stream) -> bool {
-        matches!(&self.release, Release::InOrder(home) if home.is(stream))
+        matches!(&self.release, Release::InOrder(origin) if origin.is(stream))
     }
 
-    /// Called before work that uses it is queued in `stream`; what comes back is
-    /// held until it is. The graph of a capture keeps the memory.
-    fn used_in(
+    /// Records work in `stream` before it is queued. The guard is held until then. In a
+    /// capture, the graph retains the memory instead.
+    fn record_use(
         self: &Arc<Allocation>,
         stream: &Stream,
         capture: Option<&Arc<Capture>>,
     ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        self.refuse_of_graph()?;
+        self.refuse_graph_memory()?;
         let Some(capture) = capture else {
-            return self.queued_in(stream);
+            return self.record_stream(stream);
         };
         self.refuse_borrowed()?;
-        capture.add(self.clone());
+        capture.retain(self.clone());
         Ok(None)
     }
 
-    fn queued_in(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn record_stream(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         let Some(users) = self.users.as_ref().filter(|_| !self.is_of(stream)) else {
             return Ok(None);
         };
@@ -265,9 +226,9 @@ impl Allocation {
         if users.ended {
             return Err(Error::Ended);
         }
-        let is_new = !users.streams.iter().any(|user| same(user, stream));
-        if is_new && let Release::InOrder(home) = &self.release {
-            order(&home.stream, stream)?;
+        let is_new = !users.streams.iter().any(|user| same_stream(user, stream));
+        if is_new && let Release::InOrder(origin) = &self.release {
+            order_after(&origin.stream, stream)?;
         }
         if is_new {
             users.streams.push(stream.clone());
@@ -275,15 +236,15 @@ impl Allocation {
         Ok(Some(users))
     }
 
-    /// Memory of a graph is there for its nodes alone.
-    pub fn refuse_of_graph(&self) -> Result<(), Error> {
+    /// Refuses memory of a graph, which only its nodes may use.
+    pub fn refuse_graph_memory(&self) -> Result<(), Error> {
         match self.release {
             Release::InGraph(_) => Err(Error::GraphMemory),
             _ => Ok(()),
         }
     }
 
-    /// What a graph may keep: memory that is borrowed for a while is not.
+    /// Refuses borrowed memory, which a graph cannot retain.
     pub fn refuse_borrowed(&self) -> Result<(), Error> {
         match self.release {
             Release::Registered(_, None) => Err(Error::Captured {
@@ -293,8 +254,8 @@ impl Allocation {
         }
     }
 
-    /// Waits for the work that uses it. None begins while the result lives.
-    pub fn idle(&self) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    /// Waits for the work that uses it. None is queued while the guard lives.
+    pub fn wait_idle(&self) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         let Some(users) = &self.users else {
             return Ok(None);
         };
@@ -306,8 +267,8 @@ impl Allocation {
         Ok(Some(users))
     }
 
-    /// Gives borrowed memory back to its owner, whoever still holds this.
-    pub fn end(&self) {
+    /// Returns borrowed memory to its owner, even if this is still referenced.
+    pub fn end_borrow(&self) {
         let (Some(users), Release::Registered(HostPointer(pointer), None)) =
             (&self.users, &self.release)
         else {
@@ -320,7 +281,7 @@ impl Allocation {
         if let Err(error) = users.wait()
             && !error.is_sticky()
         {
-            // The device may still write what its owner would read as its own.
+            // The device may still write memory that its owner would access.
             eprintln!("ptxkit: borrowed memory cannot be given back while it is used: {error}");
             std::process::abort();
         }
@@ -333,20 +294,20 @@ impl Allocation {
         );
     }
 
-    /// Lets a mapping end with the memory that it is a part of.
-    pub fn keep_mapping(&self, mapping: Mapping) {
+    /// Keeps a mapping until the memory is released.
+    pub fn retain_mapping(&self, mapping: Mapping) {
         if let Release::Mapped(mappings) = &self.release {
             mappings.push(mapping);
         }
     }
 
-    /// From now on freed in another stream, after the work of the former one.
+    /// Changes the stream that frees it, after the work of the former one.
     pub fn move_to(&mut self, stream: &Stream) {
-        let Release::InOrder(home) = &mut self.release else {
+        let Release::InOrder(origin) = &mut self.release else {
             return;
         };
-        let is_another = !home.is(stream);
-        let former = std::mem::replace(home, Home::new(stream));
+        let is_another = !origin.is(stream);
+        let former = std::mem::replace(origin, AllocationStream::new(stream));
         if let Some(users) = &mut self.users
             && is_another
         {
@@ -355,8 +316,8 @@ impl Allocation {
         }
     }
 
-    /// The vector that was registered, once nothing uses it.
-    pub fn into_values(mut self) -> Option<Values> {
+    /// The registered `Vec`, after the work that uses it.
+    pub fn into_vec_parts(mut self) -> Option<VecParts> {
         let Release::Registered(pointer, values) = &mut self.release else {
             return None;
         };
@@ -381,138 +342,117 @@ impl Allocation {
     }
 }
 
-impl Users {
-    /// A stream stays listed until it is known to be done.
-    fn wait(&mut self) -> Result<(), Error> {
-        while let Some(stream) = self.streams.last() {
-            let result = wait(stream);
-            let lost = result.as_ref().is_err_and(Error::is_sticky);
-            if result.is_ok() || lost {
-                self.streams.pop();
-            }
-            result?;
-        }
-        Ok(())
-    }
-}
-
 /// Held while work that uses memory is queued.
 #[derive(Default)]
-pub(crate) struct Held<'a> {
-    /// Most calls have one, for which no list is made.
+pub(crate) struct MemoryGuard<'a> {
+    /// Most calls have one, which needs no list.
     #[allow(dead_code, reason = "held, not read")]
     one: Option<MutexGuard<'a, Users>>,
     #[allow(dead_code, reason = "held, not read")]
     others: Vec<MutexGuard<'a, Users>>,
-    /// Let go last.
+    /// Dropped last.
     #[allow(dead_code, reason = "held, not read")]
-    turn: Option<Turn<'a>>,
+    enqueue: Option<EnqueueGuard<'a>>,
 }
 
-impl Held<'_> {
-    /// What the work is captured by.
+impl MemoryGuard<'_> {
+    /// The capture that records the work.
     pub fn capture(&self) -> Option<&Arc<Capture>> {
-        self.turn.as_ref()?.capture()
+        self.enqueue.as_ref()?.capture()
     }
 }
 
-/// Tells memory of work that is queued next in `stream`, or by a call that names
-/// none and is ordered like the default stream.
+/// Records the work that is queued next in `stream`, or in the default stream for a call
+/// without a stream, as a use of `memory`.
 #[inline]
-pub(crate) fn hold<'a>(
+pub(crate) fn lock_memory<'a>(
     stream: Option<&'a Stream>,
     memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
-) -> Result<Held<'a>, Error> {
-    hold_in(stream, stream.map(Stream::turn), memory)
+) -> Result<MemoryGuard<'a>, Error> {
+    lock_memory_in(stream, stream.map(Stream::begin_enqueue), memory)
 }
 
-/// The same for who has its turn in the stream already.
+/// The same for a caller that holds the stream's guard.
 #[inline]
-pub(crate) fn hold_in<'a>(
+pub(crate) fn lock_memory_in<'a>(
     stream: Option<&Stream>,
-    turn: Option<Turn<'a>>,
+    enqueue: Option<EnqueueGuard<'a>>,
     memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
-) -> Result<Held<'a>, Error> {
+) -> Result<MemoryGuard<'a>, Error> {
     let memory = memory.into_iter();
-    if turn.as_ref().is_some_and(|turn| turn.capture().is_some()) {
-        return hold_all(stream, turn, memory.collect());
+    if enqueue
+        .as_ref()
+        .is_some_and(|enqueue| enqueue.capture().is_some())
+    {
+        return lock_all(stream, enqueue, memory.collect());
     }
-    let mut with_users = memory.filter(|memory| memory.has_users());
+    let mut with_users = memory.filter(|memory| memory.is_tracked());
     match (with_users.next(), with_users.next()) {
-        (None, _) => Ok(Held {
-            turn,
-            ..Held::default()
+        (None, _) => Ok(MemoryGuard {
+            enqueue,
+            ..MemoryGuard::default()
         }),
-        (Some(only), None) => Ok(Held {
-            one: hold_one(stream, None, only)?,
-            turn,
-            ..Held::default()
+        (Some(only), None) => Ok(MemoryGuard {
+            one: lock_one(stream, None, only)?,
+            enqueue,
+            ..MemoryGuard::default()
         }),
         (Some(one), Some(other)) => {
             let others = [one, other].into_iter().chain(with_users);
-            hold_all(stream, turn, others.collect())
+            lock_all(stream, enqueue, others.collect())
         }
     }
 }
 
-fn hold_one<'a>(
+fn lock_one<'a>(
     stream: Option<&Stream>,
     capture: Option<&Arc<Capture>>,
     memory: &'a Arc<Allocation>,
 ) -> Result<Option<MutexGuard<'a, Users>>, Error> {
     match stream {
-        Some(stream) => memory.used_in(stream, capture),
-        None => memory.used_in(&Stream::default_of(memory.context()), None),
+        Some(stream) => memory.record_use(stream, capture),
+        None => memory.record_use(&Stream::default_of(memory.context()), None),
     }
 }
 
 #[cold]
-fn hold_all<'a>(
+fn lock_all<'a>(
     stream: Option<&Stream>,
-    turn: Option<Turn<'a>>,
+    enqueue: Option<EnqueueGuard<'a>>,
     mut memory: Vec<&'a Arc<Allocation>>,
-) -> Result<Held<'a>, Error> {
-    // One order for all threads, and no lock twice.
+) -> Result<MemoryGuard<'a>, Error> {
+    // All threads lock in the same order, and each lock once.
     memory.sort_by_key(|memory| Arc::as_ptr(memory));
     memory.dedup_by_key(|memory| Arc::as_ptr(memory));
-    let capture = turn.as_ref().and_then(Turn::capture);
+    let capture = enqueue.as_ref().and_then(EnqueueGuard::capture);
     let mut others = Vec::new();
     for memory in memory {
-        others.extend(hold_one(stream, capture, memory)?);
+        others.extend(lock_one(stream, capture, memory)?);
     }
-    Ok(Held {
+    Ok(MemoryGuard {
         one: None,
         others,
-        turn,
+        enqueue,
     })
 }
 
-impl Keep for Allocation {
-    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        self.queued_in(stream)
+impl Retained for Allocation {
+    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.record_stream(stream)
     }
 
-    fn of_graph(&self) -> Option<&OwnMemory> {
+    fn node_memory(&self) -> Option<&dyn NodeMemory> {
         match &self.release {
-            Release::InGraph(own) => Some(own),
+            Release::InGraph(memory) => Some(&**memory),
             _ => None,
         }
     }
 }
 
-/// Waits for the streams; whether none of them can use memory any more.
-pub(crate) fn is_unused(streams: &[Stream]) -> bool {
-    streams.iter().all(|stream| {
-        let result = wait(stream);
-        let running = result.as_ref().is_err_and(|error| !error.is_sticky());
-        report_drop(result);
-        !running
-    })
-}
-
-/// Whether the memory is the host's alone again.
+/// Unregisters memory after the work that uses it; returns whether the device can no longer
+/// access it.
 fn unregister(context: &Context, streams: &[Stream], HostPointer(pointer): HostPointer) -> bool {
-    if !is_unused(streams) {
+    if !wait_until_unused(streams) {
         return false;
     }
     report_drop(
@@ -541,15 +481,16 @@ impl Drop for Allocation {
             report_drop(peer.synchronize());
         }
         let users = self.take_users();
-        let home = match &release {
-            Release::InOrder(home) => Some(&home.stream),
+        let origin = match &release {
+            Release::InOrder(origin) => Some(&origin.stream),
             _ => None,
         };
-        // A stream that captures takes no work outside of its graph: with that it is freed.
+        // A capturing stream takes no work outside of its graph, so the memory is freed
+        // with the graph.
         if !matches!(release, Release::Free | Release::Mapped(_))
-            && let Some(capture) = users.iter().chain(home).find_map(Stream::capture)
+            && let Some(capture) = users.iter().chain(origin).find_map(Stream::capture)
         {
-            capture.add(Arc::new(Allocation {
+            capture.retain(Arc::new(Allocation {
                 context: self.context.clone(),
                 address: self.address,
                 bytes: self.bytes,
@@ -584,25 +525,25 @@ impl Drop for Allocation {
             Release::Free => {
                 report_drop(bound.and_then(|api| unsafe { Ok(api.cuMemFree_v2(self.address)?) }));
             }
-            Release::InOrder(home) => report_drop(bound.and_then(|api| {
-                let home = &home.stream;
+            Release::InOrder(origin) => report_drop(bound.and_then(|api| {
+                let origin = &origin.stream;
                 for user in &users {
-                    order(user, home)?;
+                    order_after(user, origin)?;
                 }
-                if home.is_per_thread() {
-                    wait(home)?;
+                if origin.is_per_thread() {
+                    wait(origin)?;
                 }
-                let turn = home.turn();
-                if turn.capture().is_some() {
+                let enqueue = origin.begin_enqueue();
+                if enqueue.capture().is_some() {
                     return Err(Error::Captured {
                         what: "the end of memory",
                     });
                 }
                 // SAFETY: allocated once, freed once, after all that uses it.
-                unsafe { Ok(api.cuMemFreeAsync(self.address, home.raw())?) }
+                unsafe { Ok(api.cuMemFreeAsync(self.address, origin.raw())?) }
             })),
-            // Memory that a copy may still reach is better lost than given to others.
-            Release::Host(HostPointer(pointer)) if is_unused(&users) => {
+            // If a copy may still access it, it is leaked instead.
+            Release::Host(HostPointer(pointer)) if wait_until_unused(&users) => {
                 // SAFETY: allocated once, freed once, no copy uses it any more.
                 report_drop(
                     bound.and_then(|api| unsafe { Ok(api.cuMemFreeHost(pointer.cast())?) }),

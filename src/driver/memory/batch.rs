@@ -1,20 +1,19 @@
-//! Several copies as one call.
+//! Batches of copies in one call.
 
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, hold};
+use crate::driver::memory::allocation::{Allocation, lock_memory};
 use crate::driver::memory::copy::Linear;
 use crate::driver::memory::length;
 use crate::driver::memory::location::Location;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUdeviceptr, CopyAttributes};
 
-/// Copies that a stream makes in any order, or at once (`cuMemcpyBatchAsync`, from
-/// CUDA 12.8): one call costs less than one for each where they are many and
-/// short. What is written is borrowed exclusively, so no copy of a batch waits
-/// for another.
+/// Copies that a stream makes in any order or at once (`cuMemcpyBatchAsync`, from CUDA
+/// 12.8): for many short copies one call is cheaper than one per copy. Destinations are
+/// borrowed exclusively, so no copy of a batch depends on another.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -47,12 +46,12 @@ pub struct CopyBatch<'a> {
 const IN_STREAM_ORDER: u32 = 1;
 
 impl<'a> CopyBatch<'a> {
-    /// No copies yet.
+    /// An empty batch.
     pub fn new() -> CopyBatch<'a> {
         CopyBatch::default()
     }
 
-    /// How many copies there are.
+    /// The number of copies.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -62,14 +61,13 @@ impl<'a> CopyBatch<'a> {
         self.bytes.is_empty()
     }
 
-    /// Adds a copy of all of an array to another of the same length, whatever
-    /// memory they are in.
-    pub fn copy<T: Plain>(
+    /// Adds a copy of a whole array to another of the same length, in memory of any kind.
+    pub fn copy<T: Pod>(
         &mut self,
         to: &'a mut impl Linear<T>,
         from: &'a impl Linear<T>,
     ) -> Result<&mut CopyBatch<'a>, Error> {
-        length::same("copy of a batch", from.count(), to.count())?;
+        length::check_equal("copy of a batch", from.count(), to.count())?;
         let to = &*to;
         let bytes = to.count() * size_of::<T>(); // the array is in memory
         if bytes > 0 {
@@ -81,8 +79,8 @@ impl<'a> CopyBatch<'a> {
         Ok(self)
     }
 
-    /// Makes the copies in the order of a stream, which is no default stream of a
-    /// context and captures nothing ([`Error::Captured`]).
+    /// Queues the copies in a stream, which must not be a default stream and not be
+    /// capturing ([`Error::Captured`]).
     pub fn queue(mut self, stream: &Stream) -> Result<(), Error> {
         let context = stream.context();
         let reached = |memory: &&Arc<Allocation>| memory.is_reached_from(context);
@@ -100,7 +98,8 @@ impl<'a> CopyBatch<'a> {
         if count == 0 {
             return Ok(());
         }
-        // Of use for managed memory alone, whose places the driver does not know.
+        // Location hints matter only for managed memory, whose location the driver does not
+        // know.
         let here = Location::from(context.device()).raw();
         let mut attributes = CopyAttributes {
             source_order: IN_STREAM_ORDER,
@@ -110,14 +109,14 @@ impl<'a> CopyBatch<'a> {
         };
         let (mut first, queue) = (0, stream.raw());
         let api = context.bind()?;
-        let held = hold(Some(stream), self.memory)?;
+        let guard = lock_memory(Some(stream), self.memory)?;
         let [to, from] = [&mut self.to, &mut self.from].map(Vec::as_mut_ptr);
         let (bytes, attributes) = (self.bytes.as_mut_ptr(), &raw mut attributes);
         // SAFETY: as many ends as said, which have those bytes and keep them until the stream
         // is done; one set of attributes, from the first copy on.
         unsafe {
             match api.cuMemcpyBatchAsync {
-                // CUDA 13 left a parameter out.
+                // CUDA 13 removed a parameter.
                 Some(_) if api.cuMemcpyBatchAsync_v2.is_none() => {
                     let mut failed = 0;
                     api.cuMemcpyBatchAsync(
@@ -137,7 +136,7 @@ impl<'a> CopyBatch<'a> {
                 ),
             }
         }?;
-        drop(held);
+        drop(guard);
         if context.check_mode() {
             return stream.wait_for_check(|| format!("batch of {count} copies"));
         }

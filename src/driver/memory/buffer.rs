@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::Arg;
-use crate::driver::memory::allocation::{Allocation, Home, Release, hold};
-use crate::driver::memory::fill::Element;
+use crate::driver::memory::allocation::{Allocation, AllocationStream, Release, lock_memory};
+use crate::driver::memory::fill::FillValue;
 use crate::driver::memory::length;
 use crate::driver::memory::pinned::PinnedBuffer;
-use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::memory::pool::MemoryPool;
+use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::Stream;
+use crate::driver::stream::attribute::{AccessPolicy, AccessProperty};
 use api::{Api, CUdeviceptr};
 
 /// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
@@ -50,13 +51,13 @@ impl DeviceMemory {
         })
     }
 
-    pub(crate) fn in_order(
+    fn in_order(
         stream: &Stream,
         bytes: usize,
         allocate: impl FnOnce(&Api, &mut CUdeviceptr) -> Result<(), Error>,
     ) -> Result<DeviceMemory, Error> {
-        let turn = stream.turn();
-        if turn.capture().is_some() {
+        let enqueue = stream.begin_enqueue();
+        if enqueue.capture().is_some() {
             return Err(Error::Captured {
                 what: "an allocation",
             });
@@ -67,7 +68,7 @@ impl DeviceMemory {
         let mut release = Release::Nothing;
         if bytes > 0 {
             allocate(api, &mut address)?;
-            release = Release::InOrder(Home::new(stream));
+            release = Release::InOrder(AllocationStream::new(stream));
         }
         Ok(DeviceMemory {
             allocation: Allocation::new(context, address, bytes, false, release, true),
@@ -125,12 +126,6 @@ impl DeviceMemory {
         self.allocation.bytes()
     }
 
-    /// Its address as a kernel argument.
-    #[inline]
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::address(self.allocation.address(), &self.allocation)
-    }
-
     /// For a graph that uses it.
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.allocation
@@ -160,7 +155,7 @@ pub struct DeviceBuffer<T> {
     values: PhantomData<T>,
 }
 
-impl<T: Plain> DeviceBuffer<T> {
+impl<T: Pod> DeviceBuffer<T> {
     /// An array of `len` values; which values is not said (`cuMemAlloc_v2`).
     pub fn new(context: &Context, len: usize) -> Result<DeviceBuffer<T>, Error> {
         // More than all memory: the driver says "out of memory".
@@ -241,7 +236,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::same("write to a buffer", values.len(), self.len)?;
+        length::check_equal("write to a buffer", values.len(), self.len)?;
         self.write_at(0, values)
     }
 
@@ -253,28 +248,30 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _held = hold(None, [self.allocation()])?;
+        let _guard = lock_memory(None, [self.allocation()])?;
         // SAFETY: the range is within the buffer and as long as the slice.
         unsafe { Ok(api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len())?) }
     }
 
     /// Reads all of it (`cuMemcpyDtoH_v2`); `values` has its length.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        length::same("read of a buffer", values.len(), self.len)?;
+        length::check_equal("read of a buffer", values.len(), self.len)?;
         self.read_at(0, values)
     }
 
     /// Reads from value `at` on (`cuMemcpyDtoH_v2`).
     pub fn read_at(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
         let address = self.place("read of a buffer", at, values.len())?;
-        let room = bytes_of_mut(values);
-        if room.is_empty() {
+        let destination = bytes_of_mut(values);
+        if destination.is_empty() {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _held = hold(None, [self.allocation()])?;
+        let _guard = lock_memory(None, [self.allocation()])?;
         // SAFETY: the range is within the buffer and as long as the slice; any bits are values.
-        unsafe { Ok(api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), address, room.len())?) }
+        unsafe {
+            Ok(api.cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), address, destination.len())?)
+        }
     }
 
     /// All of it as a vector.
@@ -309,21 +306,21 @@ impl<T: Plain> DeviceBuffer<T> {
         self.fill_in(Some(stream), byte, self.bytes())
     }
 
-    fn fill_in<V: Plain>(
+    fn fill_in<V: Pod>(
         &mut self,
         stream: Option<&Stream>,
         value: V,
         count: usize,
     ) -> Result<(), Error> {
-        let element = Element::of(&value)?;
+        let fill = FillValue::of(&value)?;
         let api = self.bind_with(stream)?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        let _held = hold(stream, [self.allocation()])?;
+        let _guard = lock_memory(stream, [self.allocation()])?;
         // SAFETY: the range is the buffer, whose address the driver aligns to 256; freeing it
         // waits for the stream.
-        unsafe { element.fill(api, stream, self.address(), count) }?;
+        unsafe { fill.fill(api, stream, self.address(), count) }?;
         self.after(stream, "fill")
     }
 
@@ -347,7 +344,7 @@ impl<T: Plain> DeviceBuffer<T> {
         source: &DeviceBuffer<T>,
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
-        length::same("copy between buffers", source.len, self.len)?;
+        length::check_equal("copy between buffers", source.len, self.len)?;
         let api = self.bind_with(stream)?;
         if source.context() != self.context() {
             return Err(Error::DifferentContexts {
@@ -357,7 +354,7 @@ impl<T: Plain> DeviceBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let held = hold(stream, [self.allocation(), source.allocation()])?;
+        let guard = lock_memory(stream, [self.allocation(), source.allocation()])?;
         let (to, from, bytes) = (self.address(), source.address(), self.bytes());
         // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
         unsafe {
@@ -366,40 +363,40 @@ impl<T: Plain> DeviceBuffer<T> {
                 None => api.cuMemcpyDtoD_v2(to, from, bytes),
             }
         }?;
-        drop(held);
+        drop(guard);
         self.after(stream, "copy between buffers")
     }
 
     /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
     /// The pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::same("write to a buffer", values.len(), self.len)?;
+        length::check_equal("write to a buffer", values.len(), self.len)?;
         let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let guard = lock_memory(Some(stream), [self.allocation(), values.allocation()])?;
         let (to, from) = (self.address(), values.pointer().cast());
         // SAFETY: both have that many bytes; the pinned memory stays as it is until the
         // stream is done.
         unsafe { api.cuMemcpyHtoDAsync_v2(to, from, self.bytes(), stream.raw()) }?;
-        drop(held);
+        drop(guard);
         self.after(Some(stream), "copy to the device")
     }
 
     /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
     /// The pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::same("read of a buffer", values.len(), self.len)?;
+        length::check_equal("read of a buffer", values.len(), self.len)?;
         let api = self.bind_with(Some(stream))?;
         if self.bytes() == 0 {
             return Ok(());
         }
-        let held = hold(Some(stream), [self.allocation(), values.allocation()])?;
+        let guard = lock_memory(Some(stream), [self.allocation(), values.allocation()])?;
         let (to, from) = (values.pointer().cast(), self.address());
         // SAFETY: as `write_async`.
         unsafe { api.cuMemcpyDtoHAsync_v2(to, from, self.bytes(), stream.raw()) }?;
-        drop(held);
+        drop(guard);
         self.after(Some(stream), "copy to the host")
     }
 
@@ -421,12 +418,6 @@ impl<T: Plain> DeviceBuffer<T> {
             len,
             buffer: self,
         })
-    }
-
-    /// Its address as a kernel argument.
-    #[inline]
-    pub fn arg(&self) -> Arg<'_> {
-        self.memory.arg()
     }
 
     fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
@@ -455,7 +446,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// The address of value `at`, if `len` values from there are within the buffer.
     fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
-        length::within(what, at, len, self.len)?;
+        length::check_range(what, at, len, self.len)?;
         Ok(self.address() + (at * size_of::<T>()) as u64)
     }
 }
@@ -463,12 +454,12 @@ impl<T: Plain> DeviceBuffer<T> {
 /// Part of a [`DeviceBuffer`].
 #[derive(Debug)]
 pub struct DeviceSlice<'a, T> {
-    buffer: &'a DeviceBuffer<T>,
-    address: CUdeviceptr,
+    pub(crate) buffer: &'a DeviceBuffer<T>,
+    pub(crate) address: CUdeviceptr,
     len: usize,
 }
 
-impl<T: Plain> DeviceSlice<'_, T> {
+impl<T: Pod> DeviceSlice<'_, T> {
     /// How many values it has.
     pub fn len(&self) -> usize {
         self.len
@@ -483,10 +474,41 @@ impl<T: Plain> DeviceSlice<'_, T> {
     pub fn address(&self) -> CUdeviceptr {
         self.address
     }
+}
 
-    /// Its address as a kernel argument.
-    #[inline]
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::address(&self.address, self.buffer.memory.allocation())
+impl AccessPolicy {
+    /// The memory of a slice is to stay in L2, or as much of it as the ratio
+    /// says; the rest of it streams.
+    pub fn persisting<T: Pod>(slice: &DeviceSlice<'_, T>, hit_ratio: f32) -> AccessPolicy {
+        AccessPolicy {
+            address: slice.address(),
+            bytes: slice.len() * size_of::<T>(), // the slice is in memory
+            hit_ratio,
+            hit: AccessProperty::Persisting,
+            miss: AccessProperty::Streaming,
+        }
+    }
+}
+
+impl MemoryPool {
+    /// Allocates in the order of a stream of its device, and frees in it
+    /// (`cuMemAllocFromPoolAsync`).
+    pub fn memory(&self, stream: &Stream, bytes: usize) -> Result<DeviceMemory, Error> {
+        if stream.context().device() != self.device() {
+            return Err(Error::DifferentDevices {
+                what: "pool and stream",
+            });
+        }
+        DeviceMemory::in_order(stream, bytes, |api, address| {
+            // SAFETY: pool and stream are live; writes one address.
+            unsafe { Ok(api.cuMemAllocFromPoolAsync(address, bytes, self.raw(), stream.raw())?) }
+        })
+    }
+
+    /// The same as `len` values; which values is not said.
+    pub fn buffer<T: Pod>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        self.memory(stream, bytes)
+            .map(|memory| DeviceBuffer::of(memory, len))
     }
 }

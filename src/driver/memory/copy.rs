@@ -1,20 +1,18 @@
-//! Copies between any two kinds of memory, which the driver tells apart by
-//! their addresses.
+//! Copies between memory of any kinds, which the driver tells apart by unified addressing.
 
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, hold};
+use crate::driver::memory::allocation::{Allocation, lock_memory};
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{Api, CUdeviceptr};
 
-/// An array in memory of some kind: [`DeviceBuffer`], [`PinnedBuffer`] or
-/// [`ManagedBuffer`].
+/// An array in memory of any kind: [`DeviceBuffer`], [`PinnedBuffer`] or [`ManagedBuffer`].
 pub trait Linear<T>: sealed::Memory {}
 
 pub(crate) mod sealed {
@@ -33,7 +31,7 @@ pub(crate) mod sealed {
 
 macro_rules! linear {
     ($($buffer:ident, $address:expr;)*) => { $(
-        impl<T: Plain> sealed::Memory for $buffer<T> {
+        impl<T: Pod> sealed::Memory for $buffer<T> {
             fn unified_address(&self) -> CUdeviceptr {
                 ($address)(self)
             }
@@ -45,7 +43,7 @@ macro_rules! linear {
                 self.allocation()
             }
         }
-        impl<T: Plain> Linear<T> for $buffer<T> {}
+        impl<T: Pod> Linear<T> for $buffer<T> {}
     )* };
 }
 
@@ -55,8 +53,8 @@ linear! {
     PinnedBuffer, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
 }
 
-/// Copies all of an array to another of the same length, whatever memory they
-/// are in (`cuMemcpy`). It is ordered like work of the default stream.
+/// Copies a whole array to another of the same length, in memory of any kind (`cuMemcpy`).
+/// It is ordered like work of the default stream.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -69,7 +67,7 @@ linear! {
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
-pub fn copy<T: Plain>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<(), Error> {
+pub fn copy<T: Pod>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<(), Error> {
     copy_in(None, to, from, |api, to, from, bytes| {
         // SAFETY: both have that many bytes.
         unsafe { Ok(api.cuMemcpy(to, from, bytes)?) }
@@ -77,7 +75,7 @@ pub fn copy<T: Plain>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<
 }
 
 /// The same in stream order (`cuMemcpyAsync`).
-pub fn copy_async<T: Plain>(
+pub fn copy_async<T: Pod>(
     to: &mut impl Linear<T>,
     from: &impl Linear<T>,
     stream: &Stream,
@@ -88,13 +86,13 @@ pub fn copy_async<T: Plain>(
     })
 }
 
-fn copy_in<T: Plain>(
+fn copy_in<T: Pod>(
     stream: Option<&Stream>,
     to: &mut impl Linear<T>,
     from: &impl Linear<T>,
     call: impl FnOnce(&Api, CUdeviceptr, CUdeviceptr, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    length::same("copy between arrays", from.count(), to.count())?;
+    length::check_equal("copy between arrays", from.count(), to.count())?;
     let memory = [to.memory(), from.memory()];
     let own = memory.iter().find(|memory| !memory.is_portable());
     let context = match stream {
@@ -111,9 +109,9 @@ fn copy_in<T: Plain>(
         return Ok(());
     }
     let api = context.bind()?;
-    let held = hold(stream, memory)?;
+    let guard = lock_memory(stream, memory)?;
     call(api, to.unified_address(), from.unified_address(), bytes)?;
-    drop(held);
+    drop(guard);
     match stream {
         Some(stream) if context.check_mode() => {
             stream.wait_for_check(|| format!("copy, {bytes} bytes"))

@@ -1,16 +1,15 @@
-//! Device memory that grows where it is.
+//! Device memory that grows in place.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
 use crate::driver::memory::allocation::{Allocation, Release};
 use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory};
 use crate::driver::memory::location::Access;
-use crate::driver::memory::virtual_memory::{AddressRange, Mapping, PhysicalMemory};
-use crate::driver::pod::Plain;
+use crate::driver::memory::virtual_memory::{AddressRange, Mapping, Mappings, PhysicalMemory};
+use crate::driver::pod::Pod;
 
 /// An array in device memory that grows without a copy: its addresses are
 /// reserved at first, and memory is mapped to them as it is needed.
@@ -30,26 +29,15 @@ use crate::driver::pod::Plain;
 /// ```
 #[derive(Debug)]
 pub struct GrowableBuffer<T> {
-    /// As much of it as is in use.
+    /// The part in use.
     buffer: DeviceBuffer<T>,
     allocation: Arc<Allocation>,
     range: AddressRange,
-    /// Bytes that have memory.
+    /// Bytes with physical memory.
     mapped: usize,
 }
 
-/// The mappings of an allocation, which end with it.
-#[derive(Debug, Default)]
-pub(crate) struct Mappings(Mutex<Vec<Mapping>>);
-
-impl Mappings {
-    pub fn push(&self, mapping: Mapping) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(mapping);
-    }
-}
-
-impl<T: Plain> GrowableBuffer<T> {
+impl<T: Pod> GrowableBuffer<T> {
     /// An empty array with addresses for `capacity` values, and memory for none.
     pub fn with_capacity(context: &Context, capacity: usize) -> Result<GrowableBuffer<T>, Error> {
         let bytes = capacity.saturating_mul(size_of::<T>());
@@ -65,7 +53,7 @@ impl<T: Plain> GrowableBuffer<T> {
         })
     }
 
-    /// How many values it can grow to.
+    /// Its capacity in values.
     pub fn capacity(&self) -> usize {
         self.range.bytes() / size_of::<T>().max(1)
     }
@@ -75,15 +63,15 @@ impl<T: Plain> GrowableBuffer<T> {
         self.mapped
     }
 
-    /// Makes it `len` values long, with more memory mapped where it is missing; which values the new ones are is not said.
-    /// Memory that it has once it keeps.
+    /// Resizes it to `len` values. Physical memory is mapped as needed and not released;
+    /// new values are unspecified. Memory that it has once it keeps.
     pub fn resize(&mut self, len: usize) -> Result<(), Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         if bytes > self.range.bytes() {
             return Err(Error::Length {
                 what: "growth of a buffer",
                 given: len,
-                room: self.capacity(),
+                capacity: self.capacity(),
             });
         }
         if bytes > self.mapped {
@@ -92,7 +80,7 @@ impl<T: Plain> GrowableBuffer<T> {
             let mapping = self.range.map(self.mapped, &memory)?;
             mapping.set_access(context.device(), Access::ReadWrite)?;
             self.mapped += memory.bytes();
-            self.allocation.keep_mapping(mapping);
+            self.allocation.retain_mapping(mapping);
         }
         self.buffer = DeviceBuffer::of(DeviceMemory::sharing(&self.allocation), len);
         Ok(())
@@ -119,13 +107,7 @@ impl<T> Deref for GrowableBuffer<T> {
     }
 }
 
-impl<T: Plain> Argument for &GrowableBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        self.buffer.arg()
-    }
-}
-
-impl<T: Plain> DeviceBuffer<T> {
+impl<T: Pod> DeviceBuffer<T> {
     /// The memory of a mapping as an array, with as many values as fit. How
     /// devices may use it is [`Mapping::set_access`]'s to say, before.
     pub fn mapped(mapping: Mapping) -> DeviceBuffer<T> {

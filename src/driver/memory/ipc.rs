@@ -1,4 +1,4 @@
-//! Device memory of other processes.
+//! Device memory shared between processes.
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
 use crate::driver::memory::allocation::{Allocation, Release};
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::pool::MemoryPool;
-use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use api::{CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData};
 
-impl<T: Plain> DeviceBuffer<T> {
-    /// The 64 bytes by which another process opens the buffer
-    /// ([`IpcBuffer::open`], `cuIpcGetMemHandle`). They name the driver's
-    /// allocation, which may hold other buffers too: share with whom you trust.
-    /// The CPU device shares none (`CUDA_ERROR_NOT_SUPPORTED`).
+impl<T: Pod> DeviceBuffer<T> {
+    /// The 64-byte handle by which another process opens the buffer ([`IpcBuffer::open`],
+    /// `cuIpcGetMemHandle`). It names the driver's allocation, which may hold other buffers
+    /// too: share it only with processes you trust. The CPU device does not support it
+    /// (`CUDA_ERROR_NOT_SUPPORTED`).
     pub fn ipc_handle(&self) -> Result<[u8; 64], Error> {
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
         let api = self.context().bind()?;
@@ -27,13 +26,12 @@ impl<T: Plain> DeviceBuffer<T> {
         Ok(handle.reserved.map(|byte| byte as u8))
     }
 
-    /// The 64 bytes by which another process opens the buffer in a pool that it has
-    /// [imported](MemoryPool::import) ([`IpcBuffer::open_in`],
-    /// `cuMemPoolExportPointer`): the buffer is from a
-    /// [shareable](MemoryPool::shareable) pool, which was
-    /// [exported](MemoryPool::export) before. Waits until it is there.
+    /// The 64-byte handle by which another process opens the buffer in a pool that it has
+    /// [imported](MemoryPool::import) ([`IpcBuffer::open_in`], `cuMemPoolExportPointer`).
+    /// The buffer must be from a [shareable](MemoryPool::shareable) pool that was
+    /// [exported](MemoryPool::export) before. Waits until the allocation is done.
     pub fn pool_handle(&self) -> Result<[u8; 64], Error> {
-        self.allocation().refuse_of_graph()?;
+        self.allocation().refuse_graph_memory()?;
         self.context().synchronize()?;
         let mut data = CUmemPoolPtrExportData { reserved: [0; 64] };
         let api = self.context().bind()?;
@@ -43,8 +41,8 @@ impl<T: Plain> DeviceBuffer<T> {
     }
 }
 
-/// A buffer of another process, as long as that one keeps it. Closed when dropped,
-/// or with the last graph that uses it.
+/// A buffer of another process, which must keep it. Closed when dropped, or with the last
+/// graph that uses it.
 #[derive(Debug)]
 pub struct IpcBuffer<T> {
     memory: Arc<Allocation>,
@@ -55,7 +53,7 @@ pub struct IpcBuffer<T> {
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`
 const LAZY_PEER: u32 = 1;
 
-impl<T: Plain> IpcBuffer<T> {
+impl<T: Pod> IpcBuffer<T> {
     /// Opens a buffer of `len` values by the bytes that its process got from
     /// [`DeviceBuffer::ipc_handle`] (`cuIpcOpenMemHandle_v2`, and
     /// `cuIpcCloseMemHandle` when it is dropped). Peer access to its device is
@@ -131,7 +129,7 @@ impl<T: Plain> IpcBuffer<T> {
         *self.memory.address()
     }
 
-    /// How many values it has.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -143,7 +141,7 @@ impl<T: Plain> IpcBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::same("write to another process's buffer", values.len(), self.len)?;
+        length::check_equal("write to another process's buffer", values.len(), self.len)?;
         let (api, bytes) = (self.context().bind()?, bytes_of(values));
         if bytes.is_empty() {
             return Ok(());
@@ -155,22 +153,21 @@ impl<T: Plain> IpcBuffer<T> {
     /// All of it as a vector (`cuMemcpyDtoH_v2`).
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let mut values = zeroed(self.len);
-        let (api, room) = (self.context().bind()?, bytes_of_mut(&mut values));
-        if !room.is_empty() {
+        let (api, destination) = (self.context().bind()?, bytes_of_mut(&mut values));
+        if !destination.is_empty() {
             // SAFETY: as `write`, the other way; any bits are values.
-            unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address(), room.len()) }?;
+            unsafe {
+                api.cuMemcpyDtoH_v2(
+                    destination.as_mut_ptr().cast(),
+                    self.address(),
+                    destination.len(),
+                )
+            }?;
         }
         Ok(values)
     }
 
-    /// Its address as a kernel argument.
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::address(self.memory.address(), &self.memory)
-    }
-}
-
-impl<T: Plain> Argument for &IpcBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        IpcBuffer::arg(self)
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.memory
     }
 }

@@ -1,23 +1,32 @@
-//! Whether as many values are given as there is room for.
+//! Checks the number of values against the capacity.
 
 use crate::driver::error::Error;
 
-/// Exactly as many.
-pub(crate) fn same(what: &'static str, given: usize, room: usize) -> Result<(), Error> {
-    match given == room {
+/// Fails unless both are equal.
+pub(crate) fn check_equal(what: &'static str, given: usize, capacity: usize) -> Result<(), Error> {
+    match given == capacity {
         true => Ok(()),
-        false => Err(Error::Length { what, given, room }),
+        false => Err(Error::Length {
+            what,
+            given,
+            capacity,
+        }),
     }
 }
 
-/// `len` values from value `at` on.
-pub(crate) fn within(what: &'static str, at: usize, len: usize, room: usize) -> Result<(), Error> {
+/// Fails unless `len` values from value `at` on are within the capacity.
+pub(crate) fn check_range(
+    what: &'static str,
+    at: usize,
+    len: usize,
+    capacity: usize,
+) -> Result<(), Error> {
     match at.checked_add(len) {
-        Some(end) if end <= room => Ok(()),
+        Some(end) if end <= capacity => Ok(()),
         _ => Err(Error::Length {
             what,
             given: at.saturating_add(len),
-            room,
+            capacity,
         }),
     }
 }

@@ -1,9 +1,9 @@
-//! Where memory is, and who may do what with it.
+//! Memory locations, and access rights of devices.
 
 use crate::driver::device::Device;
 use api::MemLocation;
 
-/// Where memory is or belongs (`CUmemLocation`).
+/// A memory location (`CUmemLocation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Location {
@@ -28,7 +28,7 @@ impl Location {
         MemLocation { kind, id }
     }
 
-    /// As entries before CUDA 12.2 number it: -1 is the host (`CU_DEVICE_CPU`).
+    /// Its number for entries before CUDA 12.2; -1 is the host (`CU_DEVICE_CPU`).
     pub(crate) fn device_number(self) -> Option<i32> {
         match self {
             Location::Device(device) => Some(device as i32),
@@ -37,7 +37,7 @@ impl Location {
         }
     }
 
-    /// From such a number; others mean none (`CU_DEVICE_INVALID` is -2).
+    /// The location with such a number, if there is one (`CU_DEVICE_INVALID` is -2).
     pub(crate) fn from_device_number(number: i32) -> Option<Location> {
         match number {
             -1 => Some(Location::Host),
@@ -52,7 +52,7 @@ impl From<&Device> for Location {
     }
 }
 
-/// What a device may do with memory (`CUmemAccess_flags`).
+/// Access of a device to memory (`CUmemAccess_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Access {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
-use crate::driver::memory::allocation::{Allocation, Release, hold};
+use crate::driver::memory::allocation::{Allocation, Release, lock_memory};
 use crate::driver::memory::length;
 use crate::driver::memory::location::Location;
-use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::Stream;
 use api::CUdeviceptr;
 
@@ -83,7 +82,7 @@ const LAST_PREFETCH_LOCATION_TYPE: u32 = 7;
 /// `CU_DEVICE_INVALID`
 const NOWHERE: i32 = -2;
 
-impl<T: Plain> ManagedBuffer<T> {
+impl<T: Pod> ManagedBuffer<T> {
     /// `len` values of zero bits (`cuMemAllocManaged`), attached globally or to
     /// the host.
     pub fn zeroed(
@@ -155,7 +154,7 @@ impl<T: Plain> ManagedBuffer<T> {
 
     /// Writes all of it (`cuMemcpyHtoD_v2`), after the work that uses it.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::same("write to managed memory", values.len(), self.len)?;
+        length::check_equal("write to managed memory", values.len(), self.len)?;
         self.write_at(0, values)
     }
 
@@ -167,28 +166,30 @@ impl<T: Plain> ManagedBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _idle = self.memory.idle()?;
+        let _idle = self.memory.wait_idle()?;
         // SAFETY: the range is within the memory and as long as the slice.
         unsafe { Ok(api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len())?) }
     }
 
     /// Reads all of it (`cuMemcpyDtoH_v2`), after the work that uses it.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        length::same("read of managed memory", values.len(), self.len)?;
+        length::check_equal("read of managed memory", values.len(), self.len)?;
         self.read_at(0, values)
     }
 
     /// Reads from value `at` on, likewise.
     pub fn read_at(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
         let address = self.place("read of managed memory", at, values.len())?;
-        let room = bytes_of_mut(values);
-        if room.is_empty() {
+        let destination = bytes_of_mut(values);
+        if destination.is_empty() {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _idle = self.memory.idle()?;
+        let _idle = self.memory.wait_idle()?;
         // SAFETY: the range is within the memory and as long as the slice; any bits are values.
-        unsafe { Ok(api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), address, room.len())?) }
+        unsafe {
+            Ok(api.cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), address, destination.len())?)
+        }
     }
 
     /// All of it as a vector, after the work that uses it.
@@ -205,7 +206,7 @@ impl<T: Plain> ManagedBuffer<T> {
     /// on a device that lacks `CONCURRENT_MANAGED_ACCESS` none may run at all.
     /// The address must suit `T`.
     pub unsafe fn as_slice(&self) -> Result<&[T], Error> {
-        drop(self.memory.idle()?);
+        drop(self.memory.wait_idle()?);
         if self.is_empty() {
             return Ok(&[]);
         }
@@ -219,7 +220,7 @@ impl<T: Plain> ManagedBuffer<T> {
     /// # Safety
     /// As [`as_slice`](ManagedBuffer::as_slice), and no work may read it.
     pub unsafe fn as_mut_slice(&mut self) -> Result<&mut [T], Error> {
-        drop(self.memory.idle()?);
+        drop(self.memory.wait_idle()?);
         if self.is_empty() {
             return Ok(&mut []);
         }
@@ -230,7 +231,7 @@ impl<T: Plain> ManagedBuffer<T> {
 
     /// Waits for the work that uses it.
     pub fn wait(&self) -> Result<(), Error> {
-        self.memory.idle().map(drop)
+        self.memory.wait_idle().map(drop)
     }
 
     /// Says in the order of a stream which streams may use it from then on
@@ -239,16 +240,16 @@ impl<T: Plain> ManagedBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        self.of_one_driver(stream)?;
+        self.check_same_driver(stream)?;
         let api = stream.context().bind()?;
-        let _held = hold(Some(stream), [&self.memory])?;
+        let _guard = lock_memory(Some(stream), [&self.memory])?;
         // SAFETY: stream and memory are live; 0 bytes mean all of it.
         unsafe { Ok(api.cuStreamAttachMemAsync(stream.raw(), self.address(), 0, attach as u32)?) }
     }
 
-    fn of_one_driver(&self, stream: &Stream) -> Result<(), Error> {
+    fn check_same_driver(&self, stream: &Stream) -> Result<(), Error> {
         let context = stream.context();
-        context.of_one_driver(self.context(), "managed memory and stream")
+        context.check_same_driver(self.context(), "managed memory and stream")
     }
 
     /// Tells the driver how it will be used (`cuMemAdvise_v2`, or `cuMemAdvise`
@@ -277,9 +278,9 @@ impl<T: Plain> ManagedBuffer<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        self.of_one_driver(stream)?;
+        self.check_same_driver(stream)?;
         let api = stream.context().bind()?;
-        let held = hold(Some(stream), [&self.memory])?;
+        let guard = lock_memory(Some(stream), [&self.memory])?;
         let (address, bytes, queue) = (self.address(), self.bytes(), stream.raw());
         // SAFETY: the range is the memory, which stays until the stream is done.
         unsafe {
@@ -290,7 +291,7 @@ impl<T: Plain> ManagedBuffer<T> {
                 _ => api.cuMemPrefetchAsync_v2(address, bytes, location.raw(), 0, queue),
             }
         }?;
-        drop(held);
+        drop(guard);
         if stream.context().check_mode() {
             return stream.wait_for_check(|| format!("prefetch, {bytes} bytes"));
         }
@@ -354,30 +355,13 @@ impl<T: Plain> ManagedBuffer<T> {
         Ok(numbers)
     }
 
-    /// Its address as a kernel argument. Reading and writing wait for the kernel.
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::address(self.memory.address(), &self.memory)
-    }
-
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.memory
     }
 
     /// The address of value `at`, if `len` values from there are within it.
     fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
-        length::within(what, at, len, self.len)?;
+        length::check_range(what, at, len, self.len)?;
         Ok(self.address() + (at * size_of::<T>()) as u64)
-    }
-}
-
-impl<T: Plain> Argument for &ManagedBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        ManagedBuffer::arg(self)
-    }
-}
-
-impl<T: Plain> Argument for &mut ManagedBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        ManagedBuffer::arg(self)
     }
 }

@@ -1,24 +1,24 @@
-//! Values in memory that streams write and wait for.
+//! Stream memory operations: writes of values, and waits for values.
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Held, hold};
+use crate::driver::memory::allocation::{MemoryGuard, lock_memory};
 use crate::driver::memory::buffer::DeviceBuffer;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUdeviceptr, MemoryOperation};
 
-/// When a stream goes on (`CUstreamWaitValue_flags`).
+/// The condition of a wait (`CUstreamWaitValue_flags`), for the value in memory and the one
+/// given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum WaitValue {
-    /// Once the value there minus the one given is not negative, in wrapping
-    /// arithmetic.
+    /// Their difference is not negative, in wrapping arithmetic.
     AtLeast = 0,
-    /// Once they are equal.
+    /// They are equal.
     Equal = 1,
-    /// Once they have a bit in common.
+    /// Their bitwise and is not zero.
     AnyBit = 2,
-    /// Once not all bits are in one of them.
+    /// Their bitwise nor is not zero.
     NotAllBits = 3,
 }
 
@@ -41,7 +41,7 @@ impl Stream {
     /// Writes `value` to the first element of `to` once all work queued so far
     /// is done (`cuStreamWriteValue32_v2`, from CUDA 11.7).
     pub fn write_value(&self, to: &DeviceBuffer<u32>, value: u32) -> Result<(), Error> {
-        let (address, _held) = self.value_address(to)?;
+        let (address, _guard) = self.value_address(to)?;
         let api = self.context().bind()?;
         // SAFETY: the buffer has an element, and freeing it waits for the stream.
         unsafe { Ok(api.cuStreamWriteValue32_v2(self.raw(), address, value, 0)?) }
@@ -49,7 +49,7 @@ impl Stream {
 
     /// The same with 64 bits (`cuStreamWriteValue64_v2`).
     pub fn write_value_64(&self, to: &DeviceBuffer<u64>, value: u64) -> Result<(), Error> {
-        let (address, _held) = self.value_address(to)?;
+        let (address, _guard) = self.value_address(to)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { Ok(api.cuStreamWriteValue64_v2(self.raw(), address, value, 0)?) }
@@ -63,7 +63,7 @@ impl Stream {
         until: WaitValue,
         value: u32,
     ) -> Result<(), Error> {
-        let (address, _held) = self.value_address(at)?;
+        let (address, _guard) = self.value_address(at)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { Ok(api.cuStreamWaitValue32_v2(self.raw(), address, value, until as u32)?) }
@@ -76,7 +76,7 @@ impl Stream {
         until: WaitValue,
         value: u64,
     ) -> Result<(), Error> {
-        let (address, _held) = self.value_address(at)?;
+        let (address, _guard) = self.value_address(at)?;
         let api = self.context().bind()?;
         // SAFETY: as `write_value`.
         unsafe { Ok(api.cuStreamWaitValue64_v2(self.raw(), address, value, until as u32)?) }
@@ -111,23 +111,23 @@ impl Stream {
             MemoryOp::Wait64(buffer, ..) | MemoryOp::Write64(buffer, _) => buffer.allocation(),
         });
         let api = self.context().bind()?;
-        let _held = hold(Some(self), memory)?;
+        let _guard = lock_memory(Some(self), memory)?;
         // SAFETY: as many operations as said, on elements of live buffers; freeing one waits
         // for the stream.
         unsafe { Ok(api.cuStreamBatchMemOp_v2(self.raw(), count, described.as_mut_ptr(), 0)?) }
     }
 
-    /// The address of a buffer's first element, and what is held until the work
-    /// with it is queued.
-    fn value_address<'a, T: Plain>(
+    /// The address of a buffer's first element, and the guard to hold until the operation
+    /// is queued.
+    fn value_address<'a, T: Pod>(
         &'a self,
         buffer: &'a DeviceBuffer<T>,
-    ) -> Result<(CUdeviceptr, Held<'a>), Error> {
+    ) -> Result<(CUdeviceptr, MemoryGuard<'a>), Error> {
         let address = self.address_of_first(buffer)?;
-        Ok((address, hold(Some(self), [buffer.allocation()])?))
+        Ok((address, lock_memory(Some(self), [buffer.allocation()])?))
     }
 
-    fn address_of_first<T: Plain>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
+    fn address_of_first<T: Pod>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {
         if buffer.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "buffer and stream",
@@ -137,7 +137,7 @@ impl Stream {
             return Err(Error::Length {
                 what: "value of a stream",
                 given: 1,
-                room: 0,
+                capacity: 0,
             });
         }
         Ok(buffer.address())

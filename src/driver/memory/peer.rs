@@ -1,4 +1,4 @@
-//! Several devices: reaching each other's memory, and copies between contexts.
+//! Peer access between devices, and copies between contexts.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,22 +8,20 @@ use cudarc::driver::sys::CUmemorytype;
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::hold;
+use crate::driver::memory::allocation::lock_memory;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::pitched::PitchedBuffer;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::CUDA_MEMCPY3D_PEER;
 use api::CudaError;
 
-/// What one device can do with the memory of another
-/// (`cuDeviceGetP2PAttribute`).
+/// The link between two devices (`cuDeviceGetP2PAttribute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerLink {
-    /// How fast the link is beside the other links of the machine: 0 is the
-    /// fastest.
+    /// Performance rank among the links of the machine: 0 is the fastest.
     pub performance_rank: u32,
     /// Kernels can access the other's memory, once that is
     /// [enabled](Context::enable_peer).
@@ -38,7 +36,7 @@ impl Device {
     /// Whether kernels of this device can access the memory of `peer`
     /// (`cuDeviceCanAccessPeer`). A device is no peer of itself.
     pub fn can_access(&self, peer: &Device) -> Result<bool, Error> {
-        self.of_one_driver(peer)?;
+        self.check_same_driver(peer)?;
         let mut can = 0;
         // SAFETY: writes one integer.
         unsafe {
@@ -50,7 +48,7 @@ impl Device {
 
     /// The link to another device (`cuDeviceGetP2PAttribute`).
     pub fn link_to(&self, peer: &Device) -> Result<PeerLink, Error> {
-        self.of_one_driver(peer)?;
+        self.check_same_driver(peer)?;
         let get = |number| {
             let mut value = 0;
             // SAFETY: writes one integer.
@@ -68,28 +66,28 @@ impl Device {
         })
     }
 
-    /// A number of one driver's device means another device to the other.
-    fn of_one_driver(&self, peer: &Device) -> Result<(), Error> {
-        self.driver().knows(peer)
+    /// Fails for devices of different drivers, whose handles cannot be mixed.
+    fn check_same_driver(&self, peer: &Device) -> Result<(), Error> {
+        self.driver().check_device(peer)
     }
 }
 
-/// Driver, context, and the peer whose memory it accesses.
-type Pair = [usize; 3];
+/// Driver, context, and peer context.
+type PeerKey = [usize; 3];
 
-struct Uses {
+struct AccessCount {
     count: usize,
-    /// Whether it was enabled here, and not by another library.
-    own: bool,
+    /// Whether this crate enabled it, and not another library.
+    enabled_here: bool,
 }
 
-static ENABLED: Mutex<BTreeMap<Pair, Uses>> = Mutex::new(BTreeMap::new());
+static ENABLED: Mutex<BTreeMap<PeerKey, AccessCount>> = Mutex::new(BTreeMap::new());
 
-fn enabled() -> MutexGuard<'static, BTreeMap<Pair, Uses>> {
+fn enabled() -> MutexGuard<'static, BTreeMap<PeerKey, AccessCount>> {
     ENABLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn pair(context: &Context, peer: &Context) -> Pair {
+fn peer_key(context: &Context, peer: &Context) -> PeerKey {
     [
         std::ptr::from_ref(context.api()).addr(),
         context.raw().addr(),
@@ -97,8 +95,8 @@ fn pair(context: &Context, peer: &Context) -> Pair {
     ]
 }
 
-/// The kernels of one context access the memory of another, until this is
-/// dropped; see [`Context::enable_peer`].
+/// Peer access of one context to the memory of another, until this is dropped; see
+/// [`Context::enable_peer`].
 #[derive(Debug)]
 pub struct PeerAccess {
     context: Context,
@@ -118,21 +116,27 @@ impl Context {
     /// of other contexts ([`Error::ArgumentContext`]), and a kernel that is given
     /// an address of theirs ends with `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub fn enable_peer(&self, peer: &Context) -> Result<PeerAccess, Error> {
-        self.device().of_one_driver(peer.device())?;
+        self.device().check_same_driver(peer.device())?;
         let api = self.bind()?;
         let mut pairs = enabled();
-        match pairs.get_mut(&pair(self, peer)) {
-            Some(uses) => uses.count += 1,
+        match pairs.get_mut(&peer_key(self, peer)) {
+            Some(access) => access.count += 1,
             None => {
                 // SAFETY: both contexts are live; the flags must be 0.
-                let own = match unsafe { api.cuCtxEnablePeerAccess(peer.raw(), 0) } {
+                let enabled_here = match unsafe { api.cuCtxEnablePeerAccess(peer.raw(), 0) } {
                     Ok(()) => true,
                     Err(error) if error.code() == Some(CudaError::PEER_ACCESS_ALREADY_ENABLED) => {
                         false
                     }
                     Err(error) => return Err(error.into()),
                 };
-                pairs.insert(pair(self, peer), Uses { count: 1, own });
+                pairs.insert(
+                    peer_key(self, peer),
+                    AccessCount {
+                        count: 1,
+                        enabled_here,
+                    },
+                );
             }
         }
         Ok(PeerAccess {
@@ -141,10 +145,10 @@ impl Context {
         })
     }
 
-    /// Whether its kernels may be given memory of another context.
+    /// Whether its kernels can access memory of another context.
     #[cold]
     pub(crate) fn reaches(&self, other: &Context) -> bool {
-        enabled().contains_key(&pair(self, other))
+        enabled().contains_key(&peer_key(self, other))
     }
 }
 
@@ -163,18 +167,18 @@ impl PeerAccess {
 impl Drop for PeerAccess {
     fn drop(&mut self) {
         let mut pairs = enabled();
-        let key = pair(&self.context, &self.peer);
-        let Some(uses) = pairs.get_mut(&key) else {
+        let key = peer_key(&self.context, &self.peer);
+        let Some(access) = pairs.get_mut(&key) else {
             return;
         };
-        uses.count -= 1;
-        if uses.count > 0 {
+        access.count -= 1;
+        if access.count > 0 {
             return;
         }
-        let own = uses.own;
+        let enabled_here = access.enabled_here;
         pairs.remove(&key);
-        if own {
-            // Kernels that are queued may still need it.
+        if enabled_here {
+            // Queued kernels may still use the access.
             let ended = self.context.synchronize().and_then(|()| {
                 let api = self.context.bind()?;
                 // SAFETY: both contexts are live.
@@ -185,7 +189,7 @@ impl Drop for PeerAccess {
     }
 }
 
-impl<T: Plain> DeviceBuffer<T> {
+impl<T: Pod> DeviceBuffer<T> {
     /// Copies all of a buffer of the same length from another context, mostly of
     /// another device (`cuMemcpyPeer`). Peer access is not needed, and makes it
     /// faster. It is ordered like work of the default streams of both contexts.
@@ -195,7 +199,7 @@ impl<T: Plain> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _held = hold(None, [self.allocation(), source.allocation()])?;
+        let _guard = lock_memory(None, [self.allocation(), source.allocation()])?;
         // SAFETY: both buffers have that many bytes and are of the contexts given.
         unsafe {
             Ok(api.cuMemcpyPeer(
@@ -223,9 +227,9 @@ impl<T: Plain> DeviceBuffer<T> {
         let api = stream.context().bind()?;
         let memory = [self.allocation(), source.allocation()];
         for memory in memory {
-            memory.used_by(stream.context());
+            memory.record_peer(stream.context());
         }
-        let held = hold(Some(stream), memory)?;
+        let guard = lock_memory(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.
         unsafe {
             api.cuMemcpyPeerAsync(
@@ -237,7 +241,7 @@ impl<T: Plain> DeviceBuffer<T> {
                 stream.raw(),
             )
         }?;
-        drop(held);
+        drop(guard);
         match stream.context().check_mode() {
             true => stream.wait_for_check(|| format!("copy from a peer, {} bytes", self.bytes())),
             false => Ok(()),
@@ -246,13 +250,13 @@ impl<T: Plain> DeviceBuffer<T> {
 
     fn check_peer(&self, source: &DeviceBuffer<T>) -> Result<(), Error> {
         let devices = [self, source].map(|buffer| buffer.context().device());
-        devices[0].of_one_driver(devices[1])?;
-        length::same("copy from a peer", source.len(), self.len())?;
+        devices[0].check_same_driver(devices[1])?;
+        length::check_equal("copy from a peer", source.len(), self.len())?;
         Ok(())
     }
 }
 
-impl<T: Plain> PitchedBuffer<T> {
+impl<T: Pod> PitchedBuffer<T> {
     /// Copies all rows of a buffer of the same width and height from another
     /// context, whatever the pitches are (`cuMemcpy3DPeer`).
     pub fn copy_from_peer(&mut self, source: &PitchedBuffer<T>) -> Result<(), Error> {
@@ -278,28 +282,28 @@ impl<T: Plain> PitchedBuffer<T> {
         let api = stream.context().bind()?;
         let memory = [self.allocation(), source.allocation()];
         for memory in memory {
-            memory.used_by(stream.context());
+            memory.record_peer(stream.context());
         }
-        let held = hold(Some(stream), memory)?;
+        let guard = lock_memory(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.
         unsafe { api.cuMemcpy3DPeerAsync(&copy, stream.raw()) }?;
-        drop(held);
+        drop(guard);
         match stream.context().check_mode() {
             true => stream.wait_for_check(|| format!("copy of {} rows from a peer", self.height())),
             false => Ok(()),
         }
     }
 
-    /// The copy, unless it is of nothing.
+    /// The copy parameters, unless there is nothing to copy.
     fn peer_box(&self, source: &PitchedBuffer<T>) -> Result<Option<CUDA_MEMCPY3D_PEER>, Error> {
         let devices = [self, source].map(|buffer| buffer.context().device());
-        devices[0].of_one_driver(devices[1])?;
+        devices[0].check_same_driver(devices[1])?;
         let shape = |buffer: &PitchedBuffer<T>| [buffer.width(), buffer.height(), buffer.depth()];
         if shape(self) != shape(source) {
             return Err(Error::Length {
                 what: "copy of rows from a peer",
                 given: source.width().saturating_mul(source.height()),
-                room: self.width().saturating_mul(self.height()),
+                capacity: self.width().saturating_mul(self.height()),
             });
         }
         let bytes = self.width() * size_of::<T>(); // the rows are in memory

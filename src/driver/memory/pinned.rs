@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
-use crate::driver::memory::allocation::{Allocation, HostPointer, Release, Values};
+use crate::driver::memory::allocation::{Allocation, HostPointer, Release, VecParts};
 use crate::driver::memory::length;
-use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
-use crate::driver::stream::keep::Kept;
+use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::stream::retained::RetainedRef;
 use api::CUdeviceptr;
 
 /// An array in pinned host memory (`cuMemHostAlloc`), for copies that run
@@ -94,7 +93,7 @@ impl Default for RegisterFlags {
 
 const PORTABLE: u32 = 1;
 
-impl<T: Plain> PinnedBuffer<T> {
+impl<T: Pod> PinnedBuffer<T> {
     /// `len` values of zero bits.
     pub fn zeroed(context: &Context, len: usize) -> Result<PinnedBuffer<T>, Error> {
         PinnedBuffer::with_flags(context, len, HostFlags::default())
@@ -143,7 +142,7 @@ impl<T: Plain> PinnedBuffer<T> {
         let mut values = ManuallyDrop::new(values);
         let pointer = HostPointer(values.as_mut_ptr().cast());
         let (len, bytes) = (values.len(), size_of_val(values.as_slice()));
-        let owned = Values {
+        let owned = VecParts {
             pointer,
             len,
             capacity: values.capacity(),
@@ -170,7 +169,7 @@ impl<T: Plain> PinnedBuffer<T> {
             let memory = Arc::new(memory);
             return PinnedBuffer { memory, ..self }.to_vec();
         }
-        let Some(values) = memory.into_values() else {
+        let Some(values) = memory.into_vec_parts() else {
             return Err(Error::Ended);
         };
         let values = ManuallyDrop::new(values);
@@ -204,10 +203,10 @@ impl<T: Plain> PinnedBuffer<T> {
         use_it: impl FnOnce(&mut PinnedBuffer<T>) -> R,
     ) -> Result<R, Error> {
         /// Also when the function panics.
-        struct End(Arc<Allocation>);
-        impl Drop for End {
+        struct UnregisterOnDrop(Arc<Allocation>);
+        impl Drop for UnregisterOnDrop {
             fn drop(&mut self) {
-                self.0.end();
+                self.0.end_borrow();
             }
         }
 
@@ -219,7 +218,7 @@ impl<T: Plain> PinnedBuffer<T> {
         register(context, pointer, bytes, flags)?;
         let release = Release::Registered(pointer, None);
         let mut buffer = PinnedBuffer::of(context, pointer, values.len(), flags.0, release)?;
-        let _end = End(buffer.memory.clone());
+        let _unregister = UnregisterOnDrop(buffer.memory.clone());
         Ok(use_it(&mut buffer))
     }
 
@@ -281,7 +280,7 @@ impl<T: Plain> PinnedBuffer<T> {
         let mut flags: c_uint = 0;
         if self.bytes() > 0 {
             let api = self.context().bind()?;
-            let _idle = self.memory.idle()?;
+            let _idle = self.memory.wait_idle()?;
             // SAFETY: the memory is pinned; writes one integer.
             unsafe { api.cuMemHostGetFlags(&mut flags, self.pointer.0.cast()) }?;
         }
@@ -290,8 +289,8 @@ impl<T: Plain> PinnedBuffer<T> {
 
     /// Writes all of it, after the work that uses it.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::same("write to pinned memory", values.len(), self.len)?;
-        let _idle = self.memory.idle()?;
+        length::check_equal("write to pinned memory", values.len(), self.len)?;
+        let _idle = self.memory.wait_idle()?;
         let bytes = bytes_of(values);
         // SAFETY: as many bytes as there is room for; no work uses them, and none is started
         // while the lock is held. By bytes: the driver knows nothing of `T`'s alignment.
@@ -301,12 +300,16 @@ impl<T: Plain> PinnedBuffer<T> {
 
     /// Reads all of it, after the work that uses it.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        length::same("read of pinned memory", values.len(), self.len)?;
-        let _idle = self.memory.idle()?;
-        let room = bytes_of_mut(values);
+        length::check_equal("read of pinned memory", values.len(), self.len)?;
+        let _idle = self.memory.wait_idle()?;
+        let destination = bytes_of_mut(values);
         // SAFETY: as many bytes as there are; no work uses them, and none is started while the
         // lock is held.
-        unsafe { room.as_mut_ptr().copy_from(self.pointer.0, room.len()) };
+        unsafe {
+            destination
+                .as_mut_ptr()
+                .copy_from(self.pointer.0, destination.len())
+        };
         Ok(())
     }
 
@@ -319,7 +322,7 @@ impl<T: Plain> PinnedBuffer<T> {
 
     /// Waits for the work that uses it.
     pub fn wait(&self) -> Result<(), Error> {
-        self.memory.idle().map(drop)
+        self.memory.wait_idle().map(drop)
     }
 
     /// The host address, for calls that the safe layer does not have.
@@ -334,18 +337,12 @@ impl<T: Plain> PinnedBuffer<T> {
         *self.memory.address()
     }
 
-    /// Its address as a kernel argument. Reading, writing and freeing wait for
-    /// the kernel.
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::address(self.memory.address(), &self.memory)
-    }
-
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.memory
     }
 
     /// For a graph that uses it.
-    pub(crate) fn kept(&self) -> Result<Kept, Error> {
+    pub(crate) fn retained(&self) -> Result<RetainedRef, Error> {
         self.memory.refuse_borrowed()?;
         Ok(self.memory.clone())
     }
@@ -360,16 +357,4 @@ fn register(
     let api = context.bind()?;
     // SAFETY: the bytes stay until they are unregistered.
     unsafe { Ok(api.cuMemHostRegister_v2(pointer.cast(), bytes, flags.0)?) }
-}
-
-impl<T: Plain> Argument for &PinnedBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        PinnedBuffer::arg(self)
-    }
-}
-
-impl<T: Plain> Argument for &mut PinnedBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        PinnedBuffer::arg(self)
-    }
 }

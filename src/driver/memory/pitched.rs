@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceMemory;
 use crate::driver::memory::length;
-use crate::driver::memory::region::{Rows, RowsMut};
-use crate::driver::pod::{Plain, zeroed};
+use crate::driver::memory::region::{PitchedEndpoint, Rows, RowsMut};
+use crate::driver::pod::{Pod, zeroed};
 use api::CUdeviceptr;
 
-/// Rows of values, each row aligned for coalesced access (`cuMemAllocPitch_v2`),
-/// and planes of rows. On the host the rows stand without gaps.
+/// A 2D or 3D array with rows aligned for coalesced access (`cuMemAllocPitch_v2`). Host
+/// copies have no padding between rows.
 #[derive(Debug)]
 pub struct PitchedBuffer<T> {
     memory: DeviceMemory,
@@ -25,14 +24,13 @@ pub struct PitchedBuffer<T> {
     values: PhantomData<T>,
 }
 
-impl<T: Plain> PitchedBuffer<T> {
-    /// `height` rows of `width` values each; which values is not said.
+impl<T: Pod> PitchedBuffer<T> {
+    /// `height` rows of `width` values each, with unspecified contents.
     pub fn new(context: &Context, width: usize, height: usize) -> Result<PitchedBuffer<T>, Error> {
         PitchedBuffer::with_planes(context, width, height, 1)
     }
 
-    /// `depth` planes of `height` rows of `width` values each; which values is
-    /// not said.
+    /// `depth` planes of `height` rows of `width` values each, with unspecified contents.
     pub fn with_planes(
         context: &Context,
         width: usize,
@@ -44,7 +42,7 @@ impl<T: Plain> PitchedBuffer<T> {
         let row = width.saturating_mul(size_of::<T>());
         let rows = height.saturating_mul(depth);
         if row > 0 && rows > 0 {
-            // The driver knows the access sizes 4, 8 and 16.
+            // The driver accepts element sizes of 4, 8 and 16.
             let element = size_of::<T>().next_power_of_two().clamp(4, 16) as u32;
             // SAFETY: writes an address and a number.
             unsafe { api.cuMemAllocPitch_v2(&mut address, &mut pitch, row, rows, element) }?;
@@ -91,7 +89,7 @@ impl<T: Plain> PitchedBuffer<T> {
 
     /// Writes all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::same("write to a pitched buffer", values.len(), self.len())?;
+        length::check_equal("write to a pitched buffer", values.len(), self.len())?;
         let (width, extent) = (self.width, self.extent());
         if values.is_empty() {
             return Ok(());
@@ -102,7 +100,7 @@ impl<T: Plain> PitchedBuffer<T> {
 
     /// Reads all rows (`cuMemcpy2D_v2`, `cuMemcpy3D_v2`).
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        length::same("read of a pitched buffer", values.len(), self.len())?;
+        length::check_equal("read of a pitched buffer", values.len(), self.len())?;
         if values.is_empty() {
             return Ok(());
         }
@@ -117,11 +115,33 @@ impl<T: Plain> PitchedBuffer<T> {
         Ok(values)
     }
 
-    /// Sets every value and leaves what lies between the rows
-    /// ([`RowsMut::fill`]). Values have 1, 2 or 4 bytes.
+    /// Sets every value, but not the padding between rows ([`RowsMut::fill`]). Values have
+    /// 1, 2 or 4 bytes.
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
         let extent = self.extent();
         self.rows_mut().fill(value, extent)
+    }
+
+    /// Its rows and planes, for copies of rectangles and boxes.
+    pub fn rows(&self) -> Rows<'_, T> {
+        Rows::of(self.endpoint())
+    }
+
+    /// The same to write.
+    pub fn rows_mut(&mut self) -> RowsMut<'_, T> {
+        RowsMut::of(self.endpoint())
+    }
+
+    fn endpoint(&self) -> PitchedEndpoint<'_> {
+        PitchedEndpoint {
+            memory: Some(self.allocation()),
+            on_host: false,
+            address: self.address(),
+            pitch: self.pitch(),
+            aligned: true,
+            capacity: [self.width(), self.height(), self.depth()],
+            origin: [0; 3],
+        }
     }
 
     fn extent(&self) -> [usize; 3] {
@@ -136,16 +156,5 @@ impl<T: Plain> PitchedBuffer<T> {
 
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         self.memory.allocation()
-    }
-
-    /// The address of its first row as a kernel argument.
-    pub fn arg(&self) -> Arg<'_> {
-        self.memory.arg()
-    }
-}
-
-impl<T: Plain> Argument for &PitchedBuffer<T> {
-    fn arg(&self) -> Arg<'_> {
-        PitchedBuffer::arg(self)
     }
 }

@@ -1,4 +1,4 @@
-//! What the driver knows of an address.
+//! Pointer attributes.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::location::Access;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use api::{CUcontext, CUdeviceptr, CUmemoryPool};
 
-/// What the driver knows of an address (`cuPointerGetAttributes`).
+/// Attributes of an address (`cuPointerGetAttributes`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PointerAttributes {
-    /// Whose memory it is; `None` for memory that the driver does not know.
+    /// The kind of memory; `None` if the driver does not know the address.
     pub kind: Option<MemoryKind>,
     /// The context in which it was allocated or registered, as a raw handle;
     /// null where there is none, as for memory of pools.
@@ -38,21 +38,21 @@ pub struct PointerAttributes {
     pub synchronous: bool,
     /// The pool that it came from, as a raw handle, or null.
     pub pool: CUmemoryPool,
-    /// What the device of the current context may do with it.
+    /// Access of the current context's device.
     pub access: Access,
 }
 
-/// Whose memory is at an address (`CUmemorytype`).
+/// The kind of memory at an address (`CUmemorytype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryKind {
-    /// The host's, pinned.
+    /// Pinned host memory.
     Host,
-    /// A device's, or managed.
+    /// Device memory, or managed memory.
     Device,
-    /// Managed, as some drivers tell it.
+    /// Managed memory, as some drivers report it.
     Unified,
-    /// What CUDA numbers otherwise.
+    /// Any other value.
     Other(u32),
 }
 
@@ -61,9 +61,8 @@ const ATTRIBUTES: [u32; 13] = [1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 16, 17];
 const SYNC_MEMOPS: u32 = 6;
 
 impl Context {
-    /// What the driver knows of an address, of this context or another
-    /// (`cuPointerGetAttributes`, all of them from CUDA 11.3). An address that it
-    /// does not know is no error.
+    /// Attributes of an address of this context or another (`cuPointerGetAttributes`, all
+    /// of them from CUDA 11.3). An address that the driver does not know is no error.
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
@@ -103,7 +102,7 @@ impl Context {
             access,
             pool,
         ] = slots;
-        // Truths have one byte or four, the first of which tells.
+        // Booleans have one byte or four; the first tells.
         let truth = |slot: u64| slot & 0xFF != 0;
         let handle = |slot: u64| slot as usize;
         let kind = match kind as u32 {
@@ -140,7 +139,7 @@ impl Context {
     }
 }
 
-impl<T: Plain> DeviceBuffer<T> {
+impl<T: Pod> DeviceBuffer<T> {
     /// Lets synchronous copies of it wait for their end also where they need not
     /// (`cuPointerSetAttribute` with `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`), for
     /// memory that network cards reach. Memory of pools cannot.

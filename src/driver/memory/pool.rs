@@ -1,4 +1,4 @@
-//! Memory pools: where allocations in stream order come from.
+//! Memory pools, from which stream-ordered allocations come.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,21 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::driver::device::Device;
 use crate::driver::device::context::report_drop;
 use crate::driver::error::Error;
-use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory};
 use crate::driver::memory::location::{Access, Location};
 #[cfg(unix)]
 use crate::driver::memory::virtual_memory::with_number;
-use crate::driver::pod::Plain;
-use crate::driver::stream::Stream;
 use api::{CUmemoryPool, MemAccessDesc, MemPoolProps};
 
 /// A pool of device memory (from CUDA 11.2), which keeps what is freed for the
 /// next allocations. Clones share it; the last one destroys it, and memory that
 /// came from it stays good.
 ///
-/// On H200s, NVIDIA's driver 580.159 hung now and then where many threads waited
-/// for streams of one context while pools were in use: it took locks of its own in
-/// two orders.
+/// On H200s, NVIDIA's driver 580.159 occasionally hung when many threads waited for streams
+/// of one context while pools were in use: it took its own locks in two orders.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -46,7 +42,7 @@ pub struct MemoryPool {
 struct Inner {
     device: Device,
     handle: CUmemoryPool,
-    /// A device's default pool belongs to the driver.
+    /// The default pool of a device belongs to the driver.
     owned: bool,
 }
 
@@ -55,28 +51,28 @@ unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
-/// The pools that were made current, which must not go before another is.
+/// The current pools, which must live until another is made current.
 static CURRENT: Mutex<Vec<MemoryPool>> = Mutex::new(Vec::new());
 
-/// Bytes of a pool.
+/// Usage of a pool in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolBytes {
-    /// Now.
+    /// The current value.
     pub now: u64,
-    /// The most there were since it was last reset.
+    /// The high-water mark since the last reset.
     pub high: u64,
 }
 
-/// What a pool may do to use freed memory again before the work that used it is
-/// known to be done (`CU_MEMPOOL_ATTR_REUSE_*`).
+/// When a pool may reuse freed memory before the work that used it is known to be complete
+/// (`CU_MEMPOOL_ATTR_REUSE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum PoolReuse {
-    /// Where events order the free before the allocation.
+    /// If events order the free before the allocation.
     FollowEventDependencies = 1,
-    /// Where the work of the free happens to be done.
+    /// If the work before the free happens to be complete.
     AllowOpportunistic = 2,
-    /// Where the driver orders it by a dependency of its own.
+    /// If the driver inserts a dependency.
     AllowInternalDependencies = 3,
 }
 
@@ -172,7 +168,7 @@ impl MemoryPool {
         Ok(MemoryPool::with(device, handle, false))
     }
 
-    /// The pool that [`DeviceBuffer::new_async`] takes from on a device
+    /// The pool that [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) takes from on a device
     /// (`cuDeviceGetMemPool`); `None` where another library made it so, who
     /// answers for its life.
     pub fn current_of(device: &Device) -> Result<Option<MemoryPool>, Error> {
@@ -188,7 +184,7 @@ impl MemoryPool {
         Ok(ours.cloned())
     }
 
-    /// Makes it the one that [`DeviceBuffer::new_async`] takes from on its
+    /// Makes it the one that [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) takes from on its
     /// device (`cuDeviceSetMemPool`). It lives at least until another one is.
     pub fn make_current(&self) -> Result<(), Error> {
         let device = self.device();
@@ -224,29 +220,7 @@ impl MemoryPool {
         self.inner.handle
     }
 
-    /// Allocates in the order of a stream of its device, and frees in it
-    /// (`cuMemAllocFromPoolAsync`).
-    pub fn memory(&self, stream: &Stream, bytes: usize) -> Result<DeviceMemory, Error> {
-        if stream.context().device() != self.device() {
-            return Err(Error::DifferentDevices {
-                what: "pool and stream",
-            });
-        }
-        DeviceMemory::in_order(stream, bytes, |api, address| {
-            // SAFETY: pool and stream are live; writes one address.
-            unsafe { Ok(api.cuMemAllocFromPoolAsync(address, bytes, self.raw(), stream.raw())?) }
-        })
-    }
-
-    /// The same as `len` values; which values is not said.
-    pub fn buffer<T: Plain>(&self, stream: &Stream, len: usize) -> Result<DeviceBuffer<T>, Error> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        self.memory(stream, bytes)
-            .map(|memory| DeviceBuffer::of(memory, len))
-    }
-
-    /// Gives memory that is not in use back, down to `bytes_to_keep`
-    /// (`cuMemPoolTrimTo`).
+    /// Releases unused memory, down to `bytes_to_keep` (`cuMemPoolTrimTo`).
     pub fn trim_to(&self, bytes_to_keep: usize) -> Result<(), Error> {
         // SAFETY: the pool is live.
         unsafe {
@@ -257,7 +231,7 @@ impl MemoryPool {
         }
     }
 
-    /// Bytes that it keeps when the program synchronises: 0 at first
+    /// The release threshold: bytes kept at a synchronisation, 0 at first
     /// (`CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`).
     pub fn release_threshold(&self) -> Result<u64, Error> {
         self.number(RELEASE_THRESHOLD)
@@ -268,7 +242,7 @@ impl MemoryPool {
         self.set_number(RELEASE_THRESHOLD, bytes)
     }
 
-    /// Bytes that the program has from it (`cuMemPoolGetAttribute`,
+    /// Bytes allocated from the pool (`cuMemPoolGetAttribute`,
     /// `CU_MEMPOOL_ATTR_USED_MEM_*`).
     pub fn used(&self) -> Result<PoolBytes, Error> {
         Ok(PoolBytes {
@@ -277,7 +251,7 @@ impl MemoryPool {
         })
     }
 
-    /// Bytes that it has from the device (`CU_MEMPOOL_ATTR_RESERVED_MEM_*`).
+    /// Bytes that the pool has reserved from the device (`CU_MEMPOOL_ATTR_RESERVED_MEM_*`).
     pub fn reserved(&self) -> Result<PoolBytes, Error> {
         Ok(PoolBytes {
             now: self.number(RESERVED_CURRENT)?,
@@ -285,18 +259,17 @@ impl MemoryPool {
         })
     }
 
-    /// The high-water mark of [`used`](MemoryPool::used) begins anew.
+    /// Resets the high-water mark of [`used`](MemoryPool::used).
     pub fn reset_used_high(&self) -> Result<(), Error> {
         self.set_number(USED_HIGH, 0)
     }
 
-    /// The high-water mark of [`reserved`](MemoryPool::reserved) begins anew.
+    /// Resets the high-water mark of [`reserved`](MemoryPool::reserved).
     pub fn reset_reserved_high(&self) -> Result<(), Error> {
         self.set_number(RESERVED_HIGH, 0)
     }
 
-    /// Whether a way of using memory again is open to it
-    /// (`cuMemPoolGetAttribute`).
+    /// Whether a kind of reuse is allowed (`cuMemPoolGetAttribute`).
     pub fn allows(&self, reuse: PoolReuse) -> Result<bool, Error> {
         let mut value = 0_i32;
         // SAFETY: the pool is live; this attribute is an `int`.
@@ -304,7 +277,7 @@ impl MemoryPool {
         Ok(value != 0)
     }
 
-    /// Opens or closes it (`cuMemPoolSetAttribute`); all are open at first.
+    /// Allows or prohibits it (`cuMemPoolSetAttribute`); all kinds are allowed at first.
     pub fn allow(&self, reuse: PoolReuse, open: bool) -> Result<(), Error> {
         let mut value = i32::from(open);
         // SAFETY: the pool is live; this attribute is an `int`.
@@ -314,7 +287,7 @@ impl MemoryPool {
     /// How a device reaches the pool's memory (`cuMemPoolGetAccess`); its own
     /// reads and writes it.
     pub fn access(&self, device: &Device) -> Result<Access, Error> {
-        self.device().driver().knows(device)?;
+        self.device().driver().check_device(device)?;
         let (mut flags, mut location) = (0, Location::from(device).raw());
         // SAFETY: the pool is live; writes one number.
         unsafe {
@@ -328,7 +301,7 @@ impl MemoryPool {
     /// Lets another device reach the pool's memory, also what was allocated
     /// before (`cuMemPoolSetAccess`). Its own access cannot be taken away.
     pub fn set_access(&self, device: &Device, access: Access) -> Result<(), Error> {
-        self.device().driver().knows(device)?;
+        self.device().driver().check_device(device)?;
         let described = MemAccessDesc {
             location: Location::from(device).raw(),
             flags: access as u32,

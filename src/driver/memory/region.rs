@@ -1,4 +1,4 @@
-//! Rectangles and boxes of values, copied and filled.
+//! Copies and fills of rectangles and boxes.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -7,13 +7,12 @@ use cudarc::driver::sys::CUmemorytype;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, hold};
+use crate::driver::memory::allocation::{Allocation, lock_memory};
 use crate::driver::memory::buffer::DeviceBuffer;
-use crate::driver::memory::fill::Element;
+use crate::driver::memory::fill::FillValue;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
-use crate::driver::memory::pitched::PitchedBuffer;
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D};
 
@@ -37,70 +36,71 @@ use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D};
 /// ```
 #[derive(Debug)]
 pub struct Rows<'a, T> {
-    side: Side<'a>,
+    endpoint: PitchedEndpoint<'a>,
     values: PhantomData<&'a [T]>,
 }
 
 /// The same to write: what a copy or a fill writes.
 #[derive(Debug)]
 pub struct RowsMut<'a, T> {
-    side: Side<'a>,
+    endpoint: PitchedEndpoint<'a>,
     values: PhantomData<&'a mut [T]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Side<'a> {
-    /// None of the program's own memory.
-    memory: Option<&'a Arc<Allocation>>,
-    on_host: bool,
-    address: u64,
+pub(crate) struct PitchedEndpoint<'a> {
+    /// `None` for pageable host memory.
+    pub memory: Option<&'a Arc<Allocation>>,
+    pub on_host: bool,
+    pub address: u64,
     /// Bytes from one row to the next.
-    pitch: usize,
-    /// Whether the driver chose the pitch.
-    aligned: bool,
-    /// Values of a row, rows of a plane, planes.
-    room: [usize; 3],
-    origin: [usize; 3],
+    pub pitch: usize,
+    /// Whether the pitch is the driver's own.
+    pub aligned: bool,
+    /// Values per row, rows per plane, planes.
+    pub capacity: [usize; 3],
+    pub origin: [usize; 3],
 }
 
-impl<'a> Side<'a> {
-    /// `len` values as rows without gaps; what is over is out of reach.
-    fn tight<T>(
+impl<'a> PitchedEndpoint<'a> {
+    /// `len` values as rows without padding. Values after the last whole row are not
+    /// accessible.
+    fn unpitched<T>(
         memory: Option<&'a Arc<Allocation>>,
         on_host: bool,
         address: u64,
         len: usize,
         width: usize,
-    ) -> Result<Side<'a>, Error> {
+    ) -> Result<PitchedEndpoint<'a>, Error> {
         if width == 0 {
             return Err(Error::Length {
                 what: "values of a row",
                 given: 0,
-                room: len,
+                capacity: len,
             });
         }
-        Ok(Side {
+        Ok(PitchedEndpoint {
             memory,
             on_host,
             address,
             pitch: width.saturating_mul(size_of::<T>()),
             aligned: false,
-            room: [width, len / width, 1],
+            capacity: [width, len / width, 1],
             origin: [0; 3],
         })
     }
 
     fn check(&self, what: &'static str, extent: [usize; 3]) -> Result<(), Error> {
-        for (axis, &room) in self.room.iter().enumerate() {
+        for (axis, &capacity) in self.capacity.iter().enumerate() {
             let start = self.origin[axis];
             let end = start.saturating_add(extent[axis]);
-            if end > room {
+            if end > capacity {
                 return Err(Error::Region {
                     what,
                     axis,
                     start,
                     end,
-                    room,
+                    capacity,
                 });
             }
         }
@@ -108,15 +108,15 @@ impl<'a> Side<'a> {
     }
 
     fn split_planes(&mut self, height: usize) -> Result<(), Error> {
-        let rows = self.room[1].saturating_mul(self.room[2]);
+        let rows = self.capacity[1].saturating_mul(self.capacity[2]);
         if height == 0 || height > rows {
             return Err(Error::Length {
                 what: "rows of a plane",
                 given: height,
-                room: rows,
+                capacity: rows,
             });
         }
-        (self.room[1], self.room[2]) = (height, rows / height);
+        (self.capacity[1], self.capacity[2]) = (height, rows / height);
         Ok(())
     }
 
@@ -139,56 +139,56 @@ impl<'a> Side<'a> {
     }
 }
 
-impl<'a, T: Plain> Rows<'a, T> {
+impl<'a, T: Pod> Rows<'a, T> {
     /// Memory of the program's own as rows of `width` values.
     pub fn of_slice(values: &'a [T], width: usize) -> Result<Rows<'a, T>, Error> {
         let address = values.as_ptr().expose_provenance() as u64;
-        Side::tight::<T>(None, true, address, values.len(), width).map(Rows::of)
+        PitchedEndpoint::unpitched::<T>(None, true, address, values.len(), width).map(Rows::of)
     }
 
-    fn of(side: Side<'a>) -> Rows<'a, T> {
+    pub(crate) fn of(endpoint: PitchedEndpoint<'a>) -> Rows<'a, T> {
         Rows {
-            side,
+            endpoint,
             values: PhantomData,
         }
     }
 
     /// As planes of `height` rows each.
     pub fn planes(mut self, height: usize) -> Result<Rows<'a, T>, Error> {
-        self.side.split_planes(height)?;
+        self.endpoint.split_planes(height)?;
         Ok(self)
     }
 
     /// From this value of a row, row of a plane, and plane on.
     pub fn at(mut self, origin: [usize; 3]) -> Rows<'a, T> {
-        self.side.origin = origin;
+        self.endpoint.origin = origin;
         self
     }
 }
 
-impl<'a, T: Plain> RowsMut<'a, T> {
+impl<'a, T: Pod> RowsMut<'a, T> {
     /// Memory of the program's own as rows of `width` values.
     pub fn of_slice(values: &'a mut [T], width: usize) -> Result<RowsMut<'a, T>, Error> {
         let address = values.as_mut_ptr().expose_provenance() as u64;
-        Side::tight::<T>(None, true, address, values.len(), width).map(RowsMut::of)
+        PitchedEndpoint::unpitched::<T>(None, true, address, values.len(), width).map(RowsMut::of)
     }
 
-    fn of(side: Side<'a>) -> RowsMut<'a, T> {
+    pub(crate) fn of(endpoint: PitchedEndpoint<'a>) -> RowsMut<'a, T> {
         RowsMut {
-            side,
+            endpoint,
             values: PhantomData,
         }
     }
 
     /// As planes of `height` rows each.
     pub fn planes(mut self, height: usize) -> Result<RowsMut<'a, T>, Error> {
-        self.side.split_planes(height)?;
+        self.endpoint.split_planes(height)?;
         Ok(self)
     }
 
     /// From this value of a row, row of a plane, and plane on.
     pub fn at(mut self, origin: [usize; 3]) -> RowsMut<'a, T> {
-        self.side.origin = origin;
+        self.endpoint.origin = origin;
         self
     }
 
@@ -207,7 +207,7 @@ impl<'a, T: Plain> RowsMut<'a, T> {
         extent: [usize; 3],
         stream: &Stream,
     ) -> Result<(), Error> {
-        if self.side.memory.is_none() || from.side.memory.is_none() {
+        if self.endpoint.memory.is_none() || from.endpoint.memory.is_none() {
             return Err(Error::Pageable);
         }
         self.copy(from, extent, Some(stream))
@@ -219,18 +219,18 @@ impl<'a, T: Plain> RowsMut<'a, T> {
         extent: [usize; 3],
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
-        let (to, from) = (self.side, from.side);
+        let (to, from) = (self.endpoint, from.endpoint);
         to.check("copy to rows", extent)?;
         from.check("copy from rows", extent)?;
         let memory = || to.memory.into_iter().chain(from.memory);
         let Some(context) = context_of(memory, stream)? else {
-            return Err(Error::Pageable); // both ends are the program's own
+            return Err(Error::Pageable); // both ends are pageable host memory
         };
         if extent.contains(&0) || size_of::<T>() == 0 {
             return Ok(());
         }
         let api = context.bind()?;
-        let held = hold(stream, memory().collect::<Vec<_>>())?;
+        let guard = lock_memory(stream, memory().collect::<Vec<_>>())?;
         let queue = stream.map(Stream::raw);
         let flat = extent[2] == 1 && to.origin[2] == 0 && from.origin[2] == 0;
         // SAFETY: both ends hold the box (checked); they are borrowed until the copy is done,
@@ -240,7 +240,8 @@ impl<'a, T: Plain> RowsMut<'a, T> {
                 let copy = rectangle::<T>(&to, &from, extent);
                 match queue {
                     Some(queue) => api.cuMemcpy2DAsync_v2(&copy, queue),
-                    // Between two places on a device the driver wants pitches of its own.
+                    // Between device pointers `cuMemcpy2D` requires pitches from
+                    // `cuMemAllocPitch`.
                     None if to.on_host || from.on_host || (to.aligned && from.aligned) => {
                         api.cuMemcpy2D_v2(&copy)
                     }
@@ -254,7 +255,7 @@ impl<'a, T: Plain> RowsMut<'a, T> {
                 }
             }
         }?;
-        drop(held);
+        drop(guard);
         after(stream, "copy", extent)
     }
 
@@ -272,8 +273,8 @@ impl<'a, T: Plain> RowsMut<'a, T> {
     }
 
     fn fill_in(self, value: T, extent: [usize; 3], stream: Option<&Stream>) -> Result<(), Error> {
-        let to = self.side;
-        let element = Element::of(&value)?;
+        let to = self.endpoint;
+        let fill = FillValue::of(&value)?;
         to.check("fill of rows", extent)?;
         let memory = || to.memory.into_iter();
         let (Some(context), false) = (context_of(memory, stream)?, to.on_host) else {
@@ -283,21 +284,21 @@ impl<'a, T: Plain> RowsMut<'a, T> {
             return Ok(());
         }
         let api = context.bind()?;
-        let held = hold(stream, memory().collect::<Vec<_>>())?;
+        let guard = lock_memory(stream, memory().collect::<Vec<_>>())?;
         let [x, y, z] = to.origin;
         for plane in z..z + extent[2] {
-            let row = plane * to.room[1] + y;
+            let row = plane * to.capacity[1] + y;
             let first = to.address + (row * to.pitch + x * size_of::<T>()) as u64;
             // SAFETY: the rectangle is within the memory (checked), which is kept until the
             // stream is done. Addresses and pitches are multiples of the value's size.
-            unsafe { element.fill_rows(api, stream, (first, to.pitch), [extent[0], extent[1]]) }?;
+            unsafe { fill.fill_rows(api, stream, (first, to.pitch), [extent[0], extent[1]]) }?;
         }
-        drop(held);
+        drop(guard);
         after(stream, "fill", extent)
     }
 }
 
-/// The context that a call is made in, which reaches all of the memory.
+/// The context to call in, which can access all of the memory.
 fn context_of<'a, I: Iterator<Item = &'a Arc<Allocation>>>(
     memory: impl Fn() -> I,
     stream: Option<&'a Stream>,
@@ -306,7 +307,7 @@ fn context_of<'a, I: Iterator<Item = &'a Arc<Allocation>>>(
     let Some(context) = stream.map(Stream::context).or(own) else {
         return Ok(None);
     };
-    // Memory that every context reaches says nothing about which one it must be.
+    // Portable memory does not determine the context.
     let context = match stream {
         Some(_) => context,
         None => memory()
@@ -331,7 +332,11 @@ fn after(stream: Option<&Stream>, what: &str, extent: [usize; 3]) -> Result<(), 
     }
 }
 
-fn rectangle<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMCPY2D {
+fn rectangle<T>(
+    to: &PitchedEndpoint<'_>,
+    from: &PitchedEndpoint<'_>,
+    extent: [usize; 3],
+) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         srcXInBytes: from.origin[0] * size_of::<T>(),
         srcY: from.origin[1],
@@ -352,7 +357,11 @@ fn rectangle<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMC
     }
 }
 
-fn cuboid<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMCPY3D {
+fn cuboid<T>(
+    to: &PitchedEndpoint<'_>,
+    from: &PitchedEndpoint<'_>,
+    extent: [usize; 3],
+) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcXInBytes: from.origin[0] * size_of::<T>(),
         srcY: from.origin[1],
@@ -364,7 +373,7 @@ fn cuboid<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMCPY3
         srcArray: std::ptr::null_mut(),
         reserved0: std::ptr::null_mut(),
         srcPitch: from.pitch,
-        srcHeight: from.room[1],
+        srcHeight: from.capacity[1],
         dstXInBytes: to.origin[0] * size_of::<T>(),
         dstY: to.origin[1],
         dstZ: to.origin[2],
@@ -375,7 +384,7 @@ fn cuboid<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMCPY3
         dstArray: std::ptr::null_mut(),
         reserved1: std::ptr::null_mut(),
         dstPitch: to.pitch,
-        dstHeight: to.room[1],
+        dstHeight: to.capacity[1],
         WidthInBytes: extent[0] * size_of::<T>(),
         Height: extent[1],
         Depth: extent[2],
@@ -384,18 +393,18 @@ fn cuboid<T>(to: &Side<'_>, from: &Side<'_>, extent: [usize; 3]) -> CUDA_MEMCPY3
 
 macro_rules! linear {
     ($($buffer:ident, $on_host:literal, $address:expr;)*) => { $(
-        impl<T: Plain> $buffer<T> {
+        impl<T: Pod> $buffer<T> {
             /// As rows of `width` values, for copies of rectangles and boxes.
             pub fn rows(&self, width: usize) -> Result<Rows<'_, T>, Error> {
                 let address = ($address)(self);
-                Side::tight::<T>(Some(self.allocation()), $on_host, address, self.len(), width)
+                PitchedEndpoint::unpitched::<T>(Some(self.allocation()), $on_host, address, self.len(), width)
                     .map(Rows::of)
             }
 
             /// The same to write.
             pub fn rows_mut(&mut self, width: usize) -> Result<RowsMut<'_, T>, Error> {
                 let address = ($address)(self);
-                Side::tight::<T>(Some(self.allocation()), $on_host, address, self.len(), width)
+                PitchedEndpoint::unpitched::<T>(Some(self.allocation()), $on_host, address, self.len(), width)
                     .map(RowsMut::of)
             }
         }
@@ -406,28 +415,4 @@ linear! {
     DeviceBuffer, false, |buffer: &DeviceBuffer<T>| buffer.address();
     ManagedBuffer, false, |buffer: &ManagedBuffer<T>| buffer.address();
     PinnedBuffer, true, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
-}
-
-impl<T: Plain> PitchedBuffer<T> {
-    /// Its rows and planes, for copies of rectangles and boxes.
-    pub fn rows(&self) -> Rows<'_, T> {
-        Rows::of(self.side())
-    }
-
-    /// The same to write.
-    pub fn rows_mut(&mut self) -> RowsMut<'_, T> {
-        RowsMut::of(self.side())
-    }
-
-    fn side(&self) -> Side<'_> {
-        Side {
-            memory: Some(self.allocation()),
-            on_host: false,
-            address: self.address(),
-            pitch: self.pitch(),
-            aligned: true,
-            room: [self.width(), self.height(), self.depth()],
-            origin: [0; 3],
-        }
-    }
 }

@@ -1,9 +1,9 @@
 //! Virtual memory: addresses, physical memory, and what is mapped where.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::driver::device::Device;
-use crate::driver::device::attribute::Attribute;
+use crate::driver::device::attribute::DeviceAttribute;
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
 use crate::driver::memory::location::{Access, Location};
@@ -29,11 +29,11 @@ pub enum Granularity {
 /// (`cuMemRelease`).
 #[derive(Clone, Debug)]
 pub struct PhysicalMemory {
-    inner: Arc<Physical>,
+    inner: Arc<PhysicalHandle>,
 }
 
 #[derive(Debug)]
-struct Physical {
+struct PhysicalHandle {
     context: Context,
     handle: u64,
     bytes: usize,
@@ -59,11 +59,11 @@ struct Physical {
 /// ```
 #[derive(Clone, Debug)]
 pub struct AddressRange {
-    inner: Arc<Range>,
+    inner: Arc<ReservedRange>,
 }
 
 #[derive(Debug)]
-struct Range {
+struct ReservedRange {
     context: Context,
     address: CUdeviceptr,
     bytes: usize,
@@ -73,14 +73,14 @@ struct Range {
 /// of its context and takes the memory away from there (`cuMemUnmap`).
 #[derive(Debug)]
 pub struct Mapping {
-    range: Arc<Range>,
+    range: Arc<ReservedRange>,
     memory: PhysicalMemory,
     address: CUdeviceptr,
 }
 
 fn properties(device: &Device) -> MemAllocationProp {
     let exports = device
-        .attribute(Attribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
+        .attribute(DeviceAttribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
         .unwrap_or(false);
     MemAllocationProp {
         alloc_type: PINNED,
@@ -129,7 +129,7 @@ impl PhysicalMemory {
 
     fn own(context: &Context, handle: u64, bytes: usize) -> PhysicalMemory {
         PhysicalMemory {
-            inner: Arc::new(Physical {
+            inner: Arc::new(PhysicalHandle {
                 context: context.clone(),
                 handle,
                 bytes,
@@ -235,7 +235,7 @@ pub(crate) fn with_number<R>(
     import(std::ptr::without_provenance_mut(number as usize))
 }
 
-impl Drop for Physical {
+impl Drop for PhysicalHandle {
     fn drop(&mut self) {
         // SAFETY: made once, released once; mappings hold it and are gone.
         report_drop(
@@ -265,7 +265,7 @@ impl AddressRange {
         // SAFETY: writes one address; no address is wished for, and the flags must be 0.
         unsafe { api.cuMemAddressReserve(&mut address, bytes, alignment, 0, 0) }?;
         Ok(AddressRange {
-            inner: Arc::new(Range {
+            inner: Arc::new(ReservedRange {
                 context: context.clone(),
                 address,
                 bytes,
@@ -294,11 +294,11 @@ impl AddressRange {
             return Err(Error::Length {
                 what: "end of a mapping in its addresses",
                 given: at.saturating_add(memory.bytes()),
-                room: self.bytes(),
+                capacity: self.bytes(),
             });
         }
         let context = &self.inner.context;
-        context.of_one_driver(&memory.inner.context, "addresses and memory")?;
+        context.check_same_driver(&memory.inner.context, "addresses and memory")?;
         let address = self.address() + at as u64;
         let api = context.bind()?;
         // SAFETY: the addresses are reserved, the memory is live; offset and flags must be 0.
@@ -311,7 +311,7 @@ impl AddressRange {
     }
 }
 
-impl Drop for Range {
+impl Drop for ReservedRange {
     fn drop(&mut self) {
         // SAFETY: reserved once, given back once; mappings hold it and are gone.
         report_drop(
@@ -326,7 +326,7 @@ impl Mapping {
     /// Says how a device may use the memory at these addresses
     /// (`cuMemSetAccess`).
     pub fn set_access(&self, device: &Device, access: Access) -> Result<(), Error> {
-        self.context().device().driver().knows(device)?;
+        self.context().device().driver().check_device(device)?;
         let described = MemAccessDesc {
             location: Location::from(device).raw(),
             flags: access as u32,
@@ -338,7 +338,7 @@ impl Mapping {
 
     /// How a device may use it (`cuMemGetAccess`).
     pub fn access(&self, device: &Device) -> Result<Access, Error> {
-        self.context().device().driver().knows(device)?;
+        self.context().device().driver().check_device(device)?;
         let mut flags = 0;
         let api = self.range.context.bind()?;
         // SAFETY: the range is mapped; writes one number.
@@ -382,5 +382,16 @@ impl Drop for Mapping {
                 .bind()
                 .and_then(|api| unsafe { Ok(api.cuMemUnmap(self.address, self.bytes())?) }),
         );
+    }
+}
+
+/// The mappings of an allocation, which end with it.
+#[derive(Debug, Default)]
+pub(crate) struct Mappings(Mutex<Vec<Mapping>>);
+
+impl Mappings {
+    pub fn push(&self, mapping: Mapping) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(mapping);
     }
 }

@@ -1,9 +1,12 @@
 //! Variables of modules.
 
+use std::ffi::CString;
+
 use crate::driver::error::Error;
 use crate::driver::module::Module;
-use crate::driver::pod::{Plain, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use api::CUdeviceptr;
+use api::CudaError;
 
 /// A `.global` or `.const` variable of a module.
 #[derive(Clone, Debug)]
@@ -13,8 +16,29 @@ pub struct Global {
     bytes: usize,
 }
 
+impl Module {
+    /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).
+    pub fn global(&self, name: &str) -> Result<Global, Error> {
+        let unknown = || Error::UnknownGlobal {
+            name: name.to_owned(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the name ends in NUL; the module is live.
+        let found = unsafe {
+            api.cuModuleGetGlobal_v2(&mut address, &mut bytes, self.raw(), symbol.as_ptr())
+        };
+        match found {
+            Ok(()) => Ok(Global::of(self.clone(), address, bytes)),
+            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 impl Global {
-    /// A variable that the driver told of.
+    /// A variable that the driver found.
     pub(crate) fn of(module: Module, address: CUdeviceptr, bytes: usize) -> Global {
         Global {
             module,
@@ -33,20 +57,20 @@ impl Global {
         self.bytes
     }
 
-    /// Sets it to one value, which has its size (`cuMemcpyHtoD_v2`).
-    pub fn set<T: Plain>(&self, value: T) -> Result<(), Error> {
+    /// Sets it to one value of its size (`cuMemcpyHtoD_v2`).
+    pub fn set<T: Pod>(&self, value: T) -> Result<(), Error> {
         self.check_whole::<T>()?;
         self.write(&[value])
     }
 
     /// Its value, of a type that has its size (`cuMemcpyDtoH_v2`).
-    pub fn get<T: Plain>(&self) -> Result<T, Error> {
+    pub fn get<T: Pod>(&self) -> Result<T, Error> {
         self.check_whole::<T>()?;
         let values = self.read(1)?;
         values.into_iter().next().ok_or(Error::Length {
             what: "value of a variable",
             given: size_of::<T>(),
-            room: self.bytes,
+            capacity: self.bytes,
         })
     }
 
@@ -55,14 +79,14 @@ impl Global {
             return Err(Error::Length {
                 what: "value of a variable",
                 given: size_of::<T>(),
-                room: self.bytes,
+                capacity: self.bytes,
             });
         }
         Ok(())
     }
 
     /// Writes its first values (`cuMemcpyHtoD_v2`).
-    pub fn write<T: Plain>(&self, values: &[T]) -> Result<(), Error> {
+    pub fn write<T: Pod>(&self, values: &[T]) -> Result<(), Error> {
         let bytes = bytes_of(values);
         self.check("write to a variable", bytes.len())?;
         let api = self.module.context().bind()?;
@@ -71,14 +95,20 @@ impl Global {
     }
 
     /// Reads its first `len` values (`cuMemcpyDtoH_v2`).
-    pub fn read<T: Plain>(&self, len: usize) -> Result<Vec<T>, Error> {
+    pub fn read<T: Pod>(&self, len: usize) -> Result<Vec<T>, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         self.check("read of a variable", bytes)?;
         let mut values = zeroed::<T>(len);
-        let room = bytes_of_mut(&mut values);
+        let destination = bytes_of_mut(&mut values);
         let api = self.module.context().bind()?;
         // SAFETY: as `write`, the other way.
-        unsafe { api.cuMemcpyDtoH_v2(room.as_mut_ptr().cast(), self.address, room.len()) }?;
+        unsafe {
+            api.cuMemcpyDtoH_v2(
+                destination.as_mut_ptr().cast(),
+                self.address,
+                destination.len(),
+            )
+        }?;
         Ok(values)
     }
 
@@ -87,7 +117,7 @@ impl Global {
             return Err(Error::Length {
                 what,
                 given,
-                room: self.bytes,
+                capacity: self.bytes,
             });
         }
         Ok(())

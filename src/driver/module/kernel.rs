@@ -1,6 +1,6 @@
 //! A kernel of a module.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,8 +9,9 @@ use crate::driver::device::settings::{CacheConfig, SharedBanks};
 use crate::driver::error::Error;
 use crate::driver::module::Module;
 use crate::driver::module::layout::KernelLayout;
-use crate::driver::stream::keep::{Keep, Kept};
+use crate::driver::stream::retained::{Retained, RetainedRef};
 use api::CUfunction;
+use api::CudaError;
 
 /// A kernel. Clones share it and keep its module loaded.
 ///
@@ -33,7 +34,7 @@ struct Inner {
     dynamic_shared: AtomicU32,
 }
 
-impl Keep for Inner {}
+impl Retained for Inner {}
 
 // SAFETY: a function handle may be used from any thread with its context current.
 unsafe impl Send for Inner {}
@@ -82,6 +83,35 @@ impl KernelAttribute {
 /// Dynamic shared memory of a driver that does not tell the attribute.
 const DEFAULT_SHARED: u32 = 48 * 1024;
 
+impl Module {
+    /// A kernel by its name in the PTX (`cuModuleGetFunction`).
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        let unknown = || Error::UnknownKernel {
+            name: name.to_owned(),
+            known: self.kernel_names(),
+        };
+        let symbol = CString::new(name).map_err(|_| unknown())?;
+        let api = self.context().bind()?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the name ends in NUL; the module is live.
+        match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
+            Ok(()) => {
+                let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
+                let known = known.and_then(|kernel| kernel.layout.as_ref());
+                Kernel::new(self.clone(), function, name, known)
+            }
+            // A kernel that is there and yet not found did not compile when it was asked for.
+            Err(error)
+                if error.code() == Some(CudaError::NOT_FOUND)
+                    && !self.kernel_names().iter().any(|known| known == name) =>
+            {
+                Err(unknown())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 impl Kernel {
     pub(crate) fn new(
         module: Module,
@@ -92,7 +122,7 @@ impl Kernel {
         let told = KernelLayout::of(module.context(), handle)?;
         let layout_is_certain = told.is_some();
         let layout = match (told, known.cloned()) {
-            (Some(told), Some(known)) => Some(told.named_after(known)),
+            (Some(told), Some(known)) => Some(told.with_declarations_of(known)),
             (told, known) => told.or(known),
         };
         let mut inner = Inner {
@@ -188,7 +218,7 @@ impl Kernel {
     }
 
     /// For a graph that launches it.
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn retained(&self) -> RetainedRef {
         self.inner.clone()
     }
 

@@ -1,4 +1,4 @@
-//! Where a kernel's parameters lie, and what block it wants.
+//! Kernel layouts: offsets and sizes of parameters, and the required block.
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
@@ -11,13 +11,13 @@ use ptx::text_of;
 /// The largest parameter space there is (PTX 8.1, sm_70).
 const MAX_PARAMETER_BYTES: usize = 32_764;
 
-/// What a launch of a kernel is checked against.
+/// The layout that launches of a kernel are checked against.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelLayout {
-    /// In order.
+    /// Parameters in order.
     pub params: Vec<ParamLayout>,
-    /// The only block it runs with, if its PTX is known and has `.reqntid`.
+    /// The only block size it runs with, if its PTX is known and has `.reqntid`.
     pub required_block: Option<[u32; 3]>,
 }
 
@@ -29,7 +29,7 @@ pub struct ParamLayout {
     pub offset: usize,
     /// Bytes.
     pub size: usize,
-    /// As the PTX declares it, where that is known: `.u64 output`.
+    /// Its PTX declaration if known: `.u64 output`.
     pub declaration: Option<String>,
 }
 
@@ -39,8 +39,8 @@ impl KernelLayout {
         self.params.last().map_or(0, |last| last.offset + last.size)
     }
 
-    /// As the driver knows it (`cuFuncGetParamInfo`, from CUDA 12.4); `None`
-    /// where it does not say.
+    /// The layout as the driver reports it (`cuFuncGetParamInfo`, from CUDA 12.4); `None`
+    /// if it cannot.
     pub(crate) fn of(
         context: &Context,
         function: CUfunction,
@@ -49,26 +49,28 @@ impl KernelLayout {
         if api.cuFuncGetParamInfo.is_none() {
             return Ok(None);
         }
-        KernelLayout::told_by(|index, offset, size| {
+        KernelLayout::from_param_info(|index, offset, size| {
             // SAFETY: the function is live; writes two integers.
             unsafe { Ok(api.cuFuncGetParamInfo(function, index, offset, size)?) }
         })
         .map(Some)
     }
 
-    /// As an entry tells it, parameter by parameter.
-    pub(crate) fn told_by(
+    /// The layout read by an entry, one parameter at a time.
+    pub(crate) fn from_param_info(
         entry: impl Fn(usize, *mut usize, *mut usize) -> Result<(), Error>,
     ) -> Result<KernelLayout, Error> {
         let mut layout = KernelLayout::default();
-        // The end of the list is told by `INVALID_VALUE`; parameters take a byte at least.
+        // The list ends with `INVALID_VALUE`. Each parameter has at least one byte, which
+        // bounds the loop.
         while layout.params.len() < MAX_PARAMETER_BYTES {
             let (mut offset, mut size) = (0, 0);
             let index = layout.params.len();
             match entry(index, &mut offset, &mut size) {
                 Ok(()) => {}
                 Err(error) if error.code() == Some(CudaError::INVALID_VALUE) => break,
-                // A list cut short would make the driver read pointers that nobody gave.
+                // With a truncated list the driver would read pointers past the end of the
+                // arguments.
                 Err(error) => return Err(error),
             }
             layout.params.push(ParamLayout {
@@ -82,8 +84,8 @@ impl KernelLayout {
 }
 
 impl KernelLayout {
-    /// This layout with what `known` says beyond it, if both mean the same parameters.
-    pub(crate) fn named_after(mut self, known: KernelLayout) -> KernelLayout {
+    /// This layout with the declarations of `known`, if both have the same parameters.
+    pub(crate) fn with_declarations_of(mut self, known: KernelLayout) -> KernelLayout {
         let places = |layout: &KernelLayout| -> Vec<(usize, usize)> {
             let params = layout.params.iter();
             params.map(|param| (param.offset, param.size)).collect()
@@ -104,25 +106,25 @@ impl From<&KernelSignature> for KernelLayout {
     }
 }
 
-/// A kernel that is known without asking the driver.
+/// A kernel known from PTX or a cubin, without the driver.
 #[derive(Debug, Clone)]
-pub(crate) struct KnownKernel {
+pub(crate) struct KernelInfo {
     pub name: String,
-    /// `None` where its parameters are not told as a whole.
+    /// `None` if its parameters are not fully known.
     pub layout: Option<KernelLayout>,
 }
 
-impl From<&KernelSignature> for KnownKernel {
-    fn from(signature: &KernelSignature) -> KnownKernel {
-        KnownKernel {
+impl From<&KernelSignature> for KernelInfo {
+    fn from(signature: &KernelSignature) -> KernelInfo {
+        KernelInfo {
             name: signature.name.clone(),
             layout: Some(KernelLayout::from(signature)),
         }
     }
 }
 
-impl From<&CubinKernel> for KnownKernel {
-    fn from(kernel: &CubinKernel) -> KnownKernel {
+impl From<&CubinKernel> for KernelInfo {
+    fn from(kernel: &CubinKernel) -> KernelInfo {
         let params = kernel.params.iter().map(|param| ParamLayout {
             offset: param.offset as usize,
             size: param.size as usize,
@@ -132,9 +134,9 @@ impl From<&CubinKernel> for KnownKernel {
             params: params.collect(),
             required_block: kernel.required_threads,
         };
-        // A kernel without records is not one without parameters.
+        // A kernel without records may still have parameters.
         let is_whole = layout.bytes() > 0 && layout.bytes() == kernel.param_bytes as usize;
-        KnownKernel {
+        KernelInfo {
             name: kernel.name.clone(),
             layout: is_whole.then_some(layout),
         }
@@ -163,20 +165,20 @@ impl From<&ParamSignature> for ParamLayout {
 }
 
 /// The kernels of PTX text.
-pub(crate) fn kernels_of_ptx(ptx: &[u8]) -> Vec<KnownKernel> {
+pub(crate) fn kernels_of_ptx(ptx: &[u8]) -> Vec<KernelInfo> {
     let text = text_of(ptx);
     let text = text.trim_end_matches('\0');
     let kernels = signatures(&ptx::read(text).module, text);
-    kernels.iter().map(KnownKernel::from).collect()
+    kernels.iter().map(KernelInfo::from).collect()
 }
 
-/// The kernels of a cubin, by its records; of another binary, none.
-pub(crate) fn kernels_of_binary(binary: &[u8]) -> Vec<KnownKernel> {
+/// The kernels of a cubin, from its records; none for other binaries.
+pub(crate) fn kernels_of_binary(binary: &[u8]) -> Vec<KernelInfo> {
     let Ok(Image::Cubin(cubin)) = image::open(binary) else {
         return Vec::new();
     };
     let contents = cubin.contents().unwrap_or_default();
-    contents.kernels.iter().map(KnownKernel::from).collect()
+    contents.kernels.iter().map(KernelInfo::from).collect()
 }
 
 #[cfg(test)]

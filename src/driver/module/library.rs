@@ -1,4 +1,4 @@
-//! Libraries: code that is loaded once for all contexts.
+//! Libraries: code loaded once for all contexts.
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
@@ -6,22 +6,22 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use crate::driver::device::Device;
-use crate::driver::device::context::{Context, report_drop};
-use crate::driver::device::open::Driver;
+use crate::driver::device::context::Context;
 use crate::driver::device::settings::CacheConfig;
 use crate::driver::error::Error;
 use crate::driver::log::JitOptionList;
-use crate::driver::module::extent::{self, Checked};
+use crate::driver::module::bindings::Bindings;
 use crate::driver::module::global::Global;
+use crate::driver::module::image_bounds::{self, CheckedImage};
 use crate::driver::module::kernel::{Kernel, KernelAttribute};
 use crate::driver::module::layout::KernelLayout;
+use crate::driver::module::library_handle::LibraryHandle;
 use crate::driver::module::{Module, jit_error};
-use crate::driver::texture::reference::Bindings;
 use api::CudaError;
 use api::{Api, CUdeviceptr, CUkernel, CUlibrary};
 
-/// Code that no context owns (`cuLibraryLoadData`, from CUDA 12.0): it comes
-/// into a context when a kernel is asked for there.
+/// Code that is independent of contexts (`cuLibraryLoadData`, from CUDA 12.0). It is loaded
+/// into a context when one of its kernels is requested there.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -40,35 +40,14 @@ pub struct Library {
     handle: Arc<LibraryHandle>,
 }
 
-/// Unloaded when the last module, kernel and clone is gone.
-#[derive(Debug)]
-pub(crate) struct LibraryHandle {
-    driver: Driver,
-    handle: CUlibrary,
-    /// What references are bound to: [`Library::module`] gives a module of its own
-    /// to each caller.
-    bound: Bindings,
-}
-
-impl LibraryHandle {
-    pub fn bound(&self) -> &Bindings {
-        &self.bound
-    }
-}
-
-// SAFETY: a library's handle may be used from any thread; the driver locks by itself.
-unsafe impl Send for LibraryHandle {}
-// SAFETY: as above.
-unsafe impl Sync for LibraryHandle {}
-
 impl Library {
     /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device, as
     /// [`Module::load`] takes them. PTX is compiled for the device of `context`.
     pub fn load(context: &Context, image: &[u8]) -> Result<Library, Error> {
         let api = context.bind()?;
         let mut handle = null_mut();
-        match extent::check(image)? {
-            Checked::Ptx(text) => {
+        match image_bounds::check(image)? {
+            CheckedImage::Ptx(text) => {
                 let mut options = JitOptionList::new();
                 let (count, none) = (options.count(), null_mut());
                 // SAFETY: the text ends in NUL; options and values have the count given, and
@@ -87,7 +66,7 @@ impl Library {
                 }
                 .map_err(|error| jit_error(error.into(), &options))?;
             }
-            Checked::Binary(image) => {
+            CheckedImage::Binary(image) => {
                 let (none, no) = (null_mut(), null_mut());
                 // SAFETY: the image's headers stay within it; writes one handle.
                 unsafe {
@@ -154,7 +133,7 @@ impl Library {
         Kernel::new(module, function, name, None)
     }
 
-    /// A variable in a context (`cuLibraryGetGlobal`): each context has its own.
+    /// A variable in a context (`cuLibraryGetGlobal`); each context has its own instance.
     pub fn global(&self, context: &Context, name: &str) -> Result<Global, Error> {
         self.variable(context, name, |api, address, bytes, library, name| {
             // SAFETY: as `variable` says.
@@ -162,8 +141,8 @@ impl Library {
         })
     }
 
-    /// A managed variable, which all contexts share and the host reaches by its
-    /// address too (`cuLibraryGetManaged`). The CPU device has one a context.
+    /// A managed variable, shared by all contexts and accessible by the host
+    /// (`cuLibraryGetManaged`). The CPU device has one per context.
     pub fn managed(&self, context: &Context, name: &str) -> Result<Global, Error> {
         self.variable(context, name, |api, address, bytes, library, name| {
             // SAFETY: as `variable` says.
@@ -199,25 +178,24 @@ impl Library {
         }
     }
 
-    /// The parameters of a kernel, in whatever context (`cuKernelGetParamInfo`,
-    /// from CUDA 12.4).
+    /// The parameters of a kernel, in any context (`cuKernelGetParamInfo`, from CUDA 12.4).
     pub fn layout(&self, name: &str) -> Result<KernelLayout, Error> {
         let (api, kernel) = (self.api(), self.find(name)?);
-        KernelLayout::told_by(|index, offset, size| {
+        KernelLayout::from_param_info(|index, offset, size| {
             // SAFETY: the kernel is the library's; writes two integers.
             unsafe { Ok(api.cuKernelGetParamInfo(kernel, index, offset, size)?) }
         })
     }
 
-    /// What the blocks of a kernel prefer of the on-chip memory, in all contexts
-    /// of a device (`cuKernelSetCacheConfig`).
+    /// Sets a kernel's cache preference in all contexts of a device
+    /// (`cuKernelSetCacheConfig`).
     pub fn set_cache_config(
         &self,
         name: &str,
         config: CacheConfig,
         device: &Device,
     ) -> Result<(), Error> {
-        self.handle.driver.knows(device)?;
+        self.handle.driver.check_device(device)?;
         let kernel = self.find(name)?;
         // SAFETY: the kernel is the library's.
         unsafe {
@@ -227,7 +205,7 @@ impl Library {
         }
     }
 
-    /// The kernels there are (`cuLibraryEnumerateKernels`, from CUDA 12.4); sorted.
+    /// The names of its kernels, sorted (`cuLibraryEnumerateKernels`, from CUDA 12.4).
     pub fn kernel_names(&self) -> Result<Vec<String>, Error> {
         let api = self.api();
         let mut count = 0;
@@ -251,15 +229,14 @@ impl Library {
         Ok(names)
     }
 
-    /// A number about a kernel on a device, in whatever context
-    /// (`cuKernelGetAttribute`).
+    /// An attribute of a kernel on a device, in any context (`cuKernelGetAttribute`).
     pub fn attribute(
         &self,
         name: &str,
         attribute: KernelAttribute,
         device: &Device,
     ) -> Result<u32, Error> {
-        self.handle.driver.knows(device)?;
+        self.handle.driver.check_device(device)?;
         let kernel = self.find(name)?;
         let mut value = 0;
         // SAFETY: the kernel is the library's; writes one integer.
@@ -270,7 +247,7 @@ impl Library {
         Ok(value.max(0).cast_unsigned())
     }
 
-    /// Sets a number for all contexts of a device (`cuKernelSetAttribute`).
+    /// Sets an attribute for all contexts of a device (`cuKernelSetAttribute`).
     pub fn set_attribute(
         &self,
         name: &str,
@@ -278,7 +255,7 @@ impl Library {
         value: u32,
         device: &Device,
     ) -> Result<(), Error> {
-        self.handle.driver.knows(device)?;
+        self.handle.driver.check_device(device)?;
         let kernel = self.find(name)?;
         let value = i32::try_from(value).unwrap_or(i32::MAX);
         // SAFETY: the kernel is the library's.
@@ -305,16 +282,5 @@ impl Library {
             Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-impl Drop for LibraryHandle {
-    fn drop(&mut self) {
-        // Code that a kernel may still run is better lost than given to others.
-        if !self.bound.are_unused() {
-            return self.bound.lose();
-        }
-        // SAFETY: loaded once, unloaded once; modules hold the library.
-        report_drop(unsafe { self.driver.api().cuLibraryUnload(self.handle) });
     }
 }

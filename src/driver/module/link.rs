@@ -6,7 +6,7 @@ use std::ffi::{CString, c_void};
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
 use crate::driver::log::JitOptionList;
-use crate::driver::module::extent::{self, Checked};
+use crate::driver::module::image_bounds::{self, CheckedImage};
 use crate::driver::module::jit_error;
 use api::{Api, CUlinkState};
 
@@ -123,9 +123,11 @@ impl<'a> LinkInput<'a> {
             // It comes with its length.
             return Ok(Cow::Borrowed(self.bytes));
         }
-        match (extent::check(self.bytes)?, self.kind) {
-            (Checked::Ptx(text), LinkKind::Ptx) => Ok(text),
-            (Checked::Binary(bytes), kind) if kind != LinkKind::Ptx => Ok(Cow::Borrowed(bytes)),
+        match (image_bounds::check(self.bytes)?, self.kind) {
+            (CheckedImage::Ptx(text), LinkKind::Ptx) => Ok(text),
+            (CheckedImage::Binary(bytes), kind) if kind != LinkKind::Ptx => {
+                Ok(Cow::Borrowed(bytes))
+            }
             _ => Err(Error::BadImage(format!(
                 "{} is another kind of file than was said",
                 self.name

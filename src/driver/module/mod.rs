@@ -1,10 +1,12 @@
 //! Loaded code.
 
-pub(crate) mod extent;
+pub(crate) mod bindings;
 pub(crate) mod global;
+pub(crate) mod image_bounds;
 pub(crate) mod kernel;
 pub(crate) mod layout;
 pub(crate) mod library;
+pub(crate) mod library_handle;
 pub(crate) mod link;
 pub mod nvjitlink;
 
@@ -18,14 +20,12 @@ use crate::driver::log::{JitOptionList, option, read_log};
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
-use crate::driver::module::extent::Checked;
-use crate::driver::module::global::Global;
-use crate::driver::module::kernel::Kernel;
-use crate::driver::module::layout::{KnownKernel, kernels_of_binary, kernels_of_ptx};
-use crate::driver::module::library::LibraryHandle;
-use crate::driver::pod::Plain;
-use crate::driver::stream::keep::Kept;
-use crate::driver::texture::reference::Bindings;
+use crate::driver::module::bindings::Bindings;
+use crate::driver::module::image_bounds::CheckedImage;
+use crate::driver::module::layout::{KernelInfo, kernels_of_binary, kernels_of_ptx};
+use crate::driver::module::library_handle::LibraryHandle;
+use crate::driver::pod::Pod;
+use crate::driver::stream::retained::RetainedRef;
 use api::CudaError;
 use api::{Api, CUdeviceptr, CUmodule, DriverKind};
 use ptx::signature::KernelSignature;
@@ -53,8 +53,8 @@ struct Inner {
     context: Context,
     handle: CUmodule,
     /// What the PTX, or the cubin, says of its kernels, where the driver does not.
-    kernels: Vec<KnownKernel>,
-    owner: Owned,
+    kernels: Vec<KernelInfo>,
+    owner: Ownership,
     /// Memory that its variables stand for.
     #[allow(dead_code, reason = "held, not read")]
     memory: Vec<Arc<Allocation>>,
@@ -64,7 +64,7 @@ struct Inner {
 }
 
 /// Who unloads a module.
-enum Owned {
+enum Ownership {
     Here,
     /// Another library, which keeps it loaded through this.
     By(#[allow(dead_code, reason = "held, not read")] Owner),
@@ -72,12 +72,12 @@ enum Owned {
     Library(#[allow(dead_code, reason = "held, not read")] Arc<LibraryHandle>),
 }
 
-impl std::fmt::Debug for Owned {
+impl std::fmt::Debug for Ownership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Owned::Here => "Here",
-            Owned::By(_) => "By",
-            Owned::Library(_) => "Library",
+            Ownership::Here => "Here",
+            Ownership::By(_) => "By",
+            Ownership::Library(_) => "Library",
         })
     }
 }
@@ -131,21 +131,21 @@ impl Module {
         let mut inner = Inner {
             context: context.clone(),
             handle: std::ptr::null_mut(),
-            kernels: kernels.iter().map(KnownKernel::from).collect(),
-            owner: Owned::Here,
+            kernels: kernels.iter().map(KernelInfo::from).collect(),
+            owner: Ownership::Here,
             memory: Vec::new(),
             bound: Bindings::default(),
         };
         let api = context.bind()?;
         let is_asked = inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none();
-        match extent::check(image)? {
-            Checked::Ptx(text) => {
+        match image_bounds::check(image)? {
+            CheckedImage::Ptx(text) => {
                 inner.handle = load_image(api, &text, JitOptionList::new())?;
                 if is_asked {
                     inner.kernels = kernels_of_ptx(&text);
                 }
             }
-            Checked::Binary(image) => {
+            CheckedImage::Binary(image) => {
                 // SAFETY: the image's headers stay within it; writes one handle.
                 unsafe { api.cuModuleLoadData(&mut inner.handle, image.as_ptr().cast()) }?;
                 if is_asked {
@@ -215,8 +215,8 @@ impl Module {
         options.set_array(option::GLOBAL_SYMBOL_ADDRESSES, &addresses);
         options.set(option::GLOBAL_SYMBOL_COUNT, names.len() as u32);
         let api = context.bind()?;
-        let (handle, kernels) = match extent::check(image)? {
-            Checked::Ptx(text) => match load_image(api, &text, options) {
+        let (handle, kernels) = match image_bounds::check(image)? {
+            CheckedImage::Ptx(text) => match load_image(api, &text, options) {
                 Err(error)
                     if context.device().driver().kind() == DriverKind::Nvidia
                         && error.code() == Some(CudaError::INVALID_VALUE) =>
@@ -225,14 +225,16 @@ impl Module {
                 }
                 loaded => (loaded?, kernels_of_ptx(&text)),
             },
-            Checked::Binary(image) => (load_image(api, image, options)?, kernels_of_binary(image)),
+            CheckedImage::Binary(image) => {
+                (load_image(api, image, options)?, kernels_of_binary(image))
+            }
         };
         Ok(Module {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 handle,
                 kernels,
-                owner: Owned::Here,
+                owner: Ownership::Here,
                 memory: symbols.iter().map(|symbol| symbol.memory.clone()).collect(),
                 bound: Bindings::default(),
             }),
@@ -259,7 +261,7 @@ impl Module {
         handle: CUmodule,
         owner: Arc<dyn std::any::Any + Send + Sync>,
     ) -> Module {
-        Module::with(context, handle, Owned::By(owner))
+        Module::with(context, handle, Ownership::By(owner))
     }
 
     /// The module that a library is in a context.
@@ -268,10 +270,10 @@ impl Module {
         handle: CUmodule,
         library: Arc<LibraryHandle>,
     ) -> Module {
-        Module::with(context, handle, Owned::Library(library))
+        Module::with(context, handle, Ownership::Library(library))
     }
 
-    fn with(context: &Context, handle: CUmodule, owner: Owned) -> Module {
+    fn with(context: &Context, handle: CUmodule, owner: Ownership) -> Module {
         Module {
             inner: Arc::new(Inner {
                 context: context.clone(),
@@ -312,33 +314,6 @@ impl Module {
     /// The raw handle, for calls that the safe layer does not have.
     pub fn raw(&self) -> CUmodule {
         self.inner.handle
-    }
-
-    /// A kernel by its name in the PTX (`cuModuleGetFunction`).
-    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
-        let unknown = || Error::UnknownKernel {
-            name: name.to_owned(),
-            known: self.kernel_names(),
-        };
-        let symbol = CString::new(name).map_err(|_| unknown())?;
-        let api = self.context().bind()?;
-        let mut function = std::ptr::null_mut();
-        // SAFETY: the name ends in NUL; the module is live.
-        match unsafe { api.cuModuleGetFunction(&mut function, self.raw(), symbol.as_ptr()) } {
-            Ok(()) => {
-                let known = self.inner.kernels.iter().find(|kernel| kernel.name == name);
-                let known = known.and_then(|kernel| kernel.layout.as_ref());
-                Kernel::new(self.clone(), function, name, known)
-            }
-            // A kernel that is there and yet not found did not compile when it was asked for.
-            Err(error)
-                if error.code() == Some(CudaError::NOT_FOUND)
-                    && !self.kernel_names().iter().any(|known| known == name) =>
-            {
-                Err(unknown())
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// The kernels there are, as far as the driver says (from CUDA 12.4), else
@@ -388,31 +363,12 @@ impl Module {
     }
 
     /// Keeps what a reference is bound to, in place of what it was bound to.
-    pub(crate) fn keep_bound(&self, reference: &CStr, kept: Kept) {
+    pub(crate) fn retain_bound(&self, reference: &CStr, retained: RetainedRef) {
         let bound = match &self.inner.owner {
-            Owned::Library(library) => library.bound(),
-            Owned::Here | Owned::By(_) => &self.inner.bound,
+            Ownership::Library(library) => &library.bound,
+            Ownership::Here | Ownership::By(_) => &self.inner.bound,
         };
-        bound.keep(self.context(), reference, kept);
-    }
-
-    /// A variable of the module, `.global` or `.const` (`cuModuleGetGlobal_v2`).
-    pub fn global(&self, name: &str) -> Result<Global, Error> {
-        let unknown = || Error::UnknownGlobal {
-            name: name.to_owned(),
-        };
-        let symbol = CString::new(name).map_err(|_| unknown())?;
-        let api = self.context().bind()?;
-        let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the name ends in NUL; the module is live.
-        let found = unsafe {
-            api.cuModuleGetGlobal_v2(&mut address, &mut bytes, self.raw(), symbol.as_ptr())
-        };
-        match found {
-            Ok(()) => Ok(Global::of(self.clone(), address, bytes)),
-            Err(error) if error.code() == Some(CudaError::NOT_FOUND) => Err(unknown()),
-            Err(error) => Err(error.into()),
-        }
+        bound.retain(self.context(), reference, retained);
     }
 }
 
@@ -471,13 +427,13 @@ impl Drop for Inner {
     fn drop(&mut self) {
         match self.owner {
             // The library waits for what its references are bound to.
-            Owned::Library(_) => {}
+            Ownership::Library(_) => {}
             // The other library still reads what they are bound to.
-            Owned::By(_) => self.bound.lose(),
-            Owned::Here if self.handle.is_null() => {}
+            Ownership::By(_) => self.bound.leak(),
+            Ownership::Here if self.handle.is_null() => {}
             // Code that a kernel may still run is better lost than given to others.
-            Owned::Here if !self.bound.are_unused() => self.bound.lose(),
-            Owned::Here => {
+            Ownership::Here if !self.bound.wait_until_unused() => self.bound.leak(),
+            Ownership::Here => {
                 let unloaded = self.context.bind().and_then(|api| {
                     // SAFETY: loaded once, unloaded once; kernels and variables hold the module.
                     unsafe { Ok(api.cuModuleUnload(self.handle)?) }
@@ -500,7 +456,7 @@ pub struct Symbol<'a> {
 impl<'a> Symbol<'a> {
     /// The variable `name` is this pinned buffer. Reading it waits for the
     /// kernels of the module.
-    pub fn new<T: Plain>(name: &'a str, buffer: &'a PinnedBuffer<T>) -> Symbol<'a> {
+    pub fn new<T: Pod>(name: &'a str, buffer: &'a PinnedBuffer<T>) -> Symbol<'a> {
         Symbol {
             name,
             address: buffer.pointer().expose_provenance() as CUdeviceptr,
@@ -510,7 +466,7 @@ impl<'a> Symbol<'a> {
 
     /// The variable `name` is this buffer. CUDA speaks of addresses of the host:
     /// not every driver takes one of a device.
-    pub fn device<T: Plain>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
+    pub fn device<T: Pod>(name: &'a str, buffer: &'a DeviceBuffer<T>) -> Symbol<'a> {
         Symbol {
             name,
             address: buffer.address(),

@@ -12,7 +12,7 @@ pub(crate) mod vector;
 /// destructor.
 ///
 /// ```
-/// use ptxkit::driver::Plain;
+/// use ptxkit::driver::Pod;
 ///
 /// #[derive(Clone, Copy)]
 /// #[repr(C)]
@@ -23,34 +23,34 @@ pub(crate) mod vector;
 /// // SAFETY: four floats without padding.
 /// unsafe impl Plain for Particle {}
 /// ```
-pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+pub unsafe trait Pod: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {
     ($($ty:ty)*) => { $(
         // SAFETY: a number without padding; any bits are a value.
-        unsafe impl Plain for $ty {}
+        unsafe impl Pod for $ty {}
     )* };
 }
 
 plain!(u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
 
 // SAFETY: an array has its element's bytes in a row and nothing between.
-unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
 
 /// The bytes of values.
-pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
-    // SAFETY: `Plain` has no padding, so every byte is initialised.
+pub(crate) fn bytes_of<T: Pod>(values: &[T]) -> &[u8] {
+    // SAFETY: `Pod` has no padding, so every byte is initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 /// The bytes of values, to write.
-pub(crate) fn bytes_of_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+pub(crate) fn bytes_of_mut<T: Pod>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as `bytes_of`, and any bytes written are values.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
 /// Values of zero bits.
-pub(crate) fn zeroed<T: Plain>(len: usize) -> Vec<T> {
-    // SAFETY: zero bits are a value of a `Plain` type.
+pub(crate) fn zeroed<T: Pod>(len: usize) -> Vec<T> {
+    // SAFETY: zero bits are a value of a `Pod` type.
     vec![unsafe { std::mem::zeroed() }; len]
 }

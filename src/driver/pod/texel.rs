@@ -2,7 +2,7 @@
 
 use api::ArrayFormat;
 
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::pod::vector::*;
 
 /// The bits of an IEEE half-precision number, for arrays of them.
@@ -11,7 +11,7 @@ use crate::driver::pod::vector::*;
 pub struct F16(pub u16);
 
 // SAFETY: 16 bits; any are a value.
-unsafe impl Plain for F16 {}
+unsafe impl Pod for F16 {}
 
 mod sealed {
     pub trait Sealed {}
@@ -19,7 +19,7 @@ mod sealed {
 
 /// A type that an array can have as its texels: a number, or 2 or 4 of a kind,
 /// as Rust's arrays or as [CUDA's vectors](Float4).
-pub trait Texel: Plain + sealed::Sealed {
+pub trait Texel: Pod + sealed::Sealed {
     /// The type of a channel.
     const FORMAT: ArrayFormat;
     /// How many channels: 1, 2 or 4.

@@ -1,7 +1,7 @@
 //! The built-in vector types of CUDA C++, with their alignment in device code
 //! (CUDA C++ Programming Guide, "Built-in Vector Types").
 
-use crate::driver::pod::Plain;
+use crate::driver::pod::Pod;
 use crate::driver::pod::param::DeviceField;
 
 macro_rules! vectors {
@@ -13,7 +13,7 @@ macro_rules! vectors {
         pub struct $name { $(pub $field: $element),+ }
 
         // SAFETY: numbers in a row; the assertion below shows that there is no padding.
-        unsafe impl Plain for $name {}
+        unsafe impl Pod for $name {}
         // SAFETY: as above, and the alignment is the device's.
         unsafe impl DeviceField for $name {}
         const _: () = assert!(size_of::<$name>() == $count * size_of::<$element>());

@@ -1,42 +1,40 @@
-//! What a stream gives its work besides the order (`CUstreamAttrID`).
+//! Stream attributes (`CUstreamAttrID`).
 
 use crate::driver::device::settings::Scheduling;
 use crate::driver::error::Error;
-use crate::driver::memory::buffer::DeviceSlice;
-use crate::driver::pod::Plain;
 use crate::driver::stream::Stream;
 use api::{Api, AttributeBits, CUdeviceptr};
 
-/// How accesses to part of the memory treat L2 (`CUaccessProperty`).
+/// L2 caching of accesses (`CUaccessProperty`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum AccessProperty {
-    /// As ever.
+    /// Normal caching.
     #[default]
     Normal = 0,
-    /// Their lines are the first to go.
+    /// Lines are evicted first.
     Streaming = 1,
-    /// Their lines stay, in the part of L2 that
+    /// Lines persist, in the part of L2 that
     /// [`Limit::PERSISTING_L2_CACHE_SIZE`](crate::driver::Limit::PERSISTING_L2_CACHE_SIZE)
     /// sets aside.
     Persisting = 2,
 }
 
-/// A window of memory whose accesses treat L2 in their own way
+/// An access policy window: a range of memory with its own L2 caching
 /// (`CUaccessPolicyWindow`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccessPolicy {
     /// First address of the window.
     pub address: CUdeviceptr,
     /// Bytes of the window, at most
-    /// [`Attribute::MAX_ACCESS_POLICY_WINDOW_SIZE`](crate::driver::Attribute::MAX_ACCESS_POLICY_WINDOW_SIZE);
+    /// [`DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE`](crate::driver::DeviceAttribute::MAX_ACCESS_POLICY_WINDOW_SIZE);
     /// 0 is no window.
     pub bytes: usize,
-    /// The share of accesses that are `hit`s, 0 to 1.
+    /// Fraction of accesses treated as `hit`, 0 to 1; the others are `miss`.
     pub hit_ratio: f32,
-    /// What hits are.
+    /// Caching of hits.
     pub hit: AccessProperty,
-    /// What the others are: not persisting.
+    /// Caching of misses; not persisting.
     pub miss: AccessProperty,
 }
 
@@ -49,18 +47,6 @@ impl AccessPolicy {
         hit: AccessProperty::Normal,
         miss: AccessProperty::Normal,
     };
-
-    /// The memory of a slice is to stay in L2, or as much of it as the ratio
-    /// says; the rest of it streams.
-    pub fn persisting<T: Plain>(slice: &DeviceSlice<'_, T>, hit_ratio: f32) -> AccessPolicy {
-        AccessPolicy {
-            address: slice.address(),
-            bytes: slice.len() * size_of::<T>(), // the slice is in memory
-            hit_ratio,
-            hit: AccessProperty::Persisting,
-            miss: AccessProperty::Streaming,
-        }
-    }
 
     fn bits(self) -> AttributeBits {
         let [address, bytes] = [self.address, self.bytes as u64].map(u64::to_ne_bytes);
@@ -106,8 +92,7 @@ const SYNCHRONIZATION: u32 = 3;
 const MEMORY_DOMAIN: u32 = 10;
 
 impl Stream {
-    /// How accesses of its kernels treat L2 (`cuStreamGetAttribute`, from CUDA
-    /// 11.0).
+    /// The access policy window of its kernels (`cuStreamGetAttribute`, from CUDA 11.0).
     pub fn access_policy(&self) -> Result<AccessPolicy, Error> {
         self.attribute(ACCESS_POLICY).map(AccessPolicy::read)
     }
@@ -140,9 +125,8 @@ impl Stream {
         self.set_attribute(SYNCHRONIZATION, bits)
     }
 
-    /// Whether the memory of its kernels is ordered apart from that of others
-    /// (`cuStreamGetAttribute`, `CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN`, from CUDA
-    /// 12.0).
+    /// Whether its kernels use the remote memory synchronisation domain
+    /// (`cuStreamGetAttribute`, `CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN`, from CUDA 12.0).
     pub fn has_remote_memory_domain(&self) -> Result<bool, Error> {
         Ok(self.attribute(MEMORY_DOMAIN)?.0[0] == 1)
     }
@@ -154,8 +138,8 @@ impl Stream {
         self.set_attribute(MEMORY_DOMAIN, bits)
     }
 
-    /// Gives it the attributes of another stream of its context
-    /// (`cuStreamCopyAttributes`, from CUDA 11.0).
+    /// Copies the attributes of another stream of its context (`cuStreamCopyAttributes`,
+    /// from CUDA 11.0).
     pub fn copy_attributes_from(&self, other: &Stream) -> Result<(), Error> {
         if other.context() != self.context() {
             return Err(Error::DifferentContexts {

@@ -1,11 +1,12 @@
-//! Events: points in a stream to wait for and to measure between.
+//! Events: points in a stream to wait for and to measure time between.
 
+use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::stream::keep::Capture;
-use crate::driver::stream::{Stream, Turn, done};
+use crate::driver::stream::retained::{Capture, Retained};
+use crate::driver::stream::{EnqueueGuard, Stream, is_ready};
 use api::{CUevent, CUipcEventHandle};
 
 /// An event of a context.
@@ -13,7 +14,7 @@ use api::{CUevent, CUipcEventHandle};
 pub struct Event {
     context: Context,
     handle: CUevent,
-    /// The capture in which it was recorded last.
+    /// The capture it was last recorded in, if any.
     capture: Mutex<Option<Arc<Capture>>>,
 }
 
@@ -28,25 +29,25 @@ const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
 
 impl Event {
-    /// A new event that takes the time (`cuEventCreate`).
+    /// A new event with timing (`cuEventCreate`).
     pub fn new(context: &Context) -> Result<Event, Error> {
         Event::create(context, 0)
     }
 
-    /// A new event that only orders, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
+    /// A new event without timing, which is cheaper (`CU_EVENT_DISABLE_TIMING`).
     pub fn without_timing(context: &Context) -> Result<Event, Error> {
         Event::create(context, DISABLE_TIMING)
     }
 
-    /// A new event that takes the time, and for which a thread waits asleep
-    /// instead of spinning (`CU_EVENT_BLOCKING_SYNC`).
+    /// A new event with timing, on which a waiting thread blocks instead of spinning
+    /// (`CU_EVENT_BLOCKING_SYNC`).
     pub fn blocking(context: &Context) -> Result<Event, Error> {
         Event::create(context, BLOCKING_SYNC)
     }
 
-    /// A new event for several processes: [`ipc_handle`](Event::ipc_handle) goes
-    /// to the others. It takes no time (`CU_EVENT_INTERPROCESS`). The CPU device
-    /// has none.
+    /// A new event without timing that other processes can open by its
+    /// [`ipc_handle`](Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). The CPU device does not
+    /// support it.
     pub fn interprocess(context: &Context) -> Result<Event, Error> {
         Event::create(context, INTERPROCESS | DISABLE_TIMING)
     }
@@ -66,7 +67,7 @@ impl Event {
         }
     }
 
-    /// The 64 bytes by which another process finds an event made by
+    /// The 64-byte handle by which another process opens an event made by
     /// [`interprocess`](Event::interprocess) (`cuIpcGetEventHandle`).
     pub fn ipc_handle(&self) -> Result<[u8; 64], Error> {
         let mut handle = CUipcEventHandle { reserved: [0; 64] };
@@ -79,7 +80,7 @@ impl Event {
         Ok(handle.reserved.map(|byte| byte as u8))
     }
 
-    /// The event of another process (`cuIpcOpenEventHandle`).
+    /// Opens the event of another process (`cuIpcOpenEventHandle`).
     pub fn from_ipc_handle(context: &Context, bytes: [u8; 64]) -> Result<Event, Error> {
         let given = CUipcEventHandle {
             reserved: bytes.map(|byte| byte as std::ffi::c_char),
@@ -107,27 +108,51 @@ impl Event {
                 what: "event and stream",
             });
         }
-        self.record_in(stream, &stream.turn())
+        self.record_in(stream, &stream.begin_enqueue())
     }
 
-    /// The same for who has its turn already.
-    pub(crate) fn record_in(&self, stream: &Stream, turn: &Turn<'_>) -> Result<(), Error> {
+    /// The same for a caller that holds the stream's guard.
+    pub(crate) fn record_in(
+        &self,
+        stream: &Stream,
+        enqueue: &EnqueueGuard<'_>,
+    ) -> Result<(), Error> {
         let api = self.context.bind()?;
         let mut recorded = self.capture_slot();
         // SAFETY: event and stream are live and of one context.
         unsafe { api.cuEventRecord(self.handle, stream.raw()) }?;
-        *recorded = turn.capture().cloned();
+        *recorded = enqueue.capture().cloned();
         Ok(())
     }
 
-    /// A launch recorded it.
-    pub(crate) fn recorded_in(&self, stream: &Stream) {
+    /// Notes the capture after a launch recorded the event.
+    pub(crate) fn record_capture(&self, stream: &Stream) {
         *self.capture_slot() = stream.capture();
     }
 
     /// The capture that a stream joins by waiting for the event.
     pub(crate) fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the event in each launch of the graph that the stream is captured into, as a
+    /// node of its own (`cuEventRecordWithFlags`, from CUDA 11.1), where
+    /// [`record`](Event::record) only adds a dependency. The stream must be capturing.
+    pub fn record_each_launch(self: &Arc<Self>, stream: &Stream) -> Result<(), Error> {
+        const EXTERNAL: c_uint = 1;
+        if stream.context() != self.context() {
+            return Err(Error::DifferentContexts {
+                what: "event and stream",
+            });
+        }
+        let api = stream.context().bind()?;
+        let enqueue = stream.begin_enqueue();
+        // SAFETY: event and stream are live and of one context; the graph keeps the event.
+        unsafe { api.cuEventRecordWithFlags(self.raw(), stream.raw(), EXTERNAL) }?;
+        if let Some(capture) = enqueue.capture() {
+            capture.retain(self.clone());
+        }
+        Ok(())
     }
 
     /// Waits until the work before it is done (`cuEventSynchronize`).
@@ -139,13 +164,14 @@ impl Event {
     /// Whether the work before it is done (`cuEventQuery`).
     pub fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: the event is live.
-        done(unsafe { Ok(self.context.bind()?.cuEventQuery(self.handle)?) })
+        is_ready(unsafe { Ok(self.context.bind()?.cuEventQuery(self.handle)?) })
     }
 
-    /// Milliseconds from `start` to this one (`cuEventElapsedTime`). Both must
-    /// be done, and take the time.
+    /// Milliseconds from `start` to this event (`cuEventElapsedTime`). Both must be
+    /// complete and have timing.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, Error> {
-        self.context.of_one_driver(&start.context, "two events")?;
+        self.context
+            .check_same_driver(&start.context, "two events")?;
         let mut milliseconds = 0.0;
         // SAFETY: both events are live; writes one float.
         unsafe {
@@ -156,6 +182,46 @@ impl Event {
         Ok(milliseconds)
     }
 }
+
+impl Stream {
+    /// Lets work queued from now on wait for an event (`cuStreamWaitEvent`).
+    ///
+    /// An event recorded in a capturing stream adds this stream to the capture.
+    pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
+        self.context()
+            .check_same_driver(event.context(), "stream and event")?;
+        // Lock order: the stream's guard, then the event's slot, as in `record`.
+        let enqueue = self.begin_enqueue();
+        let recorded = event.capture_slot();
+        if recorded.is_none() {
+            return self.wait_for_recorded(event);
+        }
+        drop((recorded, enqueue));
+        // Both are held until the stream knows of the capture that the driver adds it to.
+        let _exclusive = self.lock_exclusive();
+        let recorded = event.capture_slot();
+        let Some(capture) = recorded.as_ref().filter(|capture| capture.enter()) else {
+            return self.wait_for_recorded(event);
+        };
+        let waits = self
+            .refuse_per_thread()
+            .and_then(|()| self.wait_for_recorded(event));
+        if waits.is_ok() {
+            self.join_capture(capture);
+        }
+        capture.leave();
+        waits
+    }
+
+    /// The same for an event of the same driver that was recorded outside of captures.
+    pub(crate) fn wait_for_recorded(&self, event: &Event) -> Result<(), Error> {
+        let api = self.context().bind()?;
+        // SAFETY: stream and event are live; an event of another device is allowed.
+        unsafe { Ok(api.cuStreamWaitEvent(self.raw(), event.raw(), 0)?) }
+    }
+}
+
+impl Retained for Event {}
 
 impl Drop for Event {
     fn drop(&mut self) {

@@ -2,22 +2,21 @@
 
 pub(crate) mod attribute;
 pub(crate) mod capture;
+pub(crate) mod capture_lock;
 pub(crate) mod event;
-pub(crate) mod gate;
-pub(crate) mod keep;
+pub(crate) mod host_function;
+pub(crate) mod retained;
+pub(crate) mod users;
 
-use std::ffi::{c_uint, c_void};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, Owner, report_drop};
 use crate::driver::error::Error;
-use crate::driver::stream::event::Event;
-use crate::driver::stream::gate::{Alone, Gate, Inside};
-use crate::driver::stream::keep::{Capture, Keep};
+use crate::driver::stream::capture_lock::{CaptureLock, ExclusiveGuard, SharedGuard};
+use crate::driver::stream::retained::Capture;
 use api::CudaError;
 use api::{CUcontext, CUstream};
 
@@ -31,34 +30,33 @@ pub struct Stream {
 #[derive(Debug)]
 struct Inner {
     context: Context,
-    /// Null is the default stream, which nobody destroys.
+    /// Null for the default stream, which is never destroyed.
     handle: CUstream,
     ownership: Ownership,
-    /// How many captures began so far, and in the lowest bit whether one may go on:
-    /// asked on every launch, where a lock would be felt.
-    captures: AtomicU32,
+    /// The number of captures begun, shifted left by one; the lowest bit is set while one
+    /// may be active. Launches read it, where a lock would cost too much.
+    capture_epoch: AtomicU32,
     capture: Mutex<Option<Arc<Capture>>>,
-    /// Who queues something is inside, and a capture begins while nobody is.
-    gate: Gate,
+    /// Shared while work is queued, exclusive while a capture begins.
+    capture_lock: CaptureLock,
 }
 
-/// Held while something is queued in a stream: meanwhile no capture of it begins
-/// or ends.
+/// Held while work is queued in a stream: no capture of it begins or ends meanwhile.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct EnqueueGuard<'a> {
     capture: Option<Arc<Capture>>,
-    _inside: Inside<'a>,
+    _shared: SharedGuard<'a>,
 }
 
-impl Turn<'_> {
-    /// What it is captured by.
+impl EnqueueGuard<'_> {
+    /// The capture that records the work.
     #[inline]
     pub fn capture(&self) -> Option<&Arc<Capture>> {
         self.capture.as_ref()
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for EnqueueGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(capture) = &self.capture {
@@ -69,9 +67,9 @@ impl Drop for Turn<'_> {
 
 enum Ownership {
     Own,
-    /// The default stream, or one that the caller answers for.
+    /// The default stream, or one whose lifetime the caller guarantees.
     Borrowed,
-    /// Another library's, which keeps it alive through this.
+    /// Owned by another library, which keeps it alive through this value.
     Shared(#[allow(dead_code, reason = "held, not read")] Owner),
 }
 
@@ -94,8 +92,8 @@ const DEFAULT: u32 = 0;
 const NON_BLOCKING: u32 = 1;
 const PER_THREAD: usize = 2;
 
-/// Of [`Inner::captures`].
-const GOES_ON: u32 = 1;
+/// The lowest bit of [`Inner::capture_epoch`].
+const CAPTURE_ACTIVE: u32 = 1;
 
 impl Stream {
     /// A new stream that keeps order with the default stream (`cuStreamCreate`).
@@ -116,10 +114,9 @@ impl Stream {
         Ok(Stream::with(context, handle, Ownership::Own))
     }
 
-    /// A new stream whose work comes before that of streams with a greater
-    /// number (`cuStreamCreateWithPriority`); the range is
-    /// [`priorities`](Stream::priorities), and a number outside of it is the
-    /// nearest one in it.
+    /// A new stream with a priority (`cuStreamCreateWithPriority`); lower numbers run
+    /// first. A number outside of the range of [`priorities`](Stream::priorities) is
+    /// clamped.
     pub fn with_priority(context: &Context, priority: i32) -> Result<Stream, Error> {
         let mut handle = std::ptr::null_mut();
         let api = context.bind()?;
@@ -128,7 +125,8 @@ impl Stream {
         Ok(Stream::with(context, handle, Ownership::Own))
     }
 
-    /// Least and most urgent priority (`cuCtxGetStreamPriorityRange`).
+    /// Lowest and highest priority (`cuCtxGetStreamPriorityRange`); the highest has the
+    /// smallest number.
     pub fn priorities(context: &Context) -> Result<(i32, i32), Error> {
         let (mut least, mut most) = (0, 0);
         // SAFETY: writes two integers.
@@ -156,7 +154,7 @@ impl Stream {
         )
     }
 
-    /// A stream that somebody else owns: CUDA's runtime, or another library.
+    /// A stream that other code owns: CUDA's runtime, or another library.
     ///
     /// # Safety
     /// `handle` must be a live stream of `context`, stay alive as long as the
@@ -184,14 +182,14 @@ impl Stream {
                 context: context.clone(),
                 handle,
                 ownership,
-                captures: AtomicU32::new(0),
+                capture_epoch: AtomicU32::new(0),
                 capture: Mutex::default(),
-                gate: Gate::default(),
+                capture_lock: CaptureLock::default(),
             }),
         }
     }
 
-    /// One name for another stream in each thread (`CU_STREAM_PER_THREAD`).
+    /// Whether it is `CU_STREAM_PER_THREAD`, a handle for another stream in each thread.
     pub(crate) fn is_per_thread(&self) -> bool {
         self.raw().addr() == PER_THREAD
     }
@@ -221,7 +219,7 @@ impl Stream {
         Ok(flags)
     }
 
-    /// Its priority (`cuStreamGetPriority`); the smaller, the more urgent.
+    /// Its priority (`cuStreamGetPriority`); a smaller number is a higher priority.
     pub fn priority(&self) -> Result<i32, Error> {
         let mut priority = 0;
         // SAFETY: the stream is live; writes one integer.
@@ -241,8 +239,7 @@ impl Stream {
         Ok(id)
     }
 
-    /// The device that the driver says it is on (`cuStreamGetDevice`, from CUDA
-    /// 12.8).
+    /// Its device as the driver reports it (`cuStreamGetDevice`, from CUDA 12.8).
     pub fn device(&self) -> Result<Device, Error> {
         let mut handle = 0;
         let api = self.context().bind()?;
@@ -251,54 +248,61 @@ impl Stream {
         self.context().device().driver().device_of(handle)
     }
 
-    /// Whether a capture is under way that this stream began or was drawn into.
+    /// Whether it takes part in an active capture.
     pub fn is_capturing(&self) -> bool {
         self.capture().is_some()
     }
 
-    /// To be held while something is queued.
-    pub(crate) fn turn(&self) -> Turn<'_> {
-        let inside = self.inner.gate.enter();
-        let capture = self.captures().is_none().then(|| self.capture_or_clear());
-        Turn {
+    /// Returns the guard to hold while work is queued.
+    pub(crate) fn begin_enqueue(&self) -> EnqueueGuard<'_> {
+        let shared = self.inner.capture_lock.shared();
+        let capture = self
+            .capture_epoch()
+            .is_none()
+            .then(|| self.capture_or_clear());
+        EnqueueGuard {
             capture: capture.flatten().filter(|capture| capture.enter()),
-            _inside: inside,
+            _shared: shared,
         }
     }
 
-    /// How many captures began so far, if none may go on. For calls that hold no
-    /// turn: where the answer is another afterwards, what was queued may be
-    /// captured by a graph that does not keep what it uses.
+    /// The capture epoch, if no capture is active. A call that does not hold the guard
+    /// compares it before and after: if it changed, the work may be captured by a graph
+    /// that does not retain what it uses.
     #[inline]
-    pub(crate) fn captures(&self) -> Option<u32> {
-        let captures = self.inner.captures.load(Ordering::Acquire);
-        (captures & GOES_ON == 0).then_some(captures)
+    pub(crate) fn capture_epoch(&self) -> Option<u32> {
+        let capture_epoch = self.inner.capture_epoch.load(Ordering::Acquire);
+        (capture_epoch & CAPTURE_ACTIVE == 0).then_some(capture_epoch)
     }
 
-    /// Keeps others from queueing while a capture begins, of which they learn.
-    pub(crate) fn alone(&self) -> Alone<'_> {
-        let alone = self.inner.gate.close();
-        let captures = &self.inner.captures;
-        let before = captures.load(Ordering::Relaxed);
-        captures.store((before | GOES_ON).wrapping_add(2), Ordering::SeqCst);
-        alone
+    /// Blocks calls that queue work while a capture begins, and advances the capture epoch,
+    /// so that calls without the guard notice.
+    pub(crate) fn lock_exclusive(&self) -> ExclusiveGuard<'_> {
+        let exclusive = self.inner.capture_lock.exclusive();
+        let capture_epoch = &self.inner.capture_epoch;
+        let before = capture_epoch.load(Ordering::Relaxed);
+        capture_epoch.store((before | CAPTURE_ACTIVE).wrapping_add(2), Ordering::SeqCst);
+        exclusive
     }
 
-    /// The capture that the stream takes part in.
+    /// The active capture that the stream takes part in.
     pub(crate) fn capture(&self) -> Option<Arc<Capture>> {
-        match self.captures() {
+        match self.capture_epoch() {
             Some(_) => None,
             None => self.capture_slot().clone().filter(|it| !it.is_over()),
         }
     }
 
-    /// The same for who is inside, so that none begins meanwhile.
+    /// The same for a caller that holds the capture lock, so that no capture begins
+    /// meanwhile. Clears a capture that has ended.
     #[cold]
     fn capture_or_clear(&self) -> Option<Arc<Capture>> {
         let mut capture = self.capture_slot();
         if capture.as_ref().is_none_or(|capture| capture.is_over()) {
             *capture = None;
-            self.inner.captures.fetch_and(!GOES_ON, Ordering::Release);
+            self.inner
+                .capture_epoch
+                .fetch_and(!CAPTURE_ACTIVE, Ordering::Release);
         }
         capture.clone()
     }
@@ -322,11 +326,11 @@ impl Stream {
     /// Whether all work queued so far is done (`cuStreamQuery`).
     pub fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: the stream is live.
-        done(unsafe { Ok(self.context().bind()?.cuStreamQuery(self.raw())?) })
+        is_ready(unsafe { Ok(self.context().bind()?.cuStreamQuery(self.raw())?) })
     }
 
-    /// In check mode, waits for what was queued just now and tells what became
-    /// of it; a captured call has not run.
+    /// In check mode, waits for the work just queued and returns its error. Captured work
+    /// has not run.
     #[cold]
     pub(crate) fn wait_for_check(&self, what: impl FnOnce() -> String) -> Result<(), Error> {
         if self.is_capturing() {
@@ -338,8 +342,8 @@ impl Stream {
         })
     }
 
-    /// The context that the driver says it is of (`cuStreamGetCtx`), as a raw
-    /// handle: for streams that came as one.
+    /// Its context as the driver reports it (`cuStreamGetCtx`), as a raw handle; for
+    /// streams made from one.
     pub fn raw_context(&self) -> Result<CUcontext, Error> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the stream is live; writes one handle.
@@ -351,44 +355,8 @@ impl Stream {
         Ok(context)
     }
 
-    /// Lets work queued from now on wait for an event (`cuStreamWaitEvent`).
-    ///
-    /// An event that was recorded in a capturing stream draws this one into the
-    /// capture.
-    pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
-        self.context()
-            .of_one_driver(event.context(), "stream and event")?;
-        // Who records an event has its turn before it locks the event's slot: here too.
-        let turn = self.turn();
-        let recorded = event.capture_slot();
-        if recorded.is_none() {
-            return self.wait_for_recorded(event);
-        }
-        drop((recorded, turn));
-        // Both held until the stream knows of the capture that the driver draws it into.
-        let _alone = self.alone();
-        let recorded = event.capture_slot();
-        let Some(capture) = recorded.as_ref().filter(|capture| capture.enter()) else {
-            return self.wait_for_recorded(event);
-        };
-        let waits = self
-            .refuse_per_thread()
-            .and_then(|()| self.wait_for_recorded(event));
-        if waits.is_ok() {
-            self.join_capture(capture);
-        }
-        capture.leave();
-        waits
-    }
-
-    /// The same for an event of its driver that was recorded outside of captures.
-    pub(crate) fn wait_for_recorded(&self, event: &Event) -> Result<(), Error> {
-        let api = self.context().bind()?;
-        // SAFETY: stream and event are live; an event of another device is allowed.
-        unsafe { Ok(api.cuStreamWaitEvent(self.raw(), event.raw(), 0)?) }
-    }
-
-    /// One `Stream` would not know what is captured through another.
+    /// Refuses captures of per-thread default streams: one `Stream` value stands for
+    /// several of them and cannot track their captures.
     pub(crate) fn refuse_per_thread(&self) -> Result<(), Error> {
         match self.is_per_thread() {
             true => Err(Error::Captured {
@@ -397,146 +365,10 @@ impl Stream {
             false => Ok(()),
         }
     }
-
-    /// Calls `function` on a thread of the driver once all work queued so far
-    /// is done (`cuLaunchHostFunc`). Work queued later waits for it. It must not
-    /// call the driver, which would wait for itself. After an error in the
-    /// stream it is not called.
-    ///
-    /// A captured stream refuses it: a graph may be launched many times, and
-    /// needs [`call_each_launch`](Stream::call_each_launch).
-    pub fn call(&self, function: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        type Call = Box<dyn FnOnce() + Send>;
-
-        unsafe extern "C" fn run(data: *mut c_void) {
-            // SAFETY: the pointer made below, handed over once.
-            let call = unsafe { Box::from_raw(data.cast::<Call>()) };
-            // A panic must not unwind into the driver.
-            if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                tracing::error!("a function called by a stream panicked");
-            }
-        }
-
-        let turn = self.turn();
-        if turn.capture().is_some() {
-            return Err(Error::CapturedOnce);
-        }
-        let api = self.context().bind()?;
-        let call: Call = Box::new(function);
-        let data = Box::into_raw(Box::new(call));
-        // SAFETY: `run` takes the pointer back; the function may go to another thread.
-        let result = unsafe { api.cuLaunchHostFunc(self.raw(), Some(run), data.cast()) };
-        drop(turn);
-        if result.is_err() {
-            // SAFETY: a call that was not queued is never run.
-            drop(unsafe { Box::from_raw(data) });
-        }
-        Ok(result?)
-    }
-
-    /// The same for a function that is told how the work before it went, and is
-    /// called after an error too (`cuStreamAddCallback`). CUDA calls the entry
-    /// deprecated: it may keep later work waiting for longer than
-    /// [`call`](Stream::call) does. A captured stream refuses it.
-    pub fn add_callback(
-        &self,
-        function: impl FnOnce(Result<(), CudaError>) + Send + 'static,
-    ) -> Result<(), Error> {
-        type Call = Box<dyn FnOnce(Result<(), CudaError>) + Send>;
-
-        unsafe extern "C" fn run(_stream: CUstream, status: c_uint, data: *mut c_void) {
-            // SAFETY: the pointer made below, handed over once.
-            let call = unsafe { Box::from_raw(data.cast::<Call>()) };
-            let result = match status.cast_signed() {
-                0 => Ok(()),
-                code => Err(CudaError(code)),
-            };
-            // A panic must not unwind into the driver.
-            if catch_unwind(AssertUnwindSafe(|| call(result))).is_err() {
-                tracing::error!("a function called by a stream panicked");
-            }
-        }
-
-        let turn = self.turn();
-        if turn.capture().is_some() {
-            return Err(Error::CapturedOnce);
-        }
-        let api = self.context().bind()?;
-        let call: Call = Box::new(function);
-        let data = Box::into_raw(Box::new(call));
-        // SAFETY: `run` takes the pointer back; the function may go to another thread.
-        let result = unsafe { api.cuStreamAddCallback(self.raw(), Some(run), data.cast(), 0) };
-        drop(turn);
-        if result.is_err() {
-            // SAFETY: a call that was not queued is never run.
-            drop(unsafe { Box::from_raw(data) });
-        }
-        Ok(result?)
-    }
-
-    /// [`call`](Stream::call) of a function that a graph may call again: where the stream is
-    /// captured, each launch of the graph calls it, and the graph keeps it.
-    pub fn call_each_launch(
-        &self,
-        function: impl Fn() + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        let turn = self.turn();
-        let Some(capture) = turn.capture() else {
-            drop(turn);
-            return self.call(function);
-        };
-        let function = Arc::new(HostFunction::new(function));
-        let api = self.context().bind()?;
-        // SAFETY: the graph that is made of the capture keeps the function.
-        unsafe { api.cuLaunchHostFunc(self.raw(), Some(HostFunction::RUN), function.data()) }?;
-        capture.add(function);
-        Ok(())
-    }
 }
 
-/// A function for the driver to call any number of times.
-pub(crate) struct HostFunction {
-    function: Box<dyn Fn() + Send + Sync>,
-}
-
-impl HostFunction {
-    pub fn new(function: impl Fn() + Send + Sync + 'static) -> HostFunction {
-        HostFunction {
-            function: Box::new(function),
-        }
-    }
-
-    /// What [`RUN`](HostFunction::RUN) takes; good as long as `self` stays.
-    pub fn data(self: &Arc<Self>) -> *mut c_void {
-        Arc::as_ptr(self).cast_mut().cast()
-    }
-
-    pub const RUN: unsafe extern "C" fn(*mut c_void) = HostFunction::run;
-
-    unsafe extern "C" fn run(data: *mut c_void) {
-        // SAFETY: whoever handed the pointer over keeps the function until its last call.
-        let this = unsafe { &*data.cast::<HostFunction>() };
-        // A panic must not unwind into the driver.
-        if catch_unwind(AssertUnwindSafe(|| (this.function)())).is_err() {
-            tracing::error!("a function called by a stream panicked");
-        }
-    }
-}
-
-impl fmt::Debug for HostFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HostFunction")
-    }
-}
-
-impl Keep for HostFunction {
-    fn outlives_launches(&self) -> bool {
-        true
-    }
-}
-
-/// "Not ready" is an answer, not an error.
-pub(crate) fn done(result: Result<(), Error>) -> Result<bool, Error> {
+/// Maps `CUDA_ERROR_NOT_READY` to `false`.
+pub(crate) fn is_ready(result: Result<(), Error>) -> Result<bool, Error> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.code() == Some(CudaError::NOT_READY) => Ok(false),

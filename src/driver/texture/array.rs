@@ -5,23 +5,23 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Held, Users, hold, hold_in};
+use crate::driver::memory::allocation::{MemoryGuard, lock_memory, lock_memory_in};
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
 use crate::driver::pod::texel::Texel;
 use crate::driver::pod::zeroed;
-use crate::driver::stream::keep::{Keep, UsingStreams};
-use crate::driver::stream::{Stream, Turn};
-use crate::driver::texture::mipmapped::Levels;
+use crate::driver::stream::retained::Retained;
+use crate::driver::stream::users::{Users, UsingStreams};
+use crate::driver::stream::{EnqueueGuard, Stream};
+use crate::driver::texture::mipmapped_memory::MipmappedMemory;
 use crate::driver::texture::shape::{ArrayDescriptor, ArrayFlags, ArrayShape, raw_descriptor};
-use crate::driver::texture::transfer::{End, transfer};
+use crate::driver::texture::transfer::{CopyEndpoint, transfer};
 use api::{ArrayDesc, CUarray};
 
-/// A CUDA array of texels `T`: a layout of the device's own that only copies,
-/// textures and surfaces reach. On the host the texels stand row by row and
-/// plane by plane, without gaps.
+/// A CUDA array of texels `T`, in an opaque layout that only copies, textures and surfaces
+/// access. Host copies are row-major without padding.
 ///
 /// Freed when dropped (`cuArrayDestroy`), after the copies that use it, or with
 /// the last texture, surface or graph of it.
@@ -43,26 +43,26 @@ pub struct Array<T> {
     texels: PhantomData<T>,
 }
 
-/// What is freed once nobody uses it.
+/// The array's handle, destroyed after its last use.
 #[derive(Debug)]
 pub(crate) struct ArrayMemory {
     context: Context,
     raw: CUarray,
     shape: ArrayShape,
     flags: ArrayFlags,
-    owner: Owner,
+    owner: ArrayOwner,
     users: UsingStreams,
 }
 
-/// Who destroys an array.
+/// Who destroys the array.
 #[derive(Debug)]
-enum Owner {
+enum ArrayOwner {
     Itself,
     /// The mipmapped array whose level it is.
-    Levels {
-        levels: Arc<Levels>,
+    Mipmapped {
+        levels: Arc<MipmappedMemory>,
     },
-    /// Whoever gave the handle.
+    /// The code that the handle came from.
     Another,
 }
 
@@ -71,9 +71,9 @@ unsafe impl Send for ArrayMemory {}
 // SAFETY: as above.
 unsafe impl Sync for ArrayMemory {}
 
-impl Keep for ArrayMemory {
-    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        self.users.note(stream);
+impl Retained for ArrayMemory {
+    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.users.record(stream);
         Ok(None)
     }
 }
@@ -83,35 +83,35 @@ impl ArrayMemory {
         &self.context
     }
 
-    /// Notes work of a stream; the graph of a capture keeps the array.
-    fn used_in(self: &Arc<ArrayMemory>, stream: &Stream, turn: &Turn<'_>) {
-        match turn.capture() {
-            Some(capture) => capture.add(self.clone()),
-            None => self.users.note(stream),
+    /// Records work of a stream, or retains the array in the stream's capture.
+    fn record_use(self: &Arc<ArrayMemory>, stream: &Stream, enqueue: &EnqueueGuard<'_>) {
+        match enqueue.capture() {
+            Some(capture) => capture.retain(self.clone()),
+            None => self.users.record(stream),
         }
     }
 }
 
 impl Drop for ArrayMemory {
     fn drop(&mut self) {
-        let is_done = self.users.are_done();
+        let is_done = self.users.wait_until_done();
         match &self.owner {
-            Owner::Itself if is_done => report_drop(
+            ArrayOwner::Itself if is_done => report_drop(
                 self.context
                     .bind()
                     // SAFETY: made once and destroyed once, when nothing uses it any more.
                     .and_then(|api| unsafe { Ok(api.cuArrayDestroy(self.raw)?) }),
             ),
-            // What a copy may still reach is better lost than given to others.
-            Owner::Levels { levels } if !is_done => std::mem::forget(levels.clone()),
+            // A copy may still use it: leak it.
+            ArrayOwner::Mipmapped { levels } if !is_done => std::mem::forget(levels.clone()),
             _ => {}
         }
     }
 }
 
 impl<T: Texel> Array<T> {
-    /// An array for textures (`cuArrayCreate_v2`, and `cuArray3DCreate_v2` for
-    /// shapes of more than two dimensions); which texels is not said.
+    /// An array for textures (`cuArrayCreate_v2`, and `cuArray3DCreate_v2` for shapes of
+    /// more than two dimensions) with unspecified contents.
     pub fn new(context: &Context, shape: ArrayShape) -> Result<Array<T>, Error> {
         let ([width, height, depth], flags) = shape.raw();
         if depth != 0 || flags != 0 {
@@ -127,11 +127,16 @@ impl<T: Texel> Array<T> {
         // SAFETY: reads a description and writes a handle.
         unsafe { context.bind()?.cuArrayCreate_v2(&mut raw, &desc) }?;
         let flags = ArrayFlags::default();
-        Ok(Array::made(context, raw, shape, flags, Owner::Itself))
+        Ok(Array::from_handle(
+            context,
+            raw,
+            shape,
+            flags,
+            ArrayOwner::Itself,
+        ))
     }
 
-    /// An array for more than textures (`cuArray3DCreate_v2`); which texels is
-    /// not said.
+    /// An array with flags (`cuArray3DCreate_v2`) and unspecified contents.
     pub fn with_flags(
         context: &Context,
         shape: ArrayShape,
@@ -141,7 +146,13 @@ impl<T: Texel> Array<T> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: reads a description and writes a handle.
         unsafe { context.bind()?.cuArray3DCreate_v2(&mut raw, &desc) }?;
-        Ok(Array::made(context, raw, shape, flags, Owner::Itself))
+        Ok(Array::from_handle(
+            context,
+            raw,
+            shape,
+            flags,
+            ArrayOwner::Itself,
+        ))
     }
 
     /// An array for textures with these texels.
@@ -155,9 +166,8 @@ impl<T: Texel> Array<T> {
         Ok(array)
     }
 
-    /// An array that something else made and destroys, as graphics interop gives
-    /// them. Its descriptor must say that its texels are `T`
-    /// ([`Error::ArrayFormat`]).
+    /// Borrows an array that other code made and destroys, as graphics interop returns
+    /// them. By its descriptor its texels must be `T` ([`Error::ArrayFormat`]).
     ///
     /// # Safety
     /// `raw` is an array of the context, and stays one until this array and all
@@ -172,29 +182,33 @@ impl<T: Texel> Array<T> {
                 channels: found.channels,
             });
         }
-        Ok(Array::made(
+        Ok(Array::from_handle(
             context,
             raw,
             found.shape,
             found.flags,
-            Owner::Another,
+            ArrayOwner::Another,
         ))
     }
 
     /// A level of a mipmapped array.
-    pub(crate) fn level(levels: &Arc<Levels>, raw: CUarray, shape: ArrayShape) -> Array<T> {
-        let owner = Owner::Levels {
+    pub(crate) fn level(
+        levels: &Arc<MipmappedMemory>,
+        raw: CUarray,
+        shape: ArrayShape,
+    ) -> Array<T> {
+        let owner = ArrayOwner::Mipmapped {
             levels: levels.clone(),
         };
-        Array::made(levels.context(), raw, shape, levels.flags(), owner)
+        Array::from_handle(&levels.context, raw, shape, levels.flags, owner)
     }
 
-    fn made(
+    fn from_handle(
         context: &Context,
         raw: CUarray,
         shape: ArrayShape,
         flags: ArrayFlags,
-        owner: Owner,
+        owner: ArrayOwner,
     ) -> Array<T> {
         Array {
             memory: Arc::new(ArrayMemory {
@@ -209,22 +223,22 @@ impl<T: Texel> Array<T> {
         }
     }
 
-    /// How its texels are arranged.
+    /// Its shape.
     pub fn shape(&self) -> ArrayShape {
         self.memory.shape
     }
 
-    /// What it is for.
+    /// Its flags.
     pub fn flags(&self) -> ArrayFlags {
         self.memory.flags
     }
 
-    /// How many texels it has.
+    /// The number of texels.
     pub fn len(&self) -> usize {
         self.shape().texels()
     }
 
-    /// Whether it has no texels, which no array has.
+    /// Whether it has no texels; always false.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -240,13 +254,13 @@ impl<T: Texel> Array<T> {
         self.memory.raw
     }
 
-    /// What the driver says that it is (`cuArray3DGetDescriptor_v2`).
+    /// Its descriptor as the driver reports it (`cuArray3DGetDescriptor_v2`).
     pub fn descriptor(&self) -> Result<ArrayDescriptor, Error> {
         // SAFETY: the array is live, its context was just bound.
         unsafe { ArrayDescriptor::of(self.context().bind()?, self.raw()) }
     }
 
-    /// Width and height as the entry for 1D and 2D arrays says them
+    /// Width and height as reported by the entry for 1D and 2D arrays
     /// (`cuArrayGetDescriptor_v2`); the height of a 1D array is 0.
     pub fn width_and_height(&self) -> Result<(usize, usize), Error> {
         let mut desc = ArrayDesc::default();
@@ -270,9 +284,9 @@ impl<T: Texel> Array<T> {
         texels: &[T],
     ) -> Result<(), Error> {
         self.check_box("write to an array", origin, extent, texels.len())?;
-        let from = End::host(texels.as_ptr().cast());
+        let from = CopyEndpoint::host(texels.as_ptr().cast());
         // SAFETY: the box is within the array, and the slice has its texels.
-        unsafe { transfer::<T>(self.context(), from, self.end(origin), extent, None) }
+        unsafe { transfer::<T>(self.context(), from, self.endpoint(origin), extent, None) }
     }
 
     /// Reads all of it (`cuMemcpyAtoH_v2`, `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`);
@@ -289,10 +303,10 @@ impl<T: Texel> Array<T> {
         texels: &mut [T],
     ) -> Result<(), Error> {
         self.check_box("read of an array", origin, extent, texels.len())?;
-        let to = End::host(texels.as_mut_ptr().cast());
+        let to = CopyEndpoint::host(texels.as_mut_ptr().cast());
         // SAFETY: the box is within the array, and the slice has room for it; any bits are
         // values.
-        unsafe { transfer::<T>(self.context(), self.end(origin), to, extent, None) }
+        unsafe { transfer::<T>(self.context(), self.endpoint(origin), to, extent, None) }
     }
 
     /// All texels as a vector.
@@ -306,35 +320,35 @@ impl<T: Texel> Array<T> {
     /// (`cuMemcpyHtoAAsync_v2`, `cuMemcpy2DAsync_v2`, `cuMemcpy3DAsync_v2`). The
     /// pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, texels: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::same("write to an array", texels.len(), self.len())?;
-        let turn = self.begin(stream)?;
-        let held = hold_in(Some(stream), Some(turn), [texels.allocation()])?;
-        let from = End::host(texels.pointer().cast());
+        length::check_equal("write to an array", texels.len(), self.len())?;
+        let enqueue = self.begin(stream)?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.allocation()])?;
+        let from = CopyEndpoint::host(texels.pointer().cast());
         // SAFETY: both have that many texels; the pinned memory stays as it is until the
         // stream is done.
-        unsafe { self.queue(from, self.end([0; 3]), stream, held) }
+        unsafe { self.queue(from, self.endpoint([0; 3]), stream, guard) }
     }
 
     /// Reads all of it into pinned memory in stream order
     /// (`cuMemcpyAtoHAsync_v2`, `cuMemcpy2DAsync_v2`, `cuMemcpy3DAsync_v2`). The
     /// pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, texels: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::same("read of an array", texels.len(), self.len())?;
-        let turn = self.begin(stream)?;
-        let held = hold_in(Some(stream), Some(turn), [texels.allocation()])?;
-        let to = End::host(texels.pointer().cast());
+        length::check_equal("read of an array", texels.len(), self.len())?;
+        let enqueue = self.begin(stream)?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.allocation()])?;
+        let to = CopyEndpoint::host(texels.pointer().cast());
         // SAFETY: as `write_async`.
-        unsafe { self.queue(self.end([0; 3]), to, stream, held) }
+        unsafe { self.queue(self.endpoint([0; 3]), to, stream, guard) }
     }
 
     /// Copies all of a buffer of the same length (`cuMemcpyDtoA_v2`,
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_from_buffer(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
-        self.buffer_fits(source)?;
-        let _held = hold(None, [source.allocation()])?;
+        self.check_buffer(source)?;
+        let _guard = lock_memory(None, [source.allocation()])?;
         let from = self.linear(source);
         // SAFETY: both have that many texels, and are of one context.
-        unsafe { self.copy(from, self.end([0; 3])) }
+        unsafe { self.copy(from, self.endpoint([0; 3])) }
     }
 
     /// The same in stream order.
@@ -343,22 +357,22 @@ impl<T: Texel> Array<T> {
         source: &DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        self.buffer_fits(source)?;
-        let turn = self.begin(stream)?;
-        let held = hold_in(Some(stream), Some(turn), [source.allocation()])?;
+        self.check_buffer(source)?;
+        let enqueue = self.begin(stream)?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [source.allocation()])?;
         let from = self.linear(source);
         // SAFETY: as `copy_from_buffer`; freeing either waits for the copy.
-        unsafe { self.queue(from, self.end([0; 3]), stream, held) }
+        unsafe { self.queue(from, self.endpoint([0; 3]), stream, guard) }
     }
 
     /// Copies all texels to a buffer of the same length (`cuMemcpyAtoD_v2`,
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_to_buffer(&self, target: &mut DeviceBuffer<T>) -> Result<(), Error> {
-        self.buffer_fits(target)?;
-        let _held = hold(None, [target.allocation()])?;
+        self.check_buffer(target)?;
+        let _guard = lock_memory(None, [target.allocation()])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer`.
-        unsafe { self.copy(self.end([0; 3]), to) }
+        unsafe { self.copy(self.endpoint([0; 3]), to) }
     }
 
     /// The same in stream order.
@@ -367,73 +381,82 @@ impl<T: Texel> Array<T> {
         target: &mut DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        self.buffer_fits(target)?;
-        let turn = self.begin(stream)?;
-        let held = hold_in(Some(stream), Some(turn), [target.allocation()])?;
+        self.check_buffer(target)?;
+        let enqueue = self.begin(stream)?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [target.allocation()])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer_async`.
-        unsafe { self.queue(self.end([0; 3]), to, stream, held) }
+        unsafe { self.queue(self.endpoint([0; 3]), to, stream, guard) }
     }
 
     /// Copies the rows of pitched memory of the same width and height into a 2D
     /// array (`cuMemcpy2DUnaligned_v2`).
     pub fn copy_from_rows(&mut self, source: &PitchedBuffer<T>) -> Result<(), Error> {
-        self.rows_fit(source)?;
-        let from = End::device(source.address(), source.pitch());
+        self.check_rows(source)?;
+        let from = CopyEndpoint::device(source.address(), source.pitch());
         // SAFETY: both have those rows, and are of one context.
-        unsafe { self.copy(from, self.end([0; 3])) }
+        unsafe { self.copy(from, self.endpoint([0; 3])) }
     }
 
     /// Copies a 2D array into pitched memory of the same width and height
     /// (`cuMemcpy2DUnaligned_v2`).
     pub fn copy_to_rows(&self, target: &mut PitchedBuffer<T>) -> Result<(), Error> {
-        self.rows_fit(target)?;
-        let to = End::device(target.address(), target.pitch());
+        self.check_rows(target)?;
+        let to = CopyEndpoint::device(target.address(), target.pitch());
         // SAFETY: as `copy_from_rows`.
-        unsafe { self.copy(self.end([0; 3]), to) }
+        unsafe { self.copy(self.endpoint([0; 3]), to) }
     }
 
     /// Copies all of an array of the same extent (`cuMemcpyAtoA_v2`,
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_from(&mut self, source: &Array<T>) -> Result<(), Error> {
-        self.array_fits(source)?;
+        self.check_array(source)?;
         source
             .memory
             .users
-            .note(&Stream::default_of(self.context()));
+            .record(&Stream::default_of(self.context()));
         // SAFETY: both have that extent, and are of one context.
-        unsafe { self.copy(source.end([0; 3]), self.end([0; 3])) }
+        unsafe { self.copy(source.endpoint([0; 3]), self.endpoint([0; 3])) }
     }
 
     /// The same in stream order.
     pub fn copy_from_async(&mut self, source: &Array<T>, stream: &Stream) -> Result<(), Error> {
-        self.array_fits(source)?;
-        let turn = self.begin(stream)?;
-        source.memory.used_in(stream, &turn);
-        let held = hold_in(Some(stream), Some(turn), [])?;
+        self.check_array(source)?;
+        let enqueue = self.begin(stream)?;
+        source.memory.record_use(stream, &enqueue);
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [])?;
         // SAFETY: as `copy_from`; freeing either waits for the copy.
-        unsafe { self.queue(source.end([0; 3]), self.end([0; 3]), stream, held) }
+        unsafe {
+            self.queue(
+                source.endpoint([0; 3]),
+                self.endpoint([0; 3]),
+                stream,
+                guard,
+            )
+        }
     }
 
-    /// For textures and surfaces of it.
+    /// The handle, for textures and surfaces.
     pub(crate) fn memory(&self) -> &Arc<ArrayMemory> {
         &self.memory
     }
 
-    fn end(&self, origin: [usize; 3]) -> End {
-        End::array(self.raw(), self.shape(), origin)
+    fn endpoint(&self, origin: [usize; 3]) -> CopyEndpoint {
+        CopyEndpoint::array(self.raw(), self.shape(), origin)
     }
 
-    /// A buffer whose texels stand without gaps.
-    fn linear(&self, buffer: &DeviceBuffer<T>) -> End {
-        End::device(buffer.address(), self.shape().extent()[0] * size_of::<T>())
+    /// A buffer as rows without padding.
+    fn linear(&self, buffer: &DeviceBuffer<T>) -> CopyEndpoint {
+        CopyEndpoint::device(buffer.address(), self.shape().extent()[0] * size_of::<T>())
     }
 
     /// # Safety
     /// Both ends have the texels of this array.
-    unsafe fn copy(&self, from: End, to: End) -> Result<(), Error> {
-        // Between memories of the device the copy may go on when the call is over.
-        self.memory.users.note(&Stream::default_of(self.context()));
+    unsafe fn copy(&self, from: CopyEndpoint, to: CopyEndpoint) -> Result<(), Error> {
+        // A copy within the device may still run when the call returns.
+        self.memory
+            .users
+            .record(&Stream::default_of(self.context()));
         // SAFETY: the caller's.
         unsafe { transfer::<T>(self.context(), from, to, self.shape().extent(), None) }
     }
@@ -442,31 +465,31 @@ impl<T: Texel> Array<T> {
     /// As `copy`, until the stream is done with it.
     unsafe fn queue(
         &self,
-        from: End,
-        to: End,
+        from: CopyEndpoint,
+        to: CopyEndpoint,
         stream: &Stream,
-        held: Held<'_>,
+        guard: MemoryGuard<'_>,
     ) -> Result<(), Error> {
         let extent = self.shape().extent();
         // SAFETY: the caller's.
         unsafe { transfer::<T>(self.context(), from, to, extent, Some(stream)) }?;
-        drop(held);
+        drop(guard);
         if self.context().check_mode() {
             stream.wait_for_check(|| format!("copy of an array, {:?}", self.shape()))?;
         }
         Ok(())
     }
 
-    /// Before work of a stream.
-    fn begin<'s>(&self, stream: &'s Stream) -> Result<Turn<'s>, Error> {
+    /// Called before work is queued in a stream.
+    fn begin<'s>(&self, stream: &'s Stream) -> Result<EnqueueGuard<'s>, Error> {
         if stream.context() != self.context() {
             return Err(Error::DifferentContexts {
                 what: "array and stream",
             });
         }
-        let turn = stream.turn();
-        self.memory.used_in(stream, &turn);
-        Ok(turn)
+        let enqueue = stream.begin_enqueue();
+        self.memory.record_use(stream, &enqueue);
+        Ok(enqueue)
     }
 
     fn same_context(&self, other: &Context, what: &'static str) -> Result<(), Error> {
@@ -476,8 +499,8 @@ impl<T: Texel> Array<T> {
         Ok(())
     }
 
-    fn buffer_fits(&self, buffer: &DeviceBuffer<T>) -> Result<(), Error> {
-        length::same(
+    fn check_buffer(&self, buffer: &DeviceBuffer<T>) -> Result<(), Error> {
+        length::check_equal(
             "copy between a buffer and an array",
             buffer.len(),
             self.len(),
@@ -485,26 +508,26 @@ impl<T: Texel> Array<T> {
         self.same_context(buffer.context(), "the buffer and the array of a copy")
     }
 
-    fn rows_fit(&self, rows: &PitchedBuffer<T>) -> Result<(), Error> {
+    fn check_rows(&self, rows: &PitchedBuffer<T>) -> Result<(), Error> {
         self.same_context(rows.context(), "the buffer and the array of a copy")?;
         self.same_extent([rows.width(), rows.height(), 1])
     }
 
-    fn array_fits(&self, other: &Array<T>) -> Result<(), Error> {
+    fn check_array(&self, other: &Array<T>) -> Result<(), Error> {
         self.same_context(other.context(), "the arrays of a copy")?;
         self.same_extent(other.shape().extent())
     }
 
     fn same_extent(&self, given: [usize; 3]) -> Result<(), Error> {
-        let room = self.shape().extent();
-        match (0..3).find(|&axis| given[axis] != room[axis]) {
+        let capacity = self.shape().extent();
+        match (0..3).find(|&axis| given[axis] != capacity[axis]) {
             None => Ok(()),
             Some(axis) => Err(Error::ArrayBox {
                 what: "copy to or from an array of another extent",
                 axis,
                 start: 0,
                 end: given[axis],
-                room: room[axis],
+                capacity: capacity[axis],
             }),
         }
     }
@@ -517,21 +540,21 @@ impl<T: Texel> Array<T> {
         extent: [usize; 3],
         given: usize,
     ) -> Result<(), Error> {
-        let room = self.shape().extent();
+        let capacity = self.shape().extent();
         for axis in 0..3 {
             let end = origin[axis].saturating_add(extent[axis]);
-            if end > room[axis] {
+            if end > capacity[axis] {
                 return Err(Error::ArrayBox {
                     what,
                     axis,
                     start: origin[axis],
                     end,
-                    room: room[axis],
+                    capacity: capacity[axis],
                 });
             }
         }
         // Within the array, so the product is no larger than its texels.
-        let room = extent.into_iter().product();
-        length::same(what, given, room)
+        let capacity = extent.into_iter().product();
+        length::check_equal(what, given, capacity)
     }
 }

@@ -1,13 +1,13 @@
-//! Arrays in several sizes, each half as large as the one before.
+//! Mipmapped arrays.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::pod::texel::Texel;
-use crate::driver::stream::keep::Keep;
 use crate::driver::texture::array::Array;
+use crate::driver::texture::mipmapped_memory::MipmappedMemory;
 use crate::driver::texture::shape::{ArrayFlags, ArrayShape, raw_descriptor};
 use api::CUmipmappedArray;
 
@@ -32,52 +32,8 @@ use api::CUmipmappedArray;
 /// ```
 #[derive(Debug)]
 pub struct MipmappedArray<T> {
-    levels: Arc<Levels>,
+    levels: Arc<MipmappedMemory>,
     texels: PhantomData<T>,
-}
-
-/// What is freed once nobody uses it.
-#[derive(Debug)]
-pub(crate) struct Levels {
-    context: Context,
-    raw: CUmipmappedArray,
-    shape: ArrayShape,
-    flags: ArrayFlags,
-    count: u32,
-    /// Or somebody else destroys it.
-    is_ours: bool,
-}
-
-// SAFETY: the handle may be used from any thread.
-unsafe impl Send for Levels {}
-// SAFETY: as above.
-unsafe impl Sync for Levels {}
-
-impl Keep for Levels {}
-
-impl Levels {
-    pub fn context(&self) -> &Context {
-        &self.context
-    }
-
-    pub fn flags(&self) -> ArrayFlags {
-        self.flags
-    }
-}
-
-impl Drop for Levels {
-    fn drop(&mut self) {
-        if !self.is_ours {
-            return;
-        }
-        report_drop(
-            self.context
-                .bind()
-                // SAFETY: made once and destroyed once; levels and textures, which keep it,
-                // have waited for the work that uses them.
-                .and_then(|api| unsafe { Ok(api.cuMipmappedArrayDestroy(self.raw)?) }),
-        );
-    }
 }
 
 impl<T: Texel> MipmappedArray<T> {
@@ -103,7 +59,7 @@ impl<T: Texel> MipmappedArray<T> {
         // SAFETY: reads a description and writes a handle.
         unsafe { api.cuMipmappedArrayCreate(&mut raw, &desc, levels) }?;
         Ok(MipmappedArray {
-            levels: Arc::new(Levels {
+            levels: Arc::new(MipmappedMemory {
                 context: context.clone(),
                 raw,
                 shape,
@@ -138,7 +94,7 @@ impl<T: Texel> MipmappedArray<T> {
         // SAFETY: a level of the caller's array.
         let largest = unsafe { Array::<T>::borrow_raw(context, largest) }?;
         Ok(MipmappedArray {
-            levels: Arc::new(Levels {
+            levels: Arc::new(MipmappedMemory {
                 context: context.clone(),
                 raw,
                 shape: largest.shape(),
@@ -155,12 +111,12 @@ impl<T: Texel> MipmappedArray<T> {
         self.levels.shape
     }
 
-    /// What it is for.
+    /// Its flags.
     pub fn flags(&self) -> ArrayFlags {
         self.levels.flags
     }
 
-    /// How many levels it has.
+    /// The number of levels.
     pub fn levels(&self) -> u32 {
         self.levels.count
     }
@@ -194,7 +150,7 @@ impl<T: Texel> MipmappedArray<T> {
     }
 
     /// For textures of it.
-    pub(crate) fn memory(&self) -> &Arc<Levels> {
+    pub(crate) fn memory(&self) -> &Arc<MipmappedMemory> {
         &self.levels
     }
 }

@@ -1,7 +1,9 @@
-//! Texture objects: memory that kernels read by coordinates, filtered.
+//! Texture objects, which kernels read by coordinates, with filtering.
 
 pub(crate) mod array;
 pub(crate) mod mipmapped;
+pub(crate) mod mipmapped_memory;
+pub(crate) mod object;
 pub(crate) mod reference;
 pub(crate) mod resource;
 pub(crate) mod shape;
@@ -14,43 +16,43 @@ use std::sync::{Arc, MutexGuard};
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
-use crate::driver::memory::allocation::Users;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::Stream;
-use crate::driver::stream::keep::{Keep, Kept, Object, UsingStreams};
-use crate::driver::texture::resource::{Source, TextureResource};
+use crate::driver::stream::retained::{Retained, RetainedRef};
+use crate::driver::stream::users::{Users, UsingStreams};
+use crate::driver::texture::object::Object;
+use crate::driver::texture::resource::{TextureResource, TextureSource};
 use crate::driver::texture::shape::LAYERED;
 use api::ArrayFormat;
 use api::{CUtexObject, ResourceDesc, ResourceViewDesc, TextureDesc};
 
-/// What stands outside of a texture (`CUaddress_mode`), along one axis. Only
-/// normalised coordinates repeat: without them [`Wrap`](AddressMode::Wrap) and
-/// [`Mirror`](AddressMode::Mirror) are as [`Clamp`](AddressMode::Clamp).
+/// The address mode of an axis (`CUaddress_mode`): how coordinates outside of the texture
+/// are read. [`Wrap`](AddressMode::Wrap) and [`Mirror`](AddressMode::Mirror) need
+/// normalised coordinates, and are like [`Clamp`](AddressMode::Clamp) without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum AddressMode {
-    /// The texture again.
+    /// The texture repeats.
     Wrap = 0,
-    /// The texel at its edge.
+    /// Coordinates are clamped to the edge.
     #[default]
     Clamp = 1,
-    /// The texture again, every second time backwards.
+    /// The texture repeats, mirrored every second time.
     Mirror = 2,
-    /// The border's colour. A GPU filters a row as a plane of one: along y it
-    /// meets the border too, if that is the mode of y.
+    /// The border colour. A GPU filters a 1D texture as a 2D one of height 1: if the mode
+    /// of y is the border, it is blended in along y too.
     Border = 3,
 }
 
-/// How a texel is made of those around a place (`CUfilter_mode`).
+/// The filter mode (`CUfilter_mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum FilterMode {
-    /// The nearest.
+    /// Nearest texel.
     #[default]
     Point = 0,
-    /// The 2, 4 or 8 nearest, weighed by their distance with 8 bits. Only of
-    /// floating-point numbers, and of integers that are read as such.
+    /// Linear interpolation of the 2, 4 or 8 nearest texels, with weights of 8 bits. For
+    /// floating-point texels and integers read as normalised floats.
     Linear = 1,
 }
 
@@ -61,7 +63,7 @@ const SRGB: u32 = 0x10;
 const NO_TRILINEAR_OPTIMIZATION: u32 = 0x20;
 const SEAMLESS_CUBEMAP: u32 = 0x40;
 
-/// How a texture is read (`CUDA_TEXTURE_DESC`).
+/// Texture descriptor (`CUDA_TEXTURE_DESC`).
 ///
 /// ```
 /// use ptxkit::driver::{AddressMode, FilterMode, TextureDescriptor};
@@ -75,33 +77,31 @@ const SEAMLESS_CUBEMAP: u32 = 0x40;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TextureDescriptor {
-    /// What stands outside, along x, y and z.
+    /// Address modes along x, y and z.
     pub address: [AddressMode; 3],
-    /// Within a level.
+    /// Filter within a level.
     pub filter: FilterMode,
-    /// Integers of 8 and 16 bits are given as they are, not as a fraction of
-    /// their range: 0 to 1, or -1 to 1 of signed ones. Those of 32 bits always
-    /// are.
+    /// Read integers of 8 and 16 bits as integers, not normalised to 0..1, or -1..1 for
+    /// signed ones. Integers of 32 bits are always read as integers.
     pub read_as_integer: bool,
-    /// Coordinates go from 0 to 1 over the whole texture, else from 0 to its
-    /// extent in texels. Mipmapped arrays and cube maps need it.
+    /// Normalised coordinates: from 0 to 1 over the whole texture, else from 0 to its
+    /// extent in texels. Required for mipmapped arrays and cubemaps.
     pub normalized_coordinates: bool,
-    /// Channels of 8 bits but the last are on the sRGB curve.
+    /// Convert channels of 8 bits, except the last, from sRGB to linear.
     pub srgb: bool,
-    /// Texels along the longer axis of the footprint that derivatives span, 1 to
-    /// 16; 0 is as 1. The CPU device takes 1 for all.
+    /// Maximum anisotropy, 1 to 16; 0 is as 1. The CPU device always uses 1.
     pub max_anisotropy: u32,
-    /// Between levels of a mipmapped array.
+    /// Filter between levels of a mipmapped array.
     pub mipmap_filter: FilterMode,
-    /// Added to the level that a kernel asks for.
+    /// Level bias, added to the level that a kernel asks for.
     pub mipmap_bias: f32,
-    /// The least and the greatest level that is read, 0 the largest one.
+    /// Level clamp: the smallest and the largest level number read; 0 is the largest image.
     pub mipmap_levels: [f32; 2],
-    /// What [`AddressMode::Border`] gives.
+    /// The colour of [`AddressMode::Border`].
     pub border: [f32; 4],
-    /// Filtering goes on over the edges of a cube map's faces (from CUDA 11.6).
+    /// Seamless filtering across the faces of a cubemap (from CUDA 11.6).
     pub seamless_cubemap: bool,
-    /// Whether the device may filter between levels less exactly.
+    /// Allow approximate trilinear filtering.
     pub trilinear_optimization: bool,
 }
 
@@ -178,7 +178,7 @@ impl TextureDescriptor {
         }
     }
 
-    /// Whether texels of a format can be filtered as it says.
+    /// Fails if texels of the format cannot be filtered so.
     pub(crate) fn check(&self, format: ArrayFormat) -> Result<(), Error> {
         let integers = format.is_integer() && (self.read_as_integer || format.bytes() == 4);
         let filters = [self.filter, self.mipmap_filter];
@@ -189,8 +189,8 @@ impl TextureDescriptor {
     }
 }
 
-/// Part of an array as a texture shows it, or its texels as others of their size
-/// (`CUDA_RESOURCE_VIEW_DESC`).
+/// A resource view: part of an array, or its texels reinterpreted as others of the same
+/// size (`CUDA_RESOURCE_VIEW_DESC`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceView {
     format: (ArrayFormat, u32),
@@ -199,7 +199,7 @@ pub struct ResourceView {
 }
 
 impl ResourceView {
-    /// All of an array, its texels as `T`, which are as large as its own.
+    /// A view of a whole array with texels `T`, of the size of its own.
     pub fn of<T: Texel>() -> ResourceView {
         ResourceView {
             format: (T::FORMAT, T::CHANNELS),
@@ -208,7 +208,7 @@ impl ResourceView {
         }
     }
 
-    /// Only these levels of a mipmapped array: the first is the texture's level 0.
+    /// Restricts it to levels of a mipmapped array; the first is level 0 of the texture.
     pub fn levels(self, levels: RangeInclusive<u32>) -> ResourceView {
         ResourceView {
             levels: Some(levels),
@@ -216,7 +216,7 @@ impl ResourceView {
         }
     }
 
-    /// Only these layers of a layered array: the first is the texture's layer 0.
+    /// Restricts it to layers of a layered array; the first is layer 0 of the texture.
     pub fn layers(self, layers: RangeInclusive<u32>) -> ResourceView {
         ResourceView {
             layers: Some(layers),
@@ -224,7 +224,7 @@ impl ResourceView {
         }
     }
 
-    fn raw(&self, source: &Source) -> Result<ResourceViewDesc, Error> {
+    fn raw(&self, source: &TextureSource) -> Result<ResourceViewDesc, Error> {
         let (format, channels) = self.format;
         let (own, own_channels) = source.format;
         if format.bytes() as u32 * channels != own.bytes() as u32 * own_channels {
@@ -257,7 +257,7 @@ impl ResourceView {
                 axis: 2,
                 start: *layers.start() as usize,
                 end: *layers.end() as usize + 1,
-                room: all as usize + 1,
+                capacity: all as usize + 1,
             });
         }
         // `CU_RES_VIEW_FORMAT_*` counts 1, 2 and 4 channels of each type.
@@ -288,14 +288,14 @@ impl ResourceView {
 /// A texture object (`cuTexObjectCreate`). A kernel takes it as a `.u64`
 /// parameter, which `&texture` fills, and reads it with `tex` and `tld4`.
 ///
-/// It keeps what it is of, which may be written meanwhile: kernels that are
-/// launched later read it. Destroyed when dropped (`cuTexObjectDestroy`), after
-/// the kernels that were launched with it, or with the last graph that uses it.
+/// It retains its resource, which may be written meanwhile: kernels launched later read the
+/// new values. Destroyed when dropped (`cuTexObjectDestroy`), after the kernels that were
+/// launched with it, or with the last graph that uses it.
 ///
-/// `tex.1d` reads linear memory by the number of a texel (`.s32`) and an array by
-/// its coordinate (`.f32`): the other way round an H200 gives 0, and the CPU device
-/// stops the kernel. Channels that the texels lack are 0. Where there are several
-/// levels, coordinates are normalised whatever the descriptor says.
+/// `tex.1d` reads linear memory by texel index (`.s32`) and an array by coordinate
+/// (`.f32`). With the wrong kind an H200 returns 0, and the CPU device stops the kernel.
+/// Missing channels are 0. With several levels, coordinates are normalised whatever the
+/// descriptor says.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -327,22 +327,22 @@ impl ResourceView {
 /// ```
 #[derive(Debug)]
 pub struct Texture {
-    object: Arc<TextureObject>,
+    pub(crate) object: Arc<TextureObject>,
 }
 
-/// What is destroyed once nobody uses it.
+/// The texture's handle, destroyed after its last use.
 #[derive(Debug)]
 pub(crate) struct TextureObject {
     context: Context,
-    raw: CUtexObject,
+    pub(crate) raw: CUtexObject,
     has_view: bool,
     users: UsingStreams,
-    resource: Kept,
+    resource: RetainedRef,
 }
 
-impl Keep for TextureObject {
-    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        self.users.note(stream);
+impl Retained for TextureObject {
+    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.users.record(stream);
         Ok(None)
     }
 }
@@ -352,15 +352,15 @@ impl Object for Arc<TextureObject> {
         &self.context
     }
 
-    fn kept(&self) -> Kept {
+    fn retained(&self) -> RetainedRef {
         self.clone()
     }
 }
 
 impl Drop for TextureObject {
     fn drop(&mut self) {
-        // What a kernel may still read is better lost than given to others.
-        if !self.users.are_done() {
+        // A kernel may still read it: leak the resource.
+        if !self.users.wait_until_done() {
             std::mem::forget(self.resource.clone());
             return;
         }
@@ -382,11 +382,11 @@ impl Texture {
     ) -> Result<Texture, Error> {
         let source = resource.source()?;
         descriptor.check(source.format.0)?;
-        Texture::made(source, descriptor, None)
+        Texture::new_object(source, descriptor, None)
     }
 
-    /// A texture of part of an array, or with other texels
-    /// ([`Error::ArrayFormat`] unless they are as large).
+    /// A texture of a view of an array. Its texels must have the size of the array's
+    /// ([`Error::ArrayFormat`]).
     pub fn with_view(
         resource: &impl TextureResource,
         descriptor: &TextureDescriptor,
@@ -395,15 +395,15 @@ impl Texture {
         let source = resource.source()?;
         let raw = view.raw(&source)?;
         descriptor.check(view.format.0)?;
-        Texture::made(source, descriptor, Some(raw))
+        Texture::new_object(source, descriptor, Some(raw))
     }
 
-    fn made(
-        source: Source,
+    fn new_object(
+        source: TextureSource,
         descriptor: &TextureDescriptor,
         view: Option<ResourceViewDesc>,
     ) -> Result<Texture, Error> {
-        if source.is_late {
+        if source.needs_synchronize {
             source.context.synchronize()?;
         }
         let api = source.context.bind()?;
@@ -420,7 +420,7 @@ impl Texture {
                 raw,
                 has_view: view.is_some(),
                 users: UsingStreams::default(),
-                resource: source.kept,
+                resource: source.retained,
             }),
         })
     }
@@ -436,8 +436,8 @@ impl Texture {
         self.object.raw
     }
 
-    /// How it is read, as the driver says (`cuTexObjectGetTextureDesc`). NVIDIA's
-    /// tells zeros for the border's colour.
+    /// Its descriptor as the driver reports it (`cuTexObjectGetTextureDesc`). NVIDIA's
+    /// driver reports zeros for the border colour.
     pub fn descriptor(&self) -> Result<TextureDescriptor, Error> {
         let mut desc = TextureDesc::default();
         let api = self.context().bind()?;
@@ -446,7 +446,7 @@ impl Texture {
         Ok(TextureDescriptor::from_raw(&desc))
     }
 
-    /// What it is of, as the driver says (`cuTexObjectGetResourceDesc`).
+    /// Its resource as the driver reports it (`cuTexObjectGetResourceDesc`).
     pub fn resource(&self) -> Result<ResourceDesc, Error> {
         let mut desc = ResourceDesc::default();
         let api = self.context().bind()?;
@@ -455,8 +455,7 @@ impl Texture {
         Ok(desc)
     }
 
-    /// Its view as the driver says it (`cuTexObjectGetResourceViewDesc`), if it
-    /// was made with one.
+    /// Its view as the driver reports it (`cuTexObjectGetResourceViewDesc`), if it has one.
     pub fn view(&self) -> Result<Option<ResourceViewDesc>, Error> {
         if !self.object.has_view {
             return Ok(None);
@@ -467,22 +466,12 @@ impl Texture {
         unsafe { api.cuTexObjectGetResourceViewDesc(&mut desc, self.raw()) }?;
         Ok(Some(desc))
     }
-
-    /// Its handle as a kernel argument.
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::handle(&self.object.raw, &self.object)
-    }
-}
-
-impl Argument for &Texture {
-    fn arg(&self) -> Arg<'_> {
-        Texture::arg(self)
-    }
 }
 
 impl Device {
-    /// How many texels `T` a texture of a [`DeviceBuffer`](crate::driver::DeviceBuffer) can have
-    /// (`cuDeviceGetTexture1DLinearMaxWidth`, from CUDA 11.1).
+    /// The maximum number of texels `T` in a texture of a
+    /// [`DeviceBuffer`](crate::driver::DeviceBuffer) (`cuDeviceGetTexture1DLinearMaxWidth`,
+    /// from CUDA 11.1).
     pub fn most_linear_texels<T: Texel>(&self) -> Result<usize, Error> {
         let mut texels = 0;
         let api = self.driver().api();

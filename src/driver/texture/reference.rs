@@ -1,25 +1,21 @@
 //! Texture and surface references of modules: variables of the PTX that are bound
 //! to memory, as before there were [texture objects](crate::driver::Texture).
 
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
-use std::sync::{Mutex, PoisonError};
+use std::ffi::CString;
 
-use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
 use crate::driver::module::Module;
 use crate::driver::pod::texel::Texel;
-use crate::driver::stream::keep::Kept;
 use crate::driver::texture::TextureDescriptor;
 use crate::driver::texture::array::Array;
-use crate::driver::texture::resource::{Bound, TextureResource};
+use crate::driver::texture::resource::{BoundResource, TextureResource};
 use api::CudaError;
 use api::{ArrayDesc, CUarray, CUmipmappedArray, CUsurfref, CUtexref};
 
 /// A `.texref` of a module (`cuModuleGetTexRef`). CUDA deprecates references:
 /// drivers that have none any more say so ([`Error::EntryMissing`]).
 ///
-/// It keeps its module, and the module what is bound.
+/// It retains its module, and the module retains what is bound.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -36,7 +32,7 @@ use api::{ArrayDesc, CUarray, CUmipmappedArray, CUsurfref, CUtexref};
 ///         st.global.s32 [%to], %r;
 ///         ret;
 ///     }")?;
-/// // A texel by its number is one of linear memory.
+/// // Texel indices are for linear memory.
 /// let row = DeviceBuffer::from_slice(&context, &[5, 6, 7])?;
 /// module.texture_reference("numbers")?.bind(&row, &TextureDescriptor::default())?;
 ///
@@ -60,41 +56,6 @@ unsafe impl Send for TextureReference {}
 // SAFETY: as above.
 unsafe impl Sync for TextureReference {}
 
-/// What the references of a module, or of all modules of a library, are bound to,
-/// by context and name.
-#[derive(Debug, Default)]
-pub(crate) struct Bindings(Mutex<BTreeMap<(usize, CString), (Context, Kept)>>);
-
-impl Bindings {
-    /// Keeps what a reference is bound to, in place of what it was bound to.
-    pub fn keep(&self, context: &Context, reference: &CStr, kept: Kept) {
-        let place = (context.raw().addr(), reference.to_owned());
-        let mut bound = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = bound.insert(place, (context.clone(), kept));
-        drop(bound);
-        // Freeing memory waits for the device.
-        drop(before);
-    }
-
-    /// Waits for the kernels that may read it, of which nobody keeps account;
-    /// whether none does any more. Within a capture nobody can wait.
-    pub fn are_unused(&mut self) -> bool {
-        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        bound.values().all(|(context, _)| {
-            let result = context.synchronize();
-            let may_run = matches!(&result, Err(Error::Driver(error)) if !error.code.is_sticky());
-            report_drop(result);
-            !may_run
-        })
-    }
-
-    /// Lets it be for ever.
-    pub fn lose(&mut self) {
-        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::forget(std::mem::take(bound));
-    }
-}
-
 /// `CU_TRSA_OVERRIDE_FORMAT`: the array's own.
 const OVERRIDE_FORMAT: u32 = 1;
 
@@ -104,10 +65,10 @@ impl TextureReference {
         self.raw
     }
 
-    /// Binds it to a resource that is read so (`cuTexRefSetArray`,
-    /// `cuTexRefSetMipmappedArray`, `cuTexRefSetAddress_v2`,
-    /// `cuTexRefSetAddress2D_v3`, and the entries that set each mode), for the
-    /// kernels that are launched from now on. Waits for those that run.
+    /// Binds it to a resource and a descriptor (`cuTexRefSetArray`,
+    /// `cuTexRefSetMipmappedArray`, `cuTexRefSetAddress_v2`, `cuTexRefSetAddress2D_v3`, and
+    /// the entries that set each mode), for kernels launched from now on. Waits for running
+    /// kernels.
     pub fn bind(
         &self,
         resource: &impl TextureResource,
@@ -137,12 +98,12 @@ impl TextureReference {
             let mut border = desc.border_color;
             api.cuTexRefSetBorderColor(raw, border.as_mut_ptr())?;
             match source.bound() {
-                Bound::Array(array) => api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?,
-                Bound::Mipmapped(array) => self.bind_levels(array, &desc)?,
-                Bound::Linear { address, bytes } => {
+                BoundResource::Array(array) => api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?,
+                BoundResource::Mipmapped(array) => self.bind_levels(array, &desc)?,
+                BoundResource::Linear { address, bytes } => {
                     api.cuTexRefSetAddress_v2(std::ptr::null_mut(), raw, address, bytes)?;
                 }
-                Bound::Rows {
+                BoundResource::Rows {
                     address,
                     width,
                     height,
@@ -158,7 +119,7 @@ impl TextureReference {
                 }
             }
         }
-        self.module.keep_bound(&self.name, source.kept);
+        self.module.retain_bound(&self.name, source.retained);
         Ok(())
     }
 
@@ -182,9 +143,9 @@ impl TextureReference {
         }
     }
 
-    /// How the driver says it is read: address modes (`cuTexRefGetAddressMode`),
-    /// filter (`cuTexRefGetFilterMode`) and flags (`cuTexRefGetFlags`); the rest
-    /// is as by default.
+    /// Its descriptor as the driver reports it: address modes (`cuTexRefGetAddressMode`),
+    /// filter (`cuTexRefGetFilterMode`) and flags (`cuTexRefGetFlags`); the rest has
+    /// default values.
     pub fn descriptor(&self) -> Result<TextureDescriptor, Error> {
         let api = self.module.context().bind()?;
         let mut desc = TextureDescriptor::default().raw();
@@ -246,7 +207,7 @@ impl SurfaceReference {
             api.cuCtxSynchronize()?;
             api.cuSurfRefSetArray(self.raw, array.raw(), 0)?;
         }
-        self.module.keep_bound(&self.name, array.memory().clone());
+        self.module.retain_bound(&self.name, array.memory().clone());
         Ok(())
     }
 
@@ -296,7 +257,7 @@ fn symbol(name: &str) -> Result<CString, Error> {
     })
 }
 
-/// A name that is not there is an error of its own.
+/// Maps "not found" to an error with the name.
 fn unknown(error: Error, name: &str) -> Error {
     match error.code() {
         Some(CudaError::NOT_FOUND) => Error::UnknownReference {

@@ -1,32 +1,33 @@
-//! What textures are made of: arrays and memory.
+//! Texture resources: arrays and memory.
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
 use crate::driver::pod::texel::Texel;
-use crate::driver::stream::keep::Kept;
+use crate::driver::stream::retained::RetainedRef;
 use crate::driver::texture::array::Array;
 use crate::driver::texture::mipmapped::MipmappedArray;
 use crate::driver::texture::shape::ArrayShape;
 use api::ArrayFormat;
 use api::{CUarray, CUdeviceptr, CUmipmappedArray, ResourceDesc};
 
-/// What a texture or a surface reads.
+/// The resource behind a texture or a surface.
 #[derive(Debug)]
-pub struct Source {
+pub struct TextureSource {
     pub(crate) context: Context,
     pub(crate) desc: ResourceDesc,
     pub(crate) format: (ArrayFormat, u32),
     /// Shape and levels of an array.
     pub(crate) array: Option<(ArrayShape, u32)>,
-    pub(crate) kept: Kept,
-    /// Its memory may be there only once some stream comes to it.
-    pub(crate) is_late: bool,
+    pub(crate) retained: RetainedRef,
+    /// Whether the context must be synchronised first, as the memory is allocated in stream
+    /// order.
+    pub(crate) needs_synchronize: bool,
 }
 
-/// A resource as the entries for references take it.
-pub(crate) enum Bound {
+/// A resource as the entries for texture references take it.
+pub(crate) enum BoundResource {
     Array(CUarray),
     Mipmapped(CUmipmappedArray),
     Linear {
@@ -41,17 +42,19 @@ pub(crate) enum Bound {
     },
 }
 
-impl Source {
-    pub(crate) fn bound(&self) -> Bound {
+impl TextureSource {
+    pub(crate) fn bound(&self) -> BoundResource {
         let address = self.desc.resource;
         match self.desc.kind {
-            ARRAY => Bound::Array(std::ptr::with_exposed_provenance_mut(address as usize)),
-            MIPMAPPED => Bound::Mipmapped(std::ptr::with_exposed_provenance_mut(address as usize)),
-            LINEAR => Bound::Linear {
+            ARRAY => BoundResource::Array(std::ptr::with_exposed_provenance_mut(address as usize)),
+            MIPMAPPED => {
+                BoundResource::Mipmapped(std::ptr::with_exposed_provenance_mut(address as usize))
+            }
+            LINEAR => BoundResource::Linear {
                 address,
                 bytes: self.desc.width,
             },
-            _ => Bound::Rows {
+            _ => BoundResource::Rows {
                 address,
                 width: self.desc.width,
                 height: self.desc.height,
@@ -63,7 +66,7 @@ impl Source {
 
 pub(crate) mod sealed {
     pub trait Sealed {
-        fn source(&self) -> Result<super::Source, super::Error>;
+        fn source(&self) -> Result<super::TextureSource, super::Error>;
     }
 }
 
@@ -79,8 +82,8 @@ const PITCHED: u32 = 3;
 
 impl<T: Texel> TextureResource for Array<T> {}
 impl<T: Texel> sealed::Sealed for Array<T> {
-    fn source(&self) -> Result<Source, Error> {
-        Ok(Source {
+    fn source(&self) -> Result<TextureSource, Error> {
+        Ok(TextureSource {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: ARRAY,
@@ -89,16 +92,16 @@ impl<T: Texel> sealed::Sealed for Array<T> {
             },
             format: (T::FORMAT, T::CHANNELS),
             array: Some((self.shape(), 1)),
-            kept: self.memory().clone(),
-            is_late: false,
+            retained: self.memory().clone(),
+            needs_synchronize: false,
         })
     }
 }
 
 impl<T: Texel> TextureResource for MipmappedArray<T> {}
 impl<T: Texel> sealed::Sealed for MipmappedArray<T> {
-    fn source(&self) -> Result<Source, Error> {
-        Ok(Source {
+    fn source(&self) -> Result<TextureSource, Error> {
+        Ok(TextureSource {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: MIPMAPPED,
@@ -107,17 +110,17 @@ impl<T: Texel> sealed::Sealed for MipmappedArray<T> {
             },
             format: (T::FORMAT, T::CHANNELS),
             array: Some((self.shape(), self.levels())),
-            kept: self.memory().clone(),
-            is_late: false,
+            retained: self.memory().clone(),
+            needs_synchronize: false,
         })
     }
 }
 
 impl<T: Texel> TextureResource for DeviceBuffer<T> {}
 impl<T: Texel> sealed::Sealed for DeviceBuffer<T> {
-    fn source(&self) -> Result<Source, Error> {
-        self.allocation().refuse_of_graph()?;
-        Ok(Source {
+    fn source(&self) -> Result<TextureSource, Error> {
+        self.allocation().refuse_graph_memory()?;
+        Ok(TextureSource {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: LINEAR,
@@ -129,16 +132,16 @@ impl<T: Texel> sealed::Sealed for DeviceBuffer<T> {
             },
             format: (T::FORMAT, T::CHANNELS),
             array: None,
-            kept: self.allocation().clone(),
-            is_late: self.allocation().has_users(),
+            retained: self.allocation().clone(),
+            needs_synchronize: self.allocation().is_tracked(),
         })
     }
 }
 
 impl<T: Texel> TextureResource for PitchedBuffer<T> {}
 impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
-    fn source(&self) -> Result<Source, Error> {
-        Ok(Source {
+    fn source(&self) -> Result<TextureSource, Error> {
+        Ok(TextureSource {
             context: self.context().clone(),
             desc: ResourceDesc {
                 kind: PITCHED,
@@ -152,8 +155,8 @@ impl<T: Texel> sealed::Sealed for PitchedBuffer<T> {
             },
             format: (T::FORMAT, T::CHANNELS),
             array: None,
-            kept: self.allocation().clone(),
-            is_late: self.allocation().has_users(),
+            retained: self.allocation().clone(),
+            needs_synchronize: self.allocation().is_tracked(),
         })
     }
 }

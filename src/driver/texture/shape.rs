@@ -1,37 +1,36 @@
-//! How the texels of an array are arranged, and what it is for.
+//! Shapes and flags of arrays.
 
 use crate::driver::error::Error;
 use crate::driver::pod::texel::Texel;
 use api::ArrayFormat;
 use api::{Api, Array3dDesc, CUarray};
 
-/// How the texels of an array are arranged. All numbers count texels, layers or
-/// cubes, and are at least 1.
+/// The shape of an array. All numbers count texels, layers or cubes, and are at least 1.
 #[allow(missing_docs, reason = "the numbers say what they are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArrayShape {
-    /// One row.
+    /// 1D.
     D1 { width: usize },
-    /// Rows.
+    /// 2D.
     D2 { width: usize, height: usize },
-    /// Planes of rows.
+    /// 3D.
     D3 {
         width: usize,
         height: usize,
         depth: usize,
     },
-    /// Rows that are no neighbours of each other.
+    /// 1D layered: layers are not filtered into each other.
     D1Layered { width: usize, layers: usize },
-    /// Planes that are no neighbours of each other.
+    /// 2D layered.
     D2Layered {
         width: usize,
         height: usize,
         layers: usize,
     },
-    /// The six faces of a cube, in the order +x, -x, +y, -y, +z, -z.
+    /// A cubemap; faces in the order +x, -x, +y, -y, +z, -z.
     Cubemap { side: usize },
-    /// Cubes, six faces each.
+    /// A layered cubemap, six faces per layer.
     CubemapLayered { side: usize, cubes: usize },
 }
 
@@ -42,7 +41,7 @@ const CUBEMAP: u32 = 0x04;
 const GATHER: u32 = 0x08;
 
 impl ArrayShape {
-    /// Texels in a row, rows of a plane, and planes: depth, layers or faces.
+    /// Width, height, and depth, layers or faces.
     pub fn extent(self) -> [usize; 3] {
         match self {
             ArrayShape::D1 { width } => [width, 1, 1],
@@ -63,13 +62,13 @@ impl ArrayShape {
         }
     }
 
-    /// How many texels there are.
+    /// The number of texels.
     pub fn texels(self) -> usize {
         self.extent().into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// The shape of a level of a mipmapped array of this shape: half as large
-    /// with each level, rounded down, and 1 at least. Layers and faces stay.
+    /// The shape of a level of a mipmapped array of this shape: halved with each level,
+    /// rounded down, and at least 1. Layers and faces stay.
     pub fn level(self, level: u32) -> ArrayShape {
         let half = |n: usize| n.checked_shr(level).unwrap_or(0).max(1);
         match self {
@@ -108,8 +107,8 @@ impl ArrayShape {
         }
     }
 
-    /// The most levels that a mipmapped array of this shape has: the last is one
-    /// texel large.
+    /// The maximum number of levels of a mipmapped array of this shape: the last has one
+    /// texel.
     pub fn most_levels(self) -> u32 {
         let [width, height, planes] = self.extent();
         let depth = match self {
@@ -119,9 +118,9 @@ impl ArrayShape {
         width.max(height).max(depth).max(1).ilog2() + 1
     }
 
-    /// The C API's width, height, depth and flags: a number that the shape does
-    /// not have is 0. So a shape with a 0 of its own would pass for another one:
-    /// it has no width instead, which every driver refuses.
+    /// The C API's width, height, depth and flags. There an absent dimension is 0, so a
+    /// shape that contains a 0 would pass for one of fewer dimensions: it gets width 0,
+    /// which every driver refuses.
     pub(crate) fn raw(self) -> ([usize; 3], u32) {
         let extent = self.extent();
         let [width, height, planes] = match extent.contains(&0) {
@@ -164,7 +163,7 @@ impl ArrayShape {
     }
 }
 
-/// What an array is to be used for beside textures (`CUDA_ARRAY3D_*`).
+/// Uses of an array besides textures (`CUDA_ARRAY3D_*`).
 ///
 /// ```
 /// use ptxkit::driver::ArrayFlags;
@@ -181,39 +180,39 @@ impl ArrayFlags {
         ArrayFlags(self.0 | SURFACE)
     }
 
-    /// For `tld4`, which fetches four neighbours at once; of 2D arrays
+    /// For `tld4`, which gathers four neighbours of a 2D array
     /// (`CUDA_ARRAY3D_TEXTURE_GATHER`).
     pub const fn gather(self) -> ArrayFlags {
         ArrayFlags(self.0 | GATHER)
     }
 
-    /// Whether it can be a surface.
+    /// Whether surfaces can use it.
     pub const fn has_surface(self) -> bool {
         self.0 & SURFACE != 0
     }
 
-    /// Whether `tld4` may fetch from it.
+    /// Whether `tld4` can read it.
     pub const fn has_gather(self) -> bool {
         self.0 & GATHER != 0
     }
 }
 
-/// What a driver says of an array (`cuArray3DGetDescriptor_v2`).
+/// The descriptor of an array as the driver reports it (`cuArray3DGetDescriptor_v2`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrayDescriptor {
-    /// How its texels are arranged.
+    /// Its shape.
     pub shape: ArrayShape,
-    /// The type of a channel; `None` for one that this crate has no name for.
+    /// The format of a channel; `None` for one without a name here.
     pub format: Option<ArrayFormat>,
     /// Channels of a texel.
     pub channels: u32,
-    /// What it is for.
+    /// Its flags.
     pub flags: ArrayFlags,
 }
 
 impl ArrayDescriptor {
-    /// Asks the driver.
+    /// Queries the driver.
     ///
     /// # Safety
     /// The array is live, and of the context that is current.

@@ -4,20 +4,20 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
-use crate::driver::memory::allocation::Users;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::Stream;
-use crate::driver::stream::keep::{Keep, Kept, Object, UsingStreams};
+use crate::driver::stream::retained::{Retained, RetainedRef};
+use crate::driver::stream::users::{Users, UsingStreams};
 use crate::driver::texture::array::{Array, ArrayMemory};
+use crate::driver::texture::object::Object;
 use api::{CUsurfObject, ResourceDesc};
 
 /// A surface object (`cuSurfObjectCreate`). A kernel takes it as a `.u64`
 /// parameter, which `&surface` fills, and reads and writes the array with `suld`,
 /// `sust` and `sured`, whose first coordinate counts bytes.
 ///
-/// It keeps its array. Destroyed when dropped (`cuSurfObjectDestroy`), after the
-/// kernels that were launched with it, or with the last graph that uses it.
+/// It retains its array. Destroyed when dropped (`cuSurfObjectDestroy`), after the kernels
+/// that were launched with it, or with the last graph that uses it.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -50,20 +50,20 @@ use api::{CUsurfObject, ResourceDesc};
 /// ```
 #[derive(Debug)]
 pub struct Surface {
-    object: Arc<SurfaceObject>,
+    pub(crate) object: Arc<SurfaceObject>,
 }
 
-/// What is destroyed once nobody uses it.
+/// The surface's handle, destroyed after its last use.
 #[derive(Debug)]
 pub(crate) struct SurfaceObject {
-    raw: CUsurfObject,
+    pub(crate) raw: CUsurfObject,
     users: UsingStreams,
     array: Arc<ArrayMemory>,
 }
 
-impl Keep for SurfaceObject {
-    fn launching(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
-        self.users.note(stream);
+impl Retained for SurfaceObject {
+    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        self.users.record(stream);
         Ok(None)
     }
 }
@@ -73,15 +73,15 @@ impl Object for Arc<SurfaceObject> {
         self.array.context()
     }
 
-    fn kept(&self) -> Kept {
+    fn retained(&self) -> RetainedRef {
         self.clone()
     }
 }
 
 impl Drop for SurfaceObject {
     fn drop(&mut self) {
-        // What a kernel may still write is better lost than given to others.
-        if !self.users.are_done() {
+        // A kernel may still write it: leak the array.
+        if !self.users.wait_until_done() {
             std::mem::forget(self.array.clone());
             return;
         }
@@ -127,23 +127,12 @@ impl Surface {
         self.object.raw
     }
 
-    /// What it is of, as the driver says (`cuSurfObjectGetResourceDesc`).
+    /// Its resource as the driver reports it (`cuSurfObjectGetResourceDesc`).
     pub fn resource(&self) -> Result<ResourceDesc, Error> {
         let mut desc = ResourceDesc::default();
         let api = self.context().bind()?;
         // SAFETY: the surface is live; writes one structure.
         unsafe { api.cuSurfObjectGetResourceDesc(&mut desc, self.raw()) }?;
         Ok(desc)
-    }
-
-    /// Its handle as a kernel argument.
-    pub fn arg(&self) -> Arg<'_> {
-        Arg::handle(&self.object.raw, &self.object)
-    }
-}
-
-impl Argument for &Surface {
-    fn arg(&self) -> Arg<'_> {
-        Surface::arg(self)
     }
 }

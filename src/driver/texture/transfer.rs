@@ -1,4 +1,4 @@
-//! Copies to and from arrays: of each, the simplest entry that can make it.
+//! Copies to and from arrays, each by the simplest entry that can do it.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -11,14 +11,14 @@ use crate::driver::stream::Stream;
 use crate::driver::texture::shape::ArrayShape;
 use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray, CUdeviceptr};
 
-/// One end of a copy.
+/// An endpoint of a copy.
 #[derive(Clone, Copy)]
-pub(crate) enum End {
-    /// Texels without gaps.
+pub(crate) enum CopyEndpoint {
+    /// Host memory without padding.
     Host(*mut c_void),
-    /// Rows that many bytes apart, planes without gaps.
+    /// Device memory with a row pitch and no padding between planes.
     Device { address: CUdeviceptr, pitch: usize },
-    /// From a texel on.
+    /// An array from an origin on.
     Array {
         raw: CUarray,
         shape: ArrayShape,
@@ -26,24 +26,24 @@ pub(crate) enum End {
     },
 }
 
-impl End {
-    pub fn host(texels: *const c_void) -> End {
-        End::Host(texels.cast_mut())
+impl CopyEndpoint {
+    pub fn host(texels: *const c_void) -> CopyEndpoint {
+        CopyEndpoint::Host(texels.cast_mut())
     }
 
-    pub fn device(address: CUdeviceptr, pitch: usize) -> End {
-        End::Device { address, pitch }
+    pub fn device(address: CUdeviceptr, pitch: usize) -> CopyEndpoint {
+        CopyEndpoint::Device { address, pitch }
     }
 
-    pub fn array(raw: CUarray, shape: ArrayShape, origin: [usize; 3]) -> End {
-        End::Array { raw, shape, origin }
+    pub fn array(raw: CUarray, shape: ArrayShape, origin: [usize; 3]) -> CopyEndpoint {
+        CopyEndpoint::Array { raw, shape, origin }
     }
 
-    /// The dimensions that the end has, none for memory.
+    /// The number of dimensions, 0 for memory.
     fn dimensions(&self) -> u32 {
         match self {
-            End::Host(_) | End::Device { .. } => 0,
-            End::Array { shape, .. } => match shape {
+            CopyEndpoint::Host(_) | CopyEndpoint::Device { .. } => 0,
+            CopyEndpoint::Array { shape, .. } => match shape {
                 ArrayShape::D1 { .. } => 1,
                 ArrayShape::D2 { .. } => 2,
                 _ => 3,
@@ -51,8 +51,8 @@ impl End {
         }
     }
 
-    fn fields(&self, texel: usize, row: usize) -> Fields {
-        let nothing = Fields {
+    fn fields(&self, texel: usize, row: usize) -> MemcpyFields {
+        let nothing = MemcpyFields {
             kind: CUmemorytype::CU_MEMORYTYPE_HOST,
             host: null_mut(),
             device: 0,
@@ -61,22 +61,22 @@ impl End {
             pitch: 0,
         };
         match *self {
-            End::Host(host) => Fields {
+            CopyEndpoint::Host(host) => MemcpyFields {
                 host,
                 pitch: row,
                 ..nothing
             },
-            End::Device { address, pitch } => Fields {
+            CopyEndpoint::Device { address, pitch } => MemcpyFields {
                 kind: CUmemorytype::CU_MEMORYTYPE_DEVICE,
                 device: address,
                 pitch,
                 ..nothing
             },
-            End::Array {
+            CopyEndpoint::Array {
                 raw,
                 origin: [x, y, z],
                 ..
-            } => Fields {
+            } => MemcpyFields {
                 kind: CUmemorytype::CU_MEMORYTYPE_ARRAY,
                 array: raw,
                 origin: [x * texel, y, z],
@@ -86,8 +86,8 @@ impl End {
     }
 }
 
-/// One end as the C API describes it.
-struct Fields {
+/// An endpoint in the C API's terms.
+struct MemcpyFields {
     kind: CUmemorytype,
     host: *mut c_void,
     device: CUdeviceptr,
@@ -103,8 +103,8 @@ struct Fields {
 /// have them until the copy is done.
 pub(crate) unsafe fn transfer<T>(
     context: &Context,
-    from: End,
-    to: End,
+    from: CopyEndpoint,
+    to: CopyEndpoint,
     extent: [usize; 3],
     stream: Option<&Stream>,
 ) -> Result<(), Error> {
@@ -121,36 +121,52 @@ pub(crate) unsafe fn transfer<T>(
         // SAFETY: the caller's.
         unsafe {
             match (from, to, stream) {
-                (End::Host(host), End::Array { raw, origin, .. }, None) => {
+                (CopyEndpoint::Host(host), CopyEndpoint::Array { raw, origin, .. }, None) => {
                     return Ok(api.cuMemcpyHtoA_v2(raw, at(origin), host, row)?);
                 }
-                (End::Host(host), End::Array { raw, origin, .. }, Some(stream)) => {
+                (
+                    CopyEndpoint::Host(host),
+                    CopyEndpoint::Array { raw, origin, .. },
+                    Some(stream),
+                ) => {
                     let queue = stream.raw();
                     return Ok(api.cuMemcpyHtoAAsync_v2(raw, at(origin), host, row, queue)?);
                 }
-                (End::Array { raw, origin, .. }, End::Host(host), None) => {
+                (CopyEndpoint::Array { raw, origin, .. }, CopyEndpoint::Host(host), None) => {
                     return Ok(api.cuMemcpyAtoH_v2(host, raw, at(origin), row)?);
                 }
-                (End::Array { raw, origin, .. }, End::Host(host), Some(stream)) => {
+                (
+                    CopyEndpoint::Array { raw, origin, .. },
+                    CopyEndpoint::Host(host),
+                    Some(stream),
+                ) => {
                     let queue = stream.raw();
                     return Ok(api.cuMemcpyAtoHAsync_v2(host, raw, at(origin), row, queue)?);
                 }
-                (End::Device { address, .. }, End::Array { raw, origin, .. }, None) => {
+                (
+                    CopyEndpoint::Device { address, .. },
+                    CopyEndpoint::Array { raw, origin, .. },
+                    None,
+                ) => {
                     return Ok(api.cuMemcpyDtoA_v2(raw, at(origin), address, row)?);
                 }
-                (End::Array { raw, origin, .. }, End::Device { address, .. }, None) => {
+                (
+                    CopyEndpoint::Array { raw, origin, .. },
+                    CopyEndpoint::Device { address, .. },
+                    None,
+                ) => {
                     return Ok(api.cuMemcpyAtoD_v2(address, raw, at(origin), row)?);
                 }
                 (
-                    End::Array {
+                    CopyEndpoint::Array {
                         raw: source,
                         origin: start,
                         ..
                     },
-                    End::Array { raw, origin, .. },
+                    CopyEndpoint::Array { raw, origin, .. },
                     None,
                 ) => return Ok(api.cuMemcpyAtoA_v2(raw, at(origin), source, at(start), row)?),
-                // Those that have no entry of their own go as one row of a rectangle.
+                // Pairs without an entry of their own are copied as a rectangle of one row.
                 _ => {}
             }
         }
@@ -177,7 +193,7 @@ pub(crate) unsafe fn transfer<T>(
     }
 }
 
-fn rectangle(from: &Fields, to: &Fields, width: usize, height: usize) -> CUDA_MEMCPY2D {
+fn rectangle(from: &MemcpyFields, to: &MemcpyFields, width: usize, height: usize) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         srcXInBytes: from.origin[0],
         srcY: from.origin[1],
@@ -198,7 +214,13 @@ fn rectangle(from: &Fields, to: &Fields, width: usize, height: usize) -> CUDA_ME
     }
 }
 
-fn cuboid(from: &Fields, to: &Fields, width: usize, height: usize, depth: usize) -> CUDA_MEMCPY3D {
+fn cuboid(
+    from: &MemcpyFields,
+    to: &MemcpyFields,
+    width: usize,
+    height: usize,
+    depth: usize,
+) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcXInBytes: from.origin[0],
         srcY: from.origin[1],

@@ -1,8 +1,7 @@
-//! Whether an image keeps to its own bytes.
+//! Checks that an image's headers stay within its bytes.
 //!
-//! `cuModuleLoadData` takes no length: the driver reads PTX up to its NUL and
-//! binaries as far as their headers say. So the headers are checked here before
-//! a driver sees them.
+//! `cuModuleLoadData` takes no length: the driver reads PTX up to its NUL, and binaries as
+//! far as their headers say. So the headers are checked before a driver reads them.
 
 use std::borrow::Cow;
 
@@ -12,15 +11,15 @@ const ELF: &[u8] = b"\x7fELF";
 const FATBIN: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 const CPU_BLOB: &[u8] = b"PTXKCPU1";
 
-/// An image that a driver can be given.
-pub(crate) enum Checked<'a> {
+/// An image that is safe to pass to a driver.
+pub(crate) enum CheckedImage<'a> {
     /// Text with a NUL at its end.
     Ptx(Cow<'a, [u8]>),
     Binary(&'a [u8]),
 }
 
-/// Tells text from binaries and checks that neither leads outside of `image`.
-pub(crate) fn check(image: &[u8]) -> Result<Checked<'_>, Error> {
+/// Distinguishes text from binaries and checks that neither leads outside of `image`.
+pub(crate) fn check(image: &[u8]) -> Result<CheckedImage<'_>, Error> {
     let fits = if image.starts_with(ELF) {
         elf_fits(image)
     } else if image.starts_with(&FATBIN) {
@@ -28,10 +27,10 @@ pub(crate) fn check(image: &[u8]) -> Result<Checked<'_>, Error> {
     } else if image.starts_with(CPU_BLOB) {
         cpu_blob_fits(image)
     } else {
-        return terminated(image).map(Checked::Ptx);
+        return terminated(image).map(CheckedImage::Ptx);
     };
     match fits {
-        Some(true) => Ok(Checked::Binary(image)),
+        Some(true) => Ok(CheckedImage::Binary(image)),
         _ => Err(Error::BadImage(
             "its headers lead outside of it: the file is cut short or damaged".to_owned(),
         )),
@@ -47,7 +46,7 @@ fn terminated(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
             owned.push(0);
             Ok(Cow::Owned(owned))
         }
-        // The driver would take what stands before it for the whole text.
+        // The driver would take the text before the NUL for all of it.
         Some(at) if text[at..].iter().any(|&byte| byte != 0) => Err(Error::BadImage(format!(
             "it is no binary known here, and as text it has a NUL at byte {at}"
         ))),
@@ -105,7 +104,7 @@ fn fatbin_fits(image: &[u8]) -> Option<bool> {
         let entry = usize::try_from(at).ok()?;
         let (header, payload) = (number(image, entry + 4, 4)?, number(image, entry + 8, 8)?);
         at = at.checked_add(header)?.checked_add(payload)?;
-        // An entry without a header would be looked at forever.
+        // An entry of size 0 would loop forever.
         if header < 16 || at > end {
             return Some(false);
         }
@@ -149,8 +148,8 @@ mod tests {
     fn text_gets_its_nul() {
         for text in [&b".version 8.0"[..], b".version 8.0\0", b".version 8.0\0\0"] {
             match check(text).unwrap() {
-                Checked::Ptx(text) => assert_eq!(text.last(), Some(&0)),
-                Checked::Binary(_) => panic!("text taken for a binary"),
+                CheckedImage::Ptx(text) => assert_eq!(text.last(), Some(&0)),
+                CheckedImage::Binary(_) => panic!("text taken for a binary"),
             }
         }
         assert!(check(b"").is_err());

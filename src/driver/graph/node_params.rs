@@ -1,4 +1,4 @@
-//! What the nodes of graphs do, as the driver takes it, and what they use.
+//! Node parameters as the driver takes them, and the resources that they use.
 
 use std::ffi::c_uint;
 use std::ptr::null_mut;
@@ -12,12 +12,13 @@ use crate::driver::launch::argument::{Arg, Arguments};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::with_pointers;
 use crate::driver::memory::buffer::DeviceBuffer;
-use crate::driver::memory::fill::Element;
+use crate::driver::memory::fill::FillValue;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::module::kernel::Kernel;
-use crate::driver::pod::Plain;
-use crate::driver::stream::HostFunction;
-use crate::driver::stream::keep::{Kept, Object};
+use crate::driver::pod::Pod;
+use crate::driver::stream::host_function::HostFunction;
+use crate::driver::stream::retained::RetainedRef;
+use crate::driver::texture::object::Object;
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS_v1,
 };
@@ -32,11 +33,11 @@ pub(super) fn check_context(context: &Context, other: &Context) -> Result<(), Er
 }
 
 /// A copy between two buffers of one length.
-pub(super) fn copy<T: Plain>(
+pub(super) fn copy<T: Pod>(
     context: &Context,
     to: &DeviceBuffer<T>,
     from: &DeviceBuffer<T>,
-) -> Result<(CUDA_MEMCPY3D, Vec<Kept>), Error> {
+) -> Result<(CUDA_MEMCPY3D, Vec<RetainedRef>), Error> {
     let mut copy = bytes(context, from.len(), to)?;
     check_context(context, from.context())?;
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
@@ -50,35 +51,35 @@ pub(super) fn copy<T: Plain>(
 }
 
 /// A copy from pinned memory.
-pub(super) fn write<T: Plain>(
+pub(super) fn write<T: Pod>(
     context: &Context,
     to: &DeviceBuffer<T>,
     from: &PinnedBuffer<T>,
-) -> Result<(CUDA_MEMCPY3D, Vec<Kept>), Error> {
+) -> Result<(CUDA_MEMCPY3D, Vec<RetainedRef>), Error> {
     let mut copy = bytes(context, from.len(), to)?;
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     copy.srcHost = from.pointer().cast_const().cast();
     copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
     copy.dstDevice = to.address();
-    Ok((copy, vec![to.allocation().clone(), from.kept()?]))
+    Ok((copy, vec![to.allocation().clone(), from.retained()?]))
 }
 
 /// A copy into pinned memory.
-pub(super) fn read<T: Plain>(
+pub(super) fn read<T: Pod>(
     context: &Context,
     to: &mut PinnedBuffer<T>,
     from: &DeviceBuffer<T>,
-) -> Result<(CUDA_MEMCPY3D, Vec<Kept>), Error> {
+) -> Result<(CUDA_MEMCPY3D, Vec<RetainedRef>), Error> {
     let mut copy = bytes(context, to.len(), from)?;
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = from.address();
     copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     copy.dstHost = to.pointer().cast();
-    Ok((copy, vec![from.allocation().clone(), to.kept()?]))
+    Ok((copy, vec![from.allocation().clone(), to.retained()?]))
 }
 
-/// A copy of a buffer's bytes in one row; its ends are still to be set.
-fn bytes<T: Plain>(
+/// A copy of a buffer's bytes as one row; the endpoints are set by the caller.
+fn bytes<T: Pod>(
     context: &Context,
     given: usize,
     buffer: &DeviceBuffer<T>,
@@ -88,7 +89,7 @@ fn bytes<T: Plain>(
         return Err(Error::Length {
             what: "copy in a graph",
             given,
-            room: buffer.len(),
+            capacity: buffer.len(),
         });
     }
     Ok(CUDA_MEMCPY3D {
@@ -121,16 +122,16 @@ fn bytes<T: Plain>(
 }
 
 /// A fill of a whole buffer.
-pub(super) fn fill<T: Plain>(
+pub(super) fn fill<T: Pod>(
     context: &Context,
     buffer: &DeviceBuffer<T>,
     value: T,
-) -> Result<(CUDA_MEMSET_NODE_PARAMS_v1, Vec<Kept>), Error> {
+) -> Result<(CUDA_MEMSET_NODE_PARAMS_v1, Vec<RetainedRef>), Error> {
     check_context(context, buffer.context())?;
-    let value = match Element::of(&value)? {
-        Element::Byte(value) => value.into(),
-        Element::Short(value) => value.into(),
-        Element::Word(value) => value,
+    let value = match FillValue::of(&value)? {
+        FillValue::Byte(value) => value.into(),
+        FillValue::Short(value) => value.into(),
+        FillValue::Word(value) => value,
     };
     let fill = CUDA_MEMSET_NODE_PARAMS_v1 {
         dst: buffer.address(),
@@ -143,26 +144,26 @@ pub(super) fn fill<T: Plain>(
     Ok((fill, vec![buffer.allocation().clone()]))
 }
 
-/// A call of a function, which must be kept as long as it may be called.
+/// A call of a host function, which must be retained as long as it may be called.
 pub(super) fn call(
     function: impl Fn() + Send + Sync + 'static,
 ) -> (CUDA_HOST_NODE_PARAMS_v1, Arc<HostFunction>) {
     let function = Arc::new(HostFunction::new(function));
-    let described = CUDA_HOST_NODE_PARAMS_v1 {
+    let params = CUDA_HOST_NODE_PARAMS_v1 {
         fn_: Some(HostFunction::RUN),
         userData: function.data(),
     };
-    (described, function)
+    (params, function)
 }
 
-/// A launch as a node's parameters, checked, and what it uses. The arguments are
-/// asked for once: a second answer might name other memory than what is kept.
-pub(super) fn with_launch<R>(
+/// Checked kernel node parameters, and the resources they use. `arguments` is read once: a
+/// second read might return other memory than what is retained.
+pub(super) fn with_kernel_params<R>(
     kernel: &Kernel,
     context: &Context,
     config: LaunchConfig,
     arguments: &impl Arguments,
-    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2, Vec<Kept>) -> Result<R, Error>,
+    call: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS_v2, Vec<RetainedRef>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     if kernel.context() != context {
         return Err(Error::DifferentContexts {
@@ -170,13 +171,13 @@ pub(super) fn with_launch<R>(
         });
     }
     if !kernel.layout_is_certain() {
-        // Only a pointer for each parameter can be given, and nobody knows how many there are.
+        // The node takes one pointer per parameter, and their number is unknown.
         return Err(context.api().missing("cuFuncGetParamInfo", 12_040).into());
     }
     kernel.check_config(&config)?;
     arguments.with(|args| {
         kernel.check_args(args)?;
-        let kept = kept_by_launch(kernel, args)?;
+        let retained = retained_by_launch(kernel, args)?;
         with_pointers(args, |pointers| {
             let params = CUDA_KERNEL_NODE_PARAMS_v2 {
                 func: kernel.raw(),
@@ -192,19 +193,19 @@ pub(super) fn with_launch<R>(
                 kern: null_mut(),
                 ctx: context.raw(),
             };
-            call(&params, kept)
+            call(&params, retained)
         })
     })
 }
 
-/// What a launch uses.
-fn kept_by_launch(kernel: &Kernel, args: &[Arg<'_>]) -> Result<Vec<Kept>, Error> {
-    let mut kept = vec![kernel.kept()];
+/// The resources that a launch uses.
+fn retained_by_launch(kernel: &Kernel, args: &[Arg<'_>]) -> Result<Vec<RetainedRef>, Error> {
+    let mut retained = vec![kernel.retained()];
     let memory = args.iter().filter_map(Arg::memory);
     for memory in memory.chain(kernel.module().resolved()) {
         memory.refuse_borrowed()?;
-        kept.push(memory.clone());
+        retained.push(memory.clone());
     }
-    kept.extend(args.iter().filter_map(Arg::object).map(Object::kept));
-    Ok(kept)
+    retained.extend(args.iter().filter_map(Arg::object).map(Object::retained));
+    Ok(retained)
 }

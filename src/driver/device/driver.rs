@@ -1,0 +1,78 @@
+//! A loaded and initialised driver.
+
+use crate::driver::error::Error;
+use api::cuda_version;
+use api::{Api, DriverKind};
+
+/// An initialised driver (`cuInit`). Both drivers can be open at once.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::Driver;
+/// let driver = Driver::cpu()?;
+/// println!("{} has {} device(s)", driver.describe(), driver.device_count()?);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Driver {
+    api: &'static Api,
+}
+
+impl Driver {
+    /// Opens NVIDIA's driver (`libcuda.so.1`, or the file that the environment
+    /// variable `PTXKIT_LIBCUDA` names) and starts it (`cuInit`).
+    pub fn nvidia() -> Result<Driver, Error> {
+        Driver::start(Api::nvidia()?)
+    }
+
+    /// The embedded CPU device.
+    #[cfg(feature = "cpu")]
+    pub fn cpu() -> Result<Driver, Error> {
+        Driver::start(cpu::entries::table())
+    }
+
+    /// A driver with a table of entries that the caller made: with entries removed,
+    /// wrapped, or implemented by another library.
+    ///
+    /// # Safety
+    /// Each entry must be what the CUDA documentation says of its name.
+    pub unsafe fn from_api(api: &'static Api) -> Result<Driver, Error> {
+        Driver::start(api)
+    }
+
+    fn start(api: &'static Api) -> Result<Driver, Error> {
+        // SAFETY: 0 is the only flag there is; the call may be repeated.
+        unsafe { api.cuInit(0) }?;
+        Ok(Driver { api })
+    }
+
+    /// The table of entry points, for calls that the safe layer does not have.
+    pub fn api(&self) -> &'static Api {
+        self.api
+    }
+
+    /// Which driver it is.
+    pub fn kind(&self) -> DriverKind {
+        self.api.kind()
+    }
+
+    /// The CUDA version it serves, 13000 for 13.0 (`cuDriverGetVersion`).
+    pub fn version(&self) -> i32 {
+        self.api.version()
+    }
+
+    /// Kind and version as text: `NVIDIA driver (CUDA 13.0)`.
+    pub fn describe(&self) -> String {
+        format!("{} (CUDA {})", self.kind(), cuda_version(self.version()))
+    }
+
+    /// The number of devices (`cuDeviceGetCount`) that `CUDA_VISIBLE_DEVICES` leaves
+    /// visible.
+    pub fn device_count(&self) -> Result<u32, Error> {
+        let mut count = 0;
+        // SAFETY: writes one integer.
+        unsafe { self.api.cuDeviceGetCount(&mut count) }?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+}

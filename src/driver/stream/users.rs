@@ -1,0 +1,94 @@
+//! The streams whose work may still use a resource.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::driver::device::context::report_drop;
+use crate::driver::error::Error;
+use crate::driver::stream::Stream;
+use crate::driver::stream::event::Event;
+
+/// The streams whose work may still use memory.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    pub streams: Vec<Stream>,
+    /// Whether borrowed memory was returned to its owner.
+    pub ended: bool,
+}
+
+impl Users {
+    /// Waits for all of them. A stream stays listed until it is known to be idle.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        while let Some(stream) = self.streams.last() {
+            let result = wait(stream);
+            let lost = result.as_ref().is_err_and(Error::is_sticky);
+            if result.is_ok() || lost {
+                self.streams.pop();
+            }
+            result?;
+        }
+        Ok(())
+    }
+}
+
+/// The streams whose work may still use an array, texture or surface. No driver promises
+/// that destroying one waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct UsingStreams(Mutex<Vec<Stream>>);
+
+impl UsingStreams {
+    pub fn record(&self, stream: &Stream) {
+        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !streams.iter().any(|user| same_stream(user, stream)) {
+            streams.push(stream.clone());
+        }
+    }
+
+    /// Waits for them; whether all are done. Waiting would spoil a capture.
+    pub fn wait_until_done(&mut self) -> bool {
+        let streams = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        !streams.iter().any(Stream::is_capturing) && wait_until_unused(streams)
+    }
+}
+
+/// Compares handle and context, as the default streams of all contexts have the same
+/// handle.
+pub(crate) fn same_stream(one: &Stream, other: &Stream) -> bool {
+    one.raw() == other.raw() && one.context() == other.context()
+}
+
+/// Waits for the work of a stream. A per-thread default stream names another stream in each
+/// thread, so its whole context is waited for.
+pub(crate) fn wait(stream: &Stream) -> Result<(), Error> {
+    match stream.is_per_thread() {
+        true => stream.context().synchronize(),
+        false => stream.synchronize(),
+    }
+}
+
+/// Orders work queued in `after` from now on after the work already in `before`.
+pub(crate) fn order_after(before: &Stream, after: &Stream) -> Result<(), Error> {
+    let enqueue = before.begin_enqueue();
+    if enqueue.capture().is_some() {
+        return Err(Error::Captured {
+            what: "work outside of a graph that waits for a stream within it",
+        });
+    }
+    if before.is_per_thread() || after.is_per_thread() {
+        drop(enqueue);
+        return wait(before);
+    }
+    let event = Event::without_timing(before.context())?;
+    event.record_in(before, &enqueue)?;
+    drop(enqueue);
+    after.wait_for_recorded(&event)
+}
+
+/// Waits for the streams and returns whether none of them can use the memory any more.
+pub(crate) fn wait_until_unused(streams: &[Stream]) -> bool {
+    streams.iter().all(|stream| {
+        let result = wait(stream);
+        let running = result.as_ref().is_err_and(|error| !error.is_sticky());
+        report_drop(result);
+        !running
+    })
+}
