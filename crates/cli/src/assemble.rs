@@ -12,9 +12,9 @@ use ptxkit::jit::JitOptions;
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
 use terminal::failure::Failure;
-use terminal::output::{Format, Lines, json_line, say, say_bytes, tell};
+use terminal::output::{Format, Lines, eprint, json_line, print, print_bytes};
 
-/// What `ptxkit assemble` takes.
+/// The arguments of `ptxkit assemble`.
 #[derive(Debug, clap::Args)]
 pub struct AssembleArgs {
     /// A PTX file; `-` is standard input
@@ -26,27 +26,27 @@ pub struct AssembleArgs {
     /// with .cubin, and for standard input standard output
     #[arg(short, long)]
     output: Option<PathBuf>,
-    /// What compiles: NVIDIA's driver, or nvJitLink or ptxas of a CUDA toolkit; the first of these
-    /// that is there, if none is named
+    /// The compiler: NVIDIA's driver, or nvJitLink or ptxas of a CUDA toolkit; the default is the
+    /// first of these that is available
     #[arg(long, value_enum)]
     compiler: Option<CompilerName>,
     /// Compile with this ptxas, instead of the toolkit's (CUDA_HOME) or the first on PATH
     #[arg(long)]
     ptxas: Option<PathBuf>,
-    /// How hard to optimise
+    /// The optimisation level
     #[arg(short = 'O', value_parser = clap::value_parser!(u8).range(0..=3), value_name = "0..3")]
     optimization: Option<u8>,
-    /// The most registers a thread may use
+    /// The limit of registers for each thread
     #[arg(long)]
     maxrregcount: Option<u32>,
-    /// Line tables, for profilers
+    /// Generate line tables, for profilers
     #[arg(long)]
     lineinfo: bool,
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// What came of it.
+/// The result of a compilation.
 struct Made {
     code: Vec<u8>,
     cache: &'static str,
@@ -100,17 +100,17 @@ impl Output {
             Output::File(path) => std::fs::write(path, code)
                 .map_err(|error| Failure::new(format!("{}: {error}", path.display()))),
             Output::Standard => {
-                say_bytes(code);
+                print_bytes(code);
                 Ok(())
             }
         }
     }
 
-    /// Prints what is said about the code, beside it.
+    /// Prints the report on the code, apart from the code.
     fn report(&self, text: &str) {
         match self {
-            Output::File(_) => say(text),
-            Output::Standard => tell(text),
+            Output::File(_) => print(text),
+            Output::Standard => eprint(text),
         }
     }
 }

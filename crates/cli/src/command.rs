@@ -3,17 +3,16 @@
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
-use super::{assemble, choose, devices, extract, fmt, inspect, isa, trace};
+use super::{assemble, devices, explain, extract, fmt, inspect, isa, trace};
 use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, all_said};
+use terminal::output::{Format, check_stdout};
 
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "ptxkit",
     version,
-    about = "PTX on any machine: read, compiled, cached, launched and checked",
-    after_help = "Exit status: 0 done, 2 it could not be done, and a message says why. What 1 means, the help \
-        of a command says."
+    about = "Runs, compiles, caches and inspects PTX, with or without a GPU",
+    after_help = "Exit status: 0 success, 2 an error. The help of a command explains 1."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -25,7 +24,7 @@ pub struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Run a kernel and check what it gives
+    /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
     /// Print PTX in its canonical form
@@ -34,28 +33,28 @@ enum Command {
             be read or has syntax errors."
     )]
     Fmt(fmt::FmtArgs),
-    /// Show the forms of an instruction: modifiers, operands, and since when there is each
+    /// Show the forms of an instruction: modifiers, operands, and first versions
     Isa(isa::IsaArgs),
     /// Compile PTX to a cubin, through the compute cache
     Assemble(assemble::AssembleArgs),
-    /// List the images in a file: PTX, cubins, fatbins, and programs and archives that hold them
+    /// List the images in a file: PTX, cubins, fatbins, and programs and archives with these
     Inspect(inspect::InspectArgs),
-    /// Say which image of a file a device takes, and why not the others
+    /// Show which image of a file a device loads, and why not the others
     #[command(
-        after_help = "Exit status: 0 something can be loaded of every fatbin, 1 not of every one, 2 the file could not be read."
+        after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, 2 the file could not be read."
     )]
-    Explain(choose::ExplainArgs),
+    Explain(explain::ExplainArgs),
     /// Write the images in a file to files of their own
     #[command(
         after_help = "Exit status: 0 done, 1 an image could not be unpacked, 2 the file could not be read."
     )]
     Extract(extract::ExtractArgs),
-    /// List what kernels can run on here
+    /// List the devices of this machine
     Devices {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Look at the compute cache, keep it, fill it or ship it
+    /// List, maintain, fill or transfer the compute cache
     #[command(after_help = cache::AFTER_HELP)]
     Cache {
         #[command(subcommand)]
@@ -73,7 +72,7 @@ fn after_help() -> String {
 }
 
 impl Cli {
-    /// Does what was asked; gives the exit status.
+    /// Runs the command; returns the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
         trace::start(self.verbose);
         let status = match &self.command {
@@ -82,12 +81,12 @@ impl Cli {
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
             Command::Inspect(args) => inspect::run(args).map(|()| VERIFIED),
-            Command::Explain(args) => choose::run(args),
+            Command::Explain(args) => explain::run(args),
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
         }?;
-        all_said()?;
+        check_stdout()?;
         Ok(status)
     }
 }

@@ -1,9 +1,9 @@
-//! The compilers that `ptxkit assemble` can ask.
+//! The compilers of `ptxkit assemble`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::explain::{draw_log, of_driver};
+use super::errors::{draw_log, of_driver};
 use ptxkit::driver::nvjitlink::NvJitLink;
 use ptxkit::driver::{self, Context, Driver};
 use ptxkit::image::Target;
@@ -18,14 +18,14 @@ pub enum CompilerName {
     Ptxas,
 }
 
-/// Where the CUDA toolkit is, if there is one.
+/// The CUDA toolkit, if there is one.
 pub struct Toolkit {
     folder: Option<PathBuf>,
     ptxas: Option<PathBuf>,
 }
 
 impl Toolkit {
-    /// As the environment has it; `ptxas` is what the user named.
+    /// That of the environment; `ptxas` is the user's choice.
     pub fn of(ptxas: Option<PathBuf>) -> Toolkit {
         let folder = ["CUDA_HOME", "CUDA_PATH"]
             .into_iter()
@@ -40,7 +40,7 @@ impl Toolkit {
             let path = self.folder.as_ref()?.join("bin").join("ptxas");
             path.exists().then_some(path)
         };
-        // A bare name is looked for on PATH.
+        // A bare name is searched on PATH.
         self.ptxas
             .clone()
             .or_else(of_toolkit)
@@ -55,8 +55,8 @@ pub enum Compiler {
 }
 
 impl Compiler {
-    /// The one of this name, or the first that is there. The driver compiles for the
-    /// architecture of its own devices, so it is taken unasked only where that is the target.
+    /// The compiler of this name, or the first that is available. The driver compiles for the
+    /// architecture of its own devices, so it is chosen by default only for that target.
     pub fn choose(
         name: Option<CompilerName>,
         toolkit: &Toolkit,
@@ -73,7 +73,7 @@ impl Compiler {
                 Failure::new(error).help("CUDA_HOME names the folder of a CUDA toolkit")
             }),
             Some(CompilerName::Ptxas) => ptxas(toolkit.ptxas()),
-            // Who names one wants it.
+            // A named ptxas is an explicit choice.
             None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
             None => driver()
                 .ok()
@@ -97,7 +97,7 @@ impl Compiler {
         }
     }
 
-    /// Which compiler it is, and which build of it.
+    /// The compiler and its build.
     pub fn identity(&self) -> String {
         match self {
             Compiler::Driver(context) => jit::compiler_identity(context.device().driver().kind()),
@@ -111,7 +111,7 @@ impl Compiler {
         }
     }
 
-    /// As `cuDriverGetVersion` gives it; 0 where no driver has a part in it.
+    /// As `cuDriverGetVersion` gives it; 0 for compilers without a driver.
     pub fn driver_version(&self) -> u32 {
         match self {
             Compiler::Driver(context) => context.device().driver().version().unsigned_abs(),
@@ -119,7 +119,7 @@ impl Compiler {
         }
     }
 
-    /// The code, and what the compiler had to say.
+    /// The code and the compiler's log.
     pub fn compile(
         &self,
         name: &str,
@@ -129,7 +129,7 @@ impl Compiler {
     ) -> Result<(Vec<u8>, String), Failure> {
         match self {
             Compiler::Driver(context) => {
-                // On some devices a target that is named fails where the device's own works.
+                // Some drivers refuse their device's own target where it is given explicitly.
                 let own = context.device().target().ok();
                 let options = JitOptions {
                     target: (own != Some(target.to_string())).then_some(target),
@@ -158,7 +158,7 @@ impl Compiler {
     }
 }
 
-/// A file's size and time: builds of one version differ.
+/// A file's size and time, as builds of one version differ.
 fn stamp(path: &Path) -> String {
     let Ok(metadata) = std::fs::metadata(path) else {
         return String::new();
@@ -190,7 +190,7 @@ fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String
     arguments
 }
 
-/// Asks a ptxas for its build: the last line of what `--version` prints.
+/// A ptxas and its build: the last line that `--version` prints.
 fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
     let failure = |why: String| {
         Failure::new(format!("{}: {why}", path.display()))
@@ -200,15 +200,15 @@ fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
         .arg("--version")
         .output()
         .map_err(|error| failure(error.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match said.lines().rfind(|line| !line.trim().is_empty()) {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match printed.lines().rfind(|line| !line.trim().is_empty()) {
         Some(line) if output.status.success() => {
             let version = line.trim().to_owned();
             Ok(Compiler::Ptxas { path, version })
         }
         _ => Err(failure(match crash(output.status) {
             Some(signal) => format!("it crashed with {signal} when asked for its version"),
-            None => "it does not tell its version".into(),
+            None => "it does not print its version".into(),
         })),
     }
 }
@@ -233,25 +233,25 @@ fn run_ptxas(
         .args([&code, &source])
         .output()
         .map_err(failure)?;
-    let said = [output.stderr, output.stdout].concat();
-    let said = String::from_utf8_lossy(&said).replace(&source.display().to_string(), name);
+    let log = [output.stderr, output.stdout].concat();
+    let log = String::from_utf8_lossy(&log).replace(&source.display().to_string(), name);
     if let Some(signal) = crash(output.status) {
         let message = format!(
             "{name} is not compiled: {} crashed with {signal}",
             path.display()
         );
-        return Err(Failure::new(format!("{message}\n{said}").trim_end()).help(
+        return Err(Failure::new(format!("{message}\n{log}").trim_end()).help(
             "this is a fault of the compiler: try another optimisation (-O) or another --ptxas",
         ));
     }
     if !output.status.success() {
-        let message = match said.trim_end() {
+        let message = match log.trim_end() {
             "" => format!("ptxas ended without a message, {}", output.status),
-            said => format!("ptxas says\n{said}"),
+            log => format!("ptxas reports\n{log}"),
         };
         return Err(Failure::new(format!("{name} does not compile: {message}")));
     }
-    Ok((std::fs::read(&code).map_err(failure)?, said))
+    Ok((std::fs::read(&code).map_err(failure)?, log))
 }
 
 /// The signal that ended a process, `signal 11 (SIGSEGV)`; `None` if it ended itself.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use ptxkit::driver::{Device, Driver, Error};
 use terminal::failure::Failure;
-use terminal::output::{Format, Lines, json_line, say};
+use terminal::output::{Format, Lines, json_line, print};
 
 #[derive(Serialize)]
 struct Listed {
@@ -28,7 +28,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
     let cpu = Driver::cpu().and_then(|driver| describe("cpu".into(), &driver.device(0)?));
     found.push(cpu.map_err(Failure::new)?);
     match format {
-        Format::Json => say(&json_line(&found)),
+        Format::Json => print(&json_line(&found)),
         Format::Text => {
             let mut lines = Lines::default();
             for Listed {
@@ -55,7 +55,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
                     },
                 );
             }
-            say(&lines.0);
+            print(&lines.0);
         }
     }
     Ok(())

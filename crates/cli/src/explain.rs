@@ -1,117 +1,169 @@
-//! The library's errors as messages: what is wrong, where, and what to do.
+//! `ptxkit explain`: which image of a file a device takes, and why not the others.
 
-use super::matching::Understood;
-use super::sample::SampleError;
-use ptxkit::driver::{self, CudaError, DriverKind, JitError};
-use ptxkit::image::Image;
-use ptxkit::loader::LoadError;
-use ptxkit::ptx::diagnostic::LineIndex;
-use terminal::failure::Failure;
+use std::fmt::Write;
+use std::path::PathBuf;
 
-/// What can be given instead of a file that cannot be used.
-pub const READABLE: &str = "give a sample (NAME.toml), or a PTX, cubin or fatbin file";
+use serde::Serialize;
 
-/// Why a sample cannot be used.
-pub fn of_sample(error: &SampleError) -> Failure {
-    let failure = Failure::new(error);
-    match error {
-        SampleError::Read { .. } => failure.help(READABLE),
-        _ => failure.help("the samples in ptx-samples/ show what a sample holds"),
-    }
+use super::driver_version::DriverVersion;
+use super::mapped::FileBytes;
+use ptxkit::cache::{Environment, Policy};
+use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Format, json_line, print};
+
+/// The arguments of `ptxkit explain`.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// PTX, a cubin or a fatbin, or a program, shared object, object file or archive that has some
+    file: PathBuf,
+    /// The architecture of the device: sm_86, sm_90
+    #[arg(long)]
+    target: Target,
+    /// Its driver, by either version that nvidia-smi shows: the CUDA version 12.4, or the
+    /// driver's own, 580.65
+    #[arg(long)]
+    driver: Option<DriverVersion>,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
-/// Why an image was not loaded; `name` and `image` are what was given, and
-/// `understood` what the front end made of it.
-pub fn of_load(
-    error: &LoadError,
-    name: &str,
-    image: &Image<'_>,
-    understood: Option<&Understood>,
-) -> Failure {
-    match error {
-        LoadError::PtxTooNew { newest, driver, .. } => {
-            let lower =
-                format!("if the kernels use nothing newer, write `.version {newest}` in the PTX");
-            Failure::new(error).help(match driver {
-                DriverKind::Cpu => lower,
-                _ => format!("update the driver; or, {lower}"),
-            })
+/// The choice for one fatbin, or for a single image.
+#[derive(Serialize)]
+struct Choice<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
+    /// The number that `ptxkit inspect` shows; `null` where no image fits.
+    image: Option<usize>,
+    reason: String,
+    rejected: Vec<Rejected>,
+    /// Whether the driver reads the PTX that is chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ptx: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Rejected {
+    image: usize,
+    reason: String,
+}
+
+/// Prints the choices; returns the exit status: 1 where the device can load nothing of a fatbin.
+pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
+    let bytes = FileBytes::open(&args.file)?;
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
+    let contents = image::contents(&bytes).map_err(failure)?.linked();
+    let policy = Policy::from_environment(&Environment::read()).jit();
+    let mut first = 0;
+    let mut status = VERIFIED;
+    let mut choices = Vec::new();
+    for piece in &contents.pieces {
+        let entries = piece.entries();
+        let (choice, good) = choose(args, piece, &entries, first, policy);
+        if !good {
+            status = MISMATCHES;
         }
-        LoadError::PtxUsesNewer { .. } => {
-            Failure::new(error).help("update the driver, or compile for an older version of PTX")
-        }
-        LoadError::Driver(driver::Error::Jit(error)) => {
-            let text = match image {
-                Image::Ptx(ptx) => &ptx.source,
-                _ => "",
+        choices.push(choice);
+        first += entries.len();
+    }
+    match args.format {
+        Format::Json => print(&json_line(&choices)),
+        Format::Text => print(&choices.iter().map(Choice::text).collect::<String>()),
+    }
+    Ok(status)
+}
+
+/// The choice among the entries of a piece, and whether the driver can load it. `first` is the
+/// number of the first entry.
+fn choose<'a>(
+    args: &ExplainArgs,
+    piece: &'a Piece<'_>,
+    entries: &[Entry<'_>],
+    first: usize,
+    policy: JitPolicy,
+) -> (Choice<'a>, bool) {
+    let index = |place: Place| first + place.entry.unwrap_or(0);
+    let rejected = |reasons: Vec<(Place, String)>| {
+        let reasons = reasons.into_iter().map(|(place, reason)| Rejected {
+            image: index(place),
+            reason,
+        });
+        reasons.collect()
+    };
+    let member = piece.member.as_deref();
+    match image::select(std::slice::from_ref(&piece.image), args.target, policy) {
+        Ok(selection) => {
+            let taken = entries.get(selection.place.entry.unwrap_or(0));
+            let ptx = taken
+                .zip(args.driver.as_ref())
+                .and_then(|(entry, driver)| of_ptx(entry, driver));
+            let good = !matches!(ptx, Some(Err(_)));
+            let choice = Choice {
+                member,
+                image: Some(index(selection.place)),
+                reason: selection.reason,
+                rejected: rejected(selection.rejected),
+                ptx: ptx.map(|message| message.unwrap_or_else(|error| error)),
             };
-            let failure = Failure::new(draw_log(error, name, text));
-            match understood.and_then(|understood| understood.errors.as_ref()) {
-                Some(errors) => failure.help(format!("ptxkit itself finds this:\n{errors}")),
-                None if error.code == CudaError::NOT_SUPPORTED => {
-                    failure.help("run it on a GPU with --device nvidia")
-                }
-                None => failure,
-            }
+            (choice, good)
         }
-        LoadError::Driver(error) => of_driver(error),
-        LoadError::NothingFits { .. } => {
-            Failure::new(error).help("give PTX, or a binary for this device")
+        Err(nothing) => {
+            let choice = Choice {
+                member,
+                image: None,
+                reason: format!("no image runs on {}", args.target),
+                rejected: rejected(nothing.rejected),
+                ptx: None,
+            };
+            (choice, false)
         }
-        _ => Failure::new(error),
     }
 }
 
-/// So many findings of a compiler are shown; the rest is more of the same.
-const SHOWN: usize = 10;
-
-/// A compiler's findings, each with the line of the PTX that it is about.
-pub fn draw_log(error: &JitError, name: &str, text: &str) -> String {
-    let lines = LineIndex::new(text);
-    let mut drawn = format!("{name} does not compile: {}", error.code);
-    // The last line of a log sums up what stands above it.
-    let placed = error.diagnostics.iter().any(|line| line.line.is_some());
-    let mut findings = error
-        .diagnostics
-        .iter()
-        .filter(|finding| finding.line.is_some() || !placed);
-    for finding in findings.by_ref().take(SHOWN) {
-        drawn += &match finding.line {
-            None => format!("\n  {}", finding.message),
-            Some(number) => format!(
-                "\n  {}\n  --> {name}:{number}\n{number:>5} | {}",
-                finding.message,
-                lines.text(number)
-            ),
+/// Whether a driver reads a PTX entry; `None` for other entries.
+fn of_ptx(entry: &Entry<'_>, driver: &DriverVersion) -> Option<Result<String, String>> {
+    if !entry.kind.is_ptx() {
+        return None;
+    }
+    let read = || {
+        let text = entry.ptx().map_err(|error| error.to_string())?;
+        let image::Image::Ptx(ptx) = image::open(text.as_bytes()).map_err(|e| e.to_string())?
+        else {
+            return Err("it is no PTX".into());
         };
-    }
-    match findings.count() {
-        0 => drawn,
-        more => format!("{drawn}\n  and {more} more"),
-    }
+        match (ptx.too_new_for(driver.cuda), ptx.for_driver(driver.cuda)) {
+            (_, Err(error)) => Err(error.to_string()),
+            (Some(newest), Ok(Some(_))) => Ok(format!(
+                "its version {} is newer than the {newest} that {driver} reads: \
+                 ptxkit lowers it, as nothing in it is newer",
+                entry.ptx_version
+            )),
+            (Some(newest), Ok(None)) => Err(format!(
+                "its version {} is newer than the {newest} that {driver} reads",
+                entry.ptx_version
+            )),
+            (None, _) => Ok(format!("{driver} reads its version")),
+        }
+    };
+    Some(read())
 }
 
-/// An error of the driver layer, with what to do about it.
-pub fn of_driver(error: &driver::Error) -> Failure {
-    let failure = Failure::new(error);
-    match error {
-        driver::Error::DriverMissing(missing) => Failure::new(missing.reasons())
-            .help("install NVIDIA's driver, or run on the CPU with --device cpu"),
-        driver::Error::NoSuchDevice { .. } => {
-            failure.help("`ptxkit devices` lists what there is; --device cpu runs without a GPU")
+impl Choice<'_> {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(member) = self.member {
+            let _ = writeln!(text, "{member}");
         }
-        driver::Error::EntryMissing { .. } => {
-            failure.help("update the NVIDIA driver, or run with --device cpu")
+        let _ = match self.image {
+            Some(image) => writeln!(text, "image {image}  {}", self.reason),
+            None => writeln!(text, "none  {}", self.reason),
+        };
+        if let Some(ptx) = &self.ptx {
+            let _ = writeln!(text, "  {ptx}");
         }
-        driver::Error::BlockTooLarge { limit, .. } => {
-            failure.help(format!("give at most {limit} threads with --block"))
+        for Rejected { image, reason } in &self.rejected {
+            let _ = writeln!(text, "  not {image}: {reason}");
         }
-        driver::Error::Dimension { what, limit, .. } => {
-            failure.help(format!("give at most {limit} with --{what}"))
-        }
-        driver::Error::SharedMemory { limit, .. } => failure.help(format!(
-            "a block can have {limit} bytes in all: give less with --shared"
-        )),
-        _ => failure,
+        text
     }
 }

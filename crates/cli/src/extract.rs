@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::mapped::FileBytes;
 use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, Unpacker};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::say;
+use terminal::output::print;
 
 /// What `ptxkit extract` takes.
 #[derive(Debug, clap::Args)]
@@ -71,11 +71,11 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
         match content(&entry, &mut unpacker) {
             Ok(content) => {
                 std::fs::write(&path, &content).map_err(|error| writing(&path, error))?;
-                say(&format!("{}  {} bytes\n", path.display(), content.len()));
+                print(&format!("{}  {} bytes\n", path.display(), content.len()));
             }
             // The others may be sound.
             Err(error) => {
-                Failure::new(format!("image {index}: {error}")).tell();
+                Failure::new(format!("image {index}: {error}")).print();
                 status = MISMATCHES;
             }
         }

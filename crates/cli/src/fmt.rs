@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use ptxkit::ptx::{self, Diagnostics};
 use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
-use terminal::output::say;
+use terminal::output::print;
 use terminal::{diff, walk};
 
-/// What `ptxkit fmt` takes.
+/// The arguments of `ptxkit fmt`.
 #[derive(Debug, clap::Args)]
 pub struct FmtArgs {
     /// PTX files, and folders with .ptx files; `-` is standard input
@@ -25,7 +25,7 @@ pub struct FmtArgs {
     write: bool,
 }
 
-/// Prints, checks or writes each file; gives the exit status.
+/// Prints, checks or writes each file; returns the exit status.
 ///
 /// A file that cannot be read or has syntax errors is reported and left as it is.
 pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
@@ -34,7 +34,7 @@ pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
         for file in files(path) {
             let formatted = file.and_then(|file| format(args, &file));
             let of_file = formatted.unwrap_or_else(|failure| {
-                failure.tell();
+                failure.print();
                 FAILED
             });
             status = status.max(of_file);
@@ -43,7 +43,7 @@ pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// The files that a path of the command line stands for.
+/// The files of a path of the command line.
 fn files(path: &Path) -> Vec<Result<PathBuf, Failure>> {
     if is_standard_input(path) || !path.is_dir() {
         return vec![Ok(path.to_owned())];
@@ -73,14 +73,14 @@ fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
         if args.diff {
             let colour = anstream::AutoStream::choice(&std::io::stdout());
             let colour = colour != anstream::ColorChoice::Never;
-            say(&diff::unified(&source, &canonical, &name, colour));
+            print(&diff::unified(&source, &canonical, &name, colour));
         } else if differs {
-            say(&format!("would reformat {name}\n"));
+            print(&format!("would reformat {name}\n"));
         }
         return Ok(if differs { MISMATCHES } else { VERIFIED });
     }
     if !args.write || is_standard_input(path) {
-        say(&canonical);
+        print(&canonical);
     } else if differs {
         std::fs::write(path, canonical)
             .map_err(|error| Failure::new(format!("{name}: {error}")))?;

@@ -11,7 +11,7 @@ use ptxkit::image::{self, Compression, Entry, EntryKind, Image, ImageError, Unpa
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
 use terminal::failure::Failure;
-use terminal::output::{Format, json_line, say};
+use terminal::output::{Format, json_line, print};
 
 /// Packed images are unpacked for their kernels where all of them together have no more bytes.
 const UNPACKED: u64 = 64 << 20;
@@ -138,13 +138,13 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         })
         .collect();
     match args.format {
-        Format::Json => say(&json_line(&listed)),
+        Format::Json => print(&json_line(&listed)),
         Format::Text => {
             let mut text = table(&listed);
             if kernels && !unpack {
                 text += "\nthe kernels of packed images are left out: --kernels unpacks them all\n";
             }
-            say(&text);
+            print(&text);
         }
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! `ptxkit isa`: the instruction table, for people.
+//! `ptxkit isa`: prints the instruction table.
 
 use ptxkit::ptx::diagnostic::nearest;
 use ptxkit::ptx::isa;
 use ptxkit::ptx::names::{Modifier, Opcode};
 use terminal::failure::Failure;
-use terminal::output::say;
+use terminal::output::print;
 
-/// What `ptxkit isa` takes.
+/// The arguments of `ptxkit isa`.
 #[derive(Debug, clap::Args)]
 pub struct IsaArgs {
-    /// An opcode, with words that its forms shall have: `mul`, `ld.global.v4`; none lists the opcodes
+    /// An opcode with modifiers of its forms: `mul`, `ld.global.v4`; the default is the list of opcodes
     instruction: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub fn run(args: &IsaArgs) -> Result<(), Failure> {
             .iter()
             .filter(|opcode| !isa::forms(**opcode).is_empty());
         let lines: Vec<String> = names.map(|opcode| format!("{}\n", opcode.text())).collect();
-        say(&lines.concat());
+        print(&lines.concat());
         return Ok(());
     };
     let mut words = instruction.split('.');
@@ -59,7 +59,7 @@ pub fn run(args: &IsaArgs) -> Result<(), Failure> {
             opcode.text()
         )));
     }
-    say(&texts.join("\n"));
+    print(&texts.join("\n"));
     Ok(())
 }
 

@@ -76,9 +76,11 @@ pub fn execute() -> Result<Finished, Failure> {
     if output.status.code() != Some(0) {
         return Err(match output.status.code() {
             // It said what is wrong in the same words as this process would.
-            Some(code) if code == i32::from(FAILED) && !stderr.is_empty() => Failure::said(stderr),
+            Some(code) if code == i32::from(FAILED) && !stderr.is_empty() => {
+                Failure::preformatted(stderr)
+            }
             // What it said before it died is no reason.
-            _ => Failure::said(format!(
+            _ => Failure::preformatted(format!(
                 "{stderr}error: the process of the run ended with {}",
                 output.status
             )),
@@ -106,6 +108,6 @@ pub fn execute() -> Result<Finished, Failure> {
         },
         report: facts.report,
         why: facts.why,
-        error: facts.error.map(Failure::said),
+        error: facts.error.map(Failure::preformatted),
     })
 }

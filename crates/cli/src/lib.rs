@@ -6,12 +6,12 @@
 pub mod argument;
 pub mod assemble;
 pub mod cache;
-pub mod choose;
 pub mod command;
 pub mod compiler;
 pub mod devices;
 pub mod driver_version;
 pub mod element;
+pub mod errors;
 pub mod expect;
 pub mod explain;
 pub mod extract;

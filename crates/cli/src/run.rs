@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::explain::{READABLE, of_driver, of_load, of_sample};
+use super::errors::{READABLE, of_driver, of_load, of_sample};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
@@ -14,7 +14,7 @@ use ptxkit::image::{self, Image};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{self, Loaded, Loader, Source};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, say, tell};
+use terminal::output::{Format, eprint, print};
 
 /// What `ptxkit run` takes.
 #[derive(Debug, clap::Args)]
@@ -292,17 +292,17 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
     let verdict = sample.check(&outcome);
     report.verified = verdict.as_ref().map(|verdict| verdict.verified);
     report.mismatches = verdict.as_ref().map_or(0, |verdict| verdict.mismatches);
-    tell(&outcome.stderr);
+    eprint(&outcome.stderr);
     match format {
         Format::Text => {
             let error = outcome.error.as_deref();
-            say(&outcome.stdout);
-            say(&report.text(&why, sample.launches, verdict.as_ref(), error));
+            print(&outcome.stdout);
+            print(&report.text(&why, sample.launches, verdict.as_ref(), error));
         }
         // Standard output holds the JSON alone.
         Format::Json => {
-            tell(&outcome.stdout);
-            say(&report.json());
+            eprint(&outcome.stdout);
+            print(&report.json());
         }
     }
     Ok(match report.verified {

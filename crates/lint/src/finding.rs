@@ -1,4 +1,4 @@
-//! What a rule finds, where, and how it is mended.
+//! Findings: what a rule reports, where, and how to fix it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ impl Code {
         Code { letter, number }
     }
 
-    /// `E` for what ptxas refuses, `W`, `P` or `D`.
+    /// `E` for errors of ptxas, `W`, `P` or `D`.
     pub const fn letter(self) -> char {
         self.letter
     }
@@ -37,7 +37,7 @@ impl Code {
         self.number
     }
 
-    /// Whether it is written with this at its start: `W`, `W01`, `W0103`.
+    /// Whether it has this prefix: `W`, `W01`, `W0103`.
     pub fn begins_with(self, prefix: &str) -> bool {
         self.to_string().starts_with(prefix)
     }
@@ -55,17 +55,17 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Why a text is no [`Code`].
+/// The error of a text that is no [`Code`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no code: one is a letter and four digits, `W0103`")]
-pub struct NoCode {
+pub struct ParseCodeError {
     text: String,
 }
 
 impl FromStr for Code {
-    type Err = NoCode;
+    type Err = ParseCodeError;
 
-    fn from_str(text: &str) -> Result<Code, NoCode> {
+    fn from_str(text: &str) -> Result<Code, ParseCodeError> {
         let read = || {
             let letter = text.chars().next().filter(char::is_ascii_uppercase)?;
             let digits = &text[1..];
@@ -73,7 +73,7 @@ impl FromStr for Code {
             let number = four.then(|| digits.parse().ok()).flatten()?;
             Some(Code { letter, number })
         };
-        read().ok_or_else(|| NoCode {
+        read().ok_or_else(|| ParseCodeError {
             text: text.to_owned(),
         })
     }
@@ -85,13 +85,13 @@ impl From<diagnostic::Code> for Code {
     }
 }
 
-/// One finding of any kind: what ptxas refuses, and what a rule regrets.
+/// One finding: an error of ptxas, or a warning of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// Stays the same when the wording changes.
     pub code: Code,
-    /// Rules warn; what ptxas refuses is an error.
+    /// Errors of ptxas are errors, findings of rules are warnings.
     pub severity: Severity,
     /// One line, without the place and the code.
     pub message: String,
@@ -99,7 +99,7 @@ pub struct Finding {
     pub span: Span,
     /// What to do, one line.
     pub help: Option<String>,
-    /// A change of the text that mends it and keeps what the code does.
+    /// A change of the text that fixes it and keeps the meaning of the code.
     pub fix: Option<Fix>,
 }
 
@@ -116,14 +116,14 @@ impl Finding {
         }
     }
 
-    /// The same with a line on what to do.
+    /// Adds a line on what to do.
     pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same with a change that mends it. Only where it is safe: the text
-    /// does afterwards what it did, or what it was plainly meant to do.
+    /// Adds a fix. It must be safe: the code does afterwards what it did, or what it
+    /// was clearly meant to do.
     pub fn fix(&mut self, edits: impl Into<Vec<Edit>>) -> &mut Self {
         self.fix = Some(Fix {
             edits: edits.into(),
@@ -145,19 +145,19 @@ impl From<Diagnostic> for Finding {
     }
 }
 
-/// Changes of a text that belong together: all are made, or none.
+/// Edits that belong together: all are applied, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// They do not overlap.
     pub edits: Vec<Edit>,
 }
 
-/// A part of the text and what stands there instead.
+/// A replacement of a part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// Bytes of the source; an empty span is a place between two bytes.
     pub span: Span,
-    /// Empty where the text is taken away.
+    /// Empty where the text is removed.
     pub replacement: String,
 }
 
@@ -185,13 +185,13 @@ impl Findings {
         }
     }
 
-    /// The rule that runs next: its code is that of what is added.
+    /// Sets the rule of the findings that are added next.
     pub(super) fn of(&mut self, rule: &Rule) -> &mut Self {
         self.code = rule.code;
         self
     }
 
-    /// Adds a finding of the rule that runs; what comes back takes help and a fix.
+    /// Adds a finding of the current rule; help and a fix can be added to the result.
     pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
         if self.found.len() >= self.limit {
             *self.omitted.entry(self.code).or_default() += 1;

@@ -1,65 +1,63 @@
-//! What ptxas accepts and a user regrets: one file a rule, one registry.
+//! Lint rules for PTX that ptxas accepts: one file for each rule, one registry.
 //!
-//! `W` is wrong or nearly so, `P` is slow, `D` is deprecated or fragile. What
-//! ptxas refuses, `E`, is found by [`ptx::check`](ptx::check), and
-//! becomes a [`Finding`] too.
+//! `W` is for likely mistakes, `P` for performance, `D` for deprecated or fragile
+//! code. Errors, `E`, come from [`ptx::check`](ptx::check), and become
+//! [`Finding`]s too.
 //!
-//! The rule of this module: a `W` finding on code that is right costs more
-//! trust than a missed one. A rule speaks where it can show the mistake.
+//! A false positive costs more trust than a missed finding: a `W` rule reports only
+//! what it can prove.
 
 #![forbid(unsafe_code)]
 
+mod context;
 mod d;
 mod finding;
 pub mod flow;
 pub mod memory;
 pub mod multiprocessor;
 mod p;
-mod subject;
 mod w;
 
-pub use finding::{Code, Edit, Finding, Findings, Fix, NoCode};
-pub use subject::{Flow, FunctionSubject, Subject};
+pub use context::{Flow, FunctionContext, ModuleContext};
+pub use finding::{Code, Edit, Finding, Findings, Fix, ParseCodeError};
 
 use ptx::ast::{Module, Version};
 use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
 
-/// One rule: what it looks for, and its documentation.
+/// A lint rule: its check and its documentation.
 #[derive(Debug)]
 pub struct Rule {
-    /// `W0103`: the letter is the kind, the hundreds are the subject.
+    /// `W0103`: the letter is the category, the hundreds are the topic.
     pub code: Code,
-    /// What it is called in lists: `shift-beyond-width`.
+    /// Its name: `shift-beyond-width`.
     pub name: &'static str,
-    /// What it finds, one line.
+    /// What it reports, one line.
     pub summary: &'static str,
     /// Why that is bad: a paragraph or two of Markdown.
     pub why: &'static str,
     /// What to do instead: a sentence or two of Markdown.
     pub instead: &'static str,
-    /// PTX without its head in which this rule finds something, and no other
-    /// rule does.
+    /// PTX, without the head of a module, in which only this rule has a finding.
     pub bad: &'static str,
-    /// The same mended: no rule finds anything.
+    /// The same after the fix: no rule has a finding.
     pub good: &'static str,
-    /// Whether it runs unless asked not to.
+    /// Whether it is enabled by default.
     pub default: bool,
-    /// Finds it.
+    /// The check.
     pub check: Check,
 }
 
-/// How much of a module a rule looks at.
+/// The scope of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// All of it at once.
-    Module(fn(&Subject<'_, '_>, &mut Findings)),
-    /// One function that has a body, at a time. What is found out about the
-    /// function is shared by all the rules.
-    Function(fn(&FunctionSubject<'_, '_>, &mut Findings)),
+    /// A whole module.
+    Module(fn(&ModuleContext<'_, '_>, &mut Findings)),
+    /// A function with a body. All rules share its analyses.
+    Function(fn(&FunctionContext<'_, '_>, &mut Findings)),
 }
 
-/// What [`Rule::bad`] and [`Rule::good`] leave out.
+/// The head of [`Rule::bad`] and [`Rule::good`].
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n\n";
 
 impl Rule {
@@ -100,14 +98,14 @@ impl Rule {
     }
 }
 
-/// Which rules run, and what they judge for.
+/// The rules to run, and what to check for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Those that run; by default those with [`Rule::default`].
+    /// The rules to run; by default those with [`Rule::default`].
     pub rules: Vec<&'static Rule>,
-    /// As if this were the module's `.target`.
+    /// Check for this `.target` instead of the module's own.
     pub target: Option<Target>,
-    /// As if this were the module's `.version`.
+    /// Check for this `.version` instead of the module's own.
     pub version: Option<Version>,
 }
 
@@ -122,11 +120,10 @@ impl Default for Options {
     }
 }
 
-/// Runs rules over a module that was read from `source`; findings come in the
+/// Runs rules over a module that was parsed from `source`; the findings are in the
 /// order of the text.
 ///
-/// The module need not be free of errors: functions that could not be read in
-/// full are passed over.
+/// The module may have errors: functions that were not parsed in full are skipped.
 ///
 /// ```
 /// use ptxkit_lint as lint;
@@ -141,17 +138,17 @@ pub fn run<'a>(module: &Module<'a>, source: &'a str, options: &Options) -> Vec<F
     findings.into_vec()
 }
 
-/// Like [`run`], with the findings added to others.
+/// Like [`run`], and adds the findings to others.
 pub fn run_into<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &Options,
     findings: &mut Findings,
 ) {
-    let subject = Subject::new(module, source, options);
+    let context = ModuleContext::new(module, source, options);
     for rule in &options.rules {
         if let Check::Module(check) = rule.check {
-            check(&subject, findings.of(rule));
+            check(&context, findings.of(rule));
         }
     }
     let of_functions: Vec<_> = options
@@ -163,7 +160,7 @@ pub fn run_into<'a>(
         })
         .collect();
     if !of_functions.is_empty() {
-        for function in subject.functions() {
+        for function in context.functions() {
             for (rule, check) in &of_functions {
                 check(&function, findings.of(rule));
             }

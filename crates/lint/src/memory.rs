@@ -1,10 +1,10 @@
 //! Instructions that read or write memory.
 
-use super::subject::FunctionSubject;
+use super::context::FunctionContext;
 use ptx::ast::{Instruction, Mnemonic, Modifiers, Operand, Space, Span};
 use ptx::names::{Modifier, Opcode};
 
-/// What an access does to memory.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// `ld`, `ldu`
@@ -18,7 +18,7 @@ pub enum AccessKind {
 /// An `ld`, `st`, `atom` or `red`.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// What it does.
+    /// Load, store or atomic.
     pub kind: AccessKind,
     /// `None` for a generic address.
     pub space: Option<Space>,
@@ -26,15 +26,15 @@ pub struct Access {
     pub element: u64,
     /// Bytes that a thread reads or writes at once.
     pub bytes: u64,
-    /// Place of the address in the operand pool.
+    /// Index of the address in the operand pool.
     pub address: usize,
     /// Of the address.
     pub span: Span,
 }
 
 impl Access {
-    /// The access that an instruction is, if it is one.
-    pub fn of(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> Option<Access> {
+    /// The access of an instruction; `None` if it is none.
+    pub fn of(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Access> {
         let shape = function.effect_of(instruction)?.access?;
         if shape.number >= instruction.operands.len {
             return None;
@@ -52,9 +52,9 @@ impl Access {
     }
 }
 
-/// What all accesses with one mnemonic have in common.
+/// The properties that all accesses with one mnemonic share.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct AccessShape {
     kind: AccessKind,
     space: Option<Space>,
     element: u64,
@@ -63,9 +63,9 @@ pub struct Shape {
     number: u32,
 }
 
-impl Shape {
+impl AccessShape {
     /// Read from the opcode and its modifiers.
-    pub fn of(mnemonic: &Mnemonic<'_>) -> Option<Shape> {
+    pub fn of(mnemonic: &Mnemonic<'_>) -> Option<AccessShape> {
         let (kind, number) = match mnemonic.opcode {
             Opcode::Ld | Opcode::Ldu => (AccessKind::Load, 1),
             Opcode::St => (AccessKind::Store, 0),
@@ -84,7 +84,7 @@ impl Shape {
             Some(Modifier::V8) => 8,
             _ => 1,
         };
-        Some(Shape {
+        Some(AccessShape {
             kind,
             space: space(modifiers),
             element,
@@ -94,7 +94,7 @@ impl Shape {
     }
 }
 
-/// The state space that an instruction names.
+/// The state space of an instruction.
 pub fn space(modifiers: &Modifiers) -> Option<Space> {
     modifiers.as_slice().iter().find_map(|word| {
         Some(match word {

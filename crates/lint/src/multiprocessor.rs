@@ -1,17 +1,17 @@
-//! What a multiprocessor has room for, by target (CUDA C++ Programming Guide,
-//! "Technical Specifications per Compute Capability" and "Arithmetic
-//! Instructions"; how registers and shared memory are handed out is that of the
+//! The limits of a multiprocessor, by target, and occupancy (CUDA C++ Programming
+//! Guide, "Technical Specifications per Compute Capability" and "Arithmetic
+//! Instructions"; the allocation of registers and shared memory is that of the
 //! occupancy calculator).
 
 use ptx::isa::target::Target;
 
-/// Threads that execute together.
+/// Threads of a warp.
 pub const WARP: u32 = 32;
-/// No block has more threads.
+/// The most threads of a block.
 pub const MAX_THREADS: u32 = 1024;
-/// No thread has more registers.
+/// The most registers of a thread.
 pub const MAX_REGISTERS: u32 = 255;
-/// Registers are handed out to warps in pieces of this many.
+/// The allocation unit of registers for a warp.
 const REGISTER_PIECE: u32 = 256;
 /// Warps get registers this many at a time, one for each scheduler.
 const WARP_PIECE: u32 = 4;
@@ -74,9 +74,9 @@ const fn row(
     }
 }
 
-/// What a block takes.
+/// The resources of a thread block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockResources {
     /// Threads.
     pub threads: u32,
     /// 32-bit registers of each thread; 0 where that is not known.
@@ -85,32 +85,32 @@ pub struct Block {
     pub shared: u32,
 }
 
-/// How full a multiprocessor gets.
+/// The occupancy of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     /// Blocks that are resident at once.
     pub blocks: u32,
     /// Their warps.
     pub warps: u32,
-    /// Of so many.
+    /// The most warps of the multiprocessor.
     pub of: u32,
-    /// What there is too little of for one block more.
+    /// The resource that limits the number of blocks.
     pub limit: Limit,
 }
 
 impl Occupancy {
-    /// In hundredths.
+    /// In percent.
     pub fn percent(&self) -> u32 {
         self.warps * 100 / self.of.max(1)
     }
 }
 
-/// What keeps another block away.
+/// The resource that limits occupancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Places for warps.
+    /// The number of warps.
     Warps,
-    /// Places for blocks.
+    /// The number of blocks.
     Blocks,
     /// Registers.
     Registers,
@@ -131,19 +131,18 @@ impl Multiprocessor {
         TABLE.iter().find(|row| row.number == target.number)
     }
 
-    /// How many blocks of this kind are resident at once, and what keeps more
-    /// of them away.
+    /// The number of such blocks that are resident at once, and what limits it.
     ///
     /// ```
-    /// use ptxkit_lint::multiprocessor::{Block, Limit, Multiprocessor};
+    /// use ptxkit_lint::multiprocessor::{BlockResources, Limit, Multiprocessor};
     /// use ptxkit_ptx::isa::target::Target;
     /// let hopper = Multiprocessor::of(Target::from_text("sm_90").unwrap()).unwrap();
-    /// let block = Block { threads: 256, registers: 128, shared: 0 };
+    /// let block = BlockResources { threads: 256, registers: 128, shared: 0 };
     /// let occupancy = hopper.occupancy(&block);
     /// assert_eq!((occupancy.blocks, occupancy.percent()), (2, 25));
     /// assert_eq!(occupancy.limit, Limit::Registers);
     /// ```
-    pub fn occupancy(&self, block: &Block) -> Occupancy {
+    pub fn occupancy(&self, block: &BlockResources) -> Occupancy {
         let warps = block.threads.max(1).div_ceil(WARP);
         let mut blocks = self.warps / warps;
         let mut limit = Limit::Warps;
@@ -185,7 +184,7 @@ mod tests {
 
     fn of(number: u16, threads: u32, registers: u32, shared: u32) -> Occupancy {
         let row = TABLE.iter().find(|row| row.number == number);
-        let block = Block {
+        let block = BlockResources {
             threads,
             registers,
             shared,
@@ -212,7 +211,7 @@ mod tests {
         for row in TABLE {
             for threads in [32, 96, 256, 512, 768, 1024] {
                 let registers = row.registers_for(threads);
-                let mut block = Block {
+                let mut block = BlockResources {
                     threads,
                     registers,
                     shared: 0,

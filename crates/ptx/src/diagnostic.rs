@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::sync::OnceLock;
 
 use super::ast::Span;
 
@@ -254,8 +255,9 @@ pub struct LineIndex<'a> {
     source: &'a str,
     starts: Vec<u32>,
     /// The number of characters before byte 0, [`STEP`], 2 × [`STEP`] …, and in all of the source.
-    /// A module may stand on one line: a column must not cost a scan of the whole line.
-    characters_before: Vec<u32>,
+    /// A module may stand on one line: a column must not cost a scan of the whole line. Computed
+    /// for the first line that is so long.
+    characters_before: OnceLock<Vec<u32>>,
 }
 
 /// The distance in bytes between two places whose characters are counted beforehand.
@@ -273,22 +275,25 @@ impl<'a> LineIndex<'a> {
         let starts = std::iter::once(0)
             .chain(ends.map(|(at, _)| at as u32 + 1))
             .collect();
-        let mut characters_before = vec![0];
-        for chunk in source.as_bytes().chunks(STEP) {
-            let before = characters_before.last().copied().unwrap_or(0);
-            characters_before.push(before + characters(chunk));
-        }
         LineIndex {
             source,
             starts,
-            characters_before,
+            characters_before: OnceLock::new(),
         }
     }
 
     /// The number of characters before a byte; `offset` is at most the length of the source.
     fn characters_before(&self, offset: usize) -> u32 {
+        let bytes = self.source.as_bytes();
+        let before = self.characters_before.get_or_init(|| {
+            let mut before = vec![0];
+            for chunk in bytes.chunks(STEP) {
+                before.push(before.last().copied().unwrap_or(0) + characters(chunk));
+            }
+            before
+        });
         let step = offset / STEP;
-        self.characters_before[step] + characters(&self.source.as_bytes()[step * STEP..offset])
+        before[step] + characters(&bytes[step * STEP..offset])
     }
 
     /// The text whose lines they are.
@@ -301,7 +306,11 @@ impl<'a> LineIndex<'a> {
         let line = self.line(offset);
         let start = self.starts[line - 1] as usize;
         let offset = (offset as usize).min(self.source.len());
-        let column = self.characters_before(offset) - self.characters_before(start.min(offset));
+        let start = start.min(offset);
+        let column = match offset - start {
+            0..=STEP => characters(&self.source.as_bytes()[start..offset]),
+            _ => self.characters_before(offset) - self.characters_before(start),
+        };
         Location {
             line: line as u32,
             column: column + 1,
@@ -468,6 +477,30 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_of_long_lines_are_counted_from_steps() {
+        let source = "é∞x".repeat(2 * STEP);
+        let lines = LineIndex::new(&source);
+        for (column, (offset, _)) in source.char_indices().enumerate() {
+            let found = lines.locate(offset as u32);
+            assert_eq!((found.line, found.column as usize), (1, column + 1));
+        }
+        let end = lines.locate(u32::MAX);
+        assert_eq!(end.column as usize, 6 * STEP + 1);
+    }
+
+    #[test]
+    fn a_report_counts_what_it_omits() {
+        let mut report = Report::with_limit(1);
+        for code in [Code::Syntax, Code::Form, Code::Form] {
+            report.add(Diagnostic::new(code, Span::default(), ""));
+        }
+        let mut whole = Report::with_limit(2);
+        whole.append(report);
+        assert_eq!(whole.omitted().collect::<Vec<_>>(), [(Code::Form, 2)]);
+        assert_eq!(whole.into_vec().len(), 1);
+    }
 
     #[test]
     fn locates_by_characters() {

@@ -90,11 +90,11 @@ impl Faults {
 /// written in two parts and read in one, for which a processor has to wait;
 /// there are too many tokens for that.
 #[derive(Clone, Copy, Debug)]
-pub struct Place(u64);
+pub struct PackedSpan(u64);
 
-impl Place {
-    fn new(start: usize, end: usize) -> Place {
-        Place((start as u64) << 32 | end as u64)
+impl PackedSpan {
+    fn new(start: usize, end: usize) -> PackedSpan {
+        PackedSpan((start as u64) << 32 | end as u64)
     }
 
     #[inline]
@@ -115,13 +115,13 @@ impl Place {
 /// `source` must be shorter than 4 GiB, as [`Span`] counts in 32 bits; the
 /// caller has seen to that.
 #[inline]
-pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, Place) {
+pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, PackedSpan) {
     let bytes = source.as_bytes();
     let mut start = at as usize;
     loop {
         start = skip_class(bytes, start, SPACE);
         let Some(&first) = bytes.get(start) else {
-            return (TokenKind::End, Place::new(bytes.len(), bytes.len()));
+            return (TokenKind::End, PackedSpan::new(bytes.len(), bytes.len()));
         };
         // Names, words and commas are nine tokens of ten.
         let (kind, end) = match CLASS[first as usize] & (LETTER | PERCENT | DOT | COMMA) {
@@ -150,7 +150,7 @@ pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, Place) {
                 }
             },
         };
-        return (kind, Place::new(start, end));
+        return (kind, PackedSpan::new(start, end));
     }
 }
 

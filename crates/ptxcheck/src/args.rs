@@ -1,4 +1,4 @@
-//! What `ptxcheck` takes.
+//! The command line of `ptxcheck`.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use super::{cfg, explain, floors, resources, rules};
 use ptx::ast::Version;
 use ptx::isa::target::{NotATarget, Target};
 use terminal::failure::Failure;
-use terminal::output::all_said;
+use terminal::output::check_stdout;
 
 /// The command line of `ptxcheck`.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "ptxcheck",
     version,
-    about = "Finds what is wrong with PTX, without a GPU or a toolkit",
+    about = "Checks and lints PTX, without a GPU or a toolkit",
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 nothing found, 1 findings, 2 it could not be run.\n\n\
-        A comment keeps a finding away: `// ptxcheck: disable=W0103` behind a line, before a \
-        line, before a kernel, or, before `.version`, from the whole file."
+    after_help = "Exit status: 0 no findings, 1 findings, 2 an error.\n\n\
+        A comment suppresses findings: `// ptxcheck: disable=W0103` at the end of a line, before a \
+        line, before a kernel, or, for the whole file, before `.version`."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -30,9 +30,9 @@ pub struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Print what a code means, why it matters, and an example
+    /// Explain a code: what it means, why it matters, an example
     Explain(explain::ExplainArgs),
-    /// List every code that there is
+    /// List all codes
     Rules(rules::RulesArgs),
     /// Print the lowest .version and .target that a file needs, and what forces them
     #[command(after_help = STATUS)]
@@ -40,7 +40,7 @@ pub enum Command {
     /// Write the control-flow graph of a kernel, as dot or SVG
     #[command(after_help = STATUS)]
     Cfg(cfg::CfgArgs),
-    /// Print what each kernel takes: parameters, memory, registers, barriers, instructions
+    /// Print the resources of each kernel: parameters, memory, registers, barriers, instructions
     #[command(after_help = STATUS)]
     Resources(resources::ResourcesArgs),
 }
@@ -49,64 +49,64 @@ pub enum Command {
 const STATUS: &str = "Exit status: 0 done, 1 the PTX has errors, which are on standard error, 2 it \
      could not be read or has no such kernel.";
 
-/// What a check takes.
+/// The options of a check.
 #[derive(Debug, Default, clap::Args)]
 pub struct CheckArgs {
-    /// PTX files, fatbins, programs and libraries with PTX in them, folders of
-    /// these; `-` is standard input. Without any, the current folder
+    /// PTX files, fatbins, programs and libraries with PTX in them, or folders of
+    /// these; `-` is standard input. The default is the current folder
     pub paths: Vec<PathBuf>,
-    /// How findings are written
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Look for these too: codes or what codes begin with, `P`, `W01`, or `all`
+    /// Enable these codes: `W0103`, prefixes `P` and `W01`, or `all`
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub select: Vec<Prefix>,
-    /// Look for these no more; of several choices the longest counts
+    /// Disable these codes; the longest matching prefix wins
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub ignore: Vec<Prefix>,
-    /// Look for these, and take them for errors
+    /// Enable these codes, and report them as errors
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub deny: Vec<Prefix>,
-    /// As if the files said this `.target`: would they load there?
+    /// Check for this `.target` instead of that of the files
     #[arg(long, value_name = "TARGET", value_parser = target)]
     pub target: Option<Target>,
-    /// As if the files said this `.version`, 8.0
+    /// Check for this `.version`, such as 8.0, instead of that of the files
     #[arg(long, value_name = "VERSION", value_parser = version)]
     pub ptx_version: Option<Version>,
-    /// Find also what is wrong only when code is made of each file alone: functions
-    /// that nothing defines, too much shared memory
+    /// Also report what fails when each file is compiled as a whole program: undefined
+    /// functions, too much shared memory
     #[arg(long)]
     pub codegen: bool,
-    /// So many warnings are no reason for an exit status of 1
+    /// Exit with 1 only if there are more warnings than this
     #[arg(long, value_name = "N")]
     pub max_warnings: Option<usize>,
-    /// List at most so many findings of one module, and count the others; 0 lists all.
-    /// The default is 20000
+    /// Show at most this number of findings for each module, and count the others; 0 shows
+    /// all. The default is 20000
     #[arg(long, value_name = "N")]
     pub max_findings: Option<usize>,
-    /// Print how often each code was found instead of the findings
+    /// Print the number of findings of each code instead of the findings
     #[arg(long)]
     pub statistics: bool,
-    /// Mend what can be mended safely, and say what is left
+    /// Apply the safe fixes, and report the remaining findings
     #[arg(long)]
     pub fix: bool,
-    /// Print what --fix would change, and change nothing
+    /// Print what --fix would change as a diff, and change nothing
     #[arg(long)]
     pub diff: bool,
-    /// What standard input is called
+    /// The file name for standard input
     #[arg(long, value_name = "NAME", default_value = "<stdin>")]
     pub stdin_filename: PathBuf,
-    /// Leave out files of folders that match this, `vendor/**`
+    /// Skip files in folders that match this pattern: `vendor/**`
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Use this ptxcheck.toml, instead of the next one above each file, which is looked
-    /// for up to the top of the git repository
+    /// Use this ptxcheck.toml. The default is the nearest one above each file, up to the
+    /// top of the git repository
     #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
     pub config: Option<PathBuf>,
-    /// Use no ptxcheck.toml
+    /// Ignore all ptxcheck.toml files
     #[arg(long)]
     pub isolated: bool,
-    /// So many files at a time; as many as there are cores if not said
+    /// The number of threads; the default is the number of cores
     #[arg(long, short, value_name = "N")]
     pub jobs: Option<std::num::NonZeroUsize>,
     /// When to use colour; NO_COLOR is honoured
@@ -117,7 +117,7 @@ pub struct CheckArgs {
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Color {
-    /// On a terminal that has it
+    /// If standard output is a terminal that supports it
     #[default]
     Auto,
     /// Always
@@ -127,7 +127,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Whether what goes to standard output is coloured.
+    /// Whether standard output is coloured.
     pub fn wanted(self) -> bool {
         match self {
             Color::Always => true,
@@ -156,7 +156,7 @@ pub fn target(text: &str) -> Result<Target, String> {
     }
 }
 
-/// `8.0`
+/// A version such as `8.0` that exists.
 pub fn version(text: &str) -> Result<Version, String> {
     text.parse()
         .ok()
@@ -168,7 +168,7 @@ pub fn version(text: &str) -> Result<Version, String> {
 }
 
 impl Cli {
-    /// Does what was asked; gives the exit status.
+    /// Runs the command; returns the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
         let status = match &self.command {
             None => super::run(&self.check),
@@ -178,7 +178,7 @@ impl Cli {
             Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
         }?;
-        all_said()?;
+        check_stdout()?;
         Ok(status)
     }
 }

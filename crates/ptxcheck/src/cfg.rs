@@ -7,28 +7,28 @@ use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
 use super::{no_kernel, texts_without_errors};
-use lint::flow::{BlockId, Code, Graph, InstructionId};
-use lint::{Flow, FunctionSubject, Options, Subject};
+use lint::flow::{BlockId, Graph, InstructionId, Instructions};
+use lint::{Flow, FunctionContext, ModuleContext, Options};
 use ptx::ast::{Function, Item, Module, Span, Statement};
 use ptx::read;
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::say;
+use terminal::output::print;
 
-/// What `ptxcheck cfg` takes.
+/// The arguments of `ptxcheck cfg`.
 #[derive(Debug, clap::Args)]
 pub struct CfgArgs {
     /// A file with PTX; `-` is standard input
     file: PathBuf,
-    /// The kernel or function; may be left out if there is one alone
+    /// The kernel or function; optional if the file has only one
     #[arg(long, short)]
     kernel: Option<String>,
-    /// What is written; by the name of --output, if that says
+    /// The format; the default follows from the name of --output
     #[arg(long, value_enum)]
     format: Option<Picture>,
-    /// Where it is written, instead of standard output
+    /// The file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// At most so many instructions of a block
+    /// The most instructions to show of a block
     #[arg(long, value_name = "N", default_value_t = 12)]
     lines: usize,
 }
@@ -42,7 +42,7 @@ enum Picture {
 }
 
 impl Picture {
-    /// What the name of a file says; dot, if it says nothing.
+    /// The format by the extension of a file; dot without one.
     fn named(path: Option<&Path>) -> Result<Picture, Failure> {
         let extension = path.and_then(Path::extension).unwrap_or_default();
         match extension.to_ascii_lowercase().to_string_lossy().as_ref() {
@@ -54,10 +54,10 @@ impl Picture {
     }
 }
 
-/// Placing more blocks than these takes minutes, and nobody could look at it.
+/// The limit of blocks: the layout of more takes minutes.
 const BLOCKS_OF_A_PICTURE: usize = 400;
 
-/// Writes the graph; gives the exit status.
+/// Writes the graph; returns the exit status.
 ///
 /// # Errors
 /// The file cannot be read, has no such kernel, or the graph is too large.
@@ -90,10 +90,8 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         .iter()
         .find_map(|text| dot(&text.source, wanted, args.lines))
     else {
-        return Err(
-            Failure::new(format!("`{wanted}` could not be read in full"))
-                .help(format!("`ptxcheck {}` shows why", args.file.display())),
-        );
+        let message = "its control flow takes too many steps to analyse";
+        return Err(Failure::new(format!("`{wanted}`: {message}")));
     };
     let picture = match args.format {
         Some(picture) => picture,
@@ -110,7 +108,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         Picture::Svg => svg(&dot.text)?,
     };
     match &args.output {
-        None => say(&written),
+        None => print(&written),
         Some(path) => std::fs::write(path, written)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
     }
@@ -124,20 +122,24 @@ fn functions<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Functio
     })
 }
 
-/// A graph in the language of Graphviz.
+/// A graph in Graphviz's DOT language.
 struct Dot {
     text: String,
     blocks: usize,
 }
 
-/// `None` if the module has no such function, or it could not be read in full.
+/// `None` if the module has no such function, or its analysis takes too many steps.
 fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
     let reading = read(source);
     let options = Options::default();
-    let subject = Subject::new(&reading.module, source, &options);
-    let mut functions = subject.functions();
+    let context = ModuleContext::new(&reading.module, source, &options);
+    let mut functions = context.functions();
     let function = functions.find(|function| function.function.name.text == name)?;
-    let Flow { code, graph, .. } = function.flow()?;
+    let Flow {
+        instructions,
+        graph,
+        ..
+    } = function.flow()?;
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(out, "digraph \"{}\" {{", escaped(name));
@@ -148,17 +150,21 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
         if id == BlockId::ENTRY {
             text = format!("{}\\l", escaped(name));
         }
-        for label in labels(&function, code, graph, id) {
+        for label in labels(&function, instructions, graph, id) {
             let _ = write!(text, "{}:\\l", escaped(label));
         }
         let count = (block.end - block.start) as usize;
-        // Of a long block the last ones: they say where it goes.
+        // A long block shows its last instructions: they have the branch.
         let left_out = count.saturating_sub(lines);
         if left_out > 0 {
             let _ = write!(text, "  ... {left_out} more\\l");
         }
         for step in block.steps().skip(left_out) {
-            let _ = write!(text, "  {}\\l", escaped(&instruction(code, step, source)));
+            let _ = write!(
+                text,
+                "  {}\\l",
+                escaped(&instruction(instructions, step, source))
+            );
         }
         if text.is_empty() {
             text = "(empty)\\l".to_owned();
@@ -177,7 +183,7 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
                 out,
                 "\tb{index} -> b{}{};",
                 to.0,
-                edge(code, graph, from, to)
+                edge(instructions, graph, from, to)
             );
         }
     }
@@ -190,15 +196,15 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
 
 /// The labels that stand before the first instruction of a block.
 fn labels<'f, 'a>(
-    function: &FunctionSubject<'f, 'a>,
-    code: &Code<'_, '_>,
+    function: &FunctionContext<'f, 'a>,
+    instructions: &Instructions<'_, '_>,
     graph: &Graph,
     block: BlockId,
 ) -> Vec<&'a str> {
     let Some(first) = graph.blocks[block.index()].steps().next() else {
         return Vec::new();
     };
-    let Some(step) = code.steps.get(first.index()) else {
+    let Some(step) = instructions.steps.get(first.index()) else {
         return Vec::new();
     };
     let before = function
@@ -220,8 +226,8 @@ fn labels<'f, 'a>(
 }
 
 /// An instruction on one line.
-fn instruction(code: &Code<'_, '_>, step: InstructionId, source: &str) -> String {
-    let Some(Span { start, end }) = code.instruction(step).map(|instruction| instruction.span)
+fn instruction(instructions: &Instructions<'_, '_>, step: InstructionId, source: &str) -> String {
+    let Some(Span { start, end }) = instructions.get(step).map(|instruction| instruction.span)
     else {
         return String::new();
     };
@@ -229,26 +235,26 @@ fn instruction(code: &Code<'_, '_>, step: InstructionId, source: &str) -> String
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is said of a way: the guard of the branch, and whether it leads back.
-fn edge(code: &Code<'_, '_>, graph: &Graph, from: BlockId, to: BlockId) -> String {
+/// The attributes of an edge: the guard of the branch, and whether it is a back edge.
+fn edge(instructions: &Instructions<'_, '_>, graph: &Graph, from: BlockId, to: BlockId) -> String {
     let block = graph.blocks[from.index()];
     let last = block
         .steps()
         .next_back()
-        .and_then(|last| code.instruction(last));
-    let guard = last.and_then(|last| code.body.guard(last));
+        .and_then(|last| instructions.get(last));
+    let guard = last.and_then(|last| instructions.body.guard(last));
     let falls = graph.blocks[to.index()].start == block.end;
-    let mut said = Vec::new();
+    let mut attributes = Vec::new();
     if let Some(guard) = guard.filter(|_| graph.successors(from).count() > 1) {
         let not = if guard.negated != falls { "!" } else { "" };
-        said.push(format!("label=\"{not}{}\"", escaped(guard.predicate.text)));
+        attributes.push(format!("label=\"{not}{}\"", escaped(guard.predicate.text)));
     }
     if graph.dominates(to, from) {
-        said.push("color=\"blue\"".to_owned());
+        attributes.push("color=\"blue\"".to_owned());
     }
-    match said.is_empty() {
+    match attributes.is_empty() {
         true => String::new(),
-        false => format!(" [{}]", said.join(", ")),
+        false => format!(" [{}]", attributes.join(", ")),
     }
 }
 

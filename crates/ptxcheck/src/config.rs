@@ -1,4 +1,4 @@
-//! `ptxcheck.toml`, and what it makes of each file together with the command line.
+//! `ptxcheck.toml`, and the settings of each file from it and the command line.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use terminal::failure::Failure;
 
 const NAME: &str = "ptxcheck.toml";
 
-/// The file that counts for a folder: the next one above. What lies above the
-/// repository is not looked at, so that a checkout is judged alike wherever it
-/// lies. `.git` is a file in worktrees and submodules.
+/// The nearest file in a folder or above it. The search ends at the top of the
+/// repository, so that the result does not depend on where a checkout lies. `.git`
+/// is a file in worktrees and submodules.
 fn above(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors() {
         let file = folder.join(NAME);
@@ -35,7 +35,7 @@ fn above(folder: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The options of the command line that say what is judged, by the same names.
+/// The options of the command line that select findings, by the same names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Config {
@@ -62,7 +62,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Version>
     args::version(&text).map(Some).map_err(D::Error::custom)
 }
 
-/// A glob; without a `/` it is for the name of a file, wherever it lies.
+/// A glob; without a `/` it matches the name of a file in any folder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Pattern(Glob);
@@ -75,7 +75,7 @@ impl TryFrom<String> for Pattern {
             name if name.contains('/') => name.to_owned(),
             name => format!("**/{name}"),
         };
-        // `*` stays in its folder, as in a shell.
+        // `*` does not match `/`, as in a shell.
         let glob = globset::GlobBuilder::new(&text)
             .literal_separator(true)
             .build()?;
@@ -83,7 +83,7 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// What a file is judged by.
+/// The settings of a file.
 #[derive(Debug)]
 pub struct Settings {
     pub selection: Selection,
@@ -147,13 +147,13 @@ impl Settings {
         })
     }
 
-    /// Whether a file of a folder is left out.
+    /// Whether a file of a folder is excluded.
     pub fn excludes(&self, path: &Path) -> bool {
         let path = self.relative(path);
         self.exclude.iter().any(|glob| glob.is_match(&path))
     }
 
-    /// What is not looked for in this file.
+    /// The codes that are disabled in this file.
     pub fn ignored_in(&self, path: &Path) -> Vec<&Prefix> {
         if self.per_file_ignores.is_empty() {
             return Vec::new();
@@ -174,13 +174,13 @@ impl Settings {
     }
 }
 
-/// The settings of every folder that was asked for.
+/// The settings of every folder, read once.
 #[derive(Debug)]
 pub struct Configs<'c> {
     args: &'c CheckArgs,
-    /// By folder: those of the next file above it.
+    /// By folder, and by configuration file.
     known: HashMap<PathBuf, Arc<Settings>>,
-    /// Where there is no file, or the one of the command line.
+    /// The settings without a file, or with that of the command line.
     otherwise: Arc<Settings>,
 }
 
@@ -202,10 +202,10 @@ impl<'c> Configs<'c> {
         })
     }
 
-    /// What files of a folder are judged by.
+    /// The settings of the files in a folder.
     ///
     /// # Errors
-    /// The next `ptxcheck.toml` above cannot be used.
+    /// The nearest `ptxcheck.toml` cannot be used.
     pub fn of_folder(&mut self, folder: &Path) -> Result<Arc<Settings>, Failure> {
         if self.args.isolated || self.args.config.is_some() {
             return Ok(self.otherwise.clone());
@@ -213,7 +213,7 @@ impl<'c> Configs<'c> {
         if let Some(settings) = self.known.get(folder) {
             return Ok(settings.clone());
         }
-        // The folder of `k.ptx` has no name.
+        // The parent of `k.ptx` is the empty path.
         let named = if folder.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -221,7 +221,7 @@ impl<'c> Configs<'c> {
         };
         let whole = std::path::absolute(named).unwrap_or_else(|_| folder.to_owned());
         let settings = match above(&whole) {
-            // Folders below one file share what was read of it.
+            // Folders below one file share its settings.
             Some(file) => match self.known.get(&file) {
                 Some(settings) => settings.clone(),
                 None => {
@@ -243,7 +243,7 @@ fn read(path: &Path, args: &CheckArgs) -> Result<Settings, Failure> {
         std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let config: Config = toml::from_str(&text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
-        Failure::said(drawing::of_config(&text, &name, span, error.message()))
+        Failure::preformatted(drawing::of_config(&text, &name, span, error.message()))
     })?;
     let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = folder.parent().map(Path::to_owned).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Findings as `rustc` draws them: the line, carets below what it is about,
-//! the cause, a hint.
+//! Renders findings as `rustc` does: the source line, carets below the span, the
+//! message, help.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use lint::{Edit, Finding};
 use ptx::ast::Span;
 use ptx::diagnostic::{LineIndex, Severity};
 
-/// The library looks at all of what it is given, and a whole module may stand
-/// on one line: so many bytes of it are enough.
+/// The limit of bytes of an excerpt: the renderer's time grows with it, and a whole
+/// module may stand on one line.
 const SHOWN: usize = 400;
 
-/// Of what goes over more lines, the first is drawn.
+/// A span of more lines is cut to its first.
 const LINES: u32 = 8;
 
-/// Draws findings over one text.
+/// Renders the findings of one text.
 pub struct Drawing<'a> {
     lines: &'a LineIndex<'a>,
     path: &'a str,
@@ -36,7 +36,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Ends in a line break.
+    /// One finding, with a line break at the end.
     pub fn of(&self, finding: &Finding) -> String {
         let level = match finding.severity {
             Severity::Error => Level::ERROR,
@@ -46,34 +46,34 @@ impl<'a> Drawing<'a> {
             .primary_title(&finding.message)
             .id(finding.code.to_string());
         let mut about = self.about(Group::with_title(title), finding.span);
-        let mut mended = None;
+        let mut fixed = None;
         if let Some(help) = &finding.help {
             let patches = finding
                 .fix
                 .as_ref()
                 .and_then(|fix| self.patches(&fix.edits));
             match patches {
-                Some(patches) => mended = Some(Level::HELP.secondary_title(help).element(patches)),
+                Some(patches) => fixed = Some(Level::HELP.secondary_title(help).element(patches)),
                 None => about = about.element(Level::HELP.message(help)),
             }
         }
-        let groups: Vec<Group<'_>> = std::iter::once(about).chain(mended).collect();
+        let groups: Vec<Group<'_>> = std::iter::once(about).chain(fixed).collect();
         self.renderer.render(&groups) + "\n"
     }
 
-    /// The line or lines of a span, with carets below it.
+    /// The lines of a span, with carets below it.
     fn about<'g>(&self, group: Group<'g>, span: Span) -> Group<'g>
     where
         'a: 'g,
     {
-        let Shown {
+        let Excerpt {
             text,
             line,
             skipped,
-        } = self.shown(span);
+        } = self.excerpt(span);
         let start = (span.start as usize).clamp(skipped, skipped + text.len()) - skipped;
         let end = (span.end as usize).clamp(skipped + start, skipped + text.len()) - skipped;
-        // What draws takes no part of a character.
+        // The renderer takes whole characters.
         let (start, end) = (
             text.floor_char_boundary(start),
             text.ceil_char_boundary(end),
@@ -85,14 +85,14 @@ impl<'a> Drawing<'a> {
         let snippet = Snippet::source(text)
             .line_start(line as usize)
             .annotation(AnnotationKind::Primary.span(start..end));
-        // A line that is cut would give another column.
+        // The renderer would compute a wrong column from a cut line.
         match skipped == self.line_start(line) {
             true => group.element(snippet.path(self.path)),
             false => group.element(origin).element(snippet),
         }
     }
 
-    /// The text as the edits make it; `None` where they are too far apart.
+    /// The text after the edits; `None` where they are too far apart.
     fn patches<'e>(&self, edits: &'e [Edit]) -> Option<Snippet<'e, Patch<'e>>>
     where
         'a: 'e,
@@ -101,11 +101,11 @@ impl<'a> Drawing<'a> {
             start: edits.iter().map(|edit| edit.span.start).min()?,
             end: edits.iter().map(|edit| edit.span.end).max()?,
         };
-        let Shown {
+        let Excerpt {
             text,
             line,
             skipped,
-        } = self.shown(whole);
+        } = self.excerpt(whole);
         if skipped != self.line_start(line) || (whole.end as usize) > skipped + text.len() {
             return None;
         }
@@ -124,8 +124,8 @@ impl<'a> Drawing<'a> {
         self.lines.text(line).as_ptr() as usize - self.lines.source().as_ptr() as usize
     }
 
-    /// The lines that a span lies on, or the part of the first around its start.
-    fn shown(&self, span: Span) -> Shown<'a> {
+    /// The lines of a span, or the part of the first line around its start.
+    fn excerpt(&self, span: Span) -> Excerpt<'a> {
         let source = self.lines.source();
         let first = self.lines.locate(span.start).line;
         let last = self.lines.locate(span.end.max(span.start)).line;
@@ -133,7 +133,7 @@ impl<'a> Drawing<'a> {
         let start = self.line_start(first);
         let end = self.line_start(last) + self.lines.text(last).len();
         if end - start <= SHOWN {
-            return Shown {
+            return Excerpt {
                 text: &source[start..end],
                 line: first,
                 skipped: start,
@@ -143,7 +143,7 @@ impl<'a> Drawing<'a> {
         let from = source.floor_char_boundary(at.saturating_sub(SHOWN / 4).max(start));
         let end = start + self.lines.text(first).len();
         let to = source.floor_char_boundary((from + SHOWN).min(end.max(from)));
-        Shown {
+        Excerpt {
             text: &source[from..to],
             line: first,
             skipped: from,
@@ -152,15 +152,15 @@ impl<'a> Drawing<'a> {
 }
 
 /// A part of the source.
-struct Shown<'a> {
+struct Excerpt<'a> {
     text: &'a str,
-    /// The line that it begins on, from 1.
+    /// The number of its first line, from 1.
     line: u32,
-    /// Bytes of the source before it.
+    /// The number of bytes of the source before it.
     skipped: usize,
 }
 
-/// A mistake in a file of settings.
+/// An error in a configuration file.
 pub fn of_config(text: &str, path: &str, span: Range<usize>, message: &str) -> String {
     let help = "`ptxcheck --help` explains the options, which have the same names here";
     let snippet = Snippet::source(text)

@@ -1,31 +1,31 @@
-//! `ptxcheck explain`: what a code means, why it matters, an example.
+//! `ptxcheck explain`: the documentation of a code.
 
 use std::fmt::Write as _;
 
 use lint::{Code, Rule};
 use ptx::diagnostic;
 use terminal::failure::{Failure, VERIFIED};
-use terminal::output::say;
+use terminal::output::print;
 
 use super::selection::{Prefix, codes, rule};
 
-/// What `ptxcheck explain` takes.
+/// The arguments of `ptxcheck explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// Codes, what codes begin with, or names of rules: `W0103`, `shift-beyond-width`
+    /// Codes, prefixes of codes, or names of rules: `W0103`, `W01`, `shift-beyond-width`
     #[arg(required = true, value_name = "CODE")]
     codes: Vec<Prefix>,
 }
 
-/// Prints one text a code.
+/// Prints the documentation of each code.
 pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
     let wanted = codes().filter(|code| args.codes.iter().any(|prefix| prefix.takes(*code)));
     let texts: Vec<String> = wanted.map(|code| of(code).markdown).collect();
-    say(&texts.join("\n"));
+    print(&texts.join("\n"));
     Ok(VERIFIED)
 }
 
-/// What is said of a code.
+/// The documentation of a code.
 #[derive(Debug, Default)]
 pub struct Text {
     /// `shift-beyond-width`
@@ -34,13 +34,13 @@ pub struct Text {
     pub summary: &'static str,
     /// A paragraph.
     pub why: &'static str,
-    /// Whether it is looked for unless asked not to.
+    /// Whether it is enabled by default.
     pub default: bool,
-    /// All of it.
+    /// All of it, as Markdown.
     pub markdown: String,
 }
 
-/// What is said of a code of the front end, or of a rule.
+/// The documentation of a code of the front end, or of a rule.
 pub fn of(code: Code) -> Text {
     if let Some(rule) = rule(code) {
         let Rule {

@@ -1,55 +1,59 @@
-//! `--fix` and `--diff`: changes that mend what was found.
+//! `--fix` and `--diff`: applies the fixes of findings.
 
 use std::collections::BTreeMap;
 
 use super::inputs::Place;
-use super::judge::Found;
+use super::linter::TextFindings;
 use lint::{Edit, Finding};
 use terminal::failure::Failure;
-use terminal::output::say;
+use terminal::output::print;
 
-/// A change may make way for another; so many times the text is looked at anew.
+/// The limit of rounds: a fix may make another one possible.
 const ROUNDS: usize = 8;
 
-/// A text with what could be mended mended.
-pub struct Mended {
+/// A text after its fixes.
+pub struct Fixed {
     pub text: String,
-    /// What is found in it then.
-    pub left: Found,
-    /// How many findings were mended.
+    /// The findings in it.
+    pub remaining: TextFindings,
+    /// The number of findings that were fixed.
     pub fixes: usize,
 }
 
-/// Makes all changes that do not touch each other, and looks again.
+/// Applies all fixes that do not overlap, checks again, and repeats.
 ///
-/// What has errors afterwards that it had not before is not taken.
-pub fn mend(source: &str, found: Found, judge: impl Fn(&str) -> Found) -> Mended {
-    let mut mended = Mended {
+/// A round that adds errors is discarded.
+pub fn apply_fixes(
+    source: &str,
+    found: TextFindings,
+    lint: impl Fn(&str) -> TextFindings,
+) -> Fixed {
+    let mut fixed = Fixed {
         text: source.to_owned(),
-        left: found,
+        remaining: found,
         fixes: 0,
     };
     for _ in 0..ROUNDS {
-        let (text, fixes) = apply(&mended.text, &mended.left.findings);
+        let (text, fixes) = apply(&fixed.text, &fixed.remaining.findings);
         if fixes == 0 {
             break;
         }
-        let left = judge(&text);
-        if left.errors() > mended.left.errors() {
+        let remaining = lint(&text);
+        if remaining.errors() > fixed.remaining.errors() {
             break;
         }
-        mended = Mended {
+        fixed = Fixed {
             text,
-            left,
-            fixes: mended.fixes + fixes,
+            remaining,
+            fixes: fixed.fixes + fixes,
         };
     }
-    mended
+    fixed
 }
 
-/// The text with the changes, and how many findings had one that could be made.
+/// The text after the fixes, and the number of fixes that could be applied.
 fn apply(source: &str, found: &[Finding]) -> (String, usize) {
-    // No two touch each other, so those that end last also begin last.
+    // No two overlap: the last to begin is the last to end.
     let mut edits: BTreeMap<(u32, u32, usize), &Edit> = BTreeMap::new();
     let mut fixes = 0;
     for fix in found.iter().filter_map(|finding| finding.fix.as_ref()) {
@@ -85,15 +89,15 @@ fn apply(source: &str, found: &[Finding]) -> (String, usize) {
     (text, fixes)
 }
 
-/// Writes a text that was mended back to where it came from; that of standard
-/// input to standard output, changed or not.
+/// Writes a fixed text back to its file. That of standard input goes to standard
+/// output, changed or not.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn put(place: &Place, source: &str, mended: &str) -> Result<(), Failure> {
+pub fn write_back(place: &Place, source: &str, fixed: &str) -> Result<(), Failure> {
     match place {
-        Place::StandardInput(_) => say(mended),
-        Place::File(path) if source != mended => std::fs::write(path, mended)
+        Place::StandardInput(_) => print(fixed),
+        Place::File(path) if source != fixed => std::fs::write(path, fixed)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
         Place::File(_) => {}
     }

@@ -8,9 +8,9 @@ use super::texts_without_errors;
 use ptx::diagnostic::{Diagnostic, LineIndex};
 use ptx::{read, version};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, json_line, say};
+use terminal::output::{Format, json_line, print};
 
-/// What `ptxcheck floors` takes.
+/// The arguments of `ptxcheck floors`.
 #[derive(Debug, clap::Args)]
 pub struct FloorsArgs {
     /// A file with PTX; `-` is standard input
@@ -22,9 +22,9 @@ pub struct FloorsArgs {
 #[derive(Serialize)]
 struct Floors {
     file: String,
-    /// What the file says.
+    /// The file's own.
     says: Head,
-    /// The lowest that it could say; `null` if its `.target` is none of the known ones.
+    /// The lowest possible; `null` if its `.target` is unknown.
     needs: Option<Head>,
     version_forced_by: Option<Reason>,
     target_forced_by: Option<Reason>,
@@ -43,7 +43,7 @@ struct Reason {
     message: String,
 }
 
-/// Prints them; gives the exit status.
+/// Prints the floors; returns the exit status.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -55,7 +55,7 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
         .iter()
         .map(|text| floors(&text.name, &text.source))
         .collect();
-    say(&match args.format {
+    print(&match args.format {
         Format::Json => json_line(&floors),
         Format::Text => floors
             .iter()
@@ -65,7 +65,7 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
     });
     match floors.iter().find(|floors| floors.needs.is_none()) {
         Some(Floors { file, .. }) => {
-            Failure::new(format!("{file}: there is no floor for its `.target`")).tell();
+            Failure::new(format!("{file}: there is no floor for its `.target`")).print();
             Ok(MISMATCHES)
         }
         None => Ok(VERIFIED),
@@ -107,7 +107,7 @@ fn floors(name: &str, source: &str) -> Floors {
 }
 
 impl Floors {
-    /// Nothing for a text without floors.
+    /// `None` for a text without floors.
     fn text(&self) -> Option<String> {
         let needs = self.needs.as_ref()?;
         let mut out = format!("{}\n", self.file);

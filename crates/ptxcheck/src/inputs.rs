@@ -1,4 +1,4 @@
-//! The files that were asked for, and the PTX in them.
+//! The files to check, and the PTX in them.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -11,20 +11,20 @@ use ptx::Ptx;
 use terminal::failure::Failure;
 use terminal::walk::{self, is_ptx};
 
-/// A file to look into.
+/// A file to check.
 #[derive(Debug)]
 pub struct Input {
     pub place: Place,
-    /// Found in a folder, and not called PTX: it may hold none.
+    /// Found in a folder, and not named .ptx: it may hold no PTX.
     pub found: bool,
     pub settings: Arc<Settings>,
 }
 
-/// Where the bytes come from.
+/// The source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     File(PathBuf),
-    /// Standard input, by the name it is given.
+    /// Standard input, and the file name for it.
     StandardInput(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl Place {
         }
     }
 
-    /// What findings call it.
+    /// The path in messages.
     pub fn path(&self) -> &Path {
         let (Place::File(path) | Place::StandardInput(path)) = self;
         path
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// # Errors
-    /// It is not there, or cannot be read.
+    /// It does not exist, or cannot be read.
     pub fn read(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Place::File(path) => std::fs::read(path),
@@ -71,8 +71,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// Every file in the order that it was asked for; those of a folder by name.
-/// What cannot be looked at comes apart.
+/// Every file in the order of the command line, those of a folder by name; and the
+/// failures of those that cannot be read.
 ///
 /// # Errors
 /// A `ptxcheck.toml` cannot be used.
@@ -130,7 +130,7 @@ pub fn collect(
     Ok((inputs, failures))
 }
 
-/// What to say where nothing is to be looked at.
+/// The error where there is no PTX to check.
 pub fn without_ptx(message: String) -> Failure {
     Failure::new(message).help("PTX files end in .ptx; `nvcc -ptx` or `--keep` writes them")
 }
@@ -139,7 +139,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// By its name; of other files, by how they begin.
+/// Whether a file may hold PTX, by its name or its first bytes.
 fn may_hold_ptx(path: &Path) -> bool {
     if is_ptx(path) {
         return true;
@@ -149,31 +149,31 @@ fn may_hold_ptx(path: &Path) -> bool {
     read.is_ok() && CONTAINERS.contains(&start)
 }
 
-/// How fatbins, ELF files and archives begin.
+/// The magic numbers of fatbins, ELF files and archives.
 const CONTAINERS: [[u8; 4]; 3] = [[0x50, 0xed, 0x55, 0xba], *b"\x7fELF", *b"!<ar"];
 
 /// One PTX module of a file.
 #[derive(Debug)]
 pub struct Text {
-    /// The file, and which part of it.
+    /// The file, and the part of it.
     pub name: String,
     pub source: String,
-    /// The file is this text, all of it UTF-8, and may be written.
+    /// The file is this text and nothing else, and may be written back.
     pub whole: bool,
 }
 
-/// The PTX of a file, and what of it is damaged; none if it was found in a
-/// folder and has none.
+/// The PTX texts of a file, and the failures of its damaged parts; nothing for a file
+/// without PTX that was found in a folder.
 ///
 /// # Errors
-/// It cannot be read, or holds no PTX and was named.
+/// It cannot be read, or was named and holds no PTX.
 pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
     let name = input.place.name();
     let bytes = input.place.read()?;
     let found = match image::ptx_texts(&bytes) {
         Ok(found) => found,
         Err(_) if input.found => return Ok(Default::default()),
-        // Without `.version` and `.target` it may be PTX all the same.
+        // It may be PTX without `.version` and `.target`.
         Err(error) => {
             let Ok(ptx) = Ptx::from_bytes(bytes.as_slice(), name.as_str()) else {
                 return Err(Failure::new(format!("{name}: {error}")));

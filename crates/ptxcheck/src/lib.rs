@@ -1,4 +1,4 @@
-//! `ptxcheck`: what is wrong with PTX files, and what a user regrets.
+//! `ptxcheck`: checks and lints PTX files.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ mod fix;
 mod floors;
 mod format;
 mod inputs;
-mod judge;
+mod linter;
 mod progress;
 mod resources;
 mod rules;
@@ -27,7 +27,7 @@ use rayon::prelude::*;
 
 use args::CheckArgs;
 use config::{Configs, Settings};
-use fix::Mended;
+use fix::Fixed;
 use format::{Findings, Format};
 use inputs::{Input, Place, Text};
 use progress::Progress;
@@ -36,16 +36,16 @@ use ptx::{CheckOptions, Diagnostics, check_into, read_into};
 use statistics::Counts;
 use terminal::diff;
 use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
-use terminal::output::{say, tell};
+use terminal::output::{eprint, print};
 
-/// So many files are judged before what was found in them is printed.
+/// The number of files that are checked before their findings are printed.
 const BATCH: usize = 64;
 
-/// Prints what is found in each file; gives the exit status: 0 nothing found,
-/// 1 findings, 2 a file that cannot be looked at.
+/// Prints the findings of each file; returns the exit status: 0 no findings,
+/// 1 findings, 2 a file cannot be read.
 ///
 /// # Errors
-/// Nothing can be looked at: the options or a `ptxcheck.toml` are wrong.
+/// The options or a `ptxcheck.toml` are wrong.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let here = [PathBuf::from(".")];
     let paths = if args.paths.is_empty() {
@@ -56,7 +56,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let mut configs = Configs::new(args)?;
     let (inputs, failures) = inputs::collect(paths, &args.stdin_filename, &mut configs)?;
     let threads = args.jobs.map_or(0, |jobs| jobs.get());
-    // Starting threads takes longer than one file does.
+    // Starting threads takes longer than checking one file.
     let pool = match inputs.len() {
         0 | 1 => None,
         _ => Some(pool(threads)?),
@@ -96,13 +96,13 @@ fn pool(threads: usize) -> Result<rayon::ThreadPool, Failure> {
         .map_err(|error| Failure::new(error).help("give fewer threads with --jobs"))
 }
 
-/// What came of a file.
+/// The result of checking a file.
 #[derive(Default)]
 struct Outcome {
-    /// To be printed, one a text.
+    /// The output for each text.
     written: Vec<String>,
     counts: Counts,
-    /// Changes that were made, or would be.
+    /// The number of fixes that were made, or would be.
     fixes: usize,
     failures: Vec<Failure>,
     texts: usize,
@@ -115,7 +115,7 @@ fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
             outcome.texts = texts.len();
             outcome.failures = damaged;
             for text in texts {
-                judge(text, input, args, colour, &mut outcome);
+                check_text(text, input, args, colour, &mut outcome);
             }
         }
         Err(failure) => outcome.failures.push(failure),
@@ -123,33 +123,33 @@ fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
     outcome
 }
 
-fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mut Outcome) {
+fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mut Outcome) {
     let path = input.place.path();
     let path_name = input.place.name();
-    let judge = |source: &str| judge::judge(source, path, &input.settings);
-    let mut found = judge(&text.source);
+    let lint = |source: &str| linter::lint(source, path, &input.settings);
+    let mut found = lint(&text.source);
     let mut source = text.source;
     if (args.fix || args.diff) && text.whole {
-        let Mended {
-            text: mended,
-            left,
+        let Fixed {
+            text: fixed,
+            remaining,
             fixes,
-        } = fix::mend(&source, found, judge);
+        } = fix::apply_fixes(&source, found, lint);
         if args.diff {
             outcome.fixes += fixes;
             outcome
                 .written
-                .push(diff::unified(&source, &mended, &text.name, colour));
+                .push(diff::unified(&source, &fixed, &text.name, colour));
             return;
         }
-        match fix::put(&input.place, &source, &mended) {
+        match fix::write_back(&input.place, &source, &fixed) {
             Ok(()) => outcome.fixes += fixes,
             Err(failure) => outcome.failures.push(failure),
         }
-        (source, found) = (mended, left);
+        (source, found) = (fixed, remaining);
     }
     if !text.whole {
-        // A part of a binary cannot be mended.
+        // A part of a binary cannot be changed.
         let findings = found.findings.iter_mut();
         findings.for_each(|finding| finding.fix = None);
     }
@@ -166,17 +166,17 @@ fn judge(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mu
     }
 }
 
-/// What is printed, and what it comes to.
+/// Prints the results and sums them up.
 struct Output<'o> {
     args: &'o CheckArgs,
-    /// Whether something stands on standard output that the next is set off from.
+    /// Whether something was printed, so that the next output needs a separator.
     begun: bool,
     counts: Counts,
     fixes: usize,
     failed: bool,
-    /// How many texts were looked at.
+    /// The number of texts that were checked.
     texts: usize,
-    /// Warnings under each settings: by the address of the settings.
+    /// The number of warnings for each settings, by the address of the settings.
     warnings: HashMap<*const Settings, (Arc<Settings>, usize)>,
 }
 
@@ -192,18 +192,18 @@ impl<'o> Output<'o> {
             warnings: HashMap::new(),
         };
         if output.lists() {
-            say(&args.format.head());
+            print(&args.format.head());
         }
         output
     }
 
     /// Whether findings are printed one by one.
     fn lists(&self) -> bool {
-        !self.args.statistics && !self.args.diff && !self.mends_standard_input()
+        !self.args.statistics && !self.args.diff && !self.fixes_standard_input()
     }
 
-    /// Standard output is for the text then.
-    fn mends_standard_input(&self) -> bool {
+    /// Then the fixed text goes to standard output, and the findings to standard error.
+    fn fixes_standard_input(&self) -> bool {
         self.args.fix && self.args.paths.iter().any(|path| path.as_os_str() == "-")
     }
 
@@ -215,9 +215,9 @@ impl<'o> Output<'o> {
         for written in outcome.written.iter().filter(|written| !written.is_empty()) {
             let before = if self.begun { between } else { "" };
             let text = format!("{before}{written}");
-            match self.mends_standard_input() {
-                true => progress.aside(|| tell(&text)),
-                false => progress.aside(|| say(&text)),
+            match self.fixes_standard_input() {
+                true => progress.aside(|| eprint(&text)),
+                false => progress.aside(|| print(&text)),
             }
             self.begun = true;
         }
@@ -237,11 +237,11 @@ impl<'o> Output<'o> {
     }
 
     fn failed(&mut self, failure: &Failure, progress: &Progress) {
-        progress.aside(|| failure.tell());
+        progress.aside(|| failure.print());
         self.failed = true;
     }
 
-    /// Prints what comes last; gives the exit status.
+    /// Prints the end of the output; returns the exit status.
     fn end(self) -> u8 {
         let Output {
             args,
@@ -250,15 +250,15 @@ impl<'o> Output<'o> {
             ..
         } = &self;
         if self.lists() {
-            say(&args.format.tail());
+            print(&args.format.tail());
         } else if args.statistics {
-            say(&counts.table(args.format));
+            print(&counts.table(args.format));
         }
-        if args.format == Format::Full && !args.statistics && !self.mends_standard_input() {
-            tell(&counts.sum(*fixes, args.diff, args.fix));
+        if args.format == Format::Full && !args.statistics && !self.fixes_standard_input() {
+            eprint(&counts.sum(*fixes, args.diff, args.fix));
         }
         if !args.statistics && !args.diff {
-            tell(&counts.note());
+            eprint(&counts.note());
         }
         let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
             *warnings > settings.max_warnings.unwrap_or(0)
@@ -292,9 +292,9 @@ fn texts_without_errors(path: &std::path::Path) -> Result<Option<Vec<Text>>, Fai
             continue;
         }
         sound = false;
-        tell(&format!("{}\n", Diagnostics::new(source, name, errors)));
+        eprint(&format!("{}\n", Diagnostics::new(source, name, errors)));
         if omitted > 0 {
-            tell(&format!("and {omitted} more\n"));
+            eprint(&format!("and {omitted} more\n"));
         }
     }
     Ok(sound.then_some(texts))
@@ -319,7 +319,7 @@ fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
     }
 }
 
-/// What to say of a kernel that a file does not have.
+/// The error for a kernel that a file does not have.
 fn no_kernel(name: &str, all: &[String], file: &std::path::Path) -> Failure {
     let failure = Failure::new(format!("{} has no kernel `{name}`", file.display()));
     match nearest(name, all.iter().map(String::as_str)) {

@@ -1,14 +1,14 @@
-//! A bar on standard error, when it is a terminal and the work takes long.
+//! A progress bar on standard error, if it is a terminal and the check takes long.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Who waits less than this needs no bar.
+/// The bar appears after this time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many files are done.
+/// The number of files that are done.
 pub struct Progress {
     started: Instant,
     files: u64,
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// Prints something without tearing the bar.
+    /// Prints something with the bar hidden.
     pub fn aside(&self, print: impl FnOnce()) {
         match self.bar.get() {
             Some(bar) => bar.suspend(print),
@@ -49,7 +49,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

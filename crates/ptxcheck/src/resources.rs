@@ -1,6 +1,6 @@
-//! `ptxcheck resources`: what each kernel takes, as far as PTX says.
+//! `ptxcheck resources`: the resources of each kernel that PTX declares.
 //!
-//! Registers are those that the text declares: the assembler maps them to fewer.
+//! Registers are virtual ones: the assembler allocates fewer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use ptx::names::{Modifier, Opcode, Type};
 use ptx::read;
 use ptx::signature::{KernelSignature, after, layout, signatures};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, json_line, say};
+use terminal::output::{Format, json_line, print};
 
-/// What `ptxcheck resources` takes.
+/// The arguments of `ptxcheck resources`.
 #[derive(Debug, clap::Args)]
 pub struct ResourcesArgs {
     /// A file with PTX; `-` is standard input
     file: PathBuf,
-    /// This kernel alone
+    /// Only this kernel
     #[arg(long, short)]
     kernel: Option<String>,
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Prints them, in the order of the text; gives the exit status.
+/// Prints the resources, in the order of the text; returns the exit status.
 ///
 /// # Errors
 /// The file cannot be read, or has no such kernel.
@@ -49,7 +49,7 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
             return Err(super::no_kernel(name, &all, &args.file));
         }
     }
-    say(&match args.format {
+    print(&match args.format {
         Format::Json => json_line(&kernels),
         Format::Text => kernels
             .iter()
@@ -60,7 +60,7 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
     Ok(VERIFIED)
 }
 
-/// What one kernel takes.
+/// The resources of one kernel.
 #[derive(Debug, Serialize)]
 struct Resources {
     file: String,
@@ -68,13 +68,13 @@ struct Resources {
     line: u32,
     parameter_bytes: u32,
     parameters: Vec<Parameter>,
-    /// Of the kernel and all it calls, as are the two that follow.
+    /// Of the kernel and all functions it calls, as are the next two.
     shared_bytes: u32,
-    /// The launch says how much more.
+    /// The launch may add more.
     dynamic_shared: bool,
     local_bytes: u64,
     constant_bytes: u64,
-    /// It declares, loads or stores some, itself or in what it calls.
+    /// It declares, loads or stores local memory, itself or in a function it calls.
     uses_local: bool,
     /// By type.
     registers: BTreeMap<&'static str, u64>,
@@ -95,7 +95,7 @@ struct Parameter {
     pointer: bool,
 }
 
-/// Which barriers of the block it waits at.
+/// The barriers of the block that it waits at.
 #[derive(Debug, Default, Serialize)]
 struct Barriers {
     numbers: BTreeSet<u64>,
@@ -196,7 +196,7 @@ fn instructions<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Instruct
         })
 }
 
-/// What a kernel and all that it calls name.
+/// The names that a kernel and all functions it calls use.
 #[derive(Default)]
 struct Reached {
     local: u64,
@@ -319,7 +319,7 @@ fn mix(body: &Body<'_>, module: &Module<'_>) -> Mix {
     mix
 }
 
-/// What kind of work an instruction is.
+/// The class of an instruction.
 fn class(opcode: Opcode, modifiers: &[Modifier], ty: Option<Type>) -> &'static str {
     use Opcode::*;
     let space = || {

@@ -1,13 +1,13 @@
-//! `ptxcheck rules`: every code that there is.
+//! `ptxcheck rules`: the list of all codes.
 
 use serde::Serialize;
 
 use super::explain;
 use super::selection::codes;
 use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, json_line, say};
+use terminal::output::{Format, json_line, print};
 
-/// What `ptxcheck rules` takes.
+/// The arguments of `ptxcheck rules`.
 #[derive(Debug, clap::Args)]
 pub struct RulesArgs {
     #[arg(long, value_enum, default_value_t)]
@@ -18,12 +18,12 @@ pub struct RulesArgs {
 struct Row {
     code: String,
     name: String,
-    /// Looked for unless asked not to.
+    /// Enabled by default.
     default: bool,
     summary: &'static str,
 }
 
-/// Prints a line each.
+/// Prints a line for each code.
 pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
     let rows: Vec<Row> = codes()
         .map(|code| {
@@ -37,7 +37,7 @@ pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
             }
         })
         .collect();
-    say(&match args.format {
+    print(&match args.format {
         Format::Json => json_line(&rows),
         Format::Text => {
             let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);

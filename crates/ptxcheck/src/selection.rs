@@ -1,4 +1,4 @@
-//! Which codes are looked for, and which of them are errors.
+//! Which codes are enabled, and which of them are errors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::suppression::UNUSED;
 use lint::{Code, RULES, Rule};
 use ptx::diagnostic::{self, Severity, nearest};
 
-/// What codes begin with: `W`, `W01`, `W0103`; `all` is the start of each.
+/// A prefix of codes: `W`, `W01`, `W0103`; `all` is the empty one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Prefix(String);
@@ -15,15 +15,15 @@ pub struct Prefix(String);
 /// Why a text is no [`Prefix`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no code begins with `{text}`{hint}")]
-pub struct NoPrefix {
+pub struct ParsePrefixError {
     text: String,
     hint: String,
 }
 
-/// What codes begin with, whether there are any of the kind or not.
+/// The letters of codes, with or without codes of their own.
 const KINDS: [&str; 4] = ["E", "W", "P", "D"];
 
-/// Every rule, that of the program itself first.
+/// Every rule, the program's own first.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     std::iter::once(&UNUSED).chain(RULES.iter().copied())
 }
@@ -39,8 +39,8 @@ pub fn codes() -> impl Iterator<Item = Code> {
     front_end.chain(rules().map(|rule| rule.code))
 }
 
-/// What codes begin with that a word stands for: the word itself, or the code
-/// of the rule that it names. `None` if no code begins like this.
+/// The prefix that a word means: the word itself, or the code of the rule that it
+/// names. `None` if no code has it.
 pub fn meaning(word: &str) -> Option<String> {
     if let Some(rule) = rules().find(|rule| rule.name == word) {
         return Some(rule.code.to_string());
@@ -51,10 +51,10 @@ pub fn meaning(word: &str) -> Option<String> {
 }
 
 impl FromStr for Prefix {
-    type Err = NoPrefix;
+    type Err = ParsePrefixError;
 
-    /// A code, what some begin with, the name of a rule, or `all`.
-    fn from_str(text: &str) -> Result<Prefix, NoPrefix> {
+    /// Reads a code, a prefix, the name of a rule, or `all`.
+    fn from_str(text: &str) -> Result<Prefix, ParsePrefixError> {
         if text.eq_ignore_ascii_case("all") {
             return Ok(Prefix(String::new()));
         }
@@ -68,7 +68,7 @@ impl FromStr for Prefix {
             let of_kind = |code: &&str| code.chars().next() == upper.chars().next();
             nearest(&upper, known.iter().map(String::as_str).filter(of_kind))
         });
-        Err(NoPrefix {
+        Err(ParsePrefixError {
             text: text.to_owned(),
             hint: match near {
                 Some(near) => format!(": did you mean `{near}`?"),
@@ -79,9 +79,9 @@ impl FromStr for Prefix {
 }
 
 impl TryFrom<String> for Prefix {
-    type Error = NoPrefix;
+    type Error = ParsePrefixError;
 
-    fn try_from(text: String) -> Result<Prefix, NoPrefix> {
+    fn try_from(text: String) -> Result<Prefix, ParsePrefixError> {
         text.parse()
     }
 }
@@ -96,13 +96,13 @@ impl fmt::Display for Prefix {
 }
 
 impl Prefix {
-    /// Whether `code` begins like this.
+    /// Whether `code` has this prefix.
     pub fn takes(&self, code: Code) -> bool {
         code.begins_with(&self.0)
     }
 }
 
-/// The lists of one place: the command line, or a `ptxcheck.toml`.
+/// The lists of one source: the command line, or a `ptxcheck.toml`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lists<'l> {
     pub select: &'l [Prefix],
@@ -110,19 +110,18 @@ pub struct Lists<'l> {
     pub deny: &'l [Prefix],
 }
 
-/// What becomes of each code.
+/// The enabled codes.
 ///
-/// Of the prefixes that a code begins with the longest counts; of those as
-/// long as each other the command line before a file, and `ignore` before
-/// `select`. What is denied is selected.
+/// The longest matching prefix of a code wins; of equally long ones, the command line
+/// wins over a file, and `ignore` over `select`. Denied codes are enabled.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// The codes that are looked for, in order.
+    /// The enabled codes, in order.
     looked_for: Vec<(Code, Severity)>,
 }
 
 impl Selection {
-    /// `lists` with those that count more first.
+    /// `lists` in the order of precedence.
     pub fn new(lists: &[Lists<'_>]) -> Selection {
         let looked_for = codes().filter_map(|code| Some((code, severity(code, lists)?)));
         let mut looked_for: Vec<_> = looked_for.collect();
@@ -130,7 +129,7 @@ impl Selection {
         Selection { looked_for }
     }
 
-    /// How bad a finding of this code is; `None` if it is not looked for.
+    /// The severity of a code; `None` if it is disabled.
     pub fn severity(&self, code: Code) -> Option<Severity> {
         let found = self
             .looked_for
@@ -150,7 +149,7 @@ fn severity(code: Code, lists: &[Lists<'_>]) -> Option<Severity> {
         let taking = prefixes.iter().filter(|prefix| prefix.takes(code));
         taking.map(|prefix| prefix.0.len()).max()
     };
-    // The greatest wins; later ones win over equal ones.
+    // The longest prefix wins; of equally long ones the later one.
     let mut wanted = rule(code).is_none_or(|rule| rule.default);
     let mut longest = None;
     for list in lists.iter().rev() {
@@ -181,7 +180,7 @@ mod tests {
             .collect()
     }
 
-    /// What becomes of `code` under lists of the command line and of a file.
+    /// The severity of `code` under the lists of the command line and of a file.
     fn outcome(code: &str, line: [&str; 3], file: [&str; 3]) -> Option<Severity> {
         let lists: Vec<[Vec<Prefix>; 3]> = [line, file].map(|list| list.map(prefixes)).into();
         let lists: Vec<Lists<'_>> = lists

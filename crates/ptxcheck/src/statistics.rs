@@ -1,4 +1,4 @@
-//! How often each code was found.
+//! The number of findings of each code.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::explain;
 use super::format::Format;
-use super::judge::Found;
+use super::linter::TextFindings;
 use lint::Code;
 use ptx::diagnostic::Severity;
 use terminal::output::json_line;
 
-/// Findings, counted.
+/// The number of findings of each code.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     by_code: BTreeMap<Code, Count>,
@@ -21,7 +21,7 @@ pub struct Counts {
 struct Count {
     severity: Severity,
     findings: usize,
-    /// Findings that are counted, but not listed.
+    /// Findings that are counted and not shown.
     omitted: usize,
     fixable: usize,
 }
@@ -35,7 +35,7 @@ struct Row {
 }
 
 impl Counts {
-    pub fn add(&mut self, found: &Found) {
+    pub fn add(&mut self, found: &TextFindings) {
         for finding in &found.findings {
             self.count(
                 finding.code,
@@ -80,7 +80,7 @@ impl Counts {
         count.fixable += more.fixable;
     }
 
-    /// How many findings are this bad.
+    /// The number of findings of this severity.
     pub fn of(&self, severity: Severity) -> usize {
         let such = self
             .by_code
@@ -89,7 +89,7 @@ impl Counts {
         such.map(|count| count.findings).sum()
     }
 
-    /// A note on the findings that are not listed; empty if all are.
+    /// A note on the findings that are not shown; empty if all are.
     pub fn note(&self) -> String {
         let omitted: usize = self.by_code.values().map(|count| count.omitted).sum();
         match omitted {
@@ -101,7 +101,7 @@ impl Counts {
         }
     }
 
-    /// A line a code, the most frequent first.
+    /// A line for each code, the most frequent first.
     pub fn table(&self, format: Format) -> String {
         let mut rows: Vec<Row> = self
             .by_code

@@ -1,4 +1,4 @@
-//! `// ptxcheck: disable=W0103`: comments that keep findings away.
+//! `// ptxcheck: disable=W0103`: comments that suppress findings.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use lint::{Check, Code, Edit, Finding, Rule};
 use ptx::ast::{Item, Module, Span};
 use ptx::printer::comments::{Comment, comments};
 
-/// A comment that suppresses nothing. No rule over a module finds it: what the
-/// others find has to be known first.
+/// A comment that suppresses nothing. It is checked here and not as a rule over the
+/// module, as it depends on the findings of all other rules.
 pub static UNUSED: Rule = Rule {
     code: Code::new('W', 1),
     name: "unused-suppression",
@@ -31,13 +31,13 @@ const VERB: &str = "disable=";
 #[derive(Debug, Default)]
 pub struct Suppressions {
     comments: Vec<Suppression>,
-    /// Comments that were meant to, and cannot.
+    /// Findings about comments that are written wrongly.
     wrong: Vec<Finding>,
 }
 
 #[derive(Debug)]
 struct Suppression {
-    /// The comment; with the line that it has for itself, if it has one.
+    /// The comment, with its line if nothing else stands on it.
     whole: Span,
     codes: Vec<Disabled>,
     /// Findings that begin here are suppressed.
@@ -53,10 +53,10 @@ struct Disabled {
 }
 
 impl Suppressions {
-    /// Those of a text that `module` was read from.
+    /// The comments of a text from which `module` was parsed.
     pub fn read(module: &Module<'_>, source: &str) -> Suppressions {
         let mut found = Suppressions::default();
-        // Looking for comments takes longer than looking for the word.
+        // Finding comments takes longer than finding the word.
         if !source.contains(MARK) {
             return found;
         }
@@ -64,13 +64,13 @@ impl Suppressions {
         let places = Places::new(&all, module, source);
         for (index, comment) in all.iter().enumerate() {
             let text = &source[comment.span.start as usize..comment.span.end as usize];
-            let Some(said) = text.strip_prefix("//") else {
+            let Some(rest) = text.strip_prefix("//") else {
                 continue;
             };
-            let Some(said) = said.trim_start().strip_prefix(MARK) else {
+            let Some(rest) = rest.trim_start().strip_prefix(MARK) else {
                 continue;
             };
-            let Some(list) = said.trim_start().strip_prefix(VERB) else {
+            let Some(list) = rest.trim_start().strip_prefix(VERB) else {
                 found.wrong.push(finding(
                     comment.span,
                     "the comment suppresses nothing",
@@ -90,7 +90,7 @@ impl Suppressions {
         found
     }
 
-    /// `W0103,P01 why that is`: what comes behind the first word is for people.
+    /// Reads `W0103,P01 reason`: the text behind the first word is for people.
     fn codes(&mut self, list: &str, source: &str) -> Vec<Disabled> {
         let mut codes = Vec::new();
         for part in list.split(',').map(str::trim) {
@@ -153,7 +153,7 @@ impl Suppressions {
         });
     }
 
-    /// Those that suppressed nothing of what was looked for.
+    /// The comments that suppressed none of the enabled codes.
     pub fn unused(self, looked_for: impl Fn(Code) -> bool) -> Vec<Finding> {
         let mut found = self.wrong;
         for Suppression { whole, codes, .. } in &self.comments {
@@ -180,7 +180,7 @@ impl Suppressions {
     }
 }
 
-/// How it is written.
+/// Help for a comment that is written wrongly.
 const WRITTEN: &str = "write `// ptxcheck: disable=W0103`, with the codes that are not wanted";
 
 fn finding(span: Span, message: impl Into<String>, help: &str) -> Finding {
@@ -189,8 +189,8 @@ fn finding(span: Span, message: impl Into<String>, help: &str) -> Finding {
     finding
 }
 
-/// What is taken away with a comment: the blanks before it, and its line if
-/// nothing else stands there.
+/// The span to remove with a comment: the blanks before it, and its line if nothing
+/// else stands on it.
 fn whole(comment: &Comment, source: &str) -> Span {
     let before = source[..comment.span.start as usize]
         .trim_end_matches([' ', '\t'])

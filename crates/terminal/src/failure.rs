@@ -1,24 +1,24 @@
-//! What a program says when it cannot do what it was asked.
+//! Errors of the programs, and their exit statuses.
 
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::output::tell;
+use crate::output::eprint;
 use ptx::Diagnostics;
 
-/// The exit status where everything expected came.
+/// The exit status of success.
 pub const VERIFIED: u8 = 0;
-/// The exit status where results differ from what is expected.
+/// The exit status of findings, or of results that differ from the expected ones.
 pub const MISMATCHES: u8 = 1;
-/// The exit status where the program could not do its work.
+/// The exit status of a failure.
 pub const FAILED: u8 = 2;
 
-/// One message for a person: what is wrong, and what to do about it.
+/// An error message: what is wrong, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
     help: Option<String>,
-    /// The message has its heading already.
+    /// The message has its own `error: `.
     headed: bool,
 }
 
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// Findings of the front end, drawn with the lines they are about.
+    /// Diagnostics of the front end, rendered with their source lines.
     pub fn drawn(diagnostics: &Diagnostics) -> Failure {
         Failure {
             headed: true,
@@ -39,8 +39,8 @@ impl Failure {
         }
     }
 
-    /// What another process of this program said on its standard error.
-    pub fn said(text: String) -> Failure {
+    /// A message that is formatted already, such as that of a child process.
+    pub fn preformatted(text: String) -> Failure {
         Failure {
             message: text.trim_end().to_owned(),
             help: None,
@@ -54,14 +54,14 @@ impl Failure {
         self
     }
 
-    /// Prints it on standard error.
-    pub fn tell(&self) {
-        tell(&format!("{self}\n"));
+    /// Prints it to standard error.
+    pub fn print(&self) {
+        eprint(&format!("{self}\n"));
     }
 
-    /// The same, where the program ends with it.
+    /// Prints it, and returns the exit status of a failure.
     pub fn report(&self) -> ExitCode {
-        self.tell();
+        self.print();
         ExitCode::from(FAILED)
     }
 }

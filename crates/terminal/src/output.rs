@@ -1,4 +1,4 @@
-//! What both programs print, and how.
+//! Output of both programs.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -20,33 +20,32 @@ pub fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
-/// What went wrong first at standard output.
-static UNSAID: OnceLock<String> = OnceLock::new();
+/// The first error of a write to standard output.
+static STDOUT_ERROR: OnceLock<String> = OnceLock::new();
 
-/// Writes to standard output. Whoever reads it may have had enough: that is
-/// no error, and no reason to panic as `print!` does. What else goes wrong
-/// [`all_said`] tells.
-pub fn say(text: &str) {
-    say_bytes(text.as_bytes());
+/// Prints to standard output. A closed pipe is no error, and no reason to panic as
+/// `print!` does. [`check_stdout`] returns other errors.
+pub fn print(text: &str) {
+    print_bytes(text.as_bytes());
 }
 
-/// The same for bytes that are no text.
-pub fn say_bytes(bytes: &[u8]) {
+/// Writes bytes to standard output, as [`print`] does.
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
-        UNSAID.get_or_init(|| error.to_string());
+        STDOUT_ERROR.get_or_init(|| error.to_string());
     }
 }
 
-/// Whether all of it was written.
+/// Checks that everything was written to standard output.
 ///
 /// # Errors
-/// The disk is full, or the like.
-pub fn all_said() -> Result<(), Failure> {
-    match UNSAID.get() {
+/// A write failed: the disk is full, or the like.
+pub fn check_stdout() -> Result<(), Failure> {
+    match STDOUT_ERROR.get() {
         None => Ok(()),
         Some(error) => Err(Failure::new(format!(
             "standard output cannot be written: {error}"
@@ -54,8 +53,8 @@ pub fn all_said() -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard error, where nothing can be told of what goes wrong.
-pub fn tell(text: &str) {
+/// Prints to standard error, and ignores errors: there is nowhere to report them.
+pub fn eprint(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 

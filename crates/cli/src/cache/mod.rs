@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::quantity::show_size;
 use ptxkit::cache::{Cache, CacheError, Stats};
 use terminal::failure::{Failure, VERIFIED};
-use terminal::output::{Format, Lines, json_line, say};
+use terminal::output::{Format, Lines, json_line, print};
 
 pub const AFTER_HELP: &str = "\
 Which cache that is, the environment says, for every program that loads by it:
@@ -118,8 +118,8 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
         CacheCommand::Import { from } => transfer::import(&cache, from),
     }?;
     match format {
-        Format::Text => say(&answer.text),
-        Format::Json => say(&json_line(&answer.json)),
+        Format::Text => print(&answer.text),
+        Format::Json => print(&json_line(&answer.json)),
     }
     Ok(answer.status)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Answer, text_of};
-use crate::explain::{of_driver, of_load};
+use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
 use ptxkit::cache::{Cache, CacheError, Key};
@@ -93,7 +93,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
         drop(progress);
         for (path, one) in args.files.iter().zip(&warmed) {
             if let Err(error) = &one.result {
-                explained(path, error).tell();
+                explained(path, error).print();
             }
         }
         all.push((name, warmed));

@@ -54,7 +54,7 @@ fn a_compiler_that_fails_is_told_from_one_that_crashes() {
         ),
         (
             "echo line 7: no; exit 255",
-            &["does not compile: ptxas says\nline 7: no"],
+            &["does not compile: ptxas reports\nline 7: no"],
         ),
     ] {
         let output = assemble(commands, &[&path, "--target", "sm_90"]);

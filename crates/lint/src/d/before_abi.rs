@@ -1,6 +1,6 @@
 //! `.reg .b32 x;` outside of functions
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{Item, Space};
 
 pub static RULE: Rule = Rule {
@@ -49,8 +49,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    for item in &subject.module.items {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    for item in &context.module.items {
         let Item::Variable(variable) = item else {
             continue;
         };
@@ -61,7 +61,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
                 variable.space.text()
             );
             findings
-                .add(variable.name.span(subject.source), message)
+                .add(variable.name.span(context.source), message)
                 .help("declare it in the functions that use it");
         }
     }

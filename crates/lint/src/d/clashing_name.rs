@@ -1,6 +1,6 @@
 //! `.reg .b32 elect;` in a module of PTX 7.0, `.reg .b32 %laneid;`
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{Function, Item, Name, Statement, Variable, Version};
 use ptx::isa::{self, special};
 use ptx::names::{Opcode, SpecialRegister};
@@ -50,8 +50,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    let Some((version, _)) = subject.module.version else {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    let Some((version, _)) = context.module.version else {
         return;
     };
     let mut look = |name: Name<'_>| {
@@ -59,10 +59,10 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
             return;
         };
         findings
-            .add(name.span(subject.source), message)
+            .add(name.span(context.source), message)
             .help("choose another name");
     };
-    for item in &subject.module.items {
+    for item in &context.module.items {
         match item {
             Item::Variable(variable) => declared(variable, &mut look),
             Item::Function(function) => of_function(function, &mut look),

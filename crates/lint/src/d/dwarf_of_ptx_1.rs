@@ -1,6 +1,6 @@
 //! `@@DWARF .byte 1`
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{DirectiveKind, Item};
 
 pub static RULE: Rule = Rule {
@@ -33,9 +33,9 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
     // One finding is enough: there are thousands of lines, or none.
-    let first = subject.module.items.iter().find_map(|item| match item {
+    let first = context.module.items.iter().find_map(|item| match item {
         Item::Directive(directive) if directive.kind == DirectiveKind::Dwarf => {
             Some(directive.span)
         }

@@ -1,6 +1,6 @@
 //! `.maxnctapersm 2`
 
-use crate::{Check, Code, Edit, Findings, Rule, Subject};
+use crate::{Check, Code, Edit, Findings, ModuleContext, Rule};
 use ptx::ast::{Item, Span, Version};
 
 pub static RULE: Rule = Rule {
@@ -35,8 +35,8 @@ pub static RULE: Rule = Rule {
 const OLD: &str = ".maxnctapersm";
 const NEW: &str = ".minnctapersm";
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    for item in &subject.module.items {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    for item in &context.module.items {
         let Item::Function(function) = item else {
             continue;
         };
@@ -52,7 +52,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
             };
             let finding = findings.add(span, format!("`{OLD}` is deprecated since PTX 2.0"));
             finding.help(format!("write `{NEW}`"));
-            let known = subject.version >= Some(Version { major: 2, minor: 0 });
+            let known = context.version >= Some(Version { major: 2, minor: 0 });
             if known && directive.text.starts_with(OLD) {
                 finding.fix([Edit {
                     span,

@@ -1,6 +1,6 @@
 //! `.version 9.5` where 7.0 would do
 
-use crate::{Check, Code, Edit, Findings, Rule, Subject};
+use crate::{Check, Code, Edit, Findings, ModuleContext, Rule};
 use ptx::ast::{Span, Version};
 use ptx::isa::target::Target;
 use ptx::version::{lowest_version, versions};
@@ -43,8 +43,8 @@ pub static RULE: Rule = Rule {
 /// That of CUDA 9: no driver of today is older.
 const KNOWN_TO_ALL: Version = Version { major: 6, minor: 0 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    let (module, source) = (subject.module, subject.source);
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    let (module, source) = (context.module, context.source);
     let target = module
         .target
         .iter()

@@ -1,6 +1,6 @@
 //! `// größer`
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::Span;
 use ptx::printer::comments::comments;
 
@@ -17,8 +17,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    let source = subject.source;
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    let source = context.source;
     if source.is_ascii() {
         return;
     }

@@ -1,6 +1,6 @@
 //! `.target sm_90a` that nothing needs
 
-use crate::{Check, Code, Edit, Findings, Rule, Subject};
+use crate::{Check, Code, Edit, Findings, ModuleContext, Rule};
 use ptx::isa::target::{Suffix, Target};
 use ptx::{CheckOptions, check_with};
 
@@ -37,8 +37,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    let said = subject
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    let said = context
         .module
         .target
         .iter()
@@ -52,7 +52,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
             target: Some(target),
             ..CheckOptions::default()
         };
-        check_with(subject.module, subject.source, &options).is_empty()
+        check_with(context.module, context.source, &options).is_empty()
     };
     if !good(target) {
         return;
@@ -63,7 +63,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
         .map(|suffix| Target { suffix, ..target })
         .find(|wider| wider.since().is_some() && good(*wider));
     if let Some(wider) = wider {
-        let span = word.span(subject.source);
+        let span = word.span(context.source);
         let where_it_runs = match target.suffix {
             Suffix::Specific => "on no other GPU",
             _ => "on no other family of GPUs",

@@ -1,6 +1,6 @@
 //! `.address_size 32`, or none at all
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{Item, Span, Version};
 
 pub static RULE: Rule = Rule {
@@ -33,8 +33,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    let module = subject.module;
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    let module = context.module;
     let has_code = module.items.iter().any(|item| match item {
         Item::Function(function) => function.body.is_some(),
         _ => false,
@@ -57,7 +57,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
                 .help(help);
         }
         (None, Some(target)) => {
-            let Span { start, end } = target.span(subject.source);
+            let Span { start, end } = target.span(context.source);
             let message = "the module has addresses of 32 bits, as it does not say how many";
             findings.add(Span { start, end }, message).help(help);
         }

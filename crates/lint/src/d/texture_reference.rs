@@ -1,6 +1,6 @@
 //! `.global .texref image;`
 
-use crate::{Check, Code, Findings, Rule, Subject};
+use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{Item, Space};
 use ptx::names::Type;
 
@@ -48,8 +48,8 @@ pub static RULE: Rule = Rule {
     check: Check::Module(check),
 };
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    for item in &subject.module.items {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    for item in &context.module.items {
         let Item::Variable(variable) = item else {
             continue;
         };
@@ -61,7 +61,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
         let name = variable.name.text;
         let message = format!("`{name}` is {what} that the host sets by name, which is deprecated");
         findings
-            .add(variable.name.span(subject.source), message)
+            .add(variable.name.span(context.source), message)
             .help("pass an object of it as a `.u64` parameter");
     }
 }

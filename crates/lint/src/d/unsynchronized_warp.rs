@@ -1,6 +1,6 @@
 //! `shfl.up.b32`, `vote.all.pred`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -51,7 +51,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         if !matches!(instruction.opcode, Opcode::Shfl | Opcode::Vote) {
             continue;

@@ -1,23 +1,23 @@
-//! Values as sums: `4 * %tid.x + param + 16`.
+//! Affine values: `4 * %tid.x + param + 16`.
 
-use super::code::Code;
 use super::effect::Effect;
 use super::graph::Graph;
+use super::instructions::Instructions;
 use super::names::{Reference, VariableId};
 use super::values::{ValueId, Values};
 use ptx::ast::{AddressBase, Instruction, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
-/// What a [`Linear`] is a sum of.
+/// A term of a [`Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Term {
     /// `%tid.x`, `%ctaid.y` …
     Special(SpecialRegister),
     /// The address of a variable.
     Address(VariableId),
-    /// What a parameter holds at this offset.
+    /// The value of a parameter at this offset.
     Parameter(VariableId, i32),
-    /// A value of which no more is known.
+    /// An opaque value.
     Value(ValueId),
     /// The product in the `mad` that makes this value.
     Product(ValueId),
@@ -25,11 +25,11 @@ pub enum Term {
 
 /// A sum of at most four terms, each times a constant, and a constant.
 ///
-/// Arithmetic does not wrap: a sum says what the address is as long as no
-/// intermediate result overflows, which is what who wrote it meant.
+/// Arithmetic is taken not to wrap: the sum is the address as long as no
+/// intermediate result overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
-    /// What is added to the terms.
+    /// The constant.
     pub constant: i64,
     terms: [(Term, i64); Linear::MAX],
     len: u8,
@@ -56,12 +56,12 @@ impl Linear {
         linear
     }
 
-    /// What it is a sum of, with what each is multiplied by.
+    /// The terms with their coefficients.
     pub fn terms(&self) -> &[(Term, i64)] {
         &self.terms[..usize::from(self.len)]
     }
 
-    /// What this term is multiplied by; 0 if it is not there.
+    /// The coefficient of a term; 0 if it has none.
     pub fn coefficient(&self, term: Term) -> i64 {
         let mut terms = self.terms().iter();
         terms.find(|(known, _)| *known == term).map_or(0, |t| t.1)
@@ -99,7 +99,7 @@ impl Linear {
         Some(self)
     }
 
-    /// All of it, this many times.
+    /// The product with a constant.
     pub fn times(mut self, factor: i64) -> Option<Linear> {
         if factor == 0 {
             return Some(Linear::number(0));
@@ -111,7 +111,7 @@ impl Linear {
         Some(self)
     }
 
-    /// The same without what it has of this term.
+    /// The sum without this term.
     pub fn without(self, term: Term) -> Linear {
         let coefficient = self.coefficient(term);
         match Linear::term(term).times(-coefficient) {
@@ -151,7 +151,7 @@ pub struct Affine {
 
 impl Affine {
     pub(crate) fn new(
-        code: &Code<'_, '_>,
+        instructions: &Instructions<'_, '_>,
         graph: &Graph,
         values: &Values,
         mnemonics: &[Mnemonic<'_>],
@@ -163,23 +163,23 @@ impl Affine {
         };
         for block in &graph.order {
             for id in graph.blocks[block.index()].steps() {
-                let step = &code.steps[id.index()];
+                let step = &instructions.steps[id.index()];
                 let whole = effects.get(step.mnemonic as usize).is_some_and(|e| e.whole);
                 if step.partial || !whole {
                     continue;
                 }
-                let mut writes = values.writes(code, step);
+                let mut writes = values.writes(instructions, step);
                 let (Some((_, written)), None) = (writes.next(), writes.next()) else {
                     continue;
                 };
-                let Some(instruction) = code.instruction(id) else {
+                let Some(instruction) = instructions.get(id) else {
                     continue;
                 };
                 let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
                     continue;
                 };
                 let reader = Reader {
-                    code,
+                    instructions,
                     values,
                     affine: &affine,
                     written,
@@ -194,7 +194,7 @@ impl Affine {
         affine
     }
 
-    /// The sum that a value is; the value itself where no more is known.
+    /// The sum of a value; the value itself as a term where no more is known.
     pub fn of(&self, value: ValueId) -> Linear {
         match self.linear.get(value.index()) {
             Some(linear) => *linear,
@@ -202,18 +202,23 @@ impl Affine {
         }
     }
 
-    /// What the operand at this place of the pool is; `None` for a list, or
+    /// The sum of the operand with this index in the pool; `None` for a list, or for
     /// what is no integer.
-    pub fn of_operand(&self, code: &Code<'_, '_>, values: &Values, place: usize) -> Option<Linear> {
+    pub fn of_operand(
+        &self,
+        instructions: &Instructions<'_, '_>,
+        values: &Values,
+        place: usize,
+    ) -> Option<Linear> {
         let named = |offset: i64| {
-            let base = match code.reference(place) {
+            let base = match instructions.reference(place) {
                 Reference::Register(_) => self.of(values.of_operand(place)),
                 Reference::Variable(id) => Linear::term(Term::Address(id)),
                 Reference::Nothing => return None,
             };
             base.plus(&Linear::number(offset))
         };
-        match *code.body.operands.get(place)? {
+        match *instructions.body.operands.get(place)? {
             Operand::Integer(integer) => Some(Linear::number(integer.value as i64)),
             Operand::Special(register, _) => Some(Linear::term(Term::Special(register))),
             Operand::Name(_) => named(0),
@@ -235,7 +240,7 @@ impl Affine {
 }
 
 struct Reader<'c, 'm, 'a> {
-    code: &'c Code<'m, 'a>,
+    instructions: &'c Instructions<'m, 'a>,
     values: &'c Values,
     affine: &'c Affine,
     written: ValueId,
@@ -249,7 +254,8 @@ impl Reader<'_, '_, '_> {
             return None;
         }
         let place = (self.instruction.operands.start + number) as usize;
-        self.affine.of_operand(self.code, self.values, place)
+        self.affine
+            .of_operand(self.instructions, self.values, place)
     }
 
     fn result(&self) -> Option<Linear> {
@@ -314,16 +320,18 @@ impl Reader<'_, '_, '_> {
             }
             Opcode::Ld if modifiers.has(Modifier::Param) => {
                 let place = self.instruction.operands.start as usize + 1;
-                let Operand::Address { offset, .. } = *self.code.body.operands.get(place)? else {
+                let Operand::Address { offset, .. } =
+                    *self.instructions.body.operands.get(place)?
+                else {
                     return None;
                 };
-                let Reference::Variable(id) = self.code.reference(place) else {
+                let Reference::Variable(id) = self.instructions.reference(place) else {
                     return None;
                 };
                 // Of a function's own parameter, not of what a call gave back.
-                let is_param = self.code.variable(id).space == Space::Param;
+                let is_param = self.instructions.variable(id).space == Space::Param;
                 let offset = i32::try_from(offset).ok()?;
-                (is_param && self.code.is_parameter(id))
+                (is_param && self.instructions.is_parameter(id))
                     .then(|| Linear::term(Term::Parameter(id, offset)))
             }
             _ => None,

@@ -1,58 +1,59 @@
-//! Which values differ between the threads of a block, and which instructions
-//! some of its threads execute without the others.
+//! Divergence analysis: which values differ between the threads of a block, and
+//! which instructions some threads execute without the others.
 //!
-//! What is said to differ is shown to: it comes from `%tid`, `%laneid`, an
-//! atomic, a load at an address that differs. What nothing is known of, such as
-//! the result of a call, counts as the same for all.
+//! A value is divergent only if that is proven: it depends on `%tid`, `%laneid`, an
+//! atomic, a load at a divergent address. An unknown value, such as the result of a
+//! call, counts as uniform.
 
 use super::affine::{Affine, Term};
-use super::code::{Code, InstructionId};
-use super::effect::Ends;
+use super::effect::Terminator;
 use super::graph::{BlockId, Graph};
+use super::instructions::{InstructionId, Instructions};
 use super::values::{Definition, ValueId, Values};
 use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
-/// Who has the same value.
+/// The threads that share a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variance {
-    /// All threads of a block, as far as is known.
+    /// All threads of a block: the value is uniform.
     #[default]
     Block,
-    /// The threads of a warp; other warps may have another.
+    /// The threads of a warp: it is uniform within a warp.
     Warp,
-    /// A thread alone.
+    /// A single thread: it is divergent.
     Thread,
 }
 
 /// A branch that not all threads of a block take.
 #[derive(Clone, Copy, Debug)]
-pub struct Fork {
-    /// It ends with the branch.
+pub struct DivergentBranch {
+    /// The block that ends with the branch.
     pub block: BlockId,
-    /// Who takes it together.
+    /// The threads that take it together.
     pub variance: Variance,
-    /// Where all ways meet again; `None` if some threads leave.
+    /// The point of reconvergence; `None` if some threads return.
     pub meets: Option<BlockId>,
 }
 
-/// What differs in a function.
+/// The divergent values and branches of a function.
 #[derive(Debug)]
 pub struct Divergence {
     values: Vec<Variance>,
-    /// Who executes each block together.
+    /// The threads that execute each block together.
     control: Vec<Variance>,
-    /// The branches that do it.
-    pub forks: Vec<Fork>,
+    /// The divergent branches.
+    pub divergent_branches: Vec<DivergentBranch>,
 }
 
-/// Each value goes up twice at most; loops in loops take a round each.
+/// The limit of rounds: each value moves up the lattice at most twice, and nested loops
+/// take a round each.
 const ROUNDS: usize = 24;
 
 impl Divergence {
-    /// `None` for a function whose graph is out of all proportion.
+    /// `None` for a function whose analysis takes too many steps.
     pub(crate) fn new(
-        code: &Code<'_, '_>,
+        instructions: &Instructions<'_, '_>,
         graph: &Graph,
         values: &Values,
         affine: &Affine,
@@ -60,7 +61,7 @@ impl Divergence {
     ) -> Option<Divergence> {
         let blocks = graph.blocks.len();
         let mut solver = Solver {
-            code,
+            instructions,
             graph,
             values,
             affine,
@@ -68,13 +69,13 @@ impl Divergence {
             meets: graph.post_dominators()?,
             joins: vec![Variance::Block; blocks],
             loops: vec![Variance::Block; blocks],
-            joined: values.joined(graph),
-            seen: vec![0; blocks],
+            phis: values.phis(graph),
+            visited: vec![0; blocks],
             epoch: 0,
             found: Divergence {
                 values: vec![Variance::Block; values.definitions.len()],
                 control: vec![Variance::Block; blocks],
-                forks: Vec::new(),
+                divergent_branches: Vec::new(),
             },
         };
         for _ in 0..ROUNDS {
@@ -85,31 +86,31 @@ impl Divergence {
         Some(solver.found)
     }
 
-    /// Who has the same of a value.
+    /// The threads that share a value.
     pub fn of(&self, value: ValueId) -> Variance {
         self.values.get(value.index()).copied().unwrap_or_default()
     }
 
-    /// Who executes a block together.
+    /// The threads that execute a block together.
     pub fn control(&self, block: BlockId) -> Variance {
         self.control[block.index()]
     }
 }
 
 struct Solver<'c, 'm, 'a> {
-    code: &'c Code<'m, 'a>,
+    instructions: &'c Instructions<'m, 'a>,
     graph: &'c Graph,
     values: &'c Values,
     affine: &'c Affine,
     mnemonics: &'c [Mnemonic<'a>],
     meets: Vec<Option<BlockId>>,
-    /// Where ways meet that different threads took.
+    /// Joins of divergent paths.
     joins: Vec<Variance>,
-    /// Loops that some threads leave before others.
+    /// Loops with divergent exits.
     loops: Vec<Variance>,
-    /// Joined values, in the order of the graph.
-    joined: Vec<(BlockId, ValueId)>,
-    seen: Vec<u32>,
+    /// The phis, in reverse post-order.
+    phis: Vec<(BlockId, ValueId)>,
+    visited: Vec<u32>,
     epoch: u32,
     found: Divergence,
 }
@@ -117,23 +118,23 @@ struct Solver<'c, 'm, 'a> {
 impl Solver<'_, '_, '_> {
     fn round(&mut self) -> bool {
         let mut changed = false;
-        let joined = std::mem::take(&mut self.joined);
-        let mut next = joined.iter().peekable();
+        let phis = std::mem::take(&mut self.phis);
+        let mut next = phis.iter().peekable();
         for block in &self.graph.order {
             while let Some((_, value)) = next.next_if(|(home, _)| home == block) {
                 changed |= self.join(*value, *block);
             }
             for id in self.graph.blocks[block.index()].steps() {
-                let (code, values) = (self.code, self.values);
-                let step = &code.steps[id.index()];
+                let (instructions, values) = (self.instructions, self.values);
+                let step = &instructions.steps[id.index()];
                 // Nothing goes up that is at the top, and what writes nothing
                 // has no result.
-                let mut written = values.writes(code, step);
+                let mut written = values.writes(instructions, step);
                 if written.all(|(_, value)| self.found.of(value) == Variance::Thread) {
                     continue;
                 }
                 let variance = self.result(id, *block);
-                for (_, written) in values.writes(code, step) {
+                for (_, written) in values.writes(instructions, step) {
                     let variance = match values.prior(written) {
                         Some(prior) => variance.max(self.read(prior, *block)),
                         None => variance,
@@ -143,13 +144,13 @@ impl Solver<'_, '_, '_> {
             }
             changed |= self.branch(*block);
         }
-        self.joined = joined;
+        self.phis = phis;
         changed
     }
 
-    /// Where different values meet in one.
+    /// The variance of a phi.
     fn join(&mut self, value: ValueId, block: BlockId) -> bool {
-        let parts = self.values.parts(self.graph, value);
+        let parts = self.values.phi_operands(self.graph, value);
         let mut variance = parts.iter().map(|part| self.read(*part, block)).max();
         // Different numbers are different. Of other values nothing is shown:
         // both sides may well have loaded the same.
@@ -172,7 +173,7 @@ impl Solver<'_, '_, '_> {
         let known = self.found.of(value);
         let home = match self.values.definition(value) {
             Some(Definition::Written(id)) => self.graph.block_of(id),
-            Some(Definition::Joined(home)) => home,
+            Some(Definition::Phi(home)) => home,
             _ => return known,
         };
         let of_loop = self.loops[home.index()];
@@ -186,24 +187,28 @@ impl Solver<'_, '_, '_> {
         let Some(id) = self.graph.blocks[block.index()].steps().next_back() else {
             return false;
         };
-        let step = &self.code.steps[id.index()];
-        let splits = match step.ends {
-            Ends::Jump | Ends::Leave => step.guarded,
-            Ends::Table => true,
-            Ends::No | Ends::Trap => false,
+        let step = &self.instructions.steps[id.index()];
+        let splits = match step.terminator {
+            Terminator::Jump | Terminator::Return => step.guarded,
+            Terminator::IndirectJump => true,
+            Terminator::FallThrough | Terminator::Trap => false,
         };
         if !splits {
             return false;
         }
-        let reads = self.values.reads(self.code, step);
+        let reads = self.values.reads(self.instructions, step);
         let variance = reads.map(|(_, value)| self.read(value, block)).max();
         let variance = variance.unwrap_or_default();
-        let known = self.found.forks.iter_mut().find(|fork| fork.block == block);
+        let known = self
+            .found
+            .divergent_branches
+            .iter_mut()
+            .find(|divergent| divergent.block == block);
         match known {
             _ if variance == Variance::Block => return false,
-            Some(fork) if fork.variance >= variance => return false,
-            Some(fork) => fork.variance = variance,
-            None => self.found.forks.push(Fork {
+            Some(divergent) if divergent.variance >= variance => return false,
+            Some(divergent) => divergent.variance = variance,
+            None => self.found.divergent_branches.push(DivergentBranch {
                 block,
                 variance,
                 meets: self.meets[block.index()],
@@ -219,7 +224,7 @@ impl Solver<'_, '_, '_> {
                 continue;
             }
             comes_back |= at == block;
-            if std::mem::replace(&mut self.seen[at.index()], self.epoch) != self.epoch {
+            if std::mem::replace(&mut self.visited[at.index()], self.epoch) != self.epoch {
                 region.push(at);
                 open.extend(self.graph.successors(at));
             }
@@ -237,17 +242,17 @@ impl Solver<'_, '_, '_> {
         true
     }
 
-    /// Who has the same result of an instruction.
+    /// The threads that share the result of an instruction.
     fn result(&self, id: InstructionId, block: BlockId) -> Variance {
-        let code = self.code;
-        let step = &code.steps[id.index()];
+        let instructions = self.instructions;
+        let step = &instructions.steps[id.index()];
         let (Some(instruction), Some(mnemonic)) = (
-            code.instruction(id),
+            instructions.get(id),
             self.mnemonics.get(step.mnemonic as usize),
         ) else {
             return Variance::Block;
         };
-        let reads = self.values.reads(code, step);
+        let reads = self.values.reads(instructions, step);
         let inputs = reads
             .map(|(_, value)| self.read(value, block))
             .chain(self.specials(instruction))
@@ -277,7 +282,7 @@ impl Solver<'_, '_, '_> {
     }
 
     fn specials(&self, instruction: &Instruction) -> impl Iterator<Item = Variance> {
-        let operands = self.code.body.list(instruction.operands).iter();
+        let operands = self.instructions.body.list(instruction.operands).iter();
         operands.filter_map(|operand| match operand {
             Operand::Special(register, _) => Some(of_special(*register)),
             _ => None,
@@ -286,7 +291,7 @@ impl Solver<'_, '_, '_> {
 
     fn operand(&self, instruction: &Instruction, number: u32, block: BlockId) -> Variance {
         let place = (instruction.operands.start + number) as usize;
-        match self.code.body.operands.get(place) {
+        match self.instructions.body.operands.get(place) {
             Some(Operand::Special(register, _)) => of_special(*register),
             Some(Operand::Name(_)) => self.read(self.values.of_operand(place), block),
             _ => Variance::Block,
@@ -308,7 +313,7 @@ impl Solver<'_, '_, '_> {
                 return None;
             }
             self.affine
-                .of_operand(self.code, self.values, first + number)
+                .of_operand(self.instructions, self.values, first + number)
         };
         let number = |place: usize| linear(place)?.as_number();
         // Counts threads: the 32 of a warp have 32 numbers in a row, from a
@@ -326,7 +331,7 @@ impl Solver<'_, '_, '_> {
             let Some(Definition::Written(id)) = self.values.definition(value) else {
                 return false;
             };
-            let writer = self.code.instruction(id).map(|writer| writer.opcode);
+            let writer = self.instructions.get(id).map(|writer| writer.opcode);
             matches!(
                 writer,
                 Some(Opcode::Match | Opcode::Vote | Opcode::Activemask)
@@ -383,7 +388,7 @@ fn raise(known: &mut Variance, to: Variance) -> bool {
     higher
 }
 
-/// Who reads the same from a special register.
+/// The threads that share the value of a special register.
 fn of_special(register: SpecialRegister) -> Variance {
     match register {
         SpecialRegister::Tid

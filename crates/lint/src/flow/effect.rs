@@ -1,42 +1,42 @@
-//! What an instruction does besides naming its operands.
+//! The effects of an instruction: its results, control transfer, memory access.
 
-use crate::memory::Shape;
+use crate::memory::AccessShape;
 use ptx::ast::Mnemonic;
 use ptx::isa::{self, Kind, Presence, Scale, TypeBase};
 use ptx::names::{Modifier, Opcode, Type};
 
-/// Where control goes behind an instruction.
+/// How an instruction transfers control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
-    /// To the next one.
-    No,
+pub enum Terminator {
+    /// To the next instruction.
+    FallThrough,
     /// `bra`
     Jump,
     /// `brx.idx`
-    Table,
+    IndirectJump,
     /// `ret`, `exit`
-    Leave,
-    /// `trap`: what comes behind does not happen.
+    Return,
+    /// `trap`: nothing behind it is executed.
     Trap,
 }
 
-/// What all instructions with one [`Mnemonic`] have in common.
+/// The effects that all instructions with one [`Mnemonic`] share.
 #[derive(Clone, Debug)]
 pub struct Effect {
-    /// So many operands are written; they come first.
+    /// The number of operands that are written; they come first.
     pub writes: u8,
-    /// What is written is read before: `wgmma` adds to it.
+    /// Results are read before they are written: `wgmma` accumulates.
     pub reads_results: bool,
-    /// Where control goes.
-    pub ends: Ends,
-    /// Nothing but the results tells that it was executed.
+    /// How it transfers control.
+    pub terminator: Terminator,
+    /// It has no side effects.
     pub pure: bool,
-    /// The type of each operand where the instruction says it.
+    /// The type of each operand where the mnemonic has it.
     pub types: Vec<Option<Type>>,
-    /// Its result may be a sum that is known: arithmetic of whole numbers.
+    /// Its result may be affine: integer arithmetic.
     pub whole: bool,
-    /// What it does to memory, if it is an access.
-    pub access: Option<Shape>,
+    /// Its memory access, if it is one.
+    pub access: Option<AccessShape>,
 }
 
 impl Effect {
@@ -67,17 +67,17 @@ impl Effect {
         Effect {
             writes,
             reads_results: mnemonic.opcode == Opcode::Wgmma,
-            ends: match mnemonic.opcode {
-                Opcode::Bra => Ends::Jump,
-                Opcode::Brx => Ends::Table,
-                Opcode::Ret | Opcode::Exit => Ends::Leave,
-                Opcode::Trap => Ends::Trap,
-                _ => Ends::No,
+            terminator: match mnemonic.opcode {
+                Opcode::Bra => Terminator::Jump,
+                Opcode::Brx => Terminator::IndirectJump,
+                Opcode::Ret | Opcode::Exit => Terminator::Return,
+                Opcode::Trap => Terminator::Trap,
+                _ => Terminator::FallThrough,
             },
             pure: writes > 0 && is_pure(mnemonic),
             types,
             whole: is_whole(mnemonic),
-            access: Shape::of(mnemonic),
+            access: AccessShape::of(mnemonic),
         }
     }
 }

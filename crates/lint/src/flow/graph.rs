@@ -1,49 +1,49 @@
-//! Which way a function may go: blocks, what dominates what, what depends on
-//! which branch.
+//! The control-flow graph of a function: basic blocks, dominators, control
+//! dependence.
 
 use std::collections::HashMap;
 
 use super::STEPS_FOR_EACH;
-use super::code::{Code, InstructionId};
-use super::effect::Ends;
+use super::effect::Terminator;
+use super::instructions::{InstructionId, Instructions};
 use ptx::ast::Operand;
 
-/// A block, by number in the order of the text; block 0 is empty and comes
-/// before all.
+/// A basic block, by number in the order of the text; block 0 is empty and is the
+/// entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
 impl BlockId {
-    /// The entry, which nothing jumps to.
+    /// The entry, which has no predecessor.
     pub const ENTRY: BlockId = BlockId(0);
 
-    /// Its place in [`Graph::blocks`].
+    /// Its index in [`Graph::blocks`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Instructions that are executed one after the other.
+/// A basic block: instructions that are executed in sequence.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct BasicBlock {
     /// The first instruction.
     pub start: u32,
     /// Behind the last.
     pub end: u32,
-    /// Control may run out of the body behind it.
+    /// Control may fall off the end of the body behind it.
     pub falls_off: bool,
-    /// It ends in `ret` or `exit`, under a guard or not, or falls off.
+    /// It ends in `ret` or `exit`, guarded or not, or falls off the end.
     pub leaves: bool,
 }
 
-impl Block {
+impl BasicBlock {
     /// Its instructions.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = InstructionId> + use<> {
         (self.start..self.end).map(InstructionId)
     }
 }
 
-/// Lists of numbers, one behind the other.
+/// Lists of numbers in one array.
 #[derive(Debug, Default)]
 struct Lists {
     starts: Vec<u32>,
@@ -51,7 +51,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Of pairs of list and element.
+    /// From pairs of a list and an element.
     fn new(count: usize, pairs: &[(u32, u32)]) -> Lists {
         let mut starts = vec![0; count + 1];
         for (list, _) in pairs {
@@ -79,19 +79,20 @@ impl Lists {
 /// No block.
 const NONE: u32 = u32::MAX;
 
-/// The ways through a function.
+/// The control-flow graph of a function.
 #[derive(Debug)]
 pub struct Graph {
     /// In the order of the text.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<BasicBlock>,
     successors: Lists,
     predecessors: Lists,
-    /// Blocks that can be reached, each before what it leads to, loops aside.
+    /// The reachable blocks in reverse post-order.
     pub order: Vec<BlockId>,
-    /// Place in `order`; `NONE` for what cannot be reached.
+    /// The index in `order`; `NONE` for unreachable blocks.
     rank: Vec<u32>,
     dominator: Vec<u32>,
-    /// Numbers of the tree of dominators: inside of a block's are those below.
+    /// Entry and exit numbers of a walk of the dominator tree: a block's interval contains
+    /// those of the blocks that it dominates.
     entered: Vec<u32>,
     left: Vec<u32>,
     frontier: Lists,
@@ -99,16 +100,16 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// `None` for a function whose graph is out of all proportion.
-    pub(crate) fn new(code: &Code<'_, '_>) -> Option<Graph> {
-        let (blocks, edges, block_of) = blocks(code);
+    /// `None` for a function whose graph takes too many steps.
+    pub(crate) fn new(instructions: &Instructions<'_, '_>) -> Option<Graph> {
+        let (blocks, edges, block_of) = blocks(instructions);
         let count = blocks.len();
         let successors = Lists::new(count, &edges);
         let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
         let predecessors = Lists::new(count, &backward);
         let order = depth_first(count, |at| successors.get(at), &[0]);
         let rank = ranks(count, &order);
-        let budget = (code.steps.len() + count) * STEPS_FOR_EACH + 10_000;
+        let budget = (instructions.steps.len() + count) * STEPS_FOR_EACH + 10_000;
         let dominator = dominators(&order, &rank, |at| predecessors.get(at), budget)?;
         let frontier = frontier(&order, &rank, &dominator, &predecessors, budget)?;
         let (entered, left) = nesting(&order, &dominator, count);
@@ -126,12 +127,12 @@ impl Graph {
         })
     }
 
-    /// Where control may go behind a block.
+    /// The successors of a block.
     pub fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
         self.successors.get(block.0).iter().copied().map(BlockId)
     }
 
-    /// Where it may come from, as far as that can be reached.
+    /// The reachable predecessors of a block.
     pub fn predecessors(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
         let all = self.predecessors.get(block.0).iter().copied().map(BlockId);
         all.filter(|block| self.is_reached(*block))
@@ -142,52 +143,52 @@ impl Graph {
         BlockId(self.block_of[instruction.index()])
     }
 
-    /// Whether some path from the entry leads there.
+    /// Whether a block is reachable from the entry.
     pub fn is_reached(&self, block: BlockId) -> bool {
         self.rank[block.index()] != NONE
     }
 
-    /// Its place in [`Graph::order`].
+    /// Its index in [`Graph::order`].
     pub(super) fn place(&self, block: BlockId) -> u32 {
         self.rank[block.index()]
     }
 
-    /// Whether every path to `below` goes through `above`.
+    /// Whether `above` dominates `below`.
     pub fn dominates(&self, above: BlockId, below: BlockId) -> bool {
         let (above, below) = (above.index(), below.index());
         self.entered[above] <= self.entered[below] && self.left[below] <= self.left[above]
     }
 
-    /// The nearest block that every path to this one goes through.
+    /// The immediate dominator.
     pub(crate) fn dominator(&self, block: BlockId) -> BlockId {
         BlockId(self.dominator[block.index()])
     }
 
-    /// Whether some path from `from` comes to `to`.
+    /// Whether there is a path from `from` to `to`.
     pub(crate) fn leads_to(&self, from: BlockId, to: BlockId) -> bool {
-        let mut seen = vec![false; self.blocks.len()];
+        let mut visited = vec![false; self.blocks.len()];
         let mut open = vec![from];
         while let Some(at) = open.pop() {
             if at == to {
                 return true;
             }
-            if !std::mem::replace(&mut seen[at.index()], true) {
+            if !std::mem::replace(&mut visited[at.index()], true) {
                 open.extend(self.successors(at));
             }
         }
         false
     }
 
-    /// Where what this block dominates ends.
+    /// The dominance frontier of a block.
     pub(super) fn frontier(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
         self.frontier.get(block.0).iter().copied().map(BlockId)
     }
 
-    /// For each block the next that every path to the end goes through, paths
-    /// into a trap or an endless loop aside; `None` where there is none.
+    /// The immediate post-dominator of each block, with paths into a trap or an endless
+    /// loop left out; `None` where there is none.
     pub(crate) fn post_dominators(&self) -> Option<Vec<Option<BlockId>>> {
         let count = self.blocks.len();
-        // One more block stands for the end.
+        // One more block is the virtual exit.
         let end = count as u32;
         let leaving: Vec<u32> = (0..end)
             .filter(|at| self.blocks[*at as usize].leaves && self.rank[*at as usize] != NONE)
@@ -213,24 +214,24 @@ impl Graph {
     }
 }
 
-type Blocks = (Vec<Block>, Vec<(u32, u32)>, Vec<u32>);
+type Blocks = (Vec<BasicBlock>, Vec<(u32, u32)>, Vec<u32>);
 
-/// The blocks, what leads where, and the block of each instruction.
-fn blocks(code: &Code<'_, '_>) -> Blocks {
-    let count = code.steps.len();
+/// The blocks, the edges, and the block of each instruction.
+fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
+    let count = instructions.steps.len();
     let mut leads = vec![false; count + 1];
     if let Some(first) = leads.first_mut() {
         *first = true;
     }
-    for label in &code.labels {
+    for label in &instructions.labels {
         leads[label.at as usize] = true;
     }
-    for (at, step) in code.steps.iter().enumerate() {
-        if step.ends != Ends::No {
+    for (at, step) in instructions.steps.iter().enumerate() {
+        if step.terminator != Terminator::FallThrough {
             leads[at + 1] = true;
         }
     }
-    let mut blocks = vec![Block {
+    let mut blocks = vec![BasicBlock {
         start: 0,
         end: 0,
         falls_off: false,
@@ -239,7 +240,7 @@ fn blocks(code: &Code<'_, '_>) -> Blocks {
     let mut block_of = vec![0; count];
     for at in 0..count {
         if leads[at] {
-            blocks.push(Block {
+            blocks.push(BasicBlock {
                 start: at as u32,
                 ..blocks[0]
             });
@@ -251,7 +252,7 @@ fn blocks(code: &Code<'_, '_>) -> Blocks {
     // A label may stand behind the last instruction.
     let end = blocks.len() as u32;
     let block_at = |at: u32| block_of.get(at as usize).copied().unwrap_or(end);
-    let labels: HashMap<(u32, &str), u32> = code
+    let labels: HashMap<(u32, &str), u32> = instructions
         .labels
         .iter()
         .map(|label| ((label.scope, label.name.text), block_at(label.at)))
@@ -261,21 +262,23 @@ fn blocks(code: &Code<'_, '_>) -> Blocks {
     edges.push((0, 1));
     for (at, block) in blocks.iter_mut().enumerate().skip(1) {
         let from = at as u32;
-        let Some(step) = code.steps.get(block.end as usize - 1) else {
+        let Some(step) = instructions.steps.get(block.end as usize - 1) else {
             continue;
         };
         let last = InstructionId(block.end - 1);
-        match step.ends {
-            Ends::Jump | Ends::Table => targets(code, last, &labels, |to| edges.push((from, to))),
-            Ends::Leave => block.leaves = true,
-            Ends::No | Ends::Trap => {}
+        match step.terminator {
+            Terminator::Jump | Terminator::IndirectJump => {
+                targets(instructions, last, &labels, |to| edges.push((from, to)))
+            }
+            Terminator::Return => block.leaves = true,
+            Terminator::FallThrough | Terminator::Trap => {}
         }
-        if step.ends == Ends::No || step.guarded {
+        if step.terminator == Terminator::FallThrough || step.guarded {
             edges.push((from, from + 1));
         }
         falls.push(from);
     }
-    // What leads behind the last block leads out.
+    // An edge behind the last block leaves the function.
     let out = |&(_, to): &(u32, u32)| to >= end;
     for (from, _) in edges.iter().filter(|edge| out(edge)) {
         let block = &mut blocks[*from as usize];
@@ -288,18 +291,18 @@ fn blocks(code: &Code<'_, '_>) -> Blocks {
     (blocks, edges, block_of)
 }
 
-/// The blocks that a jump may lead to.
+/// The targets of a jump.
 fn targets(
-    code: &Code<'_, '_>,
+    instructions: &Instructions<'_, '_>,
     jump: InstructionId,
     labels: &HashMap<(u32, &str), u32>,
     mut lead: impl FnMut(u32),
 ) {
-    let Some(instruction) = code.instruction(jump) else {
+    let Some(instruction) = instructions.get(jump) else {
         return;
     };
     let mut find = |name: &str| {
-        let mut scope = code.jumps.get(&jump.0).copied().unwrap_or(0);
+        let mut scope = instructions.jumps.get(&jump.0).copied().unwrap_or(0);
         loop {
             if let Some(block) = labels.get(&(scope, name)) {
                 return lead(*block);
@@ -307,33 +310,33 @@ fn targets(
             if scope == 0 {
                 return;
             }
-            scope = code.scopes[scope as usize];
+            scope = instructions.scopes[scope as usize];
         }
     };
-    let operands = code.body.list(instruction.operands);
+    let operands = instructions.body.list(instruction.operands);
     let Some(Operand::Name(name)) = operands.last() else {
         return;
     };
-    match code.tables.get(name.text) {
+    match instructions.tables.get(name.text) {
         Some(table) => table.targets.iter().for_each(|target| find(target.text)),
         None => find(name.text),
     }
 }
 
-/// What can be reached from `roots`, each before what it leads to, loops aside.
+/// The nodes reachable from `roots`, in reverse post-order.
 fn depth_first<'l>(count: usize, next: impl Fn(u32) -> &'l [u32], roots: &[u32]) -> Vec<u32> {
-    let mut seen = vec![false; count];
+    let mut visited = vec![false; count];
     let mut order = Vec::with_capacity(count);
     let mut open: Vec<(u32, usize)> = Vec::new();
     for root in roots {
-        if !std::mem::replace(&mut seen[*root as usize], true) {
+        if !std::mem::replace(&mut visited[*root as usize], true) {
             open.push((*root, 0));
         }
         while let Some((at, place)) = open.last_mut() {
             match next(*at).get(*place) {
                 Some(to) => {
                     *place += 1;
-                    if !std::mem::replace(&mut seen[*to as usize], true) {
+                    if !std::mem::replace(&mut visited[*to as usize], true) {
                         open.push((*to, 0));
                     }
                 }
@@ -356,8 +359,8 @@ fn ranks(count: usize, order: &[u32]) -> Vec<u32> {
     rank
 }
 
-/// The tree of dominators (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
-/// Algorithm"); the root is its own, what is not in `order` has none.
+/// The dominator tree (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
+/// Algorithm"); the root is its own parent, unreachable nodes have none.
 fn dominators<'l>(
     order: &[u32],
     rank: &[u32],
@@ -428,7 +431,7 @@ fn frontier(
     Some(Lists::new(rank.len(), &pairs))
 }
 
-/// Numbers on the way down and up the tree of dominators.
+/// The entry and exit numbers of a walk of the dominator tree.
 fn nesting(order: &[u32], dominator: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
     let below: Vec<_> = order
         .iter()
@@ -436,7 +439,7 @@ fn nesting(order: &[u32], dominator: &[u32], count: usize) -> (Vec<u32>, Vec<u32
         .map(|at| (dominator[*at as usize], *at))
         .collect();
     let below = Lists::new(count, &below);
-    // What is not reached lies below nothing, and nothing below it.
+    // An unreachable node dominates nothing and is dominated by nothing.
     let mut entered = vec![NONE; count];
     let mut left = vec![0; count];
     let mut clock = 0;

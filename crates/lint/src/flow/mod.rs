@@ -1,39 +1,39 @@
-//! What a function does, as far as its text shows: which way it goes, where
-//! each register gets its value, what that value is, and whether all threads
-//! have the same.
+//! Data-flow analyses of a function: control flow, static single assignment,
+//! affine values, provenance of addresses, divergence.
 //!
-//! Everything is found once a function and shared by the rules. Registers,
-//! instructions, blocks and values are numbers, so that sets of them are arrays.
+//! Each analysis runs once for a function, and the rules share its result.
+//! Registers, instructions, blocks and values are numbers, so that sets of them
+//! are arrays.
 
 mod affine;
-mod code;
-mod consequence;
+mod async_groups;
 mod divergence;
 mod effect;
 mod graph;
+mod instructions;
 mod names;
 mod origin;
-mod pending;
-mod shown;
-mod unset;
+mod uninitialized;
+mod users;
 mod values;
+mod witness;
 
 pub use affine::{Affine, Linear, Term};
-pub(super) use code::Surroundings;
-pub use code::{Code, InstructionId, Slot, Step};
-pub use consequence::Readers;
-pub(super) use consequence::is_noticed;
-pub use divergence::{Divergence, Fork, Variance};
-pub use effect::{Effect, Ends};
-pub use graph::{Block, BlockId, Graph};
+pub(super) use async_groups::{AsyncEvent, is_waited_for};
+pub use divergence::{Divergence, DivergentBranch, Variance};
+pub use effect::{Effect, Terminator};
+pub use graph::{BasicBlock, BlockId, Graph};
+pub(super) use instructions::ModuleInfo;
+pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
-pub(super) use pending::{Event, is_waited_for};
-pub(super) use shown::Ways;
-pub(super) use unset::copied;
-pub use unset::{Unset, UnsetValues};
+pub(super) use uninitialized::copied;
+pub use uninitialized::{Uninitialized, UninitializedValues};
+pub use users::Users;
+pub(super) use users::is_observable;
 pub use values::{Definition, ValueId, Values};
+pub(super) use witness::WitnessPaths;
 
-/// No graph, order or set of values is worth more steps than this for each
-/// instruction: a text may not choose how long a look at it takes.
+/// The limit of steps for each instruction, in every analysis: the time must not be
+/// superlinear in the size of the text.
 const STEPS_FOR_EACH: usize = 200;

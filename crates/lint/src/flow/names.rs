@@ -1,4 +1,4 @@
-//! Which register or variable a name of a function stands for.
+//! Name resolution: the register or variable that a name in a function refers to.
 
 use ptx::NameMap;
 use ptx::ast::{Space, Variable};
@@ -11,33 +11,33 @@ pub struct Register(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub u32);
 
-/// What a name in an operand stands for.
+/// What a name in an operand refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reference {
-    /// No register and no variable: a label, a function, a number …
+    /// Neither a register nor a variable: a label, a function, a number …
     #[default]
     Nothing,
     /// A register.
     Register(Register),
-    /// A variable, whose address it is.
+    /// The address of a variable.
     Variable(VariableId),
 }
 
-/// Registers beyond this are not told apart: a text may declare billions.
+/// Registers beyond this number share one id: a text may declare billions.
 const MAX_REGISTERS: u32 = 1 << 22;
 
-/// The names of a function at one place of it.
+/// The names that are in scope at one place of a function.
 #[derive(Debug, Default)]
 pub(super) struct Names<'m, 'a> {
     /// `%r<9>`, innermost block last.
     ranges: Vec<Range<'a>>,
     singles: NameMap<'a, Reference>,
-    /// What blocks that are open have hidden; `None` where a block began.
+    /// The declarations that open blocks shadow; `None` marks the start of a block.
     undo: Vec<Option<(&'a str, Option<Reference>)>>,
     depths: Vec<usize>,
     /// Whether a register such as `%r5` has been declared alone, not by `%r<9>`.
     lone: bool,
-    /// How many registers there are.
+    /// The number of registers.
     pub registers: u32,
     /// By [`VariableId`].
     pub variables: Vec<&'m Variable<'a>>,
@@ -104,8 +104,7 @@ impl<'m, 'a> Names<'m, 'a> {
         reference
     }
 
-    /// What `name` stands for; variables of the module are known from their
-    /// first mention on.
+    /// What `name` refers to; a variable of the module gets its id on first use.
     pub fn get(&mut self, name: &'a str, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
         // What stands alone is declared in a block inside of that of the range.
         if self.lone
@@ -123,7 +122,7 @@ impl<'m, 'a> Names<'m, 'a> {
             Some(variable) if variable.space != Space::Reg => {
                 let id = VariableId(self.variables.len() as u32);
                 self.variables.push(variable);
-                // Blocks do not end what the module declares.
+                // The end of a block does not end the scope of the module's names.
                 self.singles.insert(name, Reference::Variable(id));
                 Reference::Variable(id)
             }

@@ -1,33 +1,33 @@
-//! What addresses are made of: the variable, parameter or conversion that a
-//! pointer comes from, through arithmetic and loops.
+//! Provenance of addresses: the variable, parameter or conversion that a pointer
+//! is derived from, through arithmetic and loops.
 
-use super::code::Code;
 use super::graph::Graph;
+use super::instructions::Instructions;
 use super::names::{Reference, VariableId};
 use super::values::{ValueId, Values};
 use ptx::ast::{Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode};
 
-/// Where a pointer comes from.
+/// The provenance of a pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing that is known to be an address.
+    /// None: not known to be an address.
     #[default]
     Number,
     /// The address of a variable in its own state space.
     Variable(VariableId),
-    /// What a parameter of a kernel holds, as the host gave it.
+    /// The value of a kernel parameter, as the host passed it.
     Parameter(VariableId),
     /// A generic address that `cvta` made of one of this space; of which variable.
     Generic(Space, Option<VariableId>),
     /// An address that `cvta.to` made of a generic one.
     Converted(Space),
-    /// One of several of these, or what could not be followed.
+    /// Several of these, or unknown.
     Several,
 }
 
 impl Origin {
-    /// Of a sum, or where two ways meet.
+    /// The join of two, for a sum or a phi.
     fn join(self, other: Origin) -> Origin {
         match (self, other) {
             (Origin::Number, known) | (known, Origin::Number) => known,
@@ -44,12 +44,12 @@ pub struct Origins {
     of: Vec<Origin>,
 }
 
-/// Origins settle after few rounds: each only ever goes up.
+/// The analysis converges after few rounds: origins only move up the lattice.
 const ROUNDS: usize = 8;
 
 impl Origins {
     pub(crate) fn new(
-        code: &Code<'_, '_>,
+        instructions: &Instructions<'_, '_>,
         graph: &Graph,
         values: &Values,
         mnemonics: &[Mnemonic<'_>],
@@ -57,23 +57,24 @@ impl Origins {
         let mut origins = Origins {
             of: vec![Origin::Number; values.definitions.len()],
         };
-        let joined = values.joined(graph);
+        let phis = values.phis(graph);
         for _ in 0..ROUNDS {
-            let mut next = joined.iter().peekable();
+            let mut next = phis.iter().peekable();
             for block in &graph.order {
                 while let Some((_, value)) = next.next_if(|(home, _)| home == block) {
                     let origin = origins.met(values, graph, *value);
                     origins.set(*value, origin);
                 }
                 for id in graph.blocks[block.index()].steps() {
-                    let step = &code.steps[id.index()];
+                    let step = &instructions.steps[id.index()];
                     let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
                         continue;
                     };
-                    let Some(mut origin) = origins.result(code, values, mnemonic, id) else {
+                    let Some(mut origin) = origins.result(instructions, values, mnemonic, id)
+                    else {
                         continue;
                     };
-                    for (_, written) in values.writes(code, step) {
+                    for (_, written) in values.writes(instructions, step) {
                         if let Some(prior) = values.prior(written) {
                             origin = origin.join(origins.of(prior));
                         }
@@ -83,11 +84,11 @@ impl Origins {
             }
             // All else follows from what meets, in the order of the graph.
             let settled = |value| origins.met(values, graph, value) == origins.of(value);
-            if joined.iter().all(|(_, value)| settled(*value)) {
+            if phis.iter().all(|(_, value)| settled(*value)) {
                 return origins;
             }
         }
-        // What has not settled is not known.
+        // Without convergence nothing is known.
         origins.of.fill(Origin::Several);
         origins
     }
@@ -100,18 +101,23 @@ impl Origins {
 
     /// The origin of a joined value, by what meets in it.
     fn met(&self, values: &Values, graph: &Graph, value: ValueId) -> Origin {
-        let parts = values.parts(graph, value).iter();
+        let parts = values.phi_operands(graph, value).iter();
         parts.fold(Origin::Number, |sum, part| sum.join(self.of(*part)))
     }
 
-    /// Where a value comes from.
+    /// The origin of a value.
     pub fn of(&self, value: ValueId) -> Origin {
         self.of.get(value.index()).copied().unwrap_or_default()
     }
 
-    /// Where the address or number in this operand comes from.
-    pub fn of_operand(&self, code: &Code<'_, '_>, values: &Values, place: usize) -> Origin {
-        match code.reference(place) {
+    /// The origin of the address or number in this operand.
+    pub fn of_operand(
+        &self,
+        instructions: &Instructions<'_, '_>,
+        values: &Values,
+        place: usize,
+    ) -> Origin {
+        match instructions.reference(place) {
             Reference::Register(_) => self.of(values.of_operand(place)),
             Reference::Variable(id) => Origin::Variable(id),
             Reference::Nothing => Origin::Number,
@@ -120,27 +126,27 @@ impl Origins {
 
     fn result(
         &self,
-        code: &Code<'_, '_>,
+        instructions: &Instructions<'_, '_>,
         values: &Values,
         mnemonic: &Mnemonic<'_>,
         id: super::InstructionId,
     ) -> Option<Origin> {
-        let instruction = code.instruction(id)?;
+        let instruction = instructions.get(id)?;
         let first = instruction.operands.start as usize;
-        let of = |number: usize| self.of_operand(code, values, first + number);
+        let of = |number: usize| self.of_operand(instructions, values, first + number);
         let modifiers = &mnemonic.modifiers;
         Some(match mnemonic.opcode {
-            Opcode::Mov => match code.body.operands.get(first + 1) {
+            Opcode::Mov => match instructions.body.operands.get(first + 1) {
                 Some(Operand::Vector(..)) | None => return None,
                 Some(_) => of(1),
             },
-            // An offset that is widened is none.
+            // A widened offset is no address.
             Opcode::Cvt => match of(1) {
                 Origin::Parameter(_) | Origin::Several => Origin::Number,
                 known => known,
             },
             Opcode::Add | Opcode::Sub | Opcode::Or | Opcode::Min | Opcode::Max => of(1).join(of(2)),
-            // What is masked is an address still, if it was one.
+            // A masked address is still an address.
             Opcode::And => of(1).join(of(2)),
             Opcode::Selp => of(1).join(of(2)),
             Opcode::Mad => of(3),
@@ -161,14 +167,16 @@ impl Origins {
                 if modifiers.has(Modifier::Param)
                     && modifiers.types().last().is_some_and(|ty| ty.bits() == 64) =>
             {
-                match code.reference(first + 1) {
-                    Reference::Variable(id) if code.is_kernel() && code.is_parameter(id) => {
+                match instructions.reference(first + 1) {
+                    Reference::Variable(id)
+                        if instructions.is_kernel() && instructions.is_parameter(id) =>
+                    {
                         Origin::Parameter(id)
                     }
                     _ => Origin::Several,
                 }
             }
-            // What these give may be a pointer.
+            // The results of these may be pointers.
             Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Call | Opcode::Shfl => {
                 Origin::Several
             }

@@ -1,61 +1,60 @@
-//! Where each register gets its value: every write makes a new value, and where
-//! ways with different values meet, a value of that place joins them (static
-//! single assignment).
+//! Static single assignment: every write of a register defines a new value, and a
+//! phi merges different values at the start of a block.
 
 use super::STEPS_FOR_EACH;
-use super::code::{Code, InstructionId, Slot, Step};
 use super::graph::{BlockId, Graph};
+use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
 use super::names::Register;
 
-/// What a register holds from one write to the next.
+/// An SSA value: what a register holds from one write to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u32);
 
 impl ValueId {
-    /// Of what is no register, or never executed.
+    /// No value: no register, or unreachable.
     pub const NONE: ValueId = ValueId(u32::MAX);
 
-    /// Its place in [`Values::definitions`].
+    /// Its index in [`Values::definitions`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
-    /// The register before anything is written to it.
+    /// The register at the entry, before any write.
     Start,
     /// An instruction writes it.
     Written(InstructionId),
-    /// Different values meet at the start of a block.
-    Joined(BlockId),
+    /// A phi at the start of a block.
+    Phi(BlockId),
 }
 
 /// The values of a function.
 #[derive(Debug, Default)]
 pub struct Values {
-    /// Where each comes from.
+    /// The definition of each value.
     pub definitions: Vec<Definition>,
     /// The register that holds it.
     pub registers: Vec<Register>,
-    /// What the register keeps where a write does not take place, or is of a part.
+    /// The old value of the register where a write is guarded or partial.
     priors: Vec<ValueId>,
-    /// Where the parts of a joined value begin.
+    /// Where the operands of a phi begin.
     first_parts: Vec<u32>,
     parts: Vec<ValueId>,
-    /// By place among the slots of the code.
+    /// Indexed by register operand.
     slots: Vec<ValueId>,
-    /// By place in the operand pool.
+    /// Indexed by the operand pool.
     operands: Vec<ValueId>,
-    /// How often each is read.
+    /// The number of uses of each.
     reads: Vec<u32>,
 }
 
 impl Values {
-    /// `None` where it would take out of all proportion.
-    pub(crate) fn new(code: &Code<'_, '_>, graph: &Graph) -> Option<Values> {
-        let mut builder = Builder::new(code, graph);
+    /// `None` where it takes too many steps.
+    pub(crate) fn new(instructions: &Instructions<'_, '_>, graph: &Graph) -> Option<Values> {
+        let mut builder = Builder::new(instructions, graph);
         builder.single();
         builder.several()?;
         Some(builder.finish())
@@ -67,44 +66,45 @@ impl Values {
     }
 
     /// The value of the guard.
-    pub fn guard(&self, code: &Code<'_, '_>, step: &Step) -> Option<ValueId> {
-        step.guarded.then(|| self.slots[code.places(step).0])
+    pub fn guard(&self, instructions: &Instructions<'_, '_>, step: &Step) -> Option<ValueId> {
+        step.guarded
+            .then(|| self.slots[instructions.places(step).0])
     }
 
     /// What an instruction reads, with the slot of each.
     pub fn reads<'s>(
         &'s self,
-        code: &'s Code<'_, '_>,
+        instructions: &'s Instructions<'_, '_>,
         step: &Step,
-    ) -> impl Iterator<Item = (Slot, ValueId)> + 's {
-        let (first, written, _) = code.places(step);
-        (first..written).map(|place| (code.slot(place), self.slots[place]))
+    ) -> impl Iterator<Item = (RegisterOperand, ValueId)> + 's {
+        let (first, written, _) = instructions.places(step);
+        (first..written).map(|place| (instructions.slot(place), self.slots[place]))
     }
 
     /// What an instruction writes, with the slot of each.
     pub fn writes<'s>(
         &'s self,
-        code: &'s Code<'_, '_>,
+        instructions: &'s Instructions<'_, '_>,
         step: &Step,
-    ) -> impl Iterator<Item = (Slot, ValueId)> + 's {
-        let (_, written, end) = code.places(step);
-        (written..end).map(|place| (code.slot(place), self.slots[place]))
+    ) -> impl Iterator<Item = (RegisterOperand, ValueId)> + 's {
+        let (_, written, end) = instructions.places(step);
+        (written..end).map(|place| (instructions.slot(place), self.slots[place]))
     }
 
-    /// Where a value comes from.
+    /// The definition of a value.
     pub fn definition(&self, value: ValueId) -> Option<Definition> {
         self.definitions.get(value.index()).copied()
     }
 
-    /// What the register keeps where the write of this value does not happen.
+    /// The old value of the register, where the write of this one is guarded or partial.
     pub fn prior(&self, value: ValueId) -> Option<ValueId> {
         let prior = self.priors.get(value.index()).copied()?;
         (prior != ValueId::NONE).then_some(prior)
     }
 
-    /// What meets in a joined value, by predecessor of its block.
-    pub fn parts(&self, graph: &Graph, value: ValueId) -> &[ValueId] {
-        let Some(Definition::Joined(block)) = self.definition(value) else {
+    /// The operands of a phi, by predecessor of its block.
+    pub fn phi_operands(&self, graph: &Graph, value: ValueId) -> &[ValueId] {
+        let Some(Definition::Phi(block)) = self.definition(value) else {
             return &[];
         };
         let first = self.first_parts[value.index()] as usize;
@@ -114,21 +114,20 @@ impl Values {
         parts.unwrap_or(&[])
     }
 
-    /// Every joined value with its block, in the order of the graph: each comes
-    /// behind what meets in it, loops aside.
-    pub(super) fn joined(&self, graph: &Graph) -> Vec<(BlockId, ValueId)> {
+    /// Every phi with its block, in reverse post-order.
+    pub(super) fn phis(&self, graph: &Graph) -> Vec<(BlockId, ValueId)> {
         let values = (0..).map(ValueId).zip(&self.definitions);
-        let mut joined: Vec<_> = values
+        let mut phis: Vec<_> = values
             .filter_map(|(value, definition)| match definition {
-                Definition::Joined(block) => Some((*block, value)),
+                Definition::Phi(block) => Some((*block, value)),
                 _ => None,
             })
             .collect();
-        joined.sort_by_key(|(block, _)| graph.place(*block));
-        joined
+        phis.sort_by_key(|(block, _)| graph.place(*block));
+        phis
     }
 
-    /// How often a value is read, joins counted.
+    /// The number of uses of a value, by phis too.
     pub fn read_count(&self, value: ValueId) -> u32 {
         self.reads.get(value.index()).copied().unwrap_or(0)
     }
@@ -145,7 +144,7 @@ impl Values {
 const NONE: u32 = u32::MAX;
 
 struct Builder<'c, 'm, 'a> {
-    code: &'c Code<'m, 'a>,
+    instructions: &'c Instructions<'m, 'a>,
     graph: &'c Graph,
     values: Values,
     /// How often each register is written.
@@ -159,18 +158,18 @@ struct Builder<'c, 'm, 'a> {
 }
 
 impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
-    fn new(code: &'c Code<'m, 'a>, graph: &'c Graph) -> Self {
-        let registers = code.registers as usize;
+    fn new(instructions: &'c Instructions<'m, 'a>, graph: &'c Graph) -> Self {
+        let registers = instructions.registers as usize;
         Builder {
-            code,
+            instructions,
             graph,
             values: Values {
-                slots: vec![ValueId::NONE; code.slot_count()],
-                operands: vec![ValueId::NONE; code.body.operands.len()],
-                definitions: Vec::with_capacity(code.steps.len()),
-                registers: Vec::with_capacity(code.steps.len()),
-                priors: Vec::with_capacity(code.steps.len()),
-                first_parts: Vec::with_capacity(code.steps.len()),
+                slots: vec![ValueId::NONE; instructions.slot_count()],
+                operands: vec![ValueId::NONE; instructions.body.operands.len()],
+                definitions: Vec::with_capacity(instructions.steps.len()),
+                registers: Vec::with_capacity(instructions.steps.len()),
+                priors: Vec::with_capacity(instructions.steps.len()),
+                first_parts: Vec::with_capacity(instructions.steps.len()),
                 ..Values::default()
             },
             writes: vec![0; registers],
@@ -180,14 +179,14 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
     }
 
-    /// The instructions that can be reached.
+    /// The reachable instructions.
     fn reached(&self) -> impl Iterator<Item = (InstructionId, &'c Step)> + use<'c, 'm, 'a> {
-        let (code, graph) = (self.code, self.graph);
+        let (instructions, graph) = (self.instructions, self.graph);
         let blocks = (0..graph.blocks.len() as u32).map(BlockId);
         blocks
             .filter(|block| graph.is_reached(*block))
             .flat_map(|block| graph.blocks[block.index()].steps())
-            .map(|id| (id, &code.steps[id.index()]))
+            .map(|id| (id, &instructions.steps[id.index()]))
     }
 
     fn start(&mut self, register: Register) -> ValueId {
@@ -202,16 +201,16 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
 
     fn set(&mut self, place: usize, value: ValueId) {
         self.values.slots[place] = value;
-        let operand = self.code.slot(place).operand as usize;
+        let operand = self.instructions.slot(place).operand as usize;
         if let Some(known) = self.values.operands.get_mut(operand) {
             *known = value;
         }
     }
 
-    /// Registers that one instruction writes before all reads, which is nearly all.
+    /// Registers with a single write that dominates all reads, which are nearly all.
     fn single(&mut self) {
         for (id, step) in self.reached() {
-            for slot in self.code.writes(step) {
+            for slot in self.instructions.writes(step) {
                 let register = slot.register.0 as usize;
                 self.writes[register] += 1;
                 self.writer[register] = id.0;
@@ -219,7 +218,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             }
         }
         for (id, step) in self.reached() {
-            for slot in self.code.reads(step) {
+            for slot in self.instructions.reads(step) {
                 let register = slot.register.0 as usize;
                 if self.writes[register] == 1 && !self.several[register] {
                     let writer = InstructionId(self.writer[register]);
@@ -234,18 +233,18 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
         let mut value_of = vec![ValueId::NONE; self.several.len()];
         for (id, step) in self.reached() {
-            let (_, written, end) = self.code.places(step);
+            let (_, written, end) = self.instructions.places(step);
             for place in written..end {
-                let register = self.code.slot(place).register;
+                let register = self.instructions.slot(place).register;
                 let value = self.values.add(Definition::Written(id), register);
                 self.set(place, value);
                 value_of[register.0 as usize] = value;
             }
         }
         for (_, step) in self.reached() {
-            let (first, written, _) = self.code.places(step);
+            let (first, written, _) = self.instructions.places(step);
             for place in first..written {
-                let register = self.code.slot(place).register;
+                let register = self.instructions.slot(place).register;
                 if self.several[register.0 as usize] {
                     continue;
                 }
@@ -262,9 +261,9 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     fn several(&mut self) -> Option<()> {
         let mut mentions = Vec::new();
         for (id, step) in self.reached() {
-            let (first, written, end) = self.code.places(step);
+            let (first, written, end) = self.instructions.places(step);
             for place in first..end {
-                let register = self.code.slot(place).register.0;
+                let register = self.instructions.slot(place).register.0;
                 if self.several[register as usize] {
                     mentions.push(Mention {
                         register,
@@ -276,7 +275,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 }
             }
         }
-        // Stable: those of one register stay in the order of the text.
+        // The sort is stable: those of one register stay in the order of the text.
         mentions.sort_by_key(|mention| mention.register);
         let blocks = self.graph.blocks.len();
         let mut walk = Walk {
@@ -284,7 +283,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             out: vec![(0, ValueId::NONE); blocks],
             into: vec![(0, ValueId::NONE); blocks],
             joins: vec![0; blocks],
-            budget: (self.code.steps.len() + blocks) * STEPS_FOR_EACH + 10_000,
+            budget: (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000,
             open: Vec::new(),
         };
         for of_register in mentions.chunk_by(|a, b| a.register == b.register) {
@@ -353,7 +352,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         Some(())
     }
 
-    /// What the register holds at the start of a block.
+    /// The value of the register at the start of a block.
     fn value_into(
         &mut self,
         register: Register,
@@ -369,7 +368,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 break value;
             }
             if walk.joins[at.index()] == epoch {
-                let value = self.values.add(Definition::Joined(at), register);
+                let value = self.values.add(Definition::Phi(at), register);
                 walk.open.push((value, at));
                 break value;
             }
@@ -396,7 +395,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         Some(value)
     }
 
-    /// What it holds at the end of a block.
+    /// Its value at the end of a block.
     fn value_out_of(
         &mut self,
         register: Register,
@@ -417,8 +416,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 *count += 1;
             }
         };
-        for step in &self.code.steps {
-            let (first, written, _) = self.code.places(step);
+        for step in &self.instructions.steps {
+            let (first, written, _) = self.instructions.places(step);
             values.slots[first..written]
                 .iter()
                 .for_each(|value| count(*value));
@@ -438,14 +437,14 @@ struct Mention {
     partial: bool,
 }
 
-/// What is known of one register at each block; entries of another epoch are
-/// of another register.
+/// The values of one register at each block; an entry of another epoch belongs to
+/// another register.
 struct Walk {
     epoch: u32,
     out: Vec<(u32, ValueId)>,
     into: Vec<(u32, ValueId)>,
     joins: Vec<u32>,
     budget: usize,
-    /// Joined values whose parts are not known yet.
+    /// Phis whose operands are not known yet.
     open: Vec<(ValueId, BlockId)>,
 }

@@ -1,8 +1,8 @@
 //! `ld.shared.f32 a, [tile + 128 * %tid.x]`
 
-use super::lanes::Lanes;
+use super::warp_addresses::WarpAddresses;
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 
 pub static RULE: Rule = Rule {
@@ -61,7 +61,7 @@ const BANKS: i64 = 32;
 /// Bytes of a bank.
 const WORD: i64 = 4;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
@@ -69,7 +69,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if access.space != Some(Space::Shared) || access.bytes > 16 {
             continue;
         }
-        let Some(lanes) = Lanes::of(function, access.address) else {
+        let Some(lanes) = WarpAddresses::of(function, access.address) else {
             continue;
         };
         let ways = ways(&lanes, access.bytes as i64);
@@ -95,7 +95,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 }
 
 /// How many words of one bank a request asks for, at the worst bank.
-fn ways(lanes: &Lanes, bytes: i64) -> usize {
+fn ways(lanes: &WarpAddresses, bytes: i64) -> usize {
     // Wide accesses go in parts of 128 bytes.
     let part = match bytes {
         ..=4 => 32,
@@ -129,7 +129,7 @@ mod tests {
 
     fn strided(stride: i64, bytes: i64) -> usize {
         let offsets = (0..32).map(|lane| lane * stride).collect();
-        ways(&Lanes { offsets, stride }, bytes)
+        ways(&WarpAddresses { offsets, stride }, bytes)
     }
 
     #[test]

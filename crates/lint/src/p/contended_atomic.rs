@@ -1,9 +1,9 @@
 //! `red.global.add.f32 [sum], a` of every thread
 
-use super::lanes::Lanes;
+use super::warp_addresses::WarpAddresses;
 use crate::flow::{BlockId, Definition, Linear, Variance};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, Type};
 
@@ -69,7 +69,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for (id, step, instruction) in function.steps() {
         if !matches!(instruction.opcode, Opcode::Atom | Opcode::Red) || step.guarded {
             continue;
@@ -89,7 +89,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let Some(flow) = function.flow() else {
             return;
         };
-        let together = Lanes::of(function, access.address).filter(Lanes::are_together);
+        let together =
+            WarpAddresses::of(function, access.address).filter(WarpAddresses::are_together);
         let Some(lanes) = together.filter(|lanes| lanes.offsets.len() > 1) else {
             continue;
         };
@@ -110,31 +111,34 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 /// Whether a warp comes to a block as a whole, but for what lies beyond the end
 /// of the data: a thread that was picked out is alone.
-fn all_come(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
+fn all_come(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
     let Some(divergence) = function.divergence() else {
         return false;
     };
     if divergence.control(block) < Variance::Thread {
         return true;
     }
-    let forks = divergence.forks.iter();
-    let mut forks = forks
-        .filter(|fork| fork.variance == Variance::Thread && flow.graph.dominates(fork.block, block))
+    let divergent_branches = divergence.divergent_branches.iter();
+    let mut divergent_branches = divergent_branches
+        .filter(|divergent| {
+            divergent.variance == Variance::Thread && flow.graph.dominates(divergent.block, block)
+        })
         .peekable();
-    forks.peek().is_some() && forks.all(|fork| is_bound(function, flow, fork.block))
+    divergent_branches.peek().is_some()
+        && divergent_branches.all(|divergent| is_bound(function, flow, divergent.block))
 }
 
 /// Whether the branch at the end of a block compares with a bound that is no number.
-fn is_bound(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
+fn is_bound(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
     let shown = || {
         let id = flow.graph.blocks[block.index()].steps().next_back()?;
         let guard = flow
             .values
-            .guard(&flow.code, &flow.code.steps[id.index()])?;
+            .guard(&flow.instructions, &flow.instructions.steps[id.index()])?;
         let Definition::Written(made) = flow.values.definition(guard)? else {
             return None;
         };
-        let setp = flow.code.instruction(made)?;
+        let setp = flow.instructions.get(made)?;
         let modifiers = &function.mnemonic(setp).modifiers;
         let orders = [
             Modifier::Lt,

@@ -1,8 +1,8 @@
 //! `ld.const.f32 a, [table + 4 * %tid.x]`
 
-use super::lanes::{Lanes, differs};
+use super::warp_addresses::{WarpAddresses, differs};
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 
 pub static RULE: Rule = Rule {
@@ -56,7 +56,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
@@ -64,7 +64,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if access.space != Some(Space::Const) {
             continue;
         }
-        let turns = match Lanes::of(function, access.address) {
+        let turns = match WarpAddresses::of(function, access.address) {
             Some(lanes) => match lanes.addresses() {
                 1 => continue,
                 addresses => format!("{addresses} turns"),

@@ -1,7 +1,7 @@
 //! `div.u32 a, a, 10`
 
 use super::integer_division::Division;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 203),
@@ -45,7 +45,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(division) = Division::of(function, instruction) else {
             continue;

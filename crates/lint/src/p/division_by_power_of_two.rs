@@ -1,7 +1,7 @@
 //! `div.u32 a, a, 8`
 
 use super::integer_division::Division;
-use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
 use ptx::ast::Operand;
 
 pub static RULE: Rule = Rule {
@@ -44,7 +44,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(division) = Division::of(function, instruction) else {
             continue;

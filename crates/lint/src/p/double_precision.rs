@@ -2,7 +2,7 @@
 
 use crate::flow::{Definition, Reference, ValueId};
 use crate::multiprocessor::Multiprocessor;
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Opcode, Type};
 
@@ -59,8 +59,8 @@ enum Made {
     Narrow(u32),
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let mnemonics = &function.subject.module.mnemonics;
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let mnemonics = &function.context.module.mnemonics;
     let has_double = |ty: Type| ty == Type::F64;
     if !mnemonics
         .iter()
@@ -74,8 +74,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let mut made = vec![Made::Wide; flow.values.definitions.len()];
     for block in &flow.graph.order {
         for id in flow.graph.blocks[block.index()].steps() {
-            let step = &flow.code.steps[id.index()];
-            let Some(instruction) = flow.code.instruction(id) else {
+            let step = &flow.instructions.steps[id.index()];
+            let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
             if step.partial {
@@ -122,7 +122,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 },
                 _ => Made::Wide,
             };
-            for (_, value) in flow.values.writes(&flow.code, step) {
+            for (_, value) in flow.values.writes(&flow.instructions, step) {
                 made[value.index()] = result;
             }
         }
@@ -131,7 +131,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 fn inputs(
     flow: &Flow<'_, '_>,
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     made: &[Made],
     instruction: &Instruction,
 ) -> Made {
@@ -141,7 +141,7 @@ fn inputs(
     for place in places {
         let of = match function.body.operands.get(place) {
             Some(Operand::Float(_) | Operand::Integer(_)) => Made::Constant,
-            Some(Operand::Name(_)) => match flow.code.reference(place) {
+            Some(Operand::Name(_)) => match flow.instructions.reference(place) {
                 Reference::Register(_) => of_value(flow, made, flow.values.of_operand(place)),
                 _ => Made::Wide,
             },
@@ -166,12 +166,12 @@ fn of_value(flow: &Flow<'_, '_>, made: &[Made], value: ValueId) -> Made {
 }
 
 fn tell(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
     count: u32,
     findings: &mut Findings,
 ) {
-    let target = function.subject.target;
+    let target = function.context.target;
     let rate = target
         .and_then(Multiprocessor::of)
         .map(|row| row.double_rate);

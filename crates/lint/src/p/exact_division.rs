@@ -1,7 +1,7 @@
 //! `div.rn.f32`, `sqrt.rn.f32`, `rcp.rn.f32`
 
 use super::float_division::divisor;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Modifier, Opcode, Type};
 
 pub static RULE: Rule = Rule {
@@ -44,7 +44,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let rounding = [Modifier::Rn, Modifier::Rz, Modifier::Rm, Modifier::Rp];
     for instruction in function.instructions() {
         let (name, exact, approximate, instead) = match instruction.opcode {

@@ -1,7 +1,7 @@
 //! `div.rn.f32 a, a, 4.0`
 
 use crate::flow::{Definition, Reference};
-use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
 use ptx::ast::{FloatValue, Instruction, Operand};
 use ptx::names::{Opcode, Type};
 
@@ -50,7 +50,7 @@ pub(super) struct Divisor {
     pub reciprocal: Option<String>,
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(Divisor {
             value,
@@ -98,7 +98,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 /// What a division of floating-point numbers divides by, if that is a constant.
 pub(super) fn divisor(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
 ) -> Option<Divisor> {
     if instruction.opcode != Opcode::Div {
@@ -130,7 +130,7 @@ pub(super) fn divisor(
 }
 
 /// The number that an operand is, or that the register in it was set to.
-pub(super) fn constant(function: &FunctionSubject<'_, '_>, place: usize) -> Option<f64> {
+pub(super) fn constant(function: &FunctionContext<'_, '_>, place: usize) -> Option<f64> {
     let literal = |place: usize| match function.body.operands.get(place)? {
         Operand::Float(float) => Some(match float.value {
             FloatValue::F32(bits) => f64::from(f32::from_bits(bits)),
@@ -142,14 +142,14 @@ pub(super) fn constant(function: &FunctionSubject<'_, '_>, place: usize) -> Opti
         return Some(number);
     }
     let flow = function.flow()?;
-    let Reference::Register(_) = flow.code.reference(place) else {
+    let Reference::Register(_) = flow.instructions.reference(place) else {
         return None;
     };
     let value = flow.values.of_operand(place);
     let Definition::Written(id) = flow.values.definition(value)? else {
         return None;
     };
-    let made = flow.code.instruction(id)?;
+    let made = flow.instructions.get(id)?;
     let whole = made.opcode == Opcode::Mov && flow.values.prior(value).is_none();
     whole.then(|| literal(made.operands.start as usize + 1))?
 }

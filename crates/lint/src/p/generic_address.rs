@@ -2,7 +2,7 @@
 
 use crate::flow::{Definition, Origin, Reference};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Edit, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand, Space, Span};
 use ptx::names::Opcode;
 
@@ -55,7 +55,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
@@ -66,7 +66,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
             return;
         };
-        let space = match origins.of_operand(&flow.code, &flow.values, access.address) {
+        let space = match origins.of_operand(&flow.instructions, &flow.values, access.address) {
             Origin::Generic(space, _) => space,
             // The host has addresses of no other space.
             Origin::Parameter(_) => Space::Global,
@@ -106,7 +106,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 /// The space in the mnemonic, and the address as it was before `cvta`, where
 /// that stands in a variable's name or in a register that is written once.
 fn fix(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     instruction: &Instruction,
     access: &Access,
@@ -116,7 +116,7 @@ fn fix(
     let Definition::Written(id) = flow.values.definition(value)? else {
         return None;
     };
-    let made = flow.code.instruction(id)?;
+    let made = flow.instructions.get(id)?;
     if made.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
         return None;
     }
@@ -124,9 +124,9 @@ fn fix(
     let Operand::Name(name) = *function.body.operands.get(given)? else {
         return None;
     };
-    if let Reference::Register(register) = flow.code.reference(given) {
-        let steps = flow.code.steps.iter();
-        let written = steps.flat_map(|step| flow.code.writes(step));
+    if let Reference::Register(register) = flow.instructions.reference(given) {
+        let steps = flow.instructions.steps.iter();
+        let written = steps.flat_map(|step| flow.instructions.writes(step));
         if written.filter(|slot| slot.register == register).count() != 1 {
             return None;
         }
@@ -135,7 +135,7 @@ fn fix(
     let at = place_of_space(text)? as u32;
     let start = instruction.opcode_span.start + at;
     // White space between the words: where they stand is not known.
-    let source = function.subject.source;
+    let source = function.context.source;
     let span = instruction.opcode_span;
     if source.get(span.start as usize..span.end as usize)? != text.as_ref() {
         return None;

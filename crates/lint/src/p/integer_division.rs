@@ -1,6 +1,6 @@
 //! `div.u32 a, a, 10` and `div.u32 a, a, 8`: what the two rules have in common.
 
-use crate::subject::FunctionSubject;
+use crate::context::FunctionContext;
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Opcode, Type};
 
@@ -17,7 +17,7 @@ pub(super) struct Division<'m, 'a> {
 
 impl<'m, 'a> Division<'m, 'a> {
     pub fn of(
-        function: &FunctionSubject<'m, 'a>,
+        function: &FunctionContext<'m, 'a>,
         instruction: &Instruction,
     ) -> Option<Division<'m, 'a>> {
         let remainder = match instruction.opcode {

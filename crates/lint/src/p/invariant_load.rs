@@ -2,7 +2,7 @@
 
 use crate::flow::{BlockId, Definition, Graph, Term};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::Opcode;
 
@@ -62,19 +62,19 @@ AGAIN:
 struct Loop {
     blocks: Vec<bool>,
     /// The ends of its rounds.
-    ends: Vec<BlockId>,
+    terminator: Vec<BlockId>,
 }
 
 /// More loops than this in one function are those of a generator.
 const MAX_LOOPS: usize = 200;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
     let graph = &flow.graph;
     // Of each load once: its own loop tells.
-    let mut told = vec![false; flow.code.steps.len()];
+    let mut told = vec![false; flow.instructions.steps.len()];
     for round in loops(graph) {
         if changes(function, flow, &round) {
             continue;
@@ -82,12 +82,16 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let within = |block: BlockId| round.blocks[block.index()];
         for block in graph.order.iter().filter(|block| within(**block)) {
             // Only what happens in every round.
-            if !round.ends.iter().all(|end| graph.dominates(*block, *end)) {
+            if !round
+                .terminator
+                .iter()
+                .all(|end| graph.dominates(*block, *end))
+            {
                 continue;
             }
             for id in graph.blocks[block.index()].steps() {
-                let step = &flow.code.steps[id.index()];
-                let Some(instruction) = flow.code.instruction(id) else {
+                let step = &flow.instructions.steps[id.index()];
+                let Some(instruction) = flow.instructions.get(id) else {
                     continue;
                 };
                 if instruction.opcode != Opcode::Ld || step.guarded || !function.effect(step).pure {
@@ -109,7 +113,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                     };
                     match flow.values.definition(*value) {
                         Some(Definition::Written(id)) => within(graph.block_of(id)),
-                        Some(Definition::Joined(block)) => within(block),
+                        Some(Definition::Phi(block)) => within(block),
                         _ => false,
                     }
                 });
@@ -136,7 +140,7 @@ fn loops(graph: &Graph) -> Vec<Loop> {
         for next in graph.successors(*block) {
             if graph.dominates(next, *block) {
                 match heads.iter_mut().find(|(head, _)| *head == next) {
-                    Some((_, ends)) => ends.push(*block),
+                    Some((_, terminator)) => terminator.push(*block),
                     None => heads.push((next, vec![*block])),
                 }
             }
@@ -147,16 +151,16 @@ fn loops(graph: &Graph) -> Vec<Loop> {
     }
     let mut found: Vec<Loop> = heads
         .into_iter()
-        .map(|(head, ends)| {
+        .map(|(head, terminator)| {
             let mut blocks = vec![false; graph.blocks.len()];
             blocks[head.index()] = true;
-            let mut open = ends.clone();
+            let mut open = terminator.clone();
             while let Some(at) = open.pop() {
                 if !std::mem::replace(&mut blocks[at.index()], true) {
                     open.extend(graph.predecessors(at));
                 }
             }
-            Loop { blocks, ends }
+            Loop { blocks, terminator }
         })
         .collect();
     found.sort_by_key(|round| round.blocks.iter().filter(|within| **within).count());
@@ -164,14 +168,14 @@ fn loops(graph: &Graph) -> Vec<Loop> {
 }
 
 /// Whether something in the loop may write to memory, or lets others do so.
-fn changes(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, round: &Loop) -> bool {
+fn changes(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, round: &Loop) -> bool {
     let blocks = flow.graph.order.iter();
     let mut steps = blocks
         .filter(|block| round.blocks[block.index()])
         .flat_map(|block| flow.graph.blocks[block.index()].steps());
     steps.any(|id| {
-        let step = &flow.code.steps[id.index()];
-        let control = flow.code.instruction(id).is_some_and(|i| {
+        let step = &flow.instructions.steps[id.index()];
+        let control = flow.instructions.get(id).is_some_and(|i| {
             matches!(
                 i.opcode,
                 Opcode::Bra | Opcode::Brx | Opcode::Ret | Opcode::Exit

@@ -2,7 +2,7 @@
 
 use crate::memory::space;
 use crate::multiprocessor::WARP;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Space, Statement};
 use ptx::names::Opcode;
 use ptx::signature::layout;
@@ -56,7 +56,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let variables = function.body.statements.iter().filter_map(|statement| {
         let Statement::Variable(variable) = statement else {
             return None;
@@ -83,7 +83,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let name = variable.name.text;
         findings
             .add(
-                variable.name.span(function.subject.source),
+                variable.name.span(function.context.source),
                 format!(
                     "`{name}` takes {bytes} bytes of local memory for each thread, {} for each warp",
                     bytes.saturating_mul(u64::from(WARP)),

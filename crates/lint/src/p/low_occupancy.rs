@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::launch_bounds::LaunchBounds;
 use super::pressure::Pressure;
-use crate::multiprocessor::{Block, Limit, MAX_REGISTERS, Multiprocessor};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::multiprocessor::{BlockResources, Limit, MAX_REGISTERS, Multiprocessor};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{AddressBase, Operand, Space, Statement, Variable};
 use ptx::signature::layout;
 
@@ -65,12 +65,12 @@ pub static RULE: Rule = Rule {
 /// Less than this of the warps, in hundredths.
 const THRESHOLD: u32 = 25;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let subject = function.subject;
-    let Some(bounds) = LaunchBounds::of(function.function, subject.source) else {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let context = function.context;
+    let Some(bounds) = LaunchBounds::of(function.function, context.source) else {
         return;
     };
-    let Some((target, multiprocessor)) = subject
+    let Some((target, multiprocessor)) = context
         .target
         .and_then(|target| Some((target, Multiprocessor::of(target)?)))
     else {
@@ -84,7 +84,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let registers = bounds
         .registers
         .or_else(|| Some(Pressure::of(function)?.registers));
-    let block = Block {
+    let block = BlockResources {
         threads,
         registers: registers
             .unwrap_or(0)
@@ -121,7 +121,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 /// Shared memory that the text declares: variables of the kernel, and those of
 /// the module that it names.
-fn shared_bytes(function: &FunctionSubject<'_, '_>) -> u32 {
+fn shared_bytes(function: &FunctionContext<'_, '_>) -> u32 {
     let size = |variable: &Variable<'_>| layout(variable).0;
     let mut sum = 0_u64;
     for statement in &function.body.statements {
@@ -131,7 +131,7 @@ fn shared_bytes(function: &FunctionSubject<'_, '_>) -> u32 {
             sum = sum.saturating_add(size(variable));
         }
     }
-    let mut seen = HashSet::new();
+    let mut visited = HashSet::new();
     for operand in &function.body.operands {
         let (Operand::Name(name)
         | Operand::Offset { name, .. }
@@ -142,9 +142,9 @@ fn shared_bytes(function: &FunctionSubject<'_, '_>) -> u32 {
         else {
             continue;
         };
-        if let Some(variable) = function.subject.variable(name.text)
+        if let Some(variable) = function.context.variable(name.text)
             && variable.space == Space::Shared
-            && seen.insert(name.text)
+            && visited.insert(name.text)
         {
             sum = sum.saturating_add(size(variable));
         }

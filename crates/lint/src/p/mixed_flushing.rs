@@ -1,6 +1,6 @@
 //! `add.f32` among `mul.ftz.f32`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Modifier, Opcode, Type};
 
 pub static RULE: Rule = Rule {
@@ -48,7 +48,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // How many keep subnormals and how many flush, and the first of each.
     let mut count = [0_usize; 2];
     let mut first = [None; 2];

@@ -1,6 +1,6 @@
 //! `mul24.lo.u32`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
@@ -44,10 +44,10 @@ pub static RULE: Rule = Rule {
 /// The first target that multiplies 32 bits in one instruction.
 const SINCE: u16 = 20;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let old = |number: u16| number < SINCE;
     if function
-        .subject
+        .context
         .target
         .is_some_and(|target| old(target.number))
     {

@@ -3,7 +3,7 @@
 use super::launch_bounds::LaunchBounds;
 use super::pressure::Pressure;
 use crate::multiprocessor::{MAX_THREADS, Multiprocessor, WARP};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 301),
@@ -81,12 +81,12 @@ const BAD: &str = "\
 }
 ";
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let subject = function.subject;
-    let Some(bounds) = LaunchBounds::of(function.function, subject.source) else {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let context = function.context;
+    let Some(bounds) = LaunchBounds::of(function.function, context.source) else {
         return;
     };
-    let Some(multiprocessor) = subject.target.and_then(Multiprocessor::of) else {
+    let Some(multiprocessor) = context.target.and_then(Multiprocessor::of) else {
         return;
     };
     let most = multiprocessor.registers_for(MAX_THREADS);

@@ -2,7 +2,7 @@
 
 use super::launch_bounds::LaunchBounds;
 use crate::multiprocessor::WARP;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 303),
@@ -39,8 +39,8 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let bounds = LaunchBounds::of(function.function, function.subject.source);
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let bounds = LaunchBounds::of(function.function, function.context.source);
     let Some((bounds, threads)) = bounds.and_then(|bounds| Some((bounds, bounds.threads?))) else {
         return;
     };

@@ -1,7 +1,7 @@
 //! How many registers hold something at once.
 
+use crate::context::FunctionContext;
 use crate::flow::{BlockId, Definition, InstructionId, ValueId};
-use crate::subject::FunctionSubject;
 use ptx::ast::Span;
 
 /// The place where most values are alive.
@@ -19,35 +19,35 @@ const STEPS_FOR_EACH: usize = 20;
 impl Pressure {
     /// That of a function. The assembler orders instructions in its own way, and
     /// keeps addresses and intermediate results besides: it is an estimate.
-    pub fn of(function: &FunctionSubject<'_, '_>) -> Option<Pressure> {
+    pub fn of(function: &FunctionContext<'_, '_>) -> Option<Pressure> {
         let flow = function.flow()?;
-        let (code, graph, values) = (&flow.code, &flow.graph, &flow.values);
+        let (instructions, graph, values) = (&flow.instructions, &flow.graph, &flow.values);
         let widths = widths(function)?;
         let count = graph.blocks.len();
         let home = |value: ValueId| match values.definition(value) {
             Some(Definition::Written(id)) => graph.block_of(id),
-            Some(Definition::Joined(block)) => block,
+            Some(Definition::Phi(block)) => block,
             _ => BlockId::ENTRY,
         };
         // Values alive at the end of a block, each once.
         let mut leaving: Vec<Vec<ValueId>> = vec![Vec::new(); count];
-        let mut budget = (code.steps.len() + count) * STEPS_FOR_EACH + 10_000;
-        let mut seen = vec![ValueId::NONE; count];
+        let mut budget = (instructions.steps.len() + count) * STEPS_FOR_EACH + 10_000;
+        let mut visited = vec![ValueId::NONE; count];
         // Where a value is read, by value; a join reads at the end of what comes before.
         let mut uses: Vec<(ValueId, BlockId, bool)> = Vec::new();
         for block in &graph.order {
             for id in graph.blocks[block.index()].steps() {
-                let step = &code.steps[id.index()];
-                let read = values.reads(code, step).map(|(_, value)| value);
-                let kept = values.writes(code, step);
+                let step = &instructions.steps[id.index()];
+                let read = values.reads(instructions, step).map(|(_, value)| value);
+                let kept = values.writes(instructions, step);
                 let kept = kept.filter_map(|(_, value)| values.prior(value));
                 uses.extend(read.chain(kept).map(|value| (value, *block, false)));
             }
         }
         for at in 0..values.definitions.len() as u32 {
-            let joined = ValueId(at);
-            if let Some(Definition::Joined(block)) = values.definition(joined) {
-                let parts = values.parts(graph, joined);
+            let phi = ValueId(at);
+            if let Some(Definition::Phi(block)) = values.definition(phi) {
+                let parts = values.phi_operands(graph, phi);
                 let before = graph.predecessors(block).zip(parts);
                 uses.extend(before.map(|(before, part)| (*part, before, true)));
             }
@@ -61,8 +61,8 @@ impl Pressure {
             let end = home(value);
             let mut open = Vec::new();
             let mut enter = |block: BlockId, open: &mut Vec<BlockId>| {
-                if seen[block.index()] != value {
-                    seen[block.index()] = value;
+                if visited[block.index()] != value {
+                    visited[block.index()] = value;
                     leaving[block.index()].push(value);
                     open.push(block);
                 }
@@ -94,20 +94,20 @@ impl Pressure {
                 sum += u32::from(widths[value.index()]);
             }
             for id in graph.blocks[block.index()].steps().rev() {
-                let step = &code.steps[id.index()];
+                let step = &instructions.steps[id.index()];
                 if most.is_none_or(|(known, _)| sum > known) {
                     most = Some((sum, id));
                 }
-                for (_, value) in values.writes(code, step) {
+                for (_, value) in values.writes(instructions, step) {
                     if let Some(alive) = alive.get_mut(value.index())
                         && std::mem::replace(alive, false)
                     {
                         sum -= u32::from(widths[value.index()]);
                     }
                 }
-                let kept = values.writes(code, step);
+                let kept = values.writes(instructions, step);
                 let kept = kept.filter_map(|(_, value)| values.prior(value));
-                let read = values.reads(code, step).map(|(_, value)| value);
+                let read = values.reads(instructions, step).map(|(_, value)| value);
                 for value in read.chain(kept) {
                     if let Some(alive) = alive.get_mut(value.index())
                         && !std::mem::replace(alive, true)
@@ -122,15 +122,15 @@ impl Pressure {
             }
         }
         let (registers, id) = most?;
-        let span = code.instruction(id)?.span;
+        let span = instructions.get(id)?.span;
         Some(Pressure { registers, span })
     }
 }
 
 /// How many 32-bit registers each value takes; 0 for predicates, which have their own.
-fn widths(function: &FunctionSubject<'_, '_>) -> Option<Vec<u8>> {
+fn widths(function: &FunctionContext<'_, '_>) -> Option<Vec<u8>> {
     let flow = function.flow()?;
-    let mut of_register = vec![0_u8; flow.code.registers as usize];
+    let mut of_register = vec![0_u8; flow.instructions.registers as usize];
     for (_, step, _) in function.steps() {
         let ty = function.effect(step).types.first().copied().flatten();
         // Predicates are what the first result of a comparison is.
@@ -139,7 +139,7 @@ fn widths(function: &FunctionSubject<'_, '_>) -> Option<Vec<u8>> {
             Some(bits) => bits.div_ceil(32) as u8,
             None => 1,
         };
-        for slot in flow.code.writes(step) {
+        for slot in flow.instructions.writes(step) {
             if let Some(known) = of_register.get_mut(slot.register.0 as usize) {
                 *known = (*known).max(width);
             }

@@ -2,7 +2,7 @@
 
 use super::float_division::constant;
 use crate::flow::{Definition, Reference};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Opcode, Type};
 
 pub static RULE: Rule = Rule {
@@ -44,7 +44,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let first = instruction.operands.start as usize;
         let place = match instruction.opcode {
@@ -59,14 +59,14 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let Some(flow) = function.flow() else {
             return;
         };
-        let Reference::Register(_) = flow.code.reference(place) else {
+        let Reference::Register(_) = flow.instructions.reference(place) else {
             continue;
         };
         let value = flow.values.of_operand(place);
         let Some(Definition::Written(id)) = flow.values.definition(value) else {
             continue;
         };
-        let root = flow.code.instruction(id);
+        let root = flow.instructions.get(id);
         if root.is_none_or(|root| root.opcode != Opcode::Sqrt)
             || flow.values.prior(value).is_some()
             || flow.values.read_count(value) != 1

@@ -1,6 +1,6 @@
 //! `membar.gl; membar.cta;`
 
-use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
 use ptx::ast::{Instruction, Modifiers};
 use ptx::names::{Modifier, Opcode};
 
@@ -55,9 +55,9 @@ struct Strength {
 
 const BLOCK: u8 = 0;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let fences = [Opcode::Fence, Opcode::Membar];
-    let mut mnemonics = function.subject.module.mnemonics.iter();
+    let mut mnemonics = function.context.module.mnemonics.iter();
     if !mnemonics.any(|mnemonic| fences.contains(&mnemonic.opcode)) {
         return;
     }
@@ -67,8 +67,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     for block in &flow.graph.order {
         let mut last: Option<(&Instruction, Strength)> = None;
         for id in flow.graph.blocks[block.index()].steps() {
-            let step = &flow.code.steps[id.index()];
-            let Some(instruction) = flow.code.instruction(id) else {
+            let step = &flow.instructions.steps[id.index()];
+            let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
             let modifiers = &function.mnemonic(instruction).modifiers;

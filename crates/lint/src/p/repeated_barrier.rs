@@ -1,6 +1,6 @@
 //! `bar.sync 0;` twice
 
-use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Modifier, Opcode};
 
@@ -52,9 +52,9 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let barriers = [Opcode::Bar, Opcode::Barrier];
-    let mut mnemonics = function.subject.module.mnemonics.iter();
+    let mut mnemonics = function.context.module.mnemonics.iter();
     if !mnemonics.any(|mnemonic| barriers.contains(&mnemonic.opcode)) {
         return;
     }
@@ -64,8 +64,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     for block in &flow.graph.order {
         let mut last: Option<&Instruction> = None;
         for id in flow.graph.blocks[block.index()].steps() {
-            let step = &flow.code.steps[id.index()];
-            let Some(instruction) = flow.code.instruction(id) else {
+            let step = &flow.instructions.steps[id.index()];
+            let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
             let modifiers = &function.mnemonic(instruction).modifiers;

@@ -2,7 +2,7 @@
 
 use crate::flow::{Linear, Term};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Modifiers, Space};
 use ptx::names::Modifier;
 
@@ -57,16 +57,16 @@ struct Run {
     all: Vec<(Access, Linear)>,
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
     let mut runs: Vec<Run> = Vec::new();
     for block in &flow.graph.order {
         for id in flow.graph.blocks[block.index()].steps() {
-            let step = &flow.code.steps[id.index()];
+            let step = &flow.instructions.steps[id.index()];
             let effect = function.effect(step);
-            let Some(instruction) = flow.code.instruction(id) else {
+            let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
             let access = Access::of(function, instruction);

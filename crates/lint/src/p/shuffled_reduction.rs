@@ -1,7 +1,7 @@
 //! Five `shfl.sync` where `redux.sync` is one
 
 use crate::flow::{Definition, InstructionId, Reference, ValueId};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Modifier, Opcode, Type};
 
@@ -70,9 +70,9 @@ struct Steps {
     first: InstructionId,
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let target = function.subject.target;
-    let mnemonics = &function.subject.module.mnemonics;
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let target = function.context.target;
+    let mnemonics = &function.context.module.mnemonics;
     if target.is_none_or(|target| target.number < SINCE)
         || !mnemonics
             .iter()
@@ -101,7 +101,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             known.push(steps);
             continue;
         }
-        if let Some(first) = flow.code.instruction(steps.first) {
+        if let Some(first) = flow.instructions.get(steps.first) {
             let name = instruction.opcode.text();
             findings
                 .add(
@@ -122,7 +122,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 /// What a reduction is with this instruction: of a value, and the same value of
 /// another lane.
 fn extended(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     known: &[Steps],
     instruction: &Instruction,
@@ -134,7 +134,7 @@ fn extended(
         let Definition::Written(at) = flow.values.definition(other)? else {
             return None;
         };
-        let shuffle = flow.code.instruction(at)?;
+        let shuffle = flow.instructions.get(at)?;
         let modifiers = &function.mnemonic(shuffle).modifiers;
         let across = modifiers.has(Modifier::Bfly) || modifiers.has(Modifier::Down);
         let first = shuffle.operands.start as usize;
@@ -166,7 +166,7 @@ fn extended(
 }
 
 fn register(flow: &Flow<'_, '_>, place: usize) -> Option<ValueId> {
-    match flow.code.reference(place) {
+    match flow.instructions.reference(place) {
         Reference::Register(_) => Some(flow.values.of_operand(place)),
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use super::launch_bounds::LaunchBounds;
 use crate::multiprocessor::WARP;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -53,8 +53,8 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let bounds = LaunchBounds::of(function.function, function.subject.source);
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let bounds = LaunchBounds::of(function.function, function.context.source);
     let threads = bounds.and_then(|bounds| bounds.threads);
     let Some(threads) = threads.filter(|threads| *threads <= WARP) else {
         return;

@@ -1,7 +1,7 @@
 //! `red.shared.add.f32`
 
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, Type};
 
@@ -63,7 +63,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         if !matches!(instruction.opcode, Opcode::Atom | Opcode::Red) {
             continue;

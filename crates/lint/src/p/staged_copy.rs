@@ -2,7 +2,7 @@
 
 use crate::flow::{Definition, Reference, ValueId};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Operand, Space};
 
 pub static RULE: Rule = Rule {
@@ -64,8 +64,8 @@ pub static RULE: Rule = Rule {
 /// The first target that has `cp.async`.
 const SINCE: u16 = 80;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let target = function.subject.target;
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let target = function.context.target;
     if target.is_none_or(|target| target.number < SINCE) {
         return;
     }
@@ -87,10 +87,10 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let Some(Definition::Written(id)) = flow.values.definition(*first) else {
             continue;
         };
-        let Some(loading) = flow.code.instruction(id) else {
+        let Some(loading) = flow.instructions.get(id) else {
             continue;
         };
-        let step = &flow.code.steps[id.index()];
+        let step = &flow.instructions.steps[id.index()];
         let Some(load) = Access::of(function, loading) else {
             continue;
         };
@@ -126,7 +126,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 /// What the registers of an operand hold, in their order; empty if it is not
 /// registers alone.
-fn values(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, place: usize) -> Vec<ValueId> {
+fn values(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, place: usize) -> Vec<ValueId> {
     let places = match function.body.operands.get(place) {
         Some(Operand::Vector(list, _)) => {
             list.start as usize..list.start as usize + list.len as usize
@@ -134,7 +134,7 @@ fn values(function: &FunctionSubject<'_, '_>, flow: &Flow<'_, '_>, place: usize)
         Some(Operand::Name(_)) => place..place + 1,
         _ => return Vec::new(),
     };
-    let is_register = |at: usize| matches!(flow.code.reference(at), Reference::Register(_));
+    let is_register = |at: usize| matches!(flow.instructions.reference(at), Reference::Register(_));
     match places.clone().all(is_register) {
         true => places.map(|at| flow.values.of_operand(at)).collect(),
         false => Vec::new(),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::lanes::Lanes;
+use super::warp_addresses::WarpAddresses;
 use crate::flow::{BlockId, Linear, Origin, Term};
 use crate::memory::{Access, AccessKind};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 
 pub static RULE: Rule = Rule {
@@ -56,12 +56,12 @@ const SECTOR: i64 = 32;
 
 struct Strided {
     access: Access,
-    lanes: Lanes,
+    lanes: WarpAddresses,
     linear: Linear,
     block: BlockId,
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
@@ -74,7 +74,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             Some(space) => space == Space::Global,
             None => matches!(
                 function.origins().map(|all| all.of_operand(
-                    &flow.code,
+                    &flow.instructions,
                     &flow.values,
                     access.address
                 )),
@@ -85,7 +85,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             continue;
         }
         if let (Some(lanes), Some(linear)) = (
-            Lanes::of(function, access.address),
+            WarpAddresses::of(function, access.address),
             function.linear(access.address),
         ) {
             all.push(Strided {
@@ -141,7 +141,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 }
 
 /// How many sectors a warp accesses, and how many are enough for as many bytes.
-fn sectors(lanes: &Lanes, bytes: u64) -> (usize, usize) {
+fn sectors(lanes: &WarpAddresses, bytes: u64) -> (usize, usize) {
     let bytes = bytes as i64;
     let mut touched: Vec<i64> = lanes
         .offsets

@@ -1,7 +1,7 @@
 //! `mul.rn.f32` and `add.rn.f32` of the product
 
 use crate::flow::{Definition, Reference};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::names::{Modifier, Opcode, Type};
 
 pub static RULE: Rule = Rule {
@@ -43,7 +43,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         if !matches!(instruction.opcode, Opcode::Add | Opcode::Sub) {
             continue;
@@ -58,14 +58,14 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         };
         let first = instruction.operands.start as usize;
         let product = [first + 1, first + 2].into_iter().find_map(|place| {
-            let Reference::Register(_) = flow.code.reference(place) else {
+            let Reference::Register(_) = flow.instructions.reference(place) else {
                 return None;
             };
             let value = flow.values.of_operand(place);
             let Definition::Written(id) = flow.values.definition(value)? else {
                 return None;
             };
-            let product = flow.code.instruction(id)?;
+            let product = flow.instructions.get(id)?;
             let of = &function.mnemonic(product).modifiers;
             let same = product.opcode == Opcode::Mul
                 && of.types().next() == ty

@@ -2,7 +2,7 @@
 
 use super::launch_bounds::LaunchBounds;
 use crate::multiprocessor::{Multiprocessor, WARP};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 307),
@@ -42,15 +42,15 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let subject = function.subject;
-    let bounds = LaunchBounds::of(function.function, subject.source);
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let context = function.context;
+    let bounds = LaunchBounds::of(function.function, context.source);
     let Some((threads, (blocks, span))) =
         bounds.and_then(|bounds| Some((bounds.threads?, bounds.blocks?)))
     else {
         return;
     };
-    let Some((target, multiprocessor)) = subject
+    let Some((target, multiprocessor)) = context
         .target
         .and_then(|target| Some((target, Multiprocessor::of(target)?)))
     else {

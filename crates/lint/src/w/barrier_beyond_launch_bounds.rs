@@ -1,6 +1,6 @@
 //! `bar.sync 1, 256` in a block of 128 threads.
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Operand};
 use ptx::names::{Modifier, Opcode};
 
@@ -32,7 +32,7 @@ pub static RULE: Rule = Rule {
 /// No device has larger blocks.
 const MOST: u64 = 1024;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let bound = |name: &str| {
         let directives = &mut function.function.directives.iter();
         let directive = directives.find(|directive| directive.name == name)?;

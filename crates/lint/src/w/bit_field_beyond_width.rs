@@ -1,6 +1,6 @@
 //! `bfe.u32 a, b, 28, 8`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Operand;
 use ptx::names::Opcode;
 
@@ -41,7 +41,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         let first = match instruction.opcode {
             Opcode::Bfe => 2,

@@ -1,8 +1,8 @@
 //! `cp.async.bulk` that nothing waits for.
 
 use super::copy_without_wait::unwaited;
-use crate::flow::Event;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::flow::AsyncEvent;
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Mnemonic;
 use ptx::names::{Modifier, Opcode};
 
@@ -55,16 +55,16 @@ fn at_mbarrier(mnemonic: &Mnemonic<'_>) -> bool {
     is_bulk(mnemonic) && mnemonic.modifiers.has(Modifier::MbarrierCompleteTxBytes)
 }
 
-fn event(mnemonic: &Mnemonic<'_>) -> Event {
+fn event(mnemonic: &Mnemonic<'_>) -> AsyncEvent {
     let has = |word| mnemonic.modifiers.has(word);
     match is_bulk(mnemonic) {
-        true if has(Modifier::CommitGroup) => Event::Commit,
-        true if has(Modifier::WaitGroup) => Event::WaitForGroups,
-        _ => Event::None,
+        true if has(Modifier::CommitGroup) => AsyncEvent::Commit,
+        true if has(Modifier::WaitGroup) => AsyncEvent::WaitForGroups,
+        _ => AsyncEvent::None,
     }
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     unwaited(function, in_group, event, |instruction| {
         findings
             .add(
@@ -78,7 +78,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let has = |word| mnemonic.modifiers.has(word);
         mnemonic.opcode == Opcode::Mbarrier && (has(Modifier::TryWait) || has(Modifier::TestWait))
     };
-    if !function.subject.uses(at_mbarrier) || function.subject.uses(asks) {
+    if !function.context.has_mnemonic(at_mbarrier) || function.context.has_mnemonic(asks) {
         return;
     }
     for instruction in function.instructions() {

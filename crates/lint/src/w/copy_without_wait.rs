@@ -1,8 +1,8 @@
 //! `cp.async` that nothing waits for.
 
-use crate::flow::{Event, InstructionId, is_waited_for};
-use crate::subject::callee;
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::context::callee;
+use crate::flow::{AsyncEvent, InstructionId, is_waited_for};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
@@ -45,19 +45,19 @@ pub static RULE: Rule = Rule {
 };
 
 /// `cp.async` of a few bytes, not `cp.async.bulk`, and what it is for one.
-fn event(mnemonic: &Mnemonic<'_>) -> Event {
+fn event(mnemonic: &Mnemonic<'_>) -> AsyncEvent {
     let has = |word| mnemonic.modifiers.has(word);
     if mnemonic.opcode != Opcode::Cp || has(Modifier::Bulk) {
-        return Event::None;
+        return AsyncEvent::None;
     }
     if has(Modifier::WaitAll) || has(Modifier::Mbarrier) {
-        Event::WaitForAll
+        AsyncEvent::WaitForAll
     } else if has(Modifier::WaitGroup) {
-        Event::WaitForGroups
+        AsyncEvent::WaitForGroups
     } else if has(Modifier::CommitGroup) {
-        Event::Commit
+        AsyncEvent::Commit
     } else {
-        Event::None
+        AsyncEvent::None
     }
 }
 
@@ -67,7 +67,7 @@ fn begins(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode == Opcode::Cp && has(Modifier::Async) && copies && !has(Modifier::Bulk)
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let help = "write `cp.async.commit_group` and `cp.async.wait_group 0` before what was copied \
                 is read";
     unwaited(function, begins, event, |instruction| {
@@ -81,13 +81,13 @@ const MANY: usize = 256;
 
 /// Calls `found` for each instruction that begins what nothing waits for.
 pub(super) fn unwaited<'m, 'a>(
-    function: &FunctionSubject<'m, 'a>,
+    function: &FunctionContext<'m, 'a>,
     begins: impl Fn(&Mnemonic<'a>) -> bool,
-    event: impl Fn(&Mnemonic<'a>) -> Event,
+    event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
     mut found: impl FnMut(&'m ptx::ast::Instruction),
 ) {
     let mut known = function.instructions().map(|i| function.mnemonic(i));
-    if !function.subject.uses(&begins) || !known.any(&begins) {
+    if !function.context.has_mnemonic(&begins) || !known.any(&begins) {
         return;
     }
     let Some(flow) = function.flow() else {
@@ -102,8 +102,10 @@ pub(super) fn unwaited<'m, 'a>(
     for (id, _, instruction) in begun.take(MANY) {
         // Who calls a function may wait for it.
         let elsewhere = || {
-            let mut all = function.subject.module.mnemonics.iter();
-            !is_kernel && all.any(|m| matches!(event(m), Event::WaitForAll | Event::WaitForGroups))
+            let mut all = function.context.module.mnemonics.iter();
+            !is_kernel
+                && all
+                    .any(|m| matches!(event(m), AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups))
         };
         if !is_waited_for(&flow.graph, id, of) && !elsewhere() {
             found(instruction);
@@ -112,20 +114,22 @@ pub(super) fn unwaited<'m, 'a>(
 }
 
 fn of_step<'a>(
-    function: &FunctionSubject<'_, 'a>,
+    function: &FunctionContext<'_, 'a>,
     flow: &Flow<'_, 'a>,
     id: InstructionId,
-    event: impl Fn(&Mnemonic<'a>) -> Event,
-) -> Event {
-    let Some(instruction) = flow.code.instruction(id) else {
-        return Event::None;
+    event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
+) -> AsyncEvent {
+    let Some(instruction) = flow.instructions.get(id) else {
+        return AsyncEvent::None;
     };
     if instruction.opcode == Opcode::Call {
-        let waits = |m: &Mnemonic<'a>| matches!(event(m), Event::WaitForAll | Event::WaitForGroups);
+        let waits = |m: &Mnemonic<'a>| {
+            matches!(event(m), AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups)
+        };
         let name = callee(function.operands(instruction));
-        return match name.is_none_or(|name| function.subject.may_execute(name, waits)) {
-            true => Event::WaitForAll,
-            false => Event::None,
+        return match name.is_none_or(|name| function.context.may_execute(name, waits)) {
+            true => AsyncEvent::WaitForAll,
+            false => AsyncEvent::None,
         };
     }
     event(function.mnemonic(instruction))

@@ -1,7 +1,7 @@
 //! `bar.sync` where not all threads of the block come by.
 
-use crate::flow::{BlockId, Fork, Variance};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::flow::{BlockId, DivergentBranch, Variance};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
@@ -84,7 +84,7 @@ fn is_aligned(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
     instruction.opcode == Opcode::Bar || mnemonic.modifiers.has(Modifier::Aligned)
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let mut mnemonics = function.instructions().map(|i| (i, function.mnemonic(i)));
     if !mnemonics.any(|(i, mnemonic)| is_barrier(i.opcode, mnemonic)) {
         return;
@@ -104,7 +104,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if !all && !aligned {
             continue;
         }
-        let guard = flow.values.guard(&flow.code, step);
+        let guard = flow.values.guard(&flow.instructions, step);
         let guard = guard.map_or(Variance::Block, |value| divergence.of(value));
         if guard == Variance::Thread || guard == Variance::Warp && all {
             let message = "not all threads of the block execute this barrier: its guard depends on \
@@ -116,15 +116,17 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if divergence.control(block) == Variance::Block {
             continue;
         }
-        let fork = divergence.forks.iter().find(|fork| {
-            let matters = all || fork.variance == Variance::Thread && aligned;
-            matters && splits(function, flow, fork, block)
+        let divergent = divergence.divergent_branches.iter().find(|divergent| {
+            let matters = all || divergent.variance == Variance::Thread && aligned;
+            matters && splits(function, flow, divergent, block)
         });
-        let Some(fork) = fork else {
+        let Some(divergent) = divergent else {
             continue;
         };
-        let last = flow.graph.blocks[fork.block.index()].steps().next_back();
-        let branch = last.and_then(|id| flow.code.instruction(id));
+        let last = flow.graph.blocks[divergent.block.index()]
+            .steps()
+            .next_back();
+        let branch = last.and_then(|id| flow.instructions.get(id));
         let line = branch.map_or(0, |branch| function.line(branch.span));
         let message = format!(
             "not all threads of the block come to this barrier: the branch in line {line} depends \
@@ -148,22 +150,22 @@ fn report(instruction: &Instruction, all: bool, message: String, findings: &mut 
 /// there and the other not, or sooner or later; and what the other side has
 /// instead is no barrier.
 fn splits(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
-    fork: &Fork,
+    divergent: &DivergentBranch,
     barrier: BlockId,
 ) -> bool {
     let graph = &flow.graph;
-    let mut sides = graph.successors(fork.block).map(|side| {
-        let mut seen = vec![false; graph.blocks.len()];
+    let mut sides = graph.successors(divergent.block).map(|side| {
+        let mut visited = vec![false; graph.blocks.len()];
         let mut open = vec![side];
         while let Some(at) = open.pop() {
-            if Some(at) == fork.meets || std::mem::replace(&mut seen[at.index()], true) {
+            if Some(at) == divergent.meets || std::mem::replace(&mut visited[at.index()], true) {
                 continue;
             }
             open.extend(graph.successors(at));
         }
-        seen
+        visited
     });
     let (Some(one), other) = (sides.next(), sides.next()) else {
         return false;
@@ -176,15 +178,15 @@ fn splits(
     }
     // In a loop that threads leave at different times.
     if one[at] && other[at] {
-        return one[fork.block.index()] || other[fork.block.index()];
+        return one[divergent.block.index()] || other[divergent.block.index()];
     }
     let without = if one[at] { &other } else { &one };
     // Warps that go different ways may well meet at barriers on both.
     let meets_elsewhere = (0..graph.blocks.len()).filter(|at| without[*at]).any(|at| {
         graph.blocks[at].steps().any(|id| {
-            let instruction = flow.code.instruction(id);
+            let instruction = flow.instructions.get(id);
             instruction.is_some_and(|i| is_barrier(i.opcode, function.mnemonic(i)))
         })
     });
-    fork.variance == Variance::Thread || !meets_elsewhere
+    divergent.variance == Variance::Thread || !meets_elsewhere
 }

@@ -1,7 +1,7 @@
 //! `shfl.sync` with a full mask where only some lanes come by.
 
-use crate::flow::{Fork, Variance};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::flow::{DivergentBranch, Variance};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
@@ -55,7 +55,7 @@ DONE:
 
 /// Whether all lanes of a warp have to execute it together.
 fn wants_warp(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
     mnemonic: &Mnemonic<'_>,
 ) -> bool {
@@ -72,7 +72,7 @@ fn wants_warp(
 }
 
 /// Whether the last operand names all 32 lanes.
-fn full_mask(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> bool {
+fn full_mask(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> bool {
     let Some(last) = instruction.operands.len.checked_sub(1) else {
         return false;
     };
@@ -81,7 +81,7 @@ fn full_mask(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> b
     mask.is_some_and(|mask| mask as u32 == u32::MAX)
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let may = |opcode| {
         !matches!(
             opcode,
@@ -89,7 +89,9 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         )
     };
     let mut candidates = function.instructions().filter(|i| may(i.opcode));
-    if !function.subject.uses(wants_sync) || !candidates.any(|i| wants_sync(function.mnemonic(i))) {
+    if !function.context.has_mnemonic(wants_sync)
+        || !candidates.any(|i| wants_sync(function.mnemonic(i)))
+    {
         return;
     }
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
@@ -100,7 +102,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if !wants_sync(mnemonic) || !wants_warp(function, instruction, mnemonic) {
             continue;
         }
-        let guard = flow.values.guard(&flow.code, step);
+        let guard = flow.values.guard(&flow.instructions, step);
         let text = &mnemonic.text;
         if guard.is_some_and(|value| divergence.of(value) == Variance::Thread) {
             findings
@@ -115,12 +117,14 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if divergence.control(block) != Variance::Thread {
             continue;
         }
-        let fork = divergence.forks.iter().find(|fork| {
-            fork.variance == Variance::Thread && leaves_lanes_behind(flow, fork, block)
+        let divergent = divergence.divergent_branches.iter().find(|divergent| {
+            divergent.variance == Variance::Thread && leaves_lanes_behind(flow, divergent, block)
         });
-        if let Some(fork) = fork {
-            let last = flow.graph.blocks[fork.block.index()].steps().next_back();
-            let branch = last.and_then(|id| flow.code.instruction(id));
+        if let Some(divergent) = divergent {
+            let last = flow.graph.blocks[divergent.block.index()]
+                .steps()
+                .next_back();
+            let branch = last.and_then(|id| flow.instructions.get(id));
             let line = branch.map_or(0, |branch| function.line(branch.span));
             findings
                 .add(
@@ -141,15 +145,19 @@ fn wants_sync(mnemonic: &Mnemonic<'_>) -> bool {
 
 /// Whether the branch lies between the entry and `place`, so that some lanes
 /// come there and others do not, or later.
-fn leaves_lanes_behind(flow: &Flow<'_, '_>, fork: &Fork, place: crate::flow::BlockId) -> bool {
+fn leaves_lanes_behind(
+    flow: &Flow<'_, '_>,
+    divergent: &DivergentBranch,
+    place: crate::flow::BlockId,
+) -> bool {
     let graph = &flow.graph;
-    let mut seen = vec![false; graph.blocks.len()];
-    let mut open: Vec<_> = graph.successors(fork.block).collect();
+    let mut visited = vec![false; graph.blocks.len()];
+    let mut open: Vec<_> = graph.successors(divergent.block).collect();
     while let Some(at) = open.pop() {
-        if Some(at) == fork.meets || std::mem::replace(&mut seen[at.index()], true) {
+        if Some(at) == divergent.meets || std::mem::replace(&mut visited[at.index()], true) {
             continue;
         }
         open.extend(graph.successors(at));
     }
-    seen[place.index()]
+    visited[place.index()]
 }

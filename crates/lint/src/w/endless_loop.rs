@@ -1,7 +1,7 @@
 //! A loop without a way out that does nothing.
 
-use crate::flow::{BlockId, Ends};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::flow::{BlockId, Terminator};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 203),
@@ -43,7 +43,7 @@ LOOP:
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
@@ -55,11 +55,11 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     for at in &graph.order {
         let block = &graph.blocks[at.index()];
         let effect = block.steps().any(|id| {
-            let step = &flow.code.steps[id.index()];
-            match step.ends {
-                Ends::No => !function.effect(step).pure,
-                Ends::Leave | Ends::Trap => true,
-                Ends::Jump | Ends::Table => false,
+            let step = &flow.instructions.steps[id.index()];
+            match step.terminator {
+                Terminator::FallThrough => !function.effect(step).pure,
+                Terminator::Return | Terminator::Trap => true,
+                Terminator::Jump | Terminator::IndirectJump => false,
             }
         });
         if effect || block.leaves {
@@ -77,21 +77,23 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let mut last = None;
         let mut open = vec![*start];
         let mut new = false;
-        let mut seen = Vec::new();
+        let mut visited = Vec::new();
         while let Some(at) = open.pop() {
-            if seen.contains(&at) || told[at.index()] {
+            if visited.contains(&at) || told[at.index()] {
                 continue;
             }
-            seen.push(at);
+            visited.push(at);
             new = true;
             let step = graph.blocks[at.index()].steps().next_back();
-            last = last.max(step.filter(|id| flow.code.steps[id.index()].ends != Ends::No));
+            last = last.max(step.filter(|id| {
+                flow.instructions.steps[id.index()].terminator != Terminator::FallThrough
+            }));
             open.extend(graph.successors(at));
         }
-        for at in seen {
+        for at in visited {
             told[at.index()] = true;
         }
-        if new && let Some(instruction) = last.and_then(|id| flow.code.instruction(id)) {
+        if new && let Some(instruction) = last.and_then(|id| flow.instructions.get(id)) {
             findings
                 .add(
                     instruction.opcode_span,

@@ -2,7 +2,7 @@
 
 use crate::flow::{Linear, Term};
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Variable;
 use ptx::names::SpecialRegister;
 use ptx::signature::layout;
@@ -78,7 +78,7 @@ impl Place<'_, '_> {
 
 /// Calls `found` with every access to a variable that is known.
 pub(super) fn places<'m, 'a>(
-    function: &FunctionSubject<'m, 'a>,
+    function: &FunctionContext<'m, 'a>,
     mut found: impl FnMut(Place<'m, 'a>),
 ) {
     for instruction in function.instructions() {
@@ -95,7 +95,7 @@ pub(super) fn places<'m, 'a>(
         if access.bytes == 0 {
             continue;
         }
-        let variable = flow.code.variable(id);
+        let variable = flow.instructions.variable(id);
         let (size, align) = layout(variable);
         let open = variable.dims.contains(&None) && variable.init.is_none();
         found(Place {
@@ -108,7 +108,7 @@ pub(super) fn places<'m, 'a>(
     }
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     places(function, |place| {
         if !place.is_misaligned() {
             return;

@@ -1,6 +1,6 @@
 //! Control that runs out of a function.
 
-use crate::{Check, Code, Edit, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
 use ptx::ast::Span;
 
 pub static RULE: Rule = Rule {
@@ -33,7 +33,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
@@ -48,7 +48,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             continue;
         }
         let last = block.steps().next_back();
-        let last = last.and_then(|id| flow.code.instruction(id));
+        let last = last.and_then(|id| flow.instructions.get(id));
         let span = last.map_or(brace, |instruction| instruction.opcode_span);
         let finding = findings.add(span, "behind this the function ends without `ret`");
         finding.help("write `ret;` before the closing brace");

@@ -1,7 +1,7 @@
 //! `ld.shared.f32 a, [tile+64]` of 64 bytes.
 
 use super::misaligned_offset::places;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 503),
@@ -40,7 +40,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     places(function, |place| {
         let (Some(offset), Some(size)) = (place.offset.as_number(), place.size) else {
             return;

@@ -1,7 +1,7 @@
 //! A function that returns what nobody wrote.
 
-use crate::flow::{BlockId, Reference, Slot, Unset};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::flow::{BlockId, Reference, RegisterOperand, Uninitialized};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, List, Operand, Space, Variable};
 use ptx::names::Opcode;
 
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind == FunctionKind::Entry || function.function.returns.is_empty() {
         return;
     }
@@ -46,20 +46,24 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
             in_memory(function, flow, returned, findings);
         }
     }
-    let Some(unset) = function.unset() else {
+    let Some(uninitialized) = function.uninitialized() else {
         return;
     };
     for (id, step, instruction) in function.steps() {
-        for (slot, value) in flow.values.reads(&flow.code, step) {
-            if slot.operand != Slot::RETURNED {
+        for (slot, value) in flow.values.reads(&flow.instructions, step) {
+            if slot.operand != RegisterOperand::RETURNED {
                 continue;
             }
-            let place = flow.code.returned.iter().position(|r| *r == slot.register);
+            let place = flow
+                .instructions
+                .returned
+                .iter()
+                .position(|r| *r == slot.register);
             let Some(variable) = place.and_then(|at| function.function.returns.get(at)) else {
                 continue;
             };
-            let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
-            if when != Unset::Never {
+            let when = uninitialized.at(&flow.instructions, &flow.graph, &flow.values, value, id);
+            if when != Uninitialized::Never {
                 report(variable, instruction.opcode_span, findings);
             }
         }
@@ -68,21 +72,21 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 
 /// A return value in `.param` space: is there a way to `ret` past every store?
 fn in_memory(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     returned: &Variable<'_>,
     findings: &mut Findings,
 ) {
     let graph = &flow.graph;
-    let mut seen = vec![false; graph.blocks.len()];
+    let mut visited = vec![false; graph.blocks.len()];
     let mut open = vec![BlockId::ENTRY];
     while let Some(at) = open.pop() {
-        if std::mem::replace(&mut seen[at.index()], true) {
+        if std::mem::replace(&mut visited[at.index()], true) {
             continue;
         }
         let mut set = false;
         for id in graph.blocks[at.index()].steps() {
-            let Some(instruction) = flow.code.instruction(id) else {
+            let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
             // Whatever names it may write it: a store, or a call that is given it.
@@ -99,7 +103,7 @@ fn in_memory(
 
 /// Whether one of the operands is it, or a list with it.
 fn names(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     returned: &Variable<'_>,
     operands: List,
@@ -107,10 +111,10 @@ fn names(
     (operands.start..operands.start + operands.len).any(|place| {
         let place = place as usize;
         match (
-            flow.code.reference(place),
+            flow.instructions.reference(place),
             function.body.operands.get(place),
         ) {
-            (Reference::Variable(id), _) => std::ptr::eq(flow.code.variable(id), returned),
+            (Reference::Variable(id), _) => std::ptr::eq(flow.instructions.variable(id), returned),
             (_, Some(Operand::Arguments(list, _))) => names(function, flow, returned, *list),
             _ => false,
         }

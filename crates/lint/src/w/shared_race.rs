@@ -1,10 +1,10 @@
 //! Shared memory that one thread writes and another accesses without a barrier
 //! between.
 
+use crate::context::callee;
 use crate::flow::{InstructionId, Linear, Term, Variance};
 use crate::memory::{Access, AccessKind};
-use crate::subject::callee;
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
@@ -75,7 +75,7 @@ const FAR: u64 = 1 << 32;
 /// A block has a warp of threads at least, unless it says less.
 const THREADS: i64 = 32;
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let stores = |i: &Instruction| {
         i.opcode == Opcode::St && function.mnemonic(i).modifiers.has(Modifier::Shared)
     };
@@ -85,7 +85,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
         return;
     };
-    let mut known: Vec<Option<Known>> = vec![None; flow.code.steps.len()];
+    let mut known: Vec<Option<Known>> = vec![None; flow.instructions.steps.len()];
     let mut any = Vec::new();
     for (id, step, instruction) in function.steps() {
         let block = flow.graph.block_of(id);
@@ -115,8 +115,8 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     for first in any.iter().take(512) {
         if let Some(second) = race(flow, &known, &stops, first) {
             let (Some(one), Some(other)) = (
-                flow.code.instruction(first.id),
-                flow.code.instruction(second.id),
+                flow.instructions.get(first.id),
+                flow.instructions.get(second.id),
             ) else {
                 continue;
             };
@@ -138,7 +138,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
     }
 }
 
-fn threads(function: &FunctionSubject<'_, '_>) -> i64 {
+fn threads(function: &FunctionContext<'_, '_>) -> i64 {
     let mut directives = function.function.directives.iter();
     let bound = directives.find(|d| d.name == "reqntid" || d.name == "maxntid");
     bound
@@ -147,7 +147,7 @@ fn threads(function: &FunctionSubject<'_, '_>) -> i64 {
 }
 
 fn of_access(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     id: InstructionId,
     access: &Access,
 ) -> Option<Known> {
@@ -193,7 +193,7 @@ fn race(
     first: &Known,
 ) -> Option<Known> {
     let graph = &flow.graph;
-    let mut seen = vec![false; graph.blocks.len()];
+    let mut visited = vec![false; graph.blocks.len()];
     let home = graph.block_of(first.id);
     let mut open = vec![(home, first.id.0 + 1)];
     while let Some((block, from)) = open.pop() {
@@ -213,7 +213,7 @@ fn race(
             continue;
         }
         for next in graph.successors(block) {
-            if !std::mem::replace(&mut seen[next.index()], true) {
+            if !std::mem::replace(&mut visited[next.index()], true) {
                 open.push((next, graph.blocks[next.index()].start));
             }
         }
@@ -251,10 +251,10 @@ fn meets(a: &Known, b: &Known) -> bool {
 }
 
 /// Whether threads wait for each other here, or may do so.
-fn synchronises(function: &FunctionSubject<'_, '_>, instruction: &Instruction) -> bool {
+fn synchronises(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> bool {
     if instruction.opcode == Opcode::Call {
         let callee = callee(function.operands(instruction));
-        return callee.is_none_or(|name| function.subject.may_execute(name, waits));
+        return callee.is_none_or(|name| function.context.may_execute(name, waits));
     }
     waits(function.mnemonic(instruction))
 }

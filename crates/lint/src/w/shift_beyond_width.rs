@@ -1,6 +1,6 @@
 //! `shl.b32 a, a, 32`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Operand;
 use ptx::names::{Modifier, Opcode};
 
@@ -42,7 +42,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         if !matches!(instruction.opcode, Opcode::Shl | Opcode::Shr | Opcode::Shf) {
             continue;

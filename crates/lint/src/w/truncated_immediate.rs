@@ -1,6 +1,6 @@
 //! `mov.u32 a, 0x100000000`
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Instruction, Integer, Operand};
 use ptx::names::Type;
 
@@ -39,7 +39,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     for instruction in function.instructions() {
         for (place, operand) in function.operands(instruction).iter().enumerate() {
             match operand {
@@ -60,7 +60,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
 }
 
 fn constant(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
     place: usize,
     integer: &Integer,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::flow::Origin;
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 
 pub static RULE: Rule = Rule {
@@ -43,7 +43,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
@@ -58,11 +58,11 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
             return;
         };
-        let origin = origins.of_operand(&flow.code, &flow.values, access.address);
+        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
         let Origin::Parameter(id) = origin else {
             continue;
         };
-        let parameter = flow.code.variable(id);
+        let parameter = flow.instructions.variable(id);
         let says = parameter.pointer.and_then(|pointer| pointer.space);
         // A structure holds what it holds.
         if says == Some(Space::Global) || !parameter.dims.is_empty() {

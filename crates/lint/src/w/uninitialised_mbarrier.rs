@@ -1,7 +1,7 @@
 //! An mbarrier that is used and never initialised.
 
 use crate::flow::Origin;
-use crate::{Check, Code, Findings, FunctionSubject, Rule, Subject};
+use crate::{Check, Code, Findings, FunctionContext, ModuleContext, Rule};
 use ptx::ast::{Instruction, Mnemonic, Operand, Variable};
 use ptx::names::{Modifier, Opcode};
 
@@ -48,13 +48,13 @@ fn uses(mnemonic: &Mnemonic<'_>) -> bool {
     }
 }
 
-fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
-    if !subject.uses(uses) {
+fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
+    if !context.has_mnemonic(uses) {
         return;
     }
     let mut initialised: Vec<*const Variable<'_>> = Vec::new();
     let mut used = Vec::new();
-    for function in subject.functions() {
+    for function in context.functions() {
         for (_, _, instruction) in function.steps() {
             let mnemonic = function.mnemonic(instruction);
             if is_init(mnemonic) {
@@ -84,7 +84,7 @@ fn check(subject: &Subject<'_, '_>, findings: &mut Findings) {
 
 /// The variable whose address the instruction is given.
 fn variable<'m, 'a>(
-    function: &FunctionSubject<'m, 'a>,
+    function: &FunctionContext<'m, 'a>,
     instruction: &Instruction,
 ) -> Option<&'m Variable<'a>> {
     let operands = function.operands(instruction);
@@ -93,8 +93,8 @@ fn variable<'m, 'a>(
         .position(|operand| matches!(operand, Operand::Address { .. }))?;
     let (flow, origins) = (function.flow()?, function.origins()?);
     let place = instruction.operands.start as usize + number;
-    match origins.of_operand(&flow.code, &flow.values, place) {
-        Origin::Variable(id) | Origin::Generic(_, Some(id)) => Some(flow.code.variable(id)),
+    match origins.of_operand(&flow.instructions, &flow.values, place) {
+        Origin::Variable(id) | Origin::Generic(_, Some(id)) => Some(flow.instructions.variable(id)),
         _ => None,
     }
 }

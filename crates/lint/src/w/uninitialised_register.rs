@@ -3,8 +3,10 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::flow::{Definition, Slot, Unset, ValueId, Ways, copied, is_noticed};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::flow::{
+    Definition, RegisterOperand, Uninitialized, ValueId, WitnessPaths, copied, is_observable,
+};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Span;
 
 pub static RULE: Rule = Rule {
@@ -64,47 +66,49 @@ fn copy_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<Span> {
     let Some(Definition::Written(id)) = flow.values.definition(value) else {
         return None;
     };
-    copied(&flow.code, &flow.values, id)?;
-    Some(flow.code.instruction(id)?.opcode_span)
+    copied(&flow.instructions, &flow.values, id)?;
+    Some(flow.instructions.get(id)?.opcode_span)
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
-    let (Some(flow), Some(unset)) = (function.flow(), function.unset()) else {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    let (Some(flow), Some(uninitialized)) = (function.flow(), function.uninitialized()) else {
         return;
     };
     // The first read of a register says it all.
-    let mut seen = HashSet::new();
+    let mut visited = HashSet::new();
     let ways = OnceCell::new();
     for (id, step, instruction) in function.steps() {
-        if copied(&flow.code, &flow.values, id).is_some() {
+        if copied(&flow.instructions, &flow.values, id).is_some() {
             continue;
         }
-        for (slot, value) in flow.values.reads(&flow.code, step) {
-            if slot.operand == Slot::RETURNED || unset.of(value) == Unset::Never {
-                continue;
-            }
-            let when = unset.at(&flow.code, &flow.graph, &flow.values, value, id);
-            let shown = || {
-                let ways = ways.get_or_init(|| Ways::new(flow, unset));
-                when == Unset::Always || ways.are_shown(value, id)
-            };
-            if when == Unset::Never
-                || seen.contains(&slot.register)
-                || !shown()
-                || !is_noticed(function, flow, value, id)
+        for (slot, value) in flow.values.reads(&flow.instructions, step) {
+            if slot.operand == RegisterOperand::RETURNED
+                || uninitialized.of(value) == Uninitialized::Never
             {
                 continue;
             }
-            seen.insert(slot.register);
+            let when = uninitialized.at(&flow.instructions, &flow.graph, &flow.values, value, id);
+            let shown = || {
+                let ways = ways.get_or_init(|| WitnessPaths::new(flow, uninitialized));
+                when == Uninitialized::Always || ways.exist(value, id)
+            };
+            if when == Uninitialized::Never
+                || visited.contains(&slot.register)
+                || !shown()
+                || !is_observable(function, flow, value, id)
+            {
+                continue;
+            }
+            visited.insert(slot.register);
             let (name, span) = match (slot.operand, function.body.guard(instruction)) {
-                (Slot::GUARD, Some(guard)) => (
+                (RegisterOperand::GUARD, Some(guard)) => (
                     guard.predicate.text,
-                    guard.predicate.span(function.subject.source),
+                    guard.predicate.span(function.context.source),
                 ),
                 _ => match function.body.operands.get(slot.operand as usize) {
                     Some(operand) => {
                         let span = function.operand_span(instruction, operand);
-                        let text = function.subject.source;
+                        let text = function.context.source;
                         let text = text.get(span.start as usize..span.end as usize);
                         (text.unwrap_or("a register"), span)
                     }
@@ -112,7 +116,9 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 },
             };
             let message = match when {
-                Unset::Always => format!("nothing is written to `{name}` before this reads it"),
+                Uninitialized::Always => {
+                    format!("nothing is written to `{name}` before this reads it")
+                }
                 _ => format!("there is a way here on which nothing is written to `{name}`"),
             };
             let finding = findings.add(span, message);

@@ -1,7 +1,7 @@
 //! Instructions that are never executed.
 
-use crate::flow::{BlockId, Ends};
-use crate::{Check, Code, Findings, Flow, FunctionSubject, Rule};
+use crate::flow::{BlockId, Terminator};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 201),
@@ -42,16 +42,16 @@ pub static RULE: Rule = Rule {
 /// Whether inline assembly leads away at the end of a block: the compiler does
 /// not see that, and writes on.
 fn ends_in_assembly(
-    function: &FunctionSubject<'_, '_>,
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     block: BlockId,
 ) -> bool {
     let last = flow.graph.blocks[block.index()].steps().next_back();
-    let last = last.and_then(|id| flow.code.instruction(id));
+    let last = last.and_then(|id| flow.instructions.get(id));
     last.is_some_and(|instruction| function.is_inline_assembly(instruction))
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
@@ -64,11 +64,12 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         }
         // One finding for what stands together; a `ret` to be sure is none.
         let steps = graph.blocks[at as usize].steps();
-        let mut steps = steps.filter(|id| flow.code.steps[id.index()].ends == Ends::No);
+        let mut steps = steps
+            .filter(|id| flow.instructions.steps[id.index()].terminator == Terminator::FallThrough);
         if told || ends_in_assembly(function, flow, BlockId(at - 1)) {
             continue;
         }
-        if let Some(instruction) = steps.next().and_then(|id| flow.code.instruction(id)) {
+        if let Some(instruction) = steps.next().and_then(|id| flow.instructions.get(id)) {
             told = true;
             findings
                 .add(instruction.opcode_span, "nothing leads to this instruction")

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Statement;
 use ptx::names::Opcode;
 
@@ -47,7 +47,7 @@ pub static RULE: Rule = Rule {
 };
 
 /// The registers that are declared one by one.
-fn declared<'a>(function: &FunctionSubject<'_, 'a>) -> HashSet<&'a str> {
+fn declared<'a>(function: &FunctionContext<'_, 'a>) -> HashSet<&'a str> {
     let statements = function.body.statements.iter();
     let names = statements.filter_map(|statement| match statement {
         Statement::Variable(variable) if variable.count.is_none() => Some(variable.name.text),
@@ -56,14 +56,14 @@ fn declared<'a>(function: &FunctionSubject<'_, 'a>) -> HashSet<&'a str> {
     names.collect()
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
     let named = OnceCell::new();
-    let mut written = vec![0_u8; flow.code.registers as usize];
+    let mut written = vec![0_u8; flow.instructions.registers as usize];
     for (_, step, _) in function.steps() {
-        for slot in flow.code.writes(step) {
+        for slot in flow.instructions.writes(step) {
             let count = &mut written[slot.register.0 as usize];
             *count = count.saturating_add(1);
         }
@@ -73,7 +73,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         if !reached || !function.effect(step).pure {
             continue;
         }
-        let mut writes = flow.values.writes(&flow.code, step).peekable();
+        let mut writes = flow.values.writes(&flow.instructions, step).peekable();
         let Some((slot, _)) = writes.peek().copied() else {
             continue;
         };
@@ -90,7 +90,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         };
         let span = function.operand_span(instruction, operand);
         let name = function
-            .subject
+            .context
             .source
             .get(span.start as usize..span.end as usize)
             .unwrap_or("the register");

@@ -1,7 +1,7 @@
 //! `ld.shared.v4.f32` of an array that is aligned to 4 bytes.
 
 use super::misaligned_offset::{Place, places};
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 501),
@@ -41,7 +41,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     places(function, |place: Place<'_, '_>| {
         let Place {
             variable,

@@ -1,8 +1,8 @@
 //! `wgmma.mma_async` that nothing waits for.
 
 use super::copy_without_wait::unwaited;
-use crate::flow::Event;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::flow::AsyncEvent;
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Mnemonic;
 use ptx::names::{Modifier, Opcode};
 
@@ -63,20 +63,20 @@ pub static RULE: Rule = Rule {
 
 fn begins(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode == Opcode::Wgmma
-        && event(mnemonic) == Event::None
+        && event(mnemonic) == AsyncEvent::None
         && mnemonic.modifiers.types().next().is_some()
 }
 
-fn event(mnemonic: &Mnemonic<'_>) -> Event {
+fn event(mnemonic: &Mnemonic<'_>) -> AsyncEvent {
     let has = |word| mnemonic.modifiers.has(word);
     match mnemonic.opcode {
-        Opcode::Wgmma if has(Modifier::CommitGroup) => Event::Commit,
-        Opcode::Wgmma if has(Modifier::WaitGroup) => Event::WaitForGroups,
-        _ => Event::None,
+        Opcode::Wgmma if has(Modifier::CommitGroup) => AsyncEvent::Commit,
+        Opcode::Wgmma if has(Modifier::WaitGroup) => AsyncEvent::WaitForGroups,
+        _ => AsyncEvent::None,
     }
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     unwaited(function, begins, event, |instruction| {
         findings
             .add(

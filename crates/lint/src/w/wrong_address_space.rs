@@ -2,7 +2,7 @@
 
 use crate::flow::Origin;
 use crate::memory::Access;
-use crate::{Check, Code, Findings, FunctionSubject, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{AddressBase, Operand, Space};
 
 pub static RULE: Rule = Rule {
@@ -53,7 +53,7 @@ const fn is_window(space: Space) -> bool {
     matches!(space, Space::Shared | Space::Local | Space::Const)
 }
 
-fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // Without such memory, and without conversions, nothing can be mixed up.
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
@@ -65,7 +65,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
         let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
             return;
         };
-        let origin = origins.of_operand(&flow.code, &flow.values, access.address);
+        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
         // Of a variable that the address names itself, ptxas takes the state space,
         // and refuses another: the front end has judged that.
         let direct = match function.body.operands.get(access.address) {
@@ -73,14 +73,16 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 base: AddressBase::Name(_),
                 ..
             }) => matches!(
-                flow.code.reference(access.address),
+                flow.instructions.reference(access.address),
                 crate::flow::Reference::Variable(_)
             ),
             _ => continue,
         };
         let (what, help) = match (access.space, origin) {
-            (None, Origin::Variable(id)) if !direct && is_window(flow.code.variable(id).space) => {
-                let variable = flow.code.variable(id);
+            (None, Origin::Variable(id))
+                if !direct && is_window(flow.instructions.variable(id).space) =>
+            {
+                let variable = flow.instructions.variable(id);
                 let (name, space) = (variable.name.text, variable.space.text());
                 (
                     format!("`{name}` is an address in `.{space}` memory, not a generic one"),
@@ -97,7 +99,7 @@ fn check(function: &FunctionSubject<'_, '_>, findings: &mut Findings) {
                 )
             }
             (Some(used), Origin::Variable(id)) if !direct => {
-                let variable = flow.code.variable(id);
+                let variable = flow.instructions.variable(id);
                 if variable.space == used || variable.space == Space::Param {
                     continue;
                 }

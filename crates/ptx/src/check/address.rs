@@ -1,16 +1,15 @@
-//! Addresses: what stands in brackets, and where the variables lie that are
-//! named there.
+//! Addresses: operands in brackets, and the state spaces of the variables in them.
 
-use super::agreement::{self, Wanted};
-use super::operand::{Checked, Place};
+use super::operand::{Checked, OperandChecker};
 use super::symbols::{Role, Symbol};
+use super::type_match::{self, ExpectedType};
 use crate::ast::{
     AddressBase, FunctionKind, List, Modifiers, Name, Operand, Space, Span, Variable,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::names::{Modifier, Opcode, Type};
 
-/// The state space that an instruction names, if it names one.
+/// The state space of an instruction, if it names one.
 pub fn named_space(modifiers: &Modifiers) -> Option<Space> {
     modifiers.as_slice().iter().find_map(|word| {
         Some(match word {
@@ -29,11 +28,11 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
     matches!(variable.ty, Type::Texref | Type::Samplerref | Type::Surfref)
 }
 
-impl<'m, 'a> Place<'_, '_, 'm, 'a> {
+impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
         match self.wanted {
             Some(wanted) if wanted.wider => self.whole(operand)?,
-            Some(Wanted {
+            Some(ExpectedType {
                 ty: ty @ (Type::Texref | Type::Samplerref | Type::Surfref),
                 ..
             }) => return self.handle(operand, ty),
@@ -58,7 +57,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
                 Some((name, variable)) => self.lies(name, variable),
                 None => Ok(()),
             },
-            // The first versions wrote addresses without brackets.
+            // PTX 1.x has addresses without brackets.
             Operand::Name(name) | Operand::Offset { name, .. }
                 if self.checker.context.allowed.before(1, 2) =>
             {
@@ -89,9 +88,8 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         }
     }
 
-    /// `[%r1+4]` in tensor memory, whose addresses have 32 bits and stand in
-    /// registers.
-    fn tensor_memory(&self, operand: &Operand<'a>, wanted: Wanted) -> Checked {
+    /// `[%r1+4]` in tensor memory, whose addresses are 32-bit registers.
+    fn tensor_memory(&self, operand: &Operand<'a>, wanted: ExpectedType) -> Checked {
         let Operand::Address {
             base: AddressBase::Name(name),
             ..
@@ -102,7 +100,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         match self.checker.symbol(name.text) {
             None => Ok(()),
             Some(Symbol::Register { ty, vector: 1 })
-                if wanted.takes(ty) && (agreement::is_bits(ty) || wanted.ty != Type::B32) =>
+                if wanted.takes(ty) && (type_match::is_bits(ty) || wanted.ty != Type::B32) =>
             {
                 Ok(())
             }
@@ -147,7 +145,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         let span = || self.name_span(name);
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, vector: 1 })
-                if agreement::is_address(ty) && ty.bits() >= self.least_address() =>
+                if type_match::is_address(ty) && ty.bits() >= self.least_address() =>
             {
                 self.parameter_by_register(span())?;
                 self.written_out(span(), Some(ty))?;
@@ -242,7 +240,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
             )
     }
 
-    /// A variable lies where the instruction looks.
+    /// Checks that a variable is in the state space of the instruction.
     pub(super) fn lies(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
         let wrong = |message: String| {
             let span = self.name_span(name);
@@ -263,7 +261,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         let modifiers = self.checker.modifiers(self.instruction);
         let looks = match (self.space, self.instruction.opcode) {
             (Some(space), _) => Some(space),
-            // These take any variable, whatever they make of it.
+            // These accept any variable.
             (None, Opcode::Fence | Opcode::Tcgen05) => return Ok(()),
             (None, _) => named_space(modifiers),
         };
@@ -285,7 +283,7 @@ impl<'m, 'a> Place<'_, '_, 'm, 'a> {
         }
     }
 
-    /// Which parameters a function reads and which it writes.
+    /// Checks that a function reads its parameters and writes its results.
     fn parameter(&self, name: Name<'a>, variable: &Variable<'a>, role: Role) -> Checked {
         if variable.space != Space::Param {
             return Ok(());

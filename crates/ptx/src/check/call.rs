@@ -1,5 +1,5 @@
-//! Calls against what they call: a function, or through a register what a
-//! prototype, `.calltargets` or a table of functions says.
+//! Checks calls against their callee: a function, or for an indirect call a
+//! prototype, `.calltargets` or a table of functions.
 
 use super::function::Checker;
 use super::symbols::{Role, Symbol};
@@ -15,7 +15,7 @@ struct Call<'o, 'a> {
     prototype: Option<Name<'a>>,
 }
 
-/// What a callee takes and gives.
+/// The signature of a callee.
 #[derive(Clone, Copy)]
 struct Signature<'m, 'a> {
     returns: &'m [Variable<'a>],
@@ -111,7 +111,7 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
     }
 }
 
-/// Where a call begins, as ptxas has it: at its modifiers or operands.
+/// The start of a call in ptxas's messages: its modifiers or operands.
 pub fn operands_start<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Option<u32> {
     if !checker.modifiers(instruction).as_slice().is_empty() {
         return Some(instruction.opcode_span.start);
@@ -136,7 +136,7 @@ fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction, span: 
     span
 }
 
-/// Takes the operands of a call apart.
+/// Splits the operands of a call.
 fn parts<'o, 'a>(
     checker: &Checker<'_, 'o, 'a>,
     instruction: &Instruction,
@@ -178,7 +178,7 @@ fn callable(function: &Function<'_>) -> bool {
     function.kind == crate::ast::FunctionKind::Func
 }
 
-/// A call that may reach any of several functions fits each.
+/// Checks a call with several possible callees against each.
 fn functions<'a>(
     checker: &Checker<'_, '_, 'a>,
     call: &Call<'_, 'a>,
@@ -192,7 +192,7 @@ fn functions<'a>(
     Ok(())
 }
 
-/// The results and arguments of a call against a signature.
+/// Checks the results and arguments of a call against a signature.
 fn against<'a>(
     checker: &Checker<'_, '_, 'a>,
     call: &Call<'_, 'a>,
@@ -235,10 +235,10 @@ fn against<'a>(
     Ok(())
 }
 
-/// How types go together in a call.
+/// The class of a type in a call; types of one class match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Without interpretation: `.b32`, vectors.
+    /// Untyped: `.b32`, vectors.
     Bits,
     Integer,
     Float,
@@ -335,7 +335,7 @@ fn unsized_array(variable: &Variable<'_>) -> bool {
     matches!(variable.dims.first(), Some(None | Some(0)))
 }
 
-/// One argument or result against its place.
+/// Checks one argument or result against its parameter.
 fn passed<'a>(
     checker: &Checker<'_, '_, 'a>,
     operand: &Operand<'a>,

@@ -1,5 +1,5 @@
-//! What ptxas finds only when it makes code of a whole program: memory that no
-//! target has, functions that nothing defines.
+//! Errors that ptxas reports only when it generates code for a whole program: too
+//! much memory, undefined functions.
 //!
 //! The limits are the same for every target that ptxas 13.5 makes code for,
 //! sm_75 to sm_121.
@@ -21,8 +21,7 @@ const SHARED_BYTES: u64 = 48 << 10;
 /// Bytes of all `.const` variables of a module.
 const CONST_BYTES: u64 = 64 << 10;
 
-/// Functions that every program has; what `.extern` declares else must be
-/// defined.
+/// The functions of the system; every other `.extern` function must be defined.
 const SYSTEM: &[&str] = &[
     "vprintf",
     "malloc",
@@ -35,7 +34,7 @@ const SYSTEM: &[&str] = &[
     "cnpGetParameterBuffer",
 ];
 
-/// Checks a module as the whole of a program.
+/// Checks a module as a whole program.
 pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     if let Some((32, span)) = module.address_size {
         report.add(
@@ -63,8 +62,8 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     unresolved(module, source, report);
 }
 
-/// The `.const` variables lie one after the other; the one that no longer fits
-/// is reported.
+/// The `.const` variables are laid out one after the other; the first that does not
+/// fit is reported.
 fn constants<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     let mut end = 0;
     for variable in variables(module).filter(|variable| variable.space == Space::Const) {

@@ -1,4 +1,4 @@
-//! Directives inside of functions, and pragmas: what they name must be there.
+//! Directives in functions, and pragmas: checks the names that they use.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ impl Places {
     }
 }
 
-/// Code is inlined into a place that a `.loc` before has named.
+/// Checks that `inlined_at` names the place of an earlier `.loc`.
 pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Report) {
     if let Some(inlined) = &location.inlined
         && !places.has(inlined.at)
@@ -65,7 +65,7 @@ pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Repor
     places.add(location.place);
 }
 
-/// `.branchtargets` are labels, `.calltargets` functions.
+/// Checks that `.branchtargets` are labels and `.calltargets` functions.
 pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
     for target in &targets.targets {
         if !checker.declared(*target) {
@@ -92,7 +92,12 @@ pub fn prototype(checker: &mut Checker<'_, '_, '_>, prototype: &Prototype<'_>) {
     let context = checker.context;
     let report = &mut *checker.report;
     for variable in prototype.returns.iter().chain(&prototype.params) {
-        variable::check(variable, variable::Place::Prototype, context, report);
+        variable::check(
+            variable,
+            variable::DeclarationPlace::Prototype,
+            context,
+            report,
+        );
     }
     variable::several_results(&prototype.returns, report);
     let kind = FunctionKind::Func;

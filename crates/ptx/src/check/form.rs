@@ -1,13 +1,13 @@
-//! An instruction against the rows of the table: which it is, and what is
-//! wrong if it is none.
+//! Matches an instruction against the rows of the table, and reports why it
+//! matches none.
 //!
-//! Which rows an opcode with its modifiers fits, and whether the module may use
-//! them, is found once a module and spelling; an instruction that fits costs a
-//! look at its operands.
+//! The rows that an opcode with its modifiers fits, and whether the module may
+//! use them, are computed once for each spelling in a module. Each instruction
+//! then costs a check of its operands.
 
-use super::agreement::Wanted;
 use super::function::Checker;
-use super::{Allowed, misfit, operand};
+use super::type_match::ExpectedType;
+use super::{Allowed, mismatch, operand};
 use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::target::Since;
@@ -15,41 +15,41 @@ use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
 use crate::names::{Modifier, Opcode};
 use crate::token::bank;
 
-/// What the table says of each opcode with modifiers that the module uses: one
-/// for each of [`Module::mnemonics`].
+/// The matching rows of each opcode with modifiers in the module: one entry for
+/// each of [`Module::mnemonics`].
 pub struct Spellings(Vec<Spelling>);
 
 /// An opcode with its modifiers.
 pub struct Spelling {
-    /// It has a word that no instruction has, which has been reported on reading.
+    /// It has a word that no instruction has; the parser has reported it.
     unknown: bool,
-    /// Whether its rows mind no more of an operand than [`Alike`](super::alike)
-    /// tells: not the value of a constant.
+    /// Whether its rows depend on no more of an operand than its [key](super::memo):
+    /// not on the value of a constant.
     pub by_likeness: bool,
-    /// The rows that it fits, those first that the module may use.
+    /// The rows that it fits; those that the module may use come first.
     candidates: Vec<Candidate>,
 }
 
 /// A row that a spelling fits.
 struct Candidate {
     form: &'static Form,
-    /// The operands that may stand with these modifiers.
-    places: Vec<Place>,
+    /// The operands that these modifiers allow.
+    places: Vec<OperandSlot>,
     least: usize,
     since: Vec<&'static Since>,
     permitted: bool,
 }
 
-/// The place of an operand, with what its rule means beside the modifiers.
-pub struct Place {
+/// An operand of a form, with what its rule means for these modifiers.
+pub struct OperandSlot {
     pub rule: &'static OperandRule,
-    pub wanted: Option<Wanted>,
+    pub wanted: Option<ExpectedType>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
     pub vector: u32,
     /// How many elements a list in braces has.
     pub counts: Vec<u8>,
     /// Between the brackets of an address with coordinates.
-    pub elements: Vec<Place>,
+    pub elements: Vec<OperandSlot>,
 }
 
 impl Spellings {
@@ -89,7 +89,7 @@ impl Spelling {
             .collect();
         candidates.sort_by_key(|candidate| !candidate.permitted);
         let unknown = opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN);
-        let ranged = |candidate: &Candidate| candidate.places.iter().any(Place::minds_values);
+        let ranged = |candidate: &Candidate| candidate.places.iter().any(OperandSlot::minds_values);
         Spelling {
             unknown,
             // `range` looks at the constants of `createpolicy`, `call` at all.
@@ -125,7 +125,7 @@ impl Candidate {
         allowed: Allowed,
     ) -> Candidate {
         fit.since.extend(bank);
-        let places = Place::all(&form.operands, &fit.types, modifiers);
+        let places = OperandSlot::all(&form.operands, &fit.types, modifiers);
         Candidate {
             form,
             least: places.iter().filter(|place| !place.optional()).count(),
@@ -135,14 +135,13 @@ impl Candidate {
         }
     }
 
-    /// Whether so many operands may stand.
-    fn counts(&self, operands: usize) -> bool {
+    /// Whether it takes this number of operands.
+    fn takes(&self, operands: usize) -> bool {
         operands >= self.least && (self.form.open_operands || operands <= self.places.len())
     }
 
-    /// The places of so many operands: those that may be left out are filled
-    /// from the left.
-    fn places(&self, operands: usize) -> impl Iterator<Item = &Place> {
+    /// The slots of this number of operands: optional ones are filled from the left.
+    fn places(&self, operands: usize) -> impl Iterator<Item = &OperandSlot> {
         let mut beyond = operands.saturating_sub(self.least);
         self.places.iter().filter(move |place| {
             let stands = !place.optional() || beyond > 0;
@@ -152,9 +151,13 @@ impl Candidate {
     }
 }
 
-impl Place {
-    /// The places of the operands that may stand beside these modifiers.
-    fn all(rules: &'static [OperandRule], types: &Types, modifiers: &Modifiers) -> Vec<Place> {
+impl OperandSlot {
+    /// The slots that these modifiers allow.
+    fn all(
+        rules: &'static [OperandRule],
+        types: &Types,
+        modifiers: &Modifiers,
+    ) -> Vec<OperandSlot> {
         let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
             Some(Modifier::V2) => 2,
             Some(Modifier::V4) => 4,
@@ -165,29 +168,29 @@ impl Place {
             Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
             _ => true,
         };
-        let place = |rule: &'static OperandRule| Place {
+        let place = |rule: &'static OperandRule| OperandSlot {
             rule,
-            wanted: Wanted::new(rule.ty, types),
+            wanted: ExpectedType::new(rule.ty, types),
             vector,
             counts: match &rule.count {
                 Some(count) => count.numbers(modifiers),
                 None => Vec::new(),
             },
-            elements: Place::all(&rule.elements, types, modifiers),
+            elements: OperandSlot::all(&rule.elements, types, modifiers),
         };
         rules.iter().filter(stands).map(place).collect()
     }
 
-    /// Whether only some constants may stand here.
+    /// Whether the operand takes only some constants.
     fn minds_values(&self) -> bool {
-        self.rule.range.is_some() || self.elements.iter().any(Place::minds_values)
+        self.rule.range.is_some() || self.elements.iter().any(OperandSlot::minds_values)
     }
 
     fn optional(&self) -> bool {
         self.rule.presence == Presence::Optional
     }
 
-    /// Whether a look at the operand has looked up every name in it.
+    /// Whether the check of the operand looks up every name in it.
     fn looks_up(&self, operand: &Operand<'_>) -> bool {
         if matches!(
             self.rule.kind,
@@ -226,12 +229,12 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) -
         Err(found) => found,
     };
     let mnemonic = instruction.opcode_span;
-    // ptxas finds every operand at fault in the line of the opcode.
+    // ptxas reports every wrong operand on the line of the opcode.
     let between = Span {
         start: mnemonic.end,
         end: found.span.start,
     };
-    if misfit::written(checker.context, between).contains('\n') {
+    if mismatch::written(checker.context, between).contains('\n') {
         found.span = mnemonic;
     }
     checker.report.add(found);
@@ -246,10 +249,10 @@ fn fits<'a>(
 ) -> Result<bool, Diagnostic> {
     let context = checker.context;
     let mut forbidden = Vec::new();
-    // Of the rows with a wrong operand, that with most right ones before it.
+    // Of the rows with a wrong operand, the one that matches most operands before it.
     let mut wrong: Option<(usize, Diagnostic, &Candidate)> = None;
     for candidate in &spelling.candidates {
-        if !candidate.counts(operands.len()) {
+        if !candidate.takes(operands.len()) {
             continue;
         }
         let mut right = 0;
@@ -270,27 +273,32 @@ fn fits<'a>(
             Err(_) => {}
         }
     }
-    // What another target makes of the same registers says nothing here.
+    // A row of another target with the same registers gives no better message.
     if let Some((.., row)) = &wrong
         && row.permitted
     {
         forbidden.retain(|(other, _)| !row.form.is_twin(other));
     }
     if !forbidden.is_empty() {
-        return misfit::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
+        return mismatch::floor(context, instruction, &forbidden).map_or(Ok(false), Err);
     }
     if let Some((_, mut wrong, row)) = wrong {
         if wrong.help.is_none() && wrong.code == Code::OperandKind {
-            wrong.help = Some(misfit::nearest(context, instruction, row.form));
+            wrong.help = Some(mismatch::nearest(context, instruction, row.form));
         }
         return Err(wrong);
     }
     let found = match spelling.candidates.first() {
         Some(candidate) => {
             let counts = (candidate.least, candidate.places.len());
-            Some(misfit::count(context, instruction, candidate.form, counts))
+            Some(mismatch::count(
+                context,
+                instruction,
+                candidate.form,
+                counts,
+            ))
         }
-        None => misfit::modifiers(context, instruction),
+        None => mismatch::modifiers(context, instruction),
     };
     found.map_or(Ok(false), Err)
 }

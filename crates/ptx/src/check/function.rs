@@ -1,5 +1,5 @@
-//! A function: its names, statement by statement, and its instructions against
-//! the table.
+//! Checks a function: resolves its names statement by statement, and matches its
+//! instructions against the table.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::form;
 use super::registers;
 use super::symbols::{Role, Scopes, Symbol};
-use super::variable::Place;
+use super::variable::DeclarationPlace;
 use super::{Context, call, directive, duplicate, head, initializer, range, variable};
 use crate::ast::{
     AddressBase, Body, DirectiveKind, Function, FunctionKind, Instruction, List, Modifiers, Name,
@@ -18,20 +18,20 @@ use crate::isa::special::{self, Special};
 use crate::names::{Opcode, SpecialRegister, Type};
 use crate::needs::Needs;
 
-/// What is known where an instruction stands.
+/// The state of the check at an instruction.
 pub struct Checker<'c, 'm, 'a> {
     pub context: &'c Context<'m, 'a>,
     pub scopes: Scopes<'m, 'a>,
     pub kind: FunctionKind,
     pub body: &'m Body<'a>,
     pub report: &'c mut Report,
-    /// Names reported as undeclared: once a function is enough.
+    /// The names reported as undeclared: each is reported once in a function.
     undeclared: HashSet<&'a str>,
-    /// What is not declared may be a label that could not be read.
+    /// An undeclared name may be a label that could not be parsed.
     labels_lost: bool,
-    /// Where the operands of the call under way begin.
+    /// The start of the operands of the current call.
     call: Option<u32>,
-    /// Whether a name has been looked up that nothing declares.
+    /// Whether the lookup of a name has failed.
     missing: Cell<bool>,
     places: directive::Places,
 }
@@ -47,7 +47,7 @@ pub fn check<'m, 'a>(
     };
     let mut labels_lost = body.broken;
     let mut scopes = Scopes::new(&body.statements, |label| {
-        // A label written twice is one that is missing elsewhere.
+        // A label that is written twice is probably missing elsewhere.
         labels_lost = true;
         duplicate(label, context.source, report);
     });
@@ -75,7 +75,7 @@ pub fn check<'m, 'a>(
         places: directive::Places::default(),
     };
     for statement in &body.statements {
-        // Nearly all are instructions.
+        // Nearly all statements are instructions.
         if let Statement::Instruction(instruction) = statement {
             checker.instruction(instruction);
             continue;
@@ -117,12 +117,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 DirectiveKind::Target(words) => head::target(words, self.context, self.report),
                 _ => {}
             },
-            // The block knows its labels from its start.
+            // Labels are declared at the start of their block.
             Statement::Label(_) | Statement::Instruction(_) => {}
         }
     }
 
-    /// Reports a name that its block has already.
+    /// Reports a name that is declared twice in its block.
     fn once(&mut self, declared: Result<(), Name<'a>>) {
         if let Err(name) = declared {
             duplicate(name, self.context.source, self.report);
@@ -130,7 +130,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     }
 
     fn declare(&mut self, variable: &'m Variable<'a>, kind: FunctionKind) {
-        variable::check(variable, Place::Body(kind), self.context, self.report);
+        variable::check(
+            variable,
+            DeclarationPlace::Body(kind),
+            self.context,
+            self.report,
+        );
         let declared = self.scopes.declare(variable, Role::Own);
         self.once(declared);
         let source = self.context.source;
@@ -139,12 +144,12 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         }
     }
 
-    /// The words after the opcode.
+    /// The modifiers of an instruction.
     pub fn modifiers(&self, instruction: &Instruction) -> &'m Modifiers {
         &self.context.module.mnemonic(instruction).modifiers
     }
 
-    /// What a name stands for.
+    /// The symbol of a name.
     pub fn symbol(&self, name: &str) -> Option<Symbol<'m, 'a>> {
         let found = self.scopes.get(name);
         let found = found.or_else(|| self.context.symbols.get(name));
@@ -154,18 +159,18 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         found
     }
 
-    /// Whether a name that nothing declares is one of the language.
+    /// Whether an undeclared name is a special register.
     pub fn is_special(&self, name: Name<'a>) -> bool {
         SpecialRegister::from_text(name.text).is_some()
     }
 
-    /// The type of a register that its bytes tell: of nearly all.
+    /// The type of a register, by the fast lookup that knows nearly all.
     pub fn register(&self, name: Name<'a>) -> Option<Type> {
         self.scopes
             .register(registers::word(name, self.context.source)?)
     }
 
-    /// Whether something of this name is declared; reports it if not.
+    /// Whether a name is declared; reports it if not.
     pub fn declared(&mut self, name: Name<'a>) -> bool {
         if self.symbol(name.text).is_some() {
             return true;
@@ -222,8 +227,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             form::check(self, instruction);
             return;
         }
-        let alike = self.likeness(instruction);
-        if alike.is_some_and(|alike| self.context.accepted.has(alike)) {
+        let key = self.key(instruction);
+        if key.is_some_and(|key| self.context.accepted.has(key)) {
             return;
         }
         self.missing.set(false);
@@ -235,11 +240,11 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             self.declared_all(instruction.operands);
         }
         range::check(self, instruction);
-        if let Some(alike) = alike
+        if let Some(key) = key
             && looked_up
             && !self.missing.get()
         {
-            self.context.accepted.add(alike);
+            self.context.accepted.add(key);
         }
     }
 

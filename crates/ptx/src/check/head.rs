@@ -1,7 +1,7 @@
-//! The heads: of a module, `.version` and `.target` and whether they go
-//! together; of a function, its parameters and directives.
+//! Checks heads: `.version` and `.target` of a module, parameters and directives of
+//! a function.
 
-use super::variable::{self, Place};
+use super::variable::{self, DeclarationPlace};
 use super::{Allowed, CheckOptions, Context, directive};
 use crate::ast::{
     Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span,
@@ -13,7 +13,7 @@ use crate::isa::target::Target;
 use crate::needs::PARAMETER_BYTES;
 use crate::signature::parameter_bytes;
 
-/// What stands in `.target` beside architectures.
+/// The words of `.target` beside architectures.
 const OPTIONS: &[&str] = &[
     "texmode_unified",
     "texmode_independent",
@@ -21,7 +21,7 @@ const OPTIONS: &[&str] = &[
     "map_f64_to_f32",
 ];
 
-/// Checks the head, and says what the module may use.
+/// Checks the head; returns what the module may use.
 pub fn check(
     module: &Module<'_>,
     source: &str,
@@ -50,7 +50,7 @@ pub fn check(
     }
     for (index, word) in module.target.iter().enumerate() {
         if let Some(target) = known(*word) {
-            // Of several the last one counts.
+            // The last one wins.
             allowed.target = Some(target);
         } else if index == 0 || !OPTIONS.contains(&word.text) {
             unknown(*word, source, report);
@@ -210,7 +210,7 @@ fn version_of_target(words: &[Name<'_>], allowed: Allowed, source: &str, report:
 pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut Report) {
     let count = function.params.len();
     for (index, param) in function.params.iter().enumerate() {
-        let place = Place::Parameter {
+        let place = DeclarationPlace::Parameter {
             kind: function.kind,
             last: index + 1 == count,
             declared: function.body.is_none(),
@@ -219,7 +219,12 @@ pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut
     }
     for result in &function.returns {
         let declared = function.body.is_none();
-        variable::check(result, Place::Return { declared }, context, report);
+        variable::check(
+            result,
+            DeclarationPlace::Return { declared },
+            context,
+            report,
+        );
     }
     variable::several_results(&function.returns, report);
     let span = function.name.span(context.source);

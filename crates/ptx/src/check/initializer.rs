@@ -1,4 +1,4 @@
-//! What a variable holds at first, against its type.
+//! Checks the initializer of a variable against its type.
 
 use super::symbols::Symbol;
 use crate::ast::{Initializer, Name, Space, Span, Variable};
@@ -39,8 +39,8 @@ const VALUES: &[&str] = &[
     "linear",
 ];
 
-/// Checks the initialiser of a variable, if it has one. `symbol` tells what
-/// the module has declared so far.
+/// Checks the initializer of a variable, if it has one. `symbol` looks up the names
+/// declared so far in the module.
 pub fn check<'m, 'a: 'm>(
     variable: &Variable<'a>,
     source: &'a str,

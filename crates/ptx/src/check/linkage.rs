@@ -1,5 +1,5 @@
-//! What the declarations of a module say of one name: which may stand beside
-//! one another (PTX ISA, "Linking Directives").
+//! Checks the declarations of each name of a module against one another (PTX ISA,
+//! "Linking Directives").
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,14 +7,14 @@ use super::call::alignment;
 use crate::ast::{Function, FunctionKind, Linkage, Name, Span, Variable};
 use crate::diagnostic::{Code, Diagnostic, Report};
 
-/// What a name of the module stands for so far.
+/// The declaration of a name so far.
 #[derive(Clone, Copy, Debug)]
 enum Known<'m, 'a> {
     Variable(&'m Variable<'a>),
     Function(&'m Function<'a>),
 }
 
-/// The names of a module, as far as it has been read.
+/// The names declared so far in a module.
 #[derive(Debug, Default)]
 pub struct Declarations<'m, 'a> {
     known: HashMap<&'a str, Known<'m, 'a>>,
@@ -152,7 +152,7 @@ fn same_shape(a: &Variable<'_>, b: &Variable<'_>) -> bool {
     dims && a.ty == b.ty && a.vector == b.vector
 }
 
-/// Why a second declaration of a function cannot stand after the first.
+/// Why a declaration of a function conflicts with an earlier one.
 fn contradiction(before: &Function<'_>, now: &Function<'_>) -> Option<&'static str> {
     if before.kind != now.kind {
         return Some("is a kernel here and a function there");
@@ -178,7 +178,7 @@ fn noreturn(function: &Function<'_>) -> bool {
     function.directives.iter().any(|d| d.name == "noreturn")
 }
 
-/// In what the parameters and results of two functions differ.
+/// The difference between the parameters and results of two functions.
 fn different(a: &Function<'_>, b: &Function<'_>) -> Option<&'static str> {
     if a.params.len() != b.params.len() || a.returns.len() != b.returns.len() {
         return Some("differs from its declaration before in the number of parameters");

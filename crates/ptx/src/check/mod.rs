@@ -1,11 +1,9 @@
-//! What `ptxas` rejects, found without it.
+//! Semantic checks: finds the errors that `ptxas` reports.
 //!
-//! The rule of this module: when in doubt, accept. A module that ptxas takes
-//! and this rejects cannot be used, a mistake missed here is found by ptxas.
+//! When in doubt, these checks accept. A module that ptxas accepts and this rejects
+//! cannot be used; an error that this misses is found by ptxas.
 
 mod address;
-mod agreement;
-mod alike;
 mod call;
 mod codegen;
 mod directive;
@@ -14,13 +12,15 @@ mod function;
 mod head;
 mod initializer;
 mod linkage;
-mod misfit;
-mod movement;
+mod memo;
+mod mismatch;
+mod mov;
 mod operand;
 mod range;
 mod registers;
 mod symbols;
 mod texture;
+mod type_match;
 mod variable;
 mod vector;
 mod video;
@@ -37,14 +37,14 @@ use super::version::Floor;
 use linkage::Declarations;
 use symbols::{ModuleSymbols, Symbol};
 pub use symbols::{NameMap, Seed};
-use variable::Place;
+use variable::DeclarationPlace;
 
 /// What all instructions of a module are checked against.
 struct Context<'m, 'a> {
     source: &'a str,
     module: &'m Module<'a>,
     spellings: form::Spellings,
-    accepted: alike::Accepted,
+    accepted: memo::AcceptedKeys,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
 }
@@ -141,7 +141,7 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
     check_with(module, source, &CheckOptions::default())
 }
 
-/// What [`check_with`] looks for beyond what the module says itself.
+/// The options of [`check_with`].
 ///
 /// ```
 /// use ptxkit_ptx::{CheckOptions, check_with, isa::target::Target, read};
@@ -154,9 +154,9 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str) -> Vec<Diagnostic> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// As if this were the module's `.version`.
+    /// Check for this `.version` instead of the module's own.
     pub version: Option<Version>,
-    /// As if this were the module's `.target`: would it load there?
+    /// Check for this `.target` instead of the module's own.
     pub target: Option<Target>,
     /// How far the check goes.
     pub level: Level,
@@ -178,15 +178,15 @@ pub struct CheckOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// What the language says: `ptxas -arch=compute_90`.
+    /// The rules of the language: `ptxas -arch=compute_90`.
     #[default]
     Language,
-    /// Also what is found when code is made of the module alone, as the whole of
-    /// a program: `ptxas -arch=sm_90`.
+    /// Also the errors of code generation for the module as a whole program:
+    /// `ptxas -arch=sm_90`.
     Codegen,
 }
 
-/// Like [`check`], for more than the module says.
+/// Like [`check`], with options.
 pub fn check_with<'a>(
     module: &Module<'a>,
     source: &'a str,
@@ -197,21 +197,27 @@ pub fn check_with<'a>(
     report.into_vec()
 }
 
-/// Like [`check_with`], with what is wrong added to a report.
+/// Like [`check_with`], and adds the errors to a report.
 pub fn check_into<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &CheckOptions,
     report: &mut Report,
 ) {
-    check_each(module, source, options, alike::Accepted::default(), report);
+    check_each(
+        module,
+        source,
+        options,
+        memo::AcceptedKeys::default(),
+        report,
+    );
 }
 
 fn check_each<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &CheckOptions,
-    accepted: alike::Accepted,
+    accepted: memo::AcceptedKeys,
     report: &mut Report,
 ) {
     let allowed = head::check(module, source, options, report);
@@ -235,7 +241,7 @@ fn check_each<'a>(
         }
         match item {
             Item::Variable(variable) => {
-                variable::check(variable, Place::Module, &context, report);
+                variable::check(variable, DeclarationPlace::Module, &context, report);
                 declarations.variable(variable, source, report);
                 context.symbols.declare_variable(variable);
                 let symbol = |name: &str| context.symbols.get(name);

@@ -1,9 +1,9 @@
-//! One operand against its place in the table.
+//! Checks one operand against its rule in the table.
 
-use super::agreement::{self, Wanted};
 use super::function::Checker;
 use super::symbols::Symbol;
-use super::{form, misfit};
+use super::type_match::{self, ExpectedType};
+use super::{form, mismatch};
 use crate::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::{Count, Kind};
@@ -14,7 +14,7 @@ pub(super) type Checked = Result<(), Diagnostic>;
 pub fn check<'a>(
     checker: &Checker<'_, '_, 'a>,
     instruction: &Instruction,
-    place: &form::Place,
+    place: &form::OperandSlot,
     operand: &Operand<'a>,
 ) -> Checked {
     let rule = place.rule;
@@ -24,7 +24,7 @@ pub fn check<'a>(
         let message = format!("the constant here is {}", range.describe());
         return Err(Diagnostic::new(Code::Range, integer.span, message));
     }
-    let here = Place {
+    let here = OperandChecker {
         checker,
         instruction,
         wanted: place.wanted,
@@ -45,29 +45,29 @@ pub fn check<'a>(
     }
 }
 
-/// Where an operand goes.
-pub(super) struct Place<'p, 'c, 'm, 'a> {
+/// Checks operands of one instruction.
+pub(super) struct OperandChecker<'p, 'c, 'm, 'a> {
     pub(super) checker: &'p Checker<'c, 'm, 'a>,
     pub(super) instruction: &'p Instruction,
-    pub(super) wanted: Option<Wanted>,
+    pub(super) wanted: Option<ExpectedType>,
     /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
     pub(super) vector: u32,
-    /// Where a variable must lie whose address stands here.
+    /// The state space of a variable whose address is the operand.
     pub(super) space: Option<Space>,
 }
 
-/// Which way the value goes.
+/// Whether the operand is read or written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Written,
     Read,
     /// Read, where `_` stands for memory that is not written.
     Stored,
 }
 
-impl<'a> Place<'_, '_, '_, 'a> {
+impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// `[tensor, {%r1, %r2}]` or `{0, 1}`, with the elements that the row names.
-    fn each(&self, kind: Kind, places: &[form::Place], operand: &Operand<'a>) -> Checked {
+    fn each(&self, kind: Kind, places: &[form::OperandSlot], operand: &Operand<'a>) -> Checked {
         let (list, span) = match (kind, *operand) {
             (Kind::Coordinates, Operand::Indexed(list, span))
             | (Kind::Elements, Operand::Vector(list, span)) => (list, span),
@@ -92,9 +92,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
             Kind::Destination => self.destination(operand),
             Kind::DestinationOrVector => match operand {
                 Operand::Sink(_) => Ok(()),
-                _ => self.vector(operand, Way::Written),
+                _ => self.vector(operand, Direction::Written),
             },
-            Kind::Loaded => self.vector(operand, Way::Written),
+            Kind::Loaded => self.vector(operand, Direction::Written),
             Kind::DestinationAndPredicate | Kind::SinkAndPredicate => match *operand {
                 Operand::Pair(list, _) => match self.checker.body.list(list) {
                     [first, second] => {
@@ -150,8 +150,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 _ => self.source(operand),
             },
-            Kind::SourceOrVector => self.vector(operand, Way::Read),
-            Kind::Stored => self.vector(operand, Way::Stored),
+            Kind::SourceOrVector => self.vector(operand, Direction::Read),
+            Kind::Stored => self.vector(operand, Direction::Stored),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
                 Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
@@ -225,7 +225,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         match (kind, first) {
             (Kind::BothPredicates, _) => self.kind(Kind::PredicateDestination, first)?,
             (_, Operand::Sink(_)) => {}
-            _ if self.vector > 1 => self.vector(first, Way::Written)?,
+            _ if self.vector > 1 => self.vector(first, Direction::Written)?,
             _ => self.destination(first)?,
         }
         match kind {
@@ -250,7 +250,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         ))
     }
 
-    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: Wanted) -> Diagnostic {
+    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: ExpectedType) -> Diagnostic {
         let message = format!("{what}, where {} belongs", wanted.describe());
         Diagnostic::new(Code::OperandType, span, message)
     }
@@ -313,7 +313,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 }
                 Some(Symbol::Label) => self.register(name),
                 Some(Symbol::Register { ty, .. })
-                    if !agreement::is_address(ty) || self.wanted.is_some_and(Wanted::is_count) =>
+                    if !type_match::is_address(ty)
+                        || self.wanted.is_some_and(ExpectedType::is_count) =>
                 {
                     self.agrees(name, ty)
                 }
@@ -339,8 +340,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         .help("take its address with `mov`, or its value with `ld`"))
     }
 
-    /// A register of the type that belongs here, or something not known to be
-    /// none.
+    /// A register of the expected type, or an operand whose type is unknown.
     pub(super) fn register(&self, name: Name<'a>) -> Checked {
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, vector: 1 }) => self.agrees(name, ty),
@@ -350,7 +350,9 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 format!("`{}` is a vector, where one register belongs", name.text),
             )
             .help(format!("name one of its parts, as `{}.x`", name.text))),
-            Some(Symbol::Function(_)) if self.wanted.is_none_or(Wanted::takes_function) => Ok(()),
+            Some(Symbol::Function(_)) if self.wanted.is_none_or(ExpectedType::takes_function) => {
+                Ok(())
+            }
             Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
             Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
                 Err(Diagnostic::new(
@@ -384,7 +386,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 if !wanted.fixed {
                     let modifiers = self.checker.modifiers(self.instruction);
                     let opcode = self.instruction.opcode;
-                    found.help = misfit::other_type(opcode, modifiers, ty);
+                    found.help = mismatch::other_type(opcode, modifiers, ty);
                 }
                 Err(found)
             }

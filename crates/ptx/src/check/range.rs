@@ -1,4 +1,4 @@
-//! Constants that only some values may have, where no row of the table can say it.
+//! Checks the ranges of constants that the table cannot express.
 
 use super::function::Checker;
 use crate::ast::{FloatValue, Instruction, Operand};

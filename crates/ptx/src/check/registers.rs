@@ -1,13 +1,13 @@
-//! Registers such as `%r12` of `.reg .b32 %r<99>`, told from the bytes of their
-//! names: most operands of a module are such.
+//! A fast lookup of registers such as `%r12` of `.reg .b32 %r<99>` by the bytes of
+//! their names: most operands of a module are such registers.
 
 use crate::ast::Name;
 use crate::names::Type;
 
 const SLOTS: usize = 64;
 
-/// The registers of a function, as many as there is room for: one range a
-/// prefix, and single ones such as `%temp`, each in a slot of its own.
+/// A cache of the registers of a function. A slot holds one range, by its prefix, or
+/// one single register such as `%temp`.
 #[derive(Clone, Debug)]
 pub struct Registers([Slot; SLOTS]);
 

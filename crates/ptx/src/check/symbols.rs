@@ -1,4 +1,4 @@
-//! Names and what they stand for, scope by scope.
+//! Symbol tables of a module and of the scopes of a function.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,7 +8,7 @@ use super::registers::Registers;
 use crate::ast::{Function, Name, Prototype, Space, Statement, Targets, Variable};
 use crate::names::Type;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol<'m, 'a> {
     Register {
@@ -35,14 +35,14 @@ impl<'m, 'a> Symbol<'m, 'a> {
     }
 }
 
-/// A range of registers is compared with so many single names: a text may not
-/// choose how long that takes.
+/// The limit of single names that a range of registers is compared with: the time
+/// must not be quadratic.
 const COMPARED: usize = 256;
 
-/// So many prefixes are looked through one by one.
+/// Up to this number, prefixes are searched linearly.
 const FEW: usize = 12;
 
-/// Whose a variable is.
+/// The role of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Of the module or the function where it stands.
@@ -55,8 +55,7 @@ pub enum Role {
     Returned,
 }
 
-/// Names of the module, as far as it has been read: a name is declared before
-/// it is used.
+/// The names declared so far in a module: a name is declared before it is used.
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
     names: NameMap<'a, Symbol<'m, 'a>>,
@@ -91,23 +90,22 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
     }
 }
 
-/// Names inside a function, as they are at one place of it.
+/// The names in scope at one place of a function.
 ///
-/// One map has what each name stands for here; what a block hides is put back
-/// when it ends. So a look costs the same however deep blocks lie in one
-/// another.
+/// One map has the current meaning of each name. The end of a block restores the
+/// names that the block shadows. So a lookup costs the same in deeply nested blocks.
 #[derive(Debug, Default)]
 pub struct Scopes<'m, 'a> {
     names: NameMap<'a, Declared<'m, 'a>>,
-    /// `%r<9>`, those of one prefix together.
+    /// The ranges such as `%r<9>`, by prefix.
     families: Vec<Family<'m, 'a>>,
-    /// Where the ranges of a prefix are.
+    /// The index of the ranges of a prefix.
     prefixes: NameMap<'a, usize>,
-    /// What the open blocks have declared, in order.
+    /// The declarations of the open blocks, in order.
     undo: Vec<Undo<'m, 'a>>,
-    /// How many blocks are open.
+    /// The number of open blocks.
     depth: u32,
-    /// How many blocks have been opened.
+    /// The number of blocks opened so far.
     opened: usize,
     /// All labels with the number of their block, in the order of the blocks.
     labels: Vec<(usize, Name<'a>)>,
@@ -157,7 +155,7 @@ fn key(prefix: &str) -> u64 {
     bytes.fold(0, |key, byte| key << 8 | u64::from(byte))
 }
 
-/// How a declaration is undone at the end of its block.
+/// How the end of a block reverts a declaration.
 #[derive(Debug)]
 enum Undo<'m, 'a> {
     /// A block began.
@@ -379,7 +377,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
         self.registers.get(word)
     }
 
-    /// What a name stands for here, the module not counted.
+    /// The symbol of a name in the function.
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
         let range = self.range(name);
         // Nearly all names are registers of a range that nothing hides.
@@ -435,8 +433,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
     }
 }
 
-/// Of two names of one text the one that stands later: labels are declared
-/// ahead.
+/// The later of two names in the text: labels are declared at the start of a block.
 fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
     if a.text.as_ptr() > b.text.as_ptr() {
         a
@@ -481,8 +478,8 @@ fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'
 
 pub type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 
-/// A hash for names: a few bytes each, and millions of them. Seeded anew in
-/// each process, so that no text can be made of names that meet in one slot.
+/// A fast hash for short names. It is seeded in each process, so that no text can be
+/// made of names that collide.
 #[derive(Clone, Debug)]
 pub struct Seed(u64);
 

@@ -1,9 +1,8 @@
-//! Textures and surfaces as operands: `[texture, sampler, {x, y}]`, and their
-//! handles alone.
+//! Texture and surface operands: `[texture, sampler, {x, y}]`, and handles alone.
 
-use super::agreement::{self, Wanted};
-use super::operand::{Checked, Place, Way};
+use super::operand::{Checked, Direction, OperandChecker};
 use super::symbols::Symbol;
+use super::type_match::{self, ExpectedType};
 use crate::ast::{AddressBase, List, Name, Operand, Space};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::features::since;
@@ -12,8 +11,8 @@ use crate::names::{Modifier, Opcode, Type};
 use crate::needs::Need;
 use crate::version::Floor;
 
-/// What the first coordinate of an array is.
-const LAYER: Wanted = Wanted {
+/// The type of the first coordinate of an array.
+const LAYER: ExpectedType = ExpectedType {
     ty: Type::U32,
     bits: 32,
     wider: false,
@@ -21,8 +20,8 @@ const LAYER: Wanted = Wanted {
     fixed: true,
 };
 
-/// What an offset in texels is.
-const OFFSET: Wanted = Wanted {
+/// The type of an offset in texels.
+const OFFSET: ExpectedType = ExpectedType {
     ty: Type::S32,
     bits: 32,
     wider: false,
@@ -33,13 +32,13 @@ const OFFSET: Wanted = Wanted {
 /// A texture or surface by its address in a register.
 const INDIRECT: Floor = since(3, 1, 20);
 
-/// The same, where samplers are apart.
+/// The same, with separate samplers.
 const INDIRECT_APART: Floor = since(4, 3, 20);
 
-/// A sampler where textures are their own, or an offset.
+/// A sampler that the texture includes, or an offset.
 const SAMPLER_OR_OFFSET: Floor = since(4, 3, 30);
 
-impl<'a> Place<'_, '_, '_, 'a> {
+impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`;
     /// the wanted type is that of the coordinates.
     pub(super) fn texture(&self, operand: &Operand<'a>) -> Checked {
@@ -89,8 +88,8 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// `[texture]` of a query; what is asked of a sampler is asked of the texture
-    /// where they are one.
+    /// `[texture]` of a query; a query of a sampler takes the texture where the two are
+    /// one.
     pub(super) fn handle(&self, operand: &Operand<'a>, opaque: Type) -> Checked {
         let opaque = match opaque {
             Type::Samplerref if !self.checker.context.allowed.independent => Type::Texref,
@@ -125,7 +124,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 Ok(())
             }
             Some(Symbol::Register { ty, vector: 1 })
-                if agreement::is_address(ty) && ty.bits() == 64 =>
+                if type_match::is_address(ty) && ty.bits() == 64 =>
             {
                 let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
                 let floor = match samples && self.checker.context.allowed.independent {
@@ -144,7 +143,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// What is wrong if the module says that it may not use this.
+    /// The error if the module's version or target does not have this.
     fn needs(&self, what: &'static str, floor: Floor, operand: &Operand<'a>) -> Checked {
         let span = self.span(operand);
         match self
@@ -161,14 +160,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
     /// The offset that ptxas also takes inside the brackets: any vector, whatever
     /// the geometry.
     fn offset(&self, operand: &Operand<'a>) -> Checked {
-        let place = Place {
+        let place = OperandChecker {
             wanted: Some(OFFSET),
             ..*self
         };
         place.list(Kind::Source, &[1, 2, 4], operand)
     }
 
-    /// As many as the geometry has; the first of an array is the layer.
+    /// One coordinate for each dimension; the first of an array is the layer.
     fn texture_coordinates(&self, operand: &Operand<'a>) -> Checked {
         let modifiers = self.checker.modifiers(self.instruction);
         let counts = Count::Coordinates.numbers(modifiers);
@@ -192,12 +191,12 @@ impl<'a> Place<'_, '_, '_, 'a> {
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
         if modifiers.first_of(&layers).is_none() {
-            return self.elements(list, span, Way::Read, true);
+            return self.elements(list, span, Direction::Read, true);
         }
         let [layer, ..] = self.checker.body.list(list) else {
             return Ok(());
         };
-        let place = Place {
+        let place = OperandChecker {
             wanted: Some(LAYER),
             ..*self
         };
@@ -206,6 +205,6 @@ impl<'a> Place<'_, '_, '_, 'a> {
             start: list.start + 1,
             len: list.len - 1,
         };
-        self.elements(rest, span, Way::Read, true)
+        self.elements(rest, span, Direction::Read, true)
     }
 }

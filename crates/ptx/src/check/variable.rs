@@ -1,5 +1,5 @@
-//! Declarations of variables and parameters: which types go into which state
-//! space, how they are aligned, which sizes may be left out.
+//! Checks declarations of variables and parameters: types and state spaces,
+//! alignment, missing sizes.
 
 use super::head::separate_compilation;
 use super::{Allowed, Context};
@@ -8,16 +8,16 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::names::Type;
 use crate::parse::BANKS;
 
-/// Where a declaration stands.
+/// The place of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DeclarationPlace {
     Module,
     /// In the body of a kernel or function.
     Body(FunctionKind),
     /// Among the parameters of a kernel or function.
     Parameter {
         kind: FunctionKind,
-        /// No other follows.
+        /// It is the last one.
         last: bool,
         /// The function has no body here.
         declared: bool,
@@ -25,23 +25,23 @@ pub enum Place {
     Return {
         declared: bool,
     },
-    /// Among the parameters of a prototype, whose names mean nothing.
+    /// Among the parameters of a prototype, whose names are ignored.
     Prototype,
 }
 
 /// Bits of the longest vector.
 const MAX_VECTOR: u32 = 128;
 
-/// What a type may be used for.
+/// The uses of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Plain,
-    /// Several values in one, of which there are no vectors and no parameters.
+    /// Packed values, which vectors and parameters cannot have.
     Packed,
     Predicate,
     /// Textures, samplers, surfaces.
     Opaque,
-    /// Of instructions alone; ptxas takes arrays of it nevertheless.
+    /// Only a type of instructions; ptxas accepts arrays of it nevertheless.
     Array,
     Instruction,
 }
@@ -60,10 +60,10 @@ fn usable(ty: Type) -> Use {
     }
 }
 
-/// Checks one declaration; the first mistake of it is enough.
+/// Checks one declaration; reports its first error.
 pub fn check(
     variable: &Variable<'_>,
-    place: Place,
+    place: DeclarationPlace,
     context: &Context<'_, '_>,
     report: &mut Report,
 ) {
@@ -86,7 +86,7 @@ pub fn check(
     }
 }
 
-/// Results lie in registers if there are several.
+/// Several results must be registers.
 pub fn several_results(returns: &[Variable<'_>], report: &mut Report) {
     if returns.len() < 2 {
         return;
@@ -103,7 +103,7 @@ pub fn several_results(returns: &[Variable<'_>], report: &mut Report) {
 #[derive(Clone, Copy)]
 struct Declaration<'m, 'a> {
     variable: &'m Variable<'a>,
-    place: Place,
+    place: DeclarationPlace,
     allowed: Allowed,
     source: &'m str,
 }
@@ -126,9 +126,9 @@ impl Declaration<'_, '_> {
     fn nameless(&self) -> bool {
         matches!(
             self.place,
-            Place::Prototype
-                | Place::Parameter { declared: true, .. }
-                | Place::Return { declared: true }
+            DeclarationPlace::Prototype
+                | DeclarationPlace::Parameter { declared: true, .. }
+                | DeclarationPlace::Return { declared: true }
         )
     }
 
@@ -141,7 +141,7 @@ impl Declaration<'_, '_> {
         self.wrong(Code::Range, "an alignment is a power of two")
     }
 
-    /// Whether there can be a variable of this type at all.
+    /// Whether there are variables of this type.
     fn ty(&self) -> Option<Diagnostic> {
         let Variable { ty, vector, .. } = *self.variable;
         let written = ty.text();
@@ -177,8 +177,7 @@ impl Declaration<'_, '_> {
         }
     }
 
-    /// `.const[2]`, which is of arrays that another module defines, and ended with
-    /// PTX 2.1.
+    /// `.const[2]` is only for arrays of another module, and was removed in PTX 2.2.
     fn bank(&self) -> Option<Diagnostic> {
         let bank = self.variable.bank.unwrap_or(0);
         if self.variable.space != Space::Const || self.nameless() {
@@ -207,28 +206,37 @@ impl Declaration<'_, '_> {
         let Variable { space, ty, .. } = *self.variable;
         let before = |major, minor| self.allowed.before(major, minor);
         let message = match (self.place, space) {
-            (Place::Module, Space::Param) => "parameters are declared with their function",
-            (Place::Module, Space::Reg | Space::Local) if !before(3, 0) => {
+            (DeclarationPlace::Module, Space::Param) => {
+                "parameters are declared with their function"
+            }
+            (DeclarationPlace::Module, Space::Reg | Space::Local) if !before(3, 0) => {
                 "`.reg` and `.local` variables are declared in functions"
             }
-            (Place::Body(_), Space::Tex) => "`.tex` variables are declared outside of functions",
+            (DeclarationPlace::Body(_), Space::Tex) => {
+                "`.tex` variables are declared outside of functions"
+            }
             (_, Space::Tex) if !before(1, 5) => "`.tex` ended with PTX 1.4: use `.global .texref`",
-            (Place::Body(FunctionKind::Func), Space::Param) if before(2, 0) => {
+            (DeclarationPlace::Body(FunctionKind::Func), Space::Param) if before(2, 0) => {
                 "functions have `.param` variables since PTX 2.0"
             }
-            (Place::Body(FunctionKind::Entry), Space::Param) if before(2, 0) && !before(1, 4) => {
+            (DeclarationPlace::Body(FunctionKind::Entry), Space::Param)
+                if before(2, 0) && !before(1, 4) =>
+            {
                 "a kernel's parameters are declared in its parameter list"
             }
             (
-                Place::Parameter {
+                DeclarationPlace::Parameter {
                     kind: FunctionKind::Entry,
                     ..
                 },
                 space,
             ) if space != Space::Param => "a kernel's parameters are in `.param`",
-            (Place::Parameter { .. } | Place::Return { .. } | Place::Prototype, space)
-                if !matches!(space, Space::Param | Space::Reg) =>
-            {
+            (
+                DeclarationPlace::Parameter { .. }
+                | DeclarationPlace::Return { .. }
+                | DeclarationPlace::Prototype,
+                space,
+            ) if !matches!(space, Space::Param | Space::Reg) => {
                 "parameters are in `.param` or `.reg`"
             }
             _ => return self.type_in_space(space, ty),
@@ -244,9 +252,9 @@ impl Declaration<'_, '_> {
         if usable(ty) == Use::Opaque {
             let independent = self.allowed.independent;
             let message = match (self.place, space) {
-                (Place::Module, Space::Global)
+                (DeclarationPlace::Module, Space::Global)
                 | (
-                    Place::Parameter {
+                    DeclarationPlace::Parameter {
                         kind: FunctionKind::Entry,
                         ..
                     },
@@ -254,17 +262,20 @@ impl Declaration<'_, '_> {
                 ) if ty == Type::Samplerref && !array && !independent => {
                     "samplers need `.target texmode_independent`"
                 }
-                (Place::Module, Space::Global) => return None,
+                (DeclarationPlace::Module, Space::Global) => return None,
                 // Arrays of them are taken for bytes.
-                (Place::Module, _) if array => return None,
+                (DeclarationPlace::Module, _) if array => return None,
                 (
-                    Place::Parameter {
+                    DeclarationPlace::Parameter {
                         kind: FunctionKind::Entry,
                         ..
                     },
                     _,
                 ) => return None,
-                (Place::Parameter { .. } | Place::Return { .. }, Space::Param) if array => {
+                (
+                    DeclarationPlace::Parameter { .. } | DeclarationPlace::Return { .. },
+                    Space::Param,
+                ) if array => {
                     return None;
                 }
                 _ => "textures, samplers and surfaces are in `.global`, or a kernel's parameters",
@@ -302,7 +313,9 @@ impl Declaration<'_, '_> {
         }
         let parameter = matches!(
             self.place,
-            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
+            DeclarationPlace::Parameter { .. }
+                | DeclarationPlace::Return { .. }
+                | DeclarationPlace::Prototype
         );
         let large = |size: &Option<u64>| size.is_some_and(|size| size > u64::from(u32::MAX));
         if parameter && self.variable.dims.iter().any(large) {
@@ -314,23 +327,23 @@ impl Declaration<'_, '_> {
             return None;
         }
         let message = match self.place {
-            Place::Parameter {
+            DeclarationPlace::Parameter {
                 kind: FunctionKind::Func,
                 last: true,
                 ..
             }
-            | Place::Prototype => return None,
-            Place::Parameter {
+            | DeclarationPlace::Prototype => return None,
+            DeclarationPlace::Parameter {
                 kind: FunctionKind::Func,
                 last: false,
                 ..
             } => "the last parameter alone may have no size",
-            Place::Parameter {
+            DeclarationPlace::Parameter {
                 kind: FunctionKind::Entry,
                 ..
             } => "a kernel's parameters have a size",
-            Place::Return { .. } => "a result has a size",
-            Place::Module if self.variable.linkage == Linkage::Extern => return None,
+            DeclarationPlace::Return { .. } => "a result has a size",
+            DeclarationPlace::Module if self.variable.linkage == Linkage::Extern => return None,
             _ => "the size of this array is missing: only `.extern` ones have none",
         };
         self.wrong(Code::Range, message)
@@ -340,7 +353,9 @@ impl Declaration<'_, '_> {
         let Attributes { managed, unified } = self.variable.attributes;
         let parameter = matches!(
             self.place,
-            Place::Parameter { .. } | Place::Return { .. } | Place::Prototype
+            DeclarationPlace::Parameter { .. }
+                | DeclarationPlace::Return { .. }
+                | DeclarationPlace::Prototype
         );
         if (managed || unified.is_some()) && (parameter || self.variable.space != Space::Global) {
             return self.wrong(
@@ -353,10 +368,10 @@ impl Declaration<'_, '_> {
         }
         let function = matches!(
             self.place,
-            Place::Parameter {
+            DeclarationPlace::Parameter {
                 kind: FunctionKind::Func,
                 ..
-            } | Place::Return { .. }
+            } | DeclarationPlace::Return { .. }
         );
         if self.variable.pointer.is_some() && function {
             return self.wrong(

@@ -1,16 +1,16 @@
 //! Vectors: `{a, b}` and registers of several elements.
 
-use super::agreement::{self, Wanted};
-use super::operand::{Checked, Place, Way};
+use super::operand::{Checked, Direction, OperandChecker};
 use super::symbols::Symbol;
+use super::type_match::{self, ExpectedType};
 use crate::ast::{FloatValue, List, Operand, Span};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::{Kind, special};
 use crate::names::{Modifier, Opcode, Type};
 
-impl<'a> Place<'_, '_, '_, 'a> {
-    /// What `.v2`, `.v4` and `.v8` ask for; one register without them.
-    pub(super) fn vector(&self, operand: &Operand<'a>, way: Way) -> Checked {
+impl<'a> OperandChecker<'_, '_, '_, 'a> {
+    /// A vector for `.v2`, `.v4` and `.v8`; one register without them.
+    pub(super) fn vector(&self, operand: &Operand<'a>, direction: Direction) -> Checked {
         let count = self.vector;
         if let Some(checked) = self.surface_data(operand) {
             return checked;
@@ -24,7 +24,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 };
                 Err(Diagnostic::new(Code::OperandCount, span, message))
             }
-            Operand::Vector(list, span) => self.elements(list, span, way, true),
+            Operand::Vector(list, span) => self.elements(list, span, direction, true),
             Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
                     match self.wanted {
@@ -42,25 +42,25 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 operand,
                 format!("a vector of {count} elements belongs here"),
             ),
-            _ if way == Way::Written => self.destination(operand),
+            _ if direction == Direction::Written => self.destination(operand),
             _ => self.source(operand),
         }
     }
 
-    /// Surfaces without `.v2` take vectors whose elements are enough together;
-    /// those with it store one register for all elements.
+    /// Surface instructions without `.v2` accept vectors of sufficient total size; those
+    /// with it store one register for all elements.
     fn surface_data(&self, operand: &Operand<'a>) -> Option<Checked> {
         let opcode = self.instruction.opcode;
         if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
             return None;
         }
         let wanted = self.wanted?;
-        let way = match opcode {
-            Opcode::Suld => Way::Written,
-            _ => Way::Read,
+        let direction = match opcode {
+            Opcode::Suld => Direction::Written,
+            _ => Direction::Read,
         };
-        let part_of = |length: u32| Place {
-            wanted: Some(Wanted {
+        let part_of = |length: u32| OperandChecker {
+            wanted: Some(ExpectedType {
                 bits: wanted.bits / length,
                 wider: true,
                 ..wanted
@@ -69,7 +69,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         };
         match *operand {
             Operand::Vector(list, span) if self.vector == 1 && matches!(list.len, 2 | 4) => {
-                Some(part_of(list.len).elements(list, span, way, true))
+                Some(part_of(list.len).elements(list, span, direction, true))
             }
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if self.vector == 1 && vector > 1 => {
@@ -84,11 +84,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// `{a, b}`, of as many elements as the row says.
+    /// `{a, b}` with the number of elements of the row.
     pub(super) fn list(&self, kind: Kind, counts: &[u8], operand: &Operand<'a>) -> Checked {
         let (list, span) = match *operand {
             Operand::Vector(list, span) => (list, span),
-            // A vector register is a list of its parts.
+            // A vector register is a list of its elements.
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if vector > 1 && counts.contains(&vector) => {
                     return self.agrees(name, ty);
@@ -99,7 +99,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 _ if kind == Kind::Loaded => return self.destination(operand),
                 _ => return self.wrong(operand, "a list in braces belongs here"),
             },
-            // One for all, or the first of them: ptxas does not ask.
+            // ptxas accepts one register for all elements.
             _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
             _ if kind == Kind::SourceOrVector => return self.source(operand),
             _ if kind == Kind::Loaded => return self.destination(operand),
@@ -121,19 +121,19 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 if let Some(sink) = self.checker.body.list(list).iter().find(sink) {
                     return self.wrong(sink, "no element of this result is discarded with `_`");
                 }
-                self.elements(list, span, Way::Written, false)
+                self.elements(list, span, Direction::Written, false)
             }
             Kind::DestinationOrVector | Kind::Loaded => {
-                self.elements(list, span, Way::Written, false)
+                self.elements(list, span, Direction::Written, false)
             }
             // Integers alone count as 64 bits each, where the list has no type.
             Kind::Register | Kind::RegisterOrFloat if self.integers_alone(list) => self.wrong(
                 operand,
                 "a list of integers alone, where a register belongs",
             ),
-            Kind::Source | Kind::Register => self.elements(list, span, Way::Read, false),
+            Kind::Source | Kind::Register => self.elements(list, span, Direction::Read, false),
             Kind::SourceOrVector | Kind::RegisterOrFloat => {
-                self.elements(list, span, Way::Read, true)
+                self.elements(list, span, Direction::Read, true)
             }
             kind => {
                 let mut elements = self.checker.body.list(list).iter();
@@ -148,14 +148,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
             return Ok(());
         };
         // Where only registers may stand a piece is of bits.
-        let bits = |wanted: Wanted| match kind {
-            Kind::Register => Wanted {
-                ty: agreement::bits_of(wanted.ty),
+        let bits = |wanted: ExpectedType| match kind {
+            Kind::Register => ExpectedType {
+                ty: type_match::bits_of(wanted.ty),
                 ..wanted
             },
             _ => wanted,
         };
-        let alone = Place {
+        let alone = OperandChecker {
             wanted: self.wanted.map(bits),
             ..*self
         };
@@ -172,13 +172,13 @@ impl<'a> Place<'_, '_, '_, 'a> {
         elements.all(|element| matches!(element, Operand::Integer(_)))
     }
 
-    /// The registers and constants between braces: each goes with its neighbour,
-    /// and together they have a type, which has to be the wanted one.
+    /// The registers and constants between braces: neighbours must match, and their
+    /// common type must be the expected one.
     pub(super) fn elements(
         &self,
         list: List,
         span: Span,
-        way: Way,
+        direction: Direction,
         integers_for_floats: bool,
     ) -> Checked {
         let Some(wanted) = self.wanted else {
@@ -186,15 +186,14 @@ impl<'a> Place<'_, '_, '_, 'a> {
         };
         let first = self.checker.body.list(list).first();
         let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
-        // Behind a constant ptxas does not ask of the data of `st` what stands
-        // beside what.
+        // Behind a constant ptxas does not compare neighbours in the data of `st`.
         let loose = integers_for_floats && first.is_some_and(is_constant);
         let mut left: Option<Type> = None;
         let mut alike = true;
         let mut sinks = 0;
         for element in self.checker.body.list(list) {
             let ty = match *element {
-                Operand::Sink(_) if way != Way::Read => {
+                Operand::Sink(_) if direction != Direction::Read => {
                     sinks += 1;
                     continue;
                 }
@@ -211,28 +210,28 @@ impl<'a> Place<'_, '_, '_, 'a> {
                         Some(_) => return self.no_register(name),
                     }
                 }
-                // Special registers are bits beside others.
-                Operand::Special(register, _) if way != Way::Written => {
+                // Special registers are untyped beside others.
+                Operand::Special(register, _) if direction != Direction::Written => {
                     if special::of(register).elements > 1 {
                         return self.wrong(element, "a vector, where one register belongs");
                     }
                     match special::of(register).types.last() {
-                        Some(ty) => agreement::bits_of(*ty),
+                        Some(ty) => type_match::bits_of(*ty),
                         None => continue,
                     }
                 }
-                // Registers beside a constant count as bits.
-                Operand::Integer(_) | Operand::Float(_) if way != Way::Written => {
+                // Registers beside a constant are untyped.
+                Operand::Integer(_) | Operand::Float(_) if direction != Direction::Written => {
                     alike = false;
                     continue;
                 }
-                _ if way == Way::Written => {
+                _ if direction == Direction::Written => {
                     return self.wrong(element, "a register belongs here: the result goes there");
                 }
                 _ => return self.wrong(element, "a register or a constant belongs here"),
             };
             if let Some(left) = left.replace(ty) {
-                if !loose && !agreement::side_by_side(left, ty) {
+                if !loose && !type_match::side_by_side(left, ty) {
                     let (left, ty) = (left.text(), ty.text());
                     let message = format!("`.{ty}` beside `.{left}` in one vector");
                     return Err(Diagnostic::new(
@@ -269,11 +268,11 @@ impl<'a> Place<'_, '_, '_, 'a> {
             let message = "no element of this vector says its type";
             return Err(Diagnostic::new(Code::OperandType, span, message));
         }
-        // Registers of different types count as bits together.
+        // Registers of different types are untyped together.
         let fits = |ty: Type| match (alike, integers_for_floats) {
             (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
             (true, false) => wanted.takes(ty),
-            (false, _) => wanted.takes(agreement::bits_of(ty)),
+            (false, _) => wanted.takes(type_match::bits_of(ty)),
         };
         match left {
             Some(ty) if !fits(ty) => {
@@ -296,7 +295,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         self.neighbours(list)
     }
 
-    /// That no constant stands beside what it may not stand beside.
+    /// Checks that each constant matches its neighbours.
     fn neighbours(&self, list: List) -> Checked {
         let list = self.checker.body.list(list);
         for (left, right) in list.iter().zip(list.iter().skip(1)) {
@@ -357,7 +356,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
         Err(found.help("write constants as 0f3F800000; others have 64 bits"))
     }
 
-    /// What `wmma.store` stores is moved first, piece by piece.
+    /// ptxas moves the data of `wmma.store` first, element by element.
     fn no_decimals(&self, list: List) -> Checked {
         let elements = self.checker.body.list(list).iter();
         let mut wide = elements.filter(
@@ -391,15 +390,17 @@ impl<'a> Place<'_, '_, '_, 'a> {
         }
     }
 
-    /// Whether a constant may not stand beside this element.
+    /// Whether this element conflicts with a constant beside it.
     fn clashes(&self, constant: &Operand<'a>, beside: &Operand<'a>) -> bool {
         let integer = matches!(constant, Operand::Integer(_));
         match *beside {
             Operand::Special(..) | Operand::Component { .. } => true,
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty: Type::Pred, .. }) => true,
-                Some(Symbol::Register { ty, .. }) if integer => agreement::is_float(ty),
-                Some(Symbol::Register { ty, .. }) => agreement::is_integer(ty) || ty == Type::F16x2,
+                Some(Symbol::Register { ty, .. }) if integer => type_match::is_float(ty),
+                Some(Symbol::Register { ty, .. }) => {
+                    type_match::is_integer(ty) || ty == Type::F16x2
+                }
                 _ => false,
             },
             _ => false,

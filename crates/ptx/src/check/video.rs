@@ -1,10 +1,10 @@
 //! Operands of video instructions: bytes and halves of registers.
 
-use super::operand::{Checked, Place};
+use super::operand::{Checked, OperandChecker};
 use crate::ast::{Operand, Selector};
 use crate::isa::{Kind, Lanes};
 
-/// Whether a selector names what a source is read as.
+/// Whether a selector names a byte or half of a source.
 fn reads(lanes: Lanes, selector: &str) -> bool {
     let digits = |below: u8| selector.bytes().skip(1).all(|digit| digit < b'0' + below);
     match lanes {
@@ -14,8 +14,8 @@ fn reads(lanes: Lanes, selector: &str) -> bool {
     }
 }
 
-/// Whether a selector names which parts of a destination are written: several
-/// stand from the highest to the lowest.
+/// Whether a selector names parts of a destination: several are written from the
+/// highest to the lowest.
 fn writes(lanes: Lanes, selector: &str) -> bool {
     let digits = selector.as_bytes().get(1..).unwrap_or(&[]);
     let falling = digits.windows(2).all(|pair| pair[0] > pair[1]);
@@ -31,7 +31,7 @@ fn selects_one(selector: &str) -> bool {
     matches!(selector, "b0" | "b1" | "b2" | "b3" | "h0" | "h1")
 }
 
-impl<'a> Place<'_, '_, '_, 'a> {
+impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// A register of which a part may be selected, or one that is negated.
     pub(super) fn video(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
         match (kind, operand) {
@@ -46,7 +46,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 self.selector(reads(lanes, selector.text()), selector, operand)?;
                 self.register(*name)
             }
-            // Several parts are read from registers alone.
+            // Only registers have several parts.
             (Kind::SelectSource(Lanes::Two | Lanes::Four), Operand::Name(name)) => {
                 self.register(*name)
             }

@@ -223,7 +223,7 @@ pub struct Fit<'f> {
 
 /// Why modifiers do not fit a form.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Misfit<'f> {
+pub enum Mismatch<'f> {
     /// The modifier of this number has no place in it.
     Extra(usize),
     /// Nothing fills this slot.
@@ -264,10 +264,10 @@ impl Form {
     /// of them did.
     ///
     /// Modifiers may stand in any order, as ptxas has it; types may not.
-    pub fn fit(&self, modifiers: &Modifiers) -> Result<Fit<'_>, (usize, Misfit<'_>)> {
+    pub fn fit(&self, modifiers: &Modifiers) -> Result<Fit<'_>, (usize, Mismatch<'_>)> {
         let mut filled = 0_u64;
         let mut types = Types::default();
-        let mut misfit = None;
+        let mut mismatch = None;
         let mut fitting = 0;
         let mut since = vec![&self.since];
         let words = modifiers.as_slice();
@@ -286,20 +286,20 @@ impl Form {
                 None if self.open_modifiers => fitting += usize::from(order != Order::Types),
                 None if REPEATABLE.contains(&word) && words[..index].contains(&word) => {}
                 None if self.ignores(word) && !accumulates_twice(word, &words[..index]) => {}
-                None => misfit = misfit.or(Some(Misfit::Extra(index))),
+                None => mismatch = mismatch.or(Some(Mismatch::Extra(index))),
             }
         }
-        if let Some(misfit) = misfit {
-            return Err((fitting, misfit));
+        if let Some(mismatch) = mismatch {
+            return Err((fitting, mismatch));
         }
         let mut slots = self.slots.iter().enumerate();
         let missing = slots.find(|(place, slot)| slot.required && filled & (1 << place) == 0);
         if let Some((_, slot)) = missing {
-            return Err((fitting, Misfit::Missing(slot)));
+            return Err((fitting, Mismatch::Missing(slot)));
         }
         let broken = |condition: &&Condition| !condition.holds(modifiers, &types);
         match self.conditions.iter().find(broken) {
-            Some(condition) => Err((fitting, Misfit::Condition(condition))),
+            Some(condition) => Err((fitting, Mismatch::Condition(condition))),
             None => Ok(Fit { types, since }),
         }
     }

@@ -103,7 +103,7 @@ pub mod target;
 pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
-pub use form::{Condition, ConditionWord, Demand, Fit, Form, Misfit, Slot, Word};
+pub use form::{Condition, ConditionWord, Demand, Fit, Form, Mismatch, Slot, Word};
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
@@ -294,7 +294,7 @@ mod tests {
             .iter()
             .find(|f| f.fit(&modifiers("rn.f32")).is_ok())
             .unwrap();
-        let Err((1, Misfit::Missing(slot))) = form.fit(&modifiers("f32")) else {
+        let Err((1, Mismatch::Missing(slot))) = form.fit(&modifiers("f32")) else {
             panic!("{form:?}");
         };
         assert!(

@@ -5,7 +5,7 @@ use nom::{Err, IResult, Input, Needed};
 
 use crate::ast::{Name, Span};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::token::{Faults, Place, Token, TokenKind, token_at};
+use crate::token::{Faults, PackedSpan, Token, TokenKind, token_at};
 
 /// What is left to read: a place in the text with the token that stands there.
 ///
@@ -16,7 +16,7 @@ pub struct Tokens<'t, 'a> {
     pub source: &'a str,
     faults: &'t Faults,
     kind: TokenKind,
-    place: Place,
+    place: PackedSpan,
     /// Where the token before the next ends.
     before: u32,
 }

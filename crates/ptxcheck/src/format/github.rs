@@ -1,5 +1,4 @@
-//! `--format github`: commands of a workflow, which GitHub shows at the lines
-//! of a change.
+//! `--format github`: workflow commands, which GitHub shows as annotations.
 
 use super::Findings;
 use lint::Finding;
@@ -19,7 +18,7 @@ pub fn write(findings: Findings<'_>) -> String {
             Severity::Warning => "warning",
         };
         let text = findings.text(finding);
-        // GitHub knows columns within one line alone.
+        // GitHub takes columns only within one line.
         let columns = match start.line == end.line {
             true => format!(",col={},endColumn={}", start.column, end.column),
             false => String::new(),
@@ -37,7 +36,7 @@ pub fn write(findings: Findings<'_>) -> String {
     findings.found.iter().map(line).collect()
 }
 
-/// What a message may not hold is written as in a URL.
+/// Escapes the characters that a message must not contain, as in a URL.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")

@@ -1,7 +1,7 @@
-//! How findings are written.
+//! Output formats of findings.
 //!
-//! Files are judged and written in parallel, each into a text of its own; what
-//! stands around and between these texts is written once.
+//! Files are checked in parallel, and the findings of each are formatted into one
+//! string; the text around and between these strings is written once.
 
 mod concise;
 mod full;
@@ -13,10 +13,10 @@ use lint::Finding;
 use ptx::ast::Span;
 use ptx::diagnostic::{LineIndex, Location};
 
-/// How findings are written.
+/// The output format of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Each with its line, carets below what it is about, and a hint
+    /// Each with its source line, carets, and help
     #[default]
     Full,
     /// One line each
@@ -29,7 +29,7 @@ pub enum Format {
     Github,
 }
 
-/// The findings of one text, to be written.
+/// The findings of one text.
 #[derive(Clone, Copy)]
 pub struct Findings<'f> {
     /// The file.
@@ -41,14 +41,12 @@ pub struct Findings<'f> {
 }
 
 impl Findings<'_> {
-    /// Whether the text is a part of a binary file, whose lines are no lines of
-    /// the file.
+    /// Whether the text is a part of a binary file: its lines are not lines of the file.
     fn is_part(&self) -> bool {
         self.name != self.file
     }
 
-    /// Message and help, and the place in the text where that is not all of the
-    /// file.
+    /// Message and help; for a part of a file, also the place in the part.
     fn text(&self, finding: &Finding) -> String {
         let mut text = finding.message.clone();
         if let Some(help) = &finding.help {
@@ -65,14 +63,14 @@ impl Findings<'_> {
         self.lines.locate(finding.span.start)
     }
 
-    /// Behind the last character.
+    /// The location behind the last character.
     fn end(&self, Span { start, end }: Span) -> Location {
         self.lines.locate(end.max(start))
     }
 }
 
 impl Format {
-    /// What comes before all findings.
+    /// The text before all findings.
     pub fn head(self) -> String {
         match self {
             Format::Json => "[".to_owned(),
@@ -92,7 +90,7 @@ impl Format {
         }
     }
 
-    /// What stands between two texts of findings.
+    /// The text between the findings of two texts.
     pub fn between(self) -> &'static str {
         match self {
             Format::Json | Format::Sarif => ",",
@@ -101,7 +99,7 @@ impl Format {
         }
     }
 
-    /// What comes behind all findings.
+    /// The text behind all findings.
     pub fn tail(self) -> String {
         match self {
             Format::Json => "\n]\n".to_owned(),

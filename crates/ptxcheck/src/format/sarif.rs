@@ -11,7 +11,7 @@ use ptx::diagnostic::Severity;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// All up to the results, the rules included.
+/// The text before the results, with the rules.
 pub fn head() -> String {
     let rules: Vec<Value> = codes()
         .map(|code| {
@@ -95,8 +95,7 @@ fn region(span: Span, findings: Findings<'_>) -> Value {
     })
 }
 
-/// A path as a relative reference: what is no letter, digit or mark of paths is
-/// written in hexadecimal (RFC 3986).
+/// A path as a URI reference, percent-encoded (RFC 3986).
 fn uri(path: &str) -> String {
     let path = path.replace('\\', "/");
     let mut uri = String::new();

@@ -1,31 +1,31 @@
-//! Which registers and constants go where which type belongs.
+//! Which types of registers and constants an operand accepts.
 //!
-//! A register agrees with an instruction's type of the same size if either has
-//! no interpretation (`.b32`) or both have the same one. The rest are ptxas's
-//! ways, found by asking it for every type of register in every kind of place.
+//! A register matches an instruction type of the same size if one of the two is
+//! untyped (`.b32`) or both are of the same class. The exceptions are those of
+//! ptxas, recorded for every register type in every kind of operand.
 
 use crate::ast::FloatValue;
 use crate::isa::{Scale, TypeBase, TypeRule, Types};
 use crate::names::Type;
 
-/// The type that the place of an operand asks for.
+/// The type that an operand has to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExpectedType {
     pub ty: Type,
     pub bits: u32,
-    /// A wider register will do.
+    /// A wider register is accepted.
     pub wider: bool,
-    /// No register of another type will do.
+    /// No register of another type is accepted.
     pub alone: bool,
-    /// The type is that of the place and not one that the instruction names:
-    /// the count of `shl.b64` is a `.u32`.
+    /// The type belongs to the operand and not to the instruction: the count of
+    /// `shl.b64` is a `.u32`.
     pub fixed: bool,
 }
 
-/// How the value in a register or a place is understood.
+/// The class of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// Not at all: `.b32`.
+    /// Untyped: `.b32`.
     Bits,
     Integer,
     /// A float of this type alone.
@@ -52,9 +52,9 @@ fn class(ty: Type) -> Class {
     }
 }
 
-impl Wanted {
-    /// What a rule asks for where the instruction names these types.
-    pub fn new(rule: TypeRule, types: &Types) -> Option<Wanted> {
+impl ExpectedType {
+    /// The type that a rule asks for in an instruction with these types.
+    pub fn new(rule: TypeRule, types: &Types) -> Option<ExpectedType> {
         let (ty, fixed) = match rule.base {
             TypeBase::Any => return None,
             TypeBase::Fixed(ty) => (ty, true),
@@ -65,7 +65,7 @@ impl Wanted {
             Scale::Same => ty.bits(),
             Scale::Twice => ty.bits() * 2,
         };
-        Some(Wanted {
+        Some(ExpectedType {
             ty,
             bits,
             wider: rule.wider,
@@ -74,7 +74,7 @@ impl Wanted {
         })
     }
 
-    /// Whether a register of this type may stand here.
+    /// Whether a register of this type is accepted.
     pub fn takes(self, register: Type) -> bool {
         let wanted = class(self.ty);
         if self.alone {
@@ -101,13 +101,13 @@ impl Wanted {
         }
     }
 
-    /// Whether a number belongs here, such as the count of `shl`, and not the
-    /// bits of something.
+    /// Whether the operand is a number, such as the count of `shl`, and not the
+    /// bits of a value.
     pub fn is_count(self) -> bool {
         self.fixed && class(self.ty) == Class::Integer
     }
 
-    /// Whether an integer constant may stand here.
+    /// Whether an integer constant is accepted.
     pub fn takes_integer(self) -> bool {
         matches!(
             class(self.ty),
@@ -115,11 +115,11 @@ impl Wanted {
         )
     }
 
-    /// Whether a float constant may stand here.
+    /// Whether a float constant is accepted.
     pub fn takes_float(self, value: FloatValue) -> bool {
         match class(self.ty) {
             Class::Float => self.ty != Type::F16,
-            // Without interpretation they go by their size: 0f3F800000 is a `.b32`.
+            // An untyped operand takes them by their size: 0f3F800000 is a `.b32`.
             Class::Bits => match value {
                 FloatValue::F32(_) => self.bits == 32,
                 FloatValue::F64(_) => self.bits == 64,
@@ -128,15 +128,14 @@ impl Wanted {
         }
     }
 
-    /// Whether a vector of these registers may stand where a vector of floats
-    /// belongs: ptxas lets loads, stores and textures fill integers.
+    /// Whether a vector of these registers is accepted as a vector of floats:
+    /// ptxas lets loads, stores and textures fill integers.
     pub fn takes_integers_for_floats(self, register: Type) -> bool {
         let float = class(self.ty) == Class::Float;
         float && class(register) == Class::Integer && register.bits() == self.bits
     }
 
-    /// Whether a function may stand here: its address is taken without a look
-    /// at the size.
+    /// Whether a function is accepted: its address is taken whatever the size.
     pub fn takes_function(self) -> bool {
         !self.fixed
     }
@@ -151,7 +150,7 @@ impl Wanted {
     }
 }
 
-/// Whether a register has no interpretation.
+/// Whether a register is untyped.
 pub fn is_bits(ty: Type) -> bool {
     class(ty) == Class::Bits
 }
@@ -171,7 +170,7 @@ pub fn is_address(ty: Type) -> bool {
     matches!(class(ty), Class::Bits | Class::Integer) && ty != Type::B128
 }
 
-/// The type of the same size without interpretation.
+/// The untyped type of the same size.
 pub fn bits_of(ty: Type) -> Type {
     match ty.bits() {
         8 => Type::B8,
@@ -183,7 +182,7 @@ pub fn bits_of(ty: Type) -> Type {
     }
 }
 
-/// Whether two registers may stand side by side in a vector.
+/// Whether two registers may be elements of one vector.
 pub fn side_by_side(left: Type, right: Type) -> bool {
     let alike = match (class(left), class(right)) {
         (Class::Bits, _) | (_, Class::Bits) => true,
@@ -218,7 +217,7 @@ mod tests {
     ];
 
     fn taken(ty: Type, wider: bool, fixed: bool) -> String {
-        let wanted = Wanted {
+        let wanted = ExpectedType {
             ty,
             bits: ty.bits(),
             wider,
@@ -264,7 +263,7 @@ mod tests {
 
     #[test]
     fn constants() {
-        let wanted = |ty: Type| Wanted {
+        let wanted = |ty: Type| ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,

@@ -1,4 +1,4 @@
-//! One PTX text → what is found in it.
+//! Checks and lints one PTX text.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use lint::{self, Code, Finding, Findings};
 use ptx::diagnostic::{Report, Severity};
 use ptx::{check_into, read_into};
 
-/// What is found in a text.
+/// The findings of a text.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct TextFindings {
     /// In the order of the text.
     pub findings: Vec<Finding>,
     /// The number of findings beyond `--max-findings`, by code and severity.
     pub omitted: Vec<(Code, Severity, usize)>,
 }
 
-impl Found {
+impl TextFindings {
     /// The number of errors.
     pub fn errors(&self) -> usize {
         let listed = self.findings.iter().map(|finding| (finding.severity, 1));
@@ -34,8 +34,8 @@ impl Found {
 
 /// Checks and lints a text.
 ///
-/// `path` is that of the file, for the settings of single files.
-pub fn judge(source: &str, path: &Path, settings: &Settings) -> Found {
+/// `path` is that of its file, for the settings of single files.
+pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
     let mut report = Report::with_limit(settings.max_findings);
     let module = read_into(source, &mut report);
     check_into(&module, source, &settings.check, &mut report);
@@ -73,7 +73,7 @@ pub fn judge(source: &str, path: &Path, settings: &Settings) -> Found {
     let omitted = omitted
         .into_iter()
         .filter_map(|(code, count)| Some((code, severity(code)?, count)));
-    Found {
+    TextFindings {
         findings: found,
         omitted: omitted.collect(),
     }

@@ -1,38 +1,38 @@
-//! What is begun and has to be waited for.
+//! Asynchronous operations that must be waited for, alone or in groups.
 
 use super::InstructionId;
 use super::graph::{BlockId, Graph};
 
-/// What an instruction is to work that is under way.
+/// What an instruction does to pending asynchronous operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum AsyncEvent {
     /// Nothing.
     None,
-    /// Puts all that was begun into a group.
+    /// Commits all pending operations to a group.
     Commit,
     /// Waits for groups.
     WaitForGroups,
-    /// Waits for all, or hands the waiting to someone else.
+    /// Waits for all of them, or delegates the wait.
     WaitForAll,
 }
 
-/// Whether some way from `start` on waits for what is begun there.
+/// Whether some path from `start` waits for the operation that starts there.
 pub(crate) fn is_waited_for(
     graph: &Graph,
     start: InstructionId,
-    event: impl Fn(InstructionId) -> Event,
+    event: impl Fn(InstructionId) -> AsyncEvent,
 ) -> bool {
-    // By whether it is in a group.
-    let mut seen = vec![[false; 2]; graph.blocks.len()];
+    // Indexed by whether the operation is in a group.
+    let mut visited = vec![[false; 2]; graph.blocks.len()];
     let home = graph.block_of(start);
     let mut open = Vec::new();
     let walk = |block: BlockId, from: u32, mut grouped: bool, open: &mut Vec<_>| {
         for id in from..graph.blocks[block.index()].end {
             match event(InstructionId(id)) {
-                Event::WaitForAll => return true,
-                Event::WaitForGroups if grouped => return true,
-                Event::Commit => grouped = true,
-                Event::None | Event::WaitForGroups => {}
+                AsyncEvent::WaitForAll => return true,
+                AsyncEvent::WaitForGroups if grouped => return true,
+                AsyncEvent::Commit => grouped = true,
+                AsyncEvent::None | AsyncEvent::WaitForGroups => {}
             }
         }
         open.extend(graph.successors(block).map(|next| (next, grouped)));
@@ -42,7 +42,7 @@ pub(crate) fn is_waited_for(
         return true;
     }
     while let Some((block, grouped)) = open.pop() {
-        let first = &mut seen[block.index()][usize::from(grouped)];
+        let first = &mut visited[block.index()][usize::from(grouped)];
         if std::mem::replace(first, true) {
             continue;
         }

@@ -1,45 +1,45 @@
-//! Whether anyone can tell what a value was.
+//! The users of each value, and whether a use is observable outside of the function.
 
-use super::code::{InstructionId, Slot};
-use super::unset::Unset;
+use super::instructions::{InstructionId, RegisterOperand};
+use super::uninitialized::Uninitialized;
 use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind};
-use crate::{Flow, FunctionSubject};
+use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Space};
 use ptx::names::{Modifier, Opcode, Type};
 
-/// Who reads a value.
+/// One use of a value.
 #[derive(Clone, Copy, Debug)]
 enum Use {
     Read(InstructionId),
-    /// A joined value that it is a part of.
-    Part(ValueId),
+    /// An operand of this phi.
+    Phi(ValueId),
 }
 
-/// The readers of every value.
+/// The users of every value.
 #[derive(Debug)]
-pub struct Readers {
+pub struct Users {
     starts: Vec<u32>,
     all: Vec<Use>,
 }
 
-impl Readers {
-    pub(crate) fn new(flow: &Flow<'_, '_>) -> Readers {
-        let (code, values) = (&flow.code, &flow.values);
+impl Users {
+    pub(crate) fn new(flow: &Flow<'_, '_>) -> Users {
+        let (instructions, values) = (&flow.instructions, &flow.values);
         let mut starts = vec![0; values.definitions.len() + 1];
         let each = |found: &mut dyn FnMut(ValueId, Use)| {
-            for id in code.ids() {
-                for (_, value) in values.reads(code, &code.steps[id.index()]) {
+            for id in instructions.ids() {
+                for (_, value) in values.reads(instructions, &instructions.steps[id.index()]) {
                     if value != ValueId::NONE {
                         found(value, Use::Read(id));
                     }
                 }
             }
             for at in 0..values.definitions.len() as u32 {
-                let joined = ValueId(at);
-                for part in values.parts(&flow.graph, joined) {
+                let phi = ValueId(at);
+                for part in values.phi_operands(&flow.graph, phi) {
                     if *part != ValueId::NONE {
-                        found(*part, Use::Part(joined));
+                        found(*part, Use::Phi(phi));
                     }
                 }
             }
@@ -48,7 +48,7 @@ impl Readers {
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let nobody = Use::Part(ValueId::NONE);
+        let nobody = Use::Phi(ValueId::NONE);
         let mut all = vec![nobody; starts.last().copied().unwrap_or(0) as usize];
         let mut next = starts.clone();
         each(&mut |value, user| {
@@ -56,7 +56,7 @@ impl Readers {
             all[*place as usize] = user;
             *place += 1;
         });
-        Readers { starts, all }
+        Users { starts, all }
     }
 
     fn of(&self, value: ValueId) -> &[Use] {
@@ -67,34 +67,33 @@ impl Readers {
     }
 }
 
-/// So many values are followed, which is as far as anyone would look.
+/// The limit of values that are followed.
 const FOLLOWED: usize = 100;
 
-/// Whether what an instruction reads of a value that is not set reaches what
-/// others see: a branch, an address, memory that others read.
+/// Whether the read of an uninitialized value is observable: it reaches a branch,
+/// an address, or memory that others read.
 ///
-/// A copy is no such thing, and neither is what may throw the value away: the
-/// arm of a `selp`, a part that is packed beside others. Compilers move what
-/// nobody reads in the end: the padding of a structure, the items beyond the
-/// end of a tile.
-pub(crate) fn is_noticed<'m, 'a>(
-    function: &FunctionSubject<'m, 'a>,
+/// A copy is not observable, nor is a use that may discard the value: an arm of a
+/// `selp`, one of several packed parts. Compilers move values that nobody reads in
+/// the end: the padding of a structure, the elements beyond the end of a tile.
+pub(crate) fn is_observable<'m, 'a>(
+    function: &FunctionContext<'m, 'a>,
     flow: &Flow<'m, 'a>,
     value: ValueId,
     reader: InstructionId,
 ) -> bool {
-    let Some(readers) = function.readers() else {
+    let Some(users) = function.users() else {
         return false;
     };
     let mut trace = Trace {
         function,
         flow,
         always: function
-            .unset()
-            .is_some_and(|u| u.of(value) == Unset::Always),
-        // A guard that misses its reader was written by hand.
+            .uninitialized()
+            .is_some_and(|u| u.of(value) == Uninitialized::Always),
+        // Compilers guard the reader too; a missing guard is a hand-written mistake.
         guarded: matches!(flow.values.definition(value), Some(Definition::Written(_))),
-        seen: Vec::new(),
+        visited: Vec::new(),
         open: Vec::new(),
     };
     if trace.reads(reader, value) {
@@ -104,14 +103,14 @@ pub(crate) fn is_noticed<'m, 'a>(
         let Some(value) = trace.open.pop() else {
             break;
         };
-        for user in readers.of(value) {
+        for user in users.of(value) {
             match *user {
                 Use::Read(id) => {
                     if trace.reads(id, value) {
                         return true;
                     }
                 }
-                Use::Part(joined) => trace.join(joined),
+                Use::Phi(phi) => trace.join(phi),
             }
         }
     }
@@ -119,51 +118,49 @@ pub(crate) fn is_noticed<'m, 'a>(
 }
 
 struct Trace<'t, 'm, 'a> {
-    function: &'t FunctionSubject<'m, 'a>,
+    function: &'t FunctionContext<'m, 'a>,
     flow: &'t Flow<'m, 'a>,
     always: bool,
     guarded: bool,
-    /// Few: a list is searched faster than a set.
-    seen: Vec<ValueId>,
+    /// There are few: a list is searched faster than a set.
+    visited: Vec<ValueId>,
     open: Vec<ValueId>,
 }
 
 impl Trace<'_, '_, '_> {
     fn follow(&mut self, value: ValueId) {
-        if self.seen.len() < FOLLOWED && !self.seen.contains(&value) {
-            self.seen.push(value);
+        if self.visited.len() < FOLLOWED && !self.visited.contains(&value) {
+            self.visited.push(value);
             self.open.push(value);
         }
     }
 
-    /// Whether it is made of what is not set.
+    /// Whether it is computed from an uninitialized value.
     fn is_lost(&self, value: ValueId) -> bool {
-        let unset = self.function.unset();
-        self.seen.contains(&value) || unset.is_some_and(|u| u.of(value) != Unset::Never)
+        let uninitialized = self.function.uninitialized();
+        self.visited.contains(&value)
+            || uninitialized.is_some_and(|u| u.of(value) != Uninitialized::Never)
     }
 
-    fn join(&mut self, joined: ValueId) {
-        let parts = self.flow.values.parts(&self.flow.graph, joined);
-        if parts
-            .iter()
-            .all(|part| *part == joined || self.is_lost(*part))
-        {
-            self.follow(joined);
+    fn join(&mut self, phi: ValueId) {
+        let parts = self.flow.values.phi_operands(&self.flow.graph, phi);
+        if parts.iter().all(|part| *part == phi || self.is_lost(*part)) {
+            self.follow(phi);
         }
     }
 
-    /// An instruction that reads the value: whether that shows.
+    /// Whether the read by this instruction is observable.
     fn reads(&mut self, id: InstructionId, value: ValueId) -> bool {
-        let (code, values) = (&self.flow.code, &self.flow.values);
-        let step = &code.steps[id.index()];
-        let Some(instruction) = code.instruction(id) else {
+        let (instructions, values) = (&self.flow.instructions, &self.flow.values);
+        let step = &instructions.steps[id.index()];
+        let Some(instruction) = instructions.get(id) else {
             return false;
         };
         if let Some(access) = Access::of(self.function, instruction) {
             return self.accesses(id, value, &access, instruction);
         }
-        let read: Vec<(Slot, ValueId)> = values.reads(code, step).collect();
-        // Another lane gets it, and may not use it: structures are shuffled whole.
+        let read: Vec<(RegisterOperand, ValueId)> = values.reads(instructions, step).collect();
+        // Another lane receives it and may not use it: structures are shuffled whole.
         let shuffled = instruction.opcode == Opcode::Shfl
             && read
                 .iter()
@@ -172,19 +169,22 @@ impl Trace<'_, '_, '_> {
         if !shuffled && !self.function.effect(step).pure {
             return true;
         }
-        let operands = read.iter().filter(|(slot, _)| slot.operand != Slot::GUARD);
+        let operands = read
+            .iter()
+            .filter(|(slot, _)| slot.operand != RegisterOperand::GUARD);
         let mnemonic = self.function.mnemonic(instruction);
         let shows = match instruction.opcode {
-            // The one that selects shows, and so do two arms of the same kind.
+            // The predicate is observable, and so are two uninitialized arms.
             Opcode::Selp | Opcode::Slct => {
                 let last = instruction.operands.start + instruction.operands.len - 1;
-                let selects =
-                    |(slot, known): &(Slot, ValueId)| slot.operand == last && *known == value;
+                let selects = |(slot, known): &(RegisterOperand, ValueId)| {
+                    slot.operand == last && *known == value
+                };
                 let arms = read.iter().filter(|(slot, _)| slot.operand != last);
                 read.iter().any(selects)
                     || arms.clone().count() == 2 && arms.clone().all(|(_, arm)| self.is_lost(*arm))
             }
-            // Others may decide alone.
+            // The other operand may decide the result alone.
             Opcode::And
             | Opcode::Or
             | Opcode::Lop3
@@ -202,7 +202,7 @@ impl Trace<'_, '_, '_> {
             _ => true,
         };
         if shows {
-            let written: Vec<ValueId> = values.writes(code, step).map(|(_, v)| v).collect();
+            let written: Vec<ValueId> = values.writes(instructions, step).map(|(_, v)| v).collect();
             written.into_iter().for_each(|value| self.follow(value));
         }
         false
@@ -215,15 +215,15 @@ impl Trace<'_, '_, '_> {
         access: &Access,
         instruction: &Instruction,
     ) -> bool {
-        let (code, values) = (&self.flow.code, &self.flow.values);
-        let step = &code.steps[id.index()];
+        let (instructions, values) = (&self.flow.instructions, &self.flow.values);
+        let step = &instructions.steps[id.index()];
         let mut reads = values
-            .reads(code, step)
+            .reads(instructions, step)
             .filter(|(_, known)| *known == value);
-        // Of a store, what stands behind the address is moved to memory.
+        // The operands of a store behind the address go to memory.
         let moves = access.kind == AccessKind::Store
             && reads.all(|(slot, _)| {
-                slot.operand != Slot::GUARD && slot.operand as usize != access.address
+                slot.operand != RegisterOperand::GUARD && slot.operand as usize != access.address
             });
         if !moves {
             return true;
@@ -231,7 +231,7 @@ impl Trace<'_, '_, '_> {
         match access.space {
             Some(Space::Local) => false,
             Some(Space::Shared) => self.always || self.guarded,
-            // An object without members is passed as one byte.
+            // An empty object is passed as one byte.
             Some(Space::Param) => {
                 let types = self.function.mnemonic(instruction).modifiers.types();
                 !(self.always && types.last() == Some(Type::B8))
@@ -247,7 +247,7 @@ impl Trace<'_, '_, '_> {
         let origin = self
             .function
             .origins()
-            .map(|origins| origins.of_operand(&self.flow.code, &self.flow.values, address));
+            .map(|origins| origins.of_operand(&self.flow.instructions, &self.flow.values, address));
         matches!(origin, Some(Origin::Generic(Space::Local, _)))
     }
 }

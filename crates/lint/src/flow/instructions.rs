@@ -1,8 +1,8 @@
-//! The instructions of a function with what each reads and writes.
+//! The instructions of a function, with the registers that each reads and writes.
 
 use std::collections::HashMap;
 
-use super::effect::{Effect, Ends};
+use super::effect::{Effect, Terminator};
 use super::names::{Names, Reference, Register, VariableId};
 use ptx::NameMap;
 use ptx::ast::{
@@ -16,7 +16,7 @@ use ptx::names::Opcode;
 pub struct InstructionId(pub u32);
 
 impl InstructionId {
-    /// Its place in [`Code::steps`].
+    /// Its index in [`Instructions::steps`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -27,15 +27,15 @@ impl InstructionId {
 pub struct Step {
     /// Index into the statements of the body.
     pub statement: u32,
-    /// Which effect, by the number of its mnemonic.
+    /// The number of its mnemonic, which has its effect.
     pub mnemonic: u32,
-    /// Where control goes; what a call does not come back from traps.
-    pub ends: Ends,
-    /// Whether it has a guard; the guard is the first that it reads.
+    /// How it transfers control; a call that does not return is a trap.
+    pub terminator: Terminator,
+    /// Whether it has a guard; the guard is its first read.
     pub guarded: bool,
     /// The guard is written with `!`.
     pub negated: bool,
-    /// What it writes keeps some of what it was: a guard, `%v.x`, `%r.b0`.
+    /// It keeps some of the old value of what it writes: a guard, `%v.x`, `%r.b0`.
     pub partial: bool,
     first: u32,
     written: u32,
@@ -44,21 +44,21 @@ pub struct Step {
 
 /// A register that an instruction reads or writes.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    /// Place in the operand pool of the body; [`Slot::GUARD`] for a guard.
+pub struct RegisterOperand {
+    /// Index into the operand pool of the body; [`RegisterOperand::GUARD`] for a guard.
     pub operand: u32,
     /// Which register.
     pub register: Register,
 }
 
-impl Slot {
+impl RegisterOperand {
     /// A guard is no operand.
     pub const GUARD: u32 = u32::MAX;
-    /// What `ret` hands back is no operand either.
+    /// The values that `ret` returns are no operands either.
     pub const RETURNED: u32 = u32::MAX - 1;
 }
 
-/// A label, and the instruction behind it.
+/// A label and the instruction that it marks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label<'a> {
     pub scope: u32,
@@ -68,52 +68,52 @@ pub(super) struct Label<'a> {
 
 /// A function as a list of instructions.
 #[derive(Debug)]
-pub struct Code<'m, 'a> {
-    /// What was read of it.
+pub struct Instructions<'m, 'a> {
+    /// The body as parsed.
     pub body: &'m Body<'a>,
     /// In the order of the text.
     pub steps: Vec<Step>,
-    slots: Vec<Slot>,
+    slots: Vec<RegisterOperand>,
     /// What each operand of the pool stands for.
     references: Vec<Reference>,
-    /// How many registers are told apart.
+    /// The number of registers.
     pub registers: u32,
     variables: Vec<&'m Variable<'a>>,
     pub(super) labels: Vec<Label<'a>>,
-    /// The scope of each jump, and the scope that each scope stands in.
+    /// The scope of each jump, and the parent of each scope.
     pub(super) jumps: HashMap<u32, u32>,
     pub(super) scopes: Vec<u32>,
     pub(super) tables: HashMap<&'a str, &'m Targets<'a>>,
-    /// So many of the variables are parameters; they come first.
+    /// The number of variables that are parameters; they come first.
     parameters: u32,
     kernel: bool,
-    /// The registers that return values, if the function has such.
+    /// The registers that hold the return values, if there are any.
     pub returned: Vec<Register>,
-    /// The registers that hold arguments from the start on.
+    /// The registers that hold arguments at the entry.
     pub arguments: Vec<Register>,
-    /// Something is written to what is declared nowhere: any register may be meant.
+    /// An undeclared name is written: it may be any register.
     pub(crate) unclear: bool,
 }
 
-/// What [`Code`] needs to know of the module.
-pub(crate) struct Surroundings<'s, 'm, 'a> {
+/// The parts of the module that [`Instructions`] needs.
+pub(crate) struct ModuleInfo<'s, 'm, 'a> {
     pub effects: &'s [Effect],
     pub variables: &'s NameMap<'a, &'m Variable<'a>>,
     pub functions: &'s NameMap<'a, &'m Function<'a>>,
 }
 
-impl<'m, 'a> Code<'m, 'a> {
+impl<'m, 'a> Instructions<'m, 'a> {
     pub(crate) fn new(
         function: &'m Function<'a>,
         body: &'m Body<'a>,
-        around: &Surroundings<'_, 'm, 'a>,
+        around: &ModuleInfo<'_, 'm, 'a>,
     ) -> Self {
         let statements = body.statements.len();
         let mut reader = Reader {
             around,
             names: Names::default(),
             written: Vec::new(),
-            code: Code {
+            instructions: Instructions {
                 body,
                 steps: Vec::with_capacity(statements),
                 slots: Vec::with_capacity(statements * 3),
@@ -133,24 +133,24 @@ impl<'m, 'a> Code<'m, 'a> {
         };
         for variable in &function.params {
             if let Reference::Register(register) = reader.names.declare(variable) {
-                reader.code.arguments.push(register);
+                reader.instructions.arguments.push(register);
             }
         }
-        reader.code.parameters = reader.names.variables.len() as u32;
+        reader.instructions.parameters = reader.names.variables.len() as u32;
         for variable in &function.returns {
             if let Reference::Register(register) = reader.names.declare(variable) {
-                reader.code.returned.push(register);
+                reader.instructions.returned.push(register);
             }
         }
         reader.read();
-        let mut code = reader.code;
-        code.registers = reader.names.registers;
-        code.variables = reader.names.variables;
-        code
+        let mut instructions = reader.instructions;
+        instructions.registers = reader.names.registers;
+        instructions.variables = reader.names.variables;
+        instructions
     }
 
-    /// The instruction as read.
-    pub fn instruction(&self, id: InstructionId) -> Option<&'m Instruction> {
+    /// The instruction as parsed.
+    pub fn get(&self, id: InstructionId) -> Option<&'m Instruction> {
         let step = self.steps.get(id.index())?;
         match self.body.statements.get(step.statement as usize) {
             Some(Statement::Instruction(instruction)) => Some(instruction),
@@ -159,16 +159,16 @@ impl<'m, 'a> Code<'m, 'a> {
     }
 
     /// The registers that it reads, its guard first.
-    pub fn reads(&self, step: &Step) -> &[Slot] {
+    pub fn reads(&self, step: &Step) -> &[RegisterOperand] {
         &self.slots[step.first as usize..step.written as usize]
     }
 
     /// The registers that it writes.
-    pub fn writes(&self, step: &Step) -> &[Slot] {
+    pub fn writes(&self, step: &Step) -> &[RegisterOperand] {
         &self.slots[step.written as usize..step.end as usize]
     }
 
-    /// Where its slots lie among all, reads before writes.
+    /// The range of its register operands, reads before writes.
     pub(super) fn places(&self, step: &Step) -> (usize, usize, usize) {
         (
             step.first as usize,
@@ -177,7 +177,7 @@ impl<'m, 'a> Code<'m, 'a> {
         )
     }
 
-    pub(super) fn slot(&self, place: usize) -> Slot {
+    pub(super) fn slot(&self, place: usize) -> RegisterOperand {
         self.slots[place]
     }
 
@@ -185,7 +185,7 @@ impl<'m, 'a> Code<'m, 'a> {
         self.slots.len()
     }
 
-    /// What the operand at this place of the pool stands for.
+    /// What the operand with this index in the pool refers to.
     pub fn reference(&self, operand: usize) -> Reference {
         self.references.get(operand).copied().unwrap_or_default()
     }
@@ -200,7 +200,7 @@ impl<'m, 'a> Code<'m, 'a> {
         id.0 < self.parameters
     }
 
-    /// Whether the host calls it.
+    /// Whether it is a kernel.
     pub fn is_kernel(&self) -> bool {
         self.kernel
     }
@@ -212,38 +212,38 @@ impl<'m, 'a> Code<'m, 'a> {
 }
 
 struct Reader<'s, 'm, 'a> {
-    around: &'s Surroundings<'s, 'm, 'a>,
+    around: &'s ModuleInfo<'s, 'm, 'a>,
     names: Names<'m, 'a>,
-    /// Of the instruction that is read.
-    written: Vec<Slot>,
-    code: Code<'m, 'a>,
+    /// Of the current instruction.
+    written: Vec<RegisterOperand>,
+    instructions: Instructions<'m, 'a>,
 }
 
 impl<'m, 'a> Reader<'_, 'm, 'a> {
     fn read(&mut self) {
-        let body = self.code.body;
+        let body = self.instructions.body;
         let mut scope = 0;
         for (index, statement) in body.statements.iter().enumerate() {
             match statement {
                 Statement::Begin(_) => {
-                    self.code.scopes.push(scope);
-                    scope = self.code.scopes.len() as u32 - 1;
+                    self.instructions.scopes.push(scope);
+                    scope = self.instructions.scopes.len() as u32 - 1;
                     self.names.open();
                 }
                 Statement::End(_) => {
-                    scope = self.code.scopes[scope as usize];
+                    scope = self.instructions.scopes[scope as usize];
                     self.names.close();
                 }
                 Statement::Variable(variable) => {
                     self.names.declare(variable);
                 }
-                Statement::Label(name) => self.code.labels.push(Label {
+                Statement::Label(name) => self.instructions.labels.push(Label {
                     scope,
                     name: *name,
-                    at: self.code.steps.len() as u32,
+                    at: self.instructions.steps.len() as u32,
                 }),
                 Statement::Targets(targets) => {
-                    self.code.tables.insert(targets.name.text, targets);
+                    self.instructions.tables.insert(targets.name.text, targets);
                 }
                 Statement::Instruction(instruction) => {
                     self.instruction(index as u32, instruction, scope);
@@ -262,55 +262,59 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         let mut step = Step {
             statement,
             mnemonic: mnemonic as u32,
-            ends: effect.ends,
+            terminator: effect.terminator,
             guarded: false,
             negated: false,
             partial: effect.reads_results,
-            first: self.code.slots.len() as u32,
+            first: self.instructions.slots.len() as u32,
             written: 0,
             end: 0,
         };
-        if let Some(guard) = self.code.body.guard(instruction)
+        if let Some(guard) = self.instructions.body.guard(instruction)
             && let Reference::Register(register) = self.lookup(guard.predicate)
         {
             step.guarded = true;
             step.partial = true;
             step.negated = guard.negated;
-            let operand = Slot::GUARD;
-            self.code.slots.push(Slot { operand, register });
+            let operand = RegisterOperand::GUARD;
+            self.instructions
+                .slots
+                .push(RegisterOperand { operand, register });
         }
         let first = instruction.operands.start;
         let mut written = u32::from(effect.writes);
         if instruction.opcode == Opcode::Call {
             written = self.call(instruction, &mut step);
         }
-        if effect.ends != Ends::No && scope != 0 {
-            self.code.jumps.insert(self.code.steps.len() as u32, scope);
+        if effect.terminator != Terminator::FallThrough && scope != 0 {
+            self.instructions
+                .jumps
+                .insert(self.instructions.steps.len() as u32, scope);
         }
         for place in 0..instruction.operands.len {
             self.operand(first + place, place < written, &mut step);
         }
         if instruction.opcode == Opcode::Ret {
-            let operand = Slot::RETURNED;
-            let returned = self.code.returned.iter().copied();
-            let slots = returned.map(|register| Slot { operand, register });
-            self.code.slots.extend(slots);
+            let operand = RegisterOperand::RETURNED;
+            let returned = self.instructions.returned.iter().copied();
+            let slots = returned.map(|register| RegisterOperand { operand, register });
+            self.instructions.slots.extend(slots);
         }
-        step.written = self.code.slots.len() as u32;
-        self.code.slots.append(&mut self.written);
-        step.end = self.code.slots.len() as u32;
-        self.code.steps.push(step);
+        step.written = self.instructions.slots.len() as u32;
+        self.instructions.slots.append(&mut self.written);
+        step.end = self.instructions.slots.len() as u32;
+        self.instructions.steps.push(step);
     }
 
-    /// How many operands of a call are written: the list before the callee.
+    /// The number of operands that a call writes: the list before the callee.
     fn call(&self, instruction: &Instruction, step: &mut Step) -> u32 {
-        let operands = self.code.body.list(instruction.operands);
+        let operands = self.instructions.body.list(instruction.operands);
         let returns = matches!(operands, [Operand::Arguments(..), Operand::Name(_), ..]);
         if let Some(Operand::Name(callee)) = operands.get(usize::from(returns))
             && let Some(function) = self.around.functions.get(callee.text)
             && function.directives.iter().any(|d| d.name == "noreturn")
         {
-            step.ends = Ends::Trap;
+            step.terminator = Terminator::Trap;
         }
         u32::from(returns)
     }
@@ -320,7 +324,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
     }
 
     fn operand(&mut self, place: u32, written: bool, step: &mut Step) {
-        let Some(&operand) = self.code.body.operands.get(place as usize) else {
+        let Some(&operand) = self.instructions.body.operands.get(place as usize) else {
             return;
         };
         match operand {
@@ -356,15 +360,15 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
 
     fn name(&mut self, operand: u32, name: Name<'a>, written: bool) {
         let reference = self.lookup(name);
-        if let Some(known) = self.code.references.get_mut(operand as usize) {
+        if let Some(known) = self.instructions.references.get_mut(operand as usize) {
             *known = reference;
         }
-        self.code.unclear |= written && reference == Reference::Nothing;
+        self.instructions.unclear |= written && reference == Reference::Nothing;
         if let Reference::Register(register) = reference {
-            let slot = Slot { operand, register };
+            let slot = RegisterOperand { operand, register };
             match written {
                 true => self.written.push(slot),
-                false => self.code.slots.push(slot),
+                false => self.instructions.slots.push(slot),
             }
         }
     }

@@ -1,12 +1,11 @@
-//! Instructions like one that has been accepted.
+//! Memoizes accepted instructions.
 //!
-//! A compiler writes the same again and again with other registers: `add.s32`
-//! of three registers of 32 bits, a load by a register of 64. Whether such an
-//! instruction fits a row follows from its mnemonic and from what kinds of
-//! operands it has, registers by their types: not from names, from numbers, or
-//! from what stands around it. So it is judged once, and another like it is
-//! accepted by a number that says all that counts. Nothing is refused this way,
-//! and what a row could mind beyond the number has none.
+//! Compilers write the same instruction again and again with other registers.
+//! Whether it fits a row depends on its mnemonic, the kinds of its operands and
+//! the types of its registers, and not on names, constants or the code around
+//! it. These are packed into a key. An instruction whose key was accepted before
+//! is accepted without a check. Only accepted instructions are memoized; an
+//! instruction whose check depends on more has no key.
 
 use std::cell::Cell;
 
@@ -18,17 +17,17 @@ use crate::ast::{
 };
 use crate::names::Type;
 
-/// So many likenesses are kept at a time; one takes the place of another.
+/// The size of the table; a new key replaces the old one in its slot.
 const SLOTS: usize = 2048;
 
-/// Bits of what an operand is.
+/// Bits for one operand: its kind and a detail.
 const OPERAND: u32 = 10;
 
-/// Bits of a detail of it, such as the type of a register.
+/// Bits for the detail, such as the type of a register.
 const DETAIL: u32 = 6;
 
 const _: () = {
-    // Every type is a detail.
+    // Every type fits into a detail.
     let mut index = 0;
     while index < Type::ALL.len() {
         assert!((Type::ALL[index] as u16) < 1 << DETAIL);
@@ -36,47 +35,47 @@ const _: () = {
     }
 };
 
-/// All that counts of an instruction.
+/// Everything that the check of an instruction depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Likeness(u64);
+pub struct InstructionKey(u64);
 
-/// The likenesses of instructions that were accepted.
+/// The keys of accepted instructions.
 #[derive(Debug)]
-pub struct Accepted(Vec<Cell<u64>>);
+pub struct AcceptedKeys(Vec<Cell<u64>>);
 
-impl Default for Accepted {
+impl Default for AcceptedKeys {
     fn default() -> Self {
-        Accepted(vec![Cell::new(0); SLOTS])
+        AcceptedKeys(vec![Cell::new(0); SLOTS])
     }
 }
 
-impl Accepted {
-    /// Judges every instruction anew.
+impl AcceptedKeys {
+    /// Never finds a key: every instruction is checked.
     #[cfg(test)]
     pub fn never() -> Self {
-        Accepted(Vec::new())
+        AcceptedKeys(Vec::new())
     }
 
     #[inline]
-    fn slot(&self, likeness: Likeness) -> Option<&Cell<u64>> {
-        let hash = likeness.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    fn slot(&self, key: InstructionKey) -> Option<&Cell<u64>> {
+        let hash = key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         self.0.get(hash as usize % SLOTS)
     }
 
     #[inline]
-    pub fn has(&self, likeness: Likeness) -> bool {
-        let slot = self.slot(likeness);
-        slot.is_some_and(|slot| slot.get() == likeness.0)
+    pub fn has(&self, key: InstructionKey) -> bool {
+        let slot = self.slot(key);
+        slot.is_some_and(|slot| slot.get() == key.0)
     }
 
-    pub fn add(&self, likeness: Likeness) {
-        if let Some(slot) = self.slot(likeness) {
-            slot.set(likeness.0);
+    pub fn add(&self, key: InstructionKey) {
+        if let Some(slot) = self.slot(key) {
+            slot.set(key.0);
         }
     }
 }
 
-/// What an operand is, with room for a detail.
+/// The kinds of operands; the low bits are for the detail.
 #[derive(Clone, Copy)]
 #[repr(u16)]
 enum What {
@@ -108,9 +107,9 @@ impl What {
 }
 
 impl<'a> Checker<'_, '_, 'a> {
-    /// All that counts of an instruction, if a number can say it.
+    /// The key of an instruction; `None` if its check depends on more.
     #[inline]
-    pub fn likeness(&self, instruction: &Instruction) -> Option<Likeness> {
+    pub fn key(&self, instruction: &Instruction) -> Option<InstructionKey> {
         let id = instruction.mnemonic.index() as u64;
         let spelling = self.context.spellings.get(instruction.mnemonic)?;
         let operands = self.body.list(instruction.operands);
@@ -118,13 +117,13 @@ impl<'a> Checker<'_, '_, 'a> {
         if !spelling.by_likeness || id >= 1 << 12 || operands.len() > 5 {
             return None;
         }
-        let mut likeness = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
+        let mut key = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
         let mut shift = 14;
         for operand in operands {
-            likeness |= self.what(instruction, operand)? << shift;
+            key |= self.what(instruction, operand)? << shift;
             shift += OPERAND;
         }
-        Some(Likeness(likeness))
+        Some(InstructionKey(key))
     }
 
     #[inline]
@@ -174,7 +173,7 @@ impl<'a> Checker<'_, '_, 'a> {
         }
     }
 
-    /// A label, or a register that its bytes do not tell.
+    /// A label, or a register that is looked up by name.
     fn named(&self, name: Name<'a>) -> Option<u64> {
         match self.scopes.get(name.text)? {
             Symbol::Label => What::Label.of(0),
@@ -221,12 +220,12 @@ mod instruction;
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Accepted, archive, instruction};
+    use super::{AcceptedKeys, archive, instruction};
     use crate::check::{CheckOptions, check_each};
     use crate::diagnostic::{Diagnostic, Report};
     use crate::read;
 
-    fn found(source: &str, accepted: Accepted) -> Vec<Diagnostic> {
+    fn found(source: &str, accepted: AcceptedKeys) -> Vec<Diagnostic> {
         let options = CheckOptions::default();
         let mut report = Report::default();
         check_each(
@@ -240,8 +239,7 @@ mod tests {
     }
 
     /// All instructions of the grid for one version and target in one kernel,
-    /// those first that ptxas accepts: whatever is wrong comes after what is
-    /// like it.
+    /// the accepted ones first: each wrong one follows the accepted ones with its key.
     #[test]
     fn what_is_like_the_accepted_would_be_accepted() {
         let grid = archive::read("grid");
@@ -260,10 +258,10 @@ mod tests {
             instructions.sort_by_key(|(wrong, _)| *wrong);
             let text: Vec<&str> = instructions.iter().map(|(_, text)| *text).collect();
             let source = instruction::module(version, target, &text.join("\n"));
-            let anew = found(&source, Accepted::never());
+            let anew = found(&source, AcceptedKeys::never());
             assert!(anew.len() > 100, "{version} {target}");
             assert_eq!(
-                found(&source, Accepted::default()),
+                found(&source, AcceptedKeys::default()),
                 anew,
                 "{version} {target}"
             );
@@ -285,7 +283,7 @@ mod tests {
                 .collect()
         };
         let refused = ["%f3", "%r9", "%r1", "own", "0", "%rd1"];
-        assert_eq!(found(Accepted::default()), refused);
-        assert_eq!(found(Accepted::never()), refused);
+        assert_eq!(found(AcceptedKeys::default()), refused);
+        assert_eq!(found(AcceptedKeys::never()), refused);
     }
 }

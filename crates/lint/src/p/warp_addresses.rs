@@ -1,14 +1,14 @@
 //! Where the lanes of a warp go: what an address is to each.
 
+use crate::context::FunctionContext;
 use crate::flow::{Definition, Linear, Reference, Term, ValueId, Variance};
 use crate::multiprocessor::WARP;
-use crate::subject::FunctionSubject;
 use ptx::ast::FunctionKind;
 use ptx::names::SpecialRegister;
 
 /// What an address adds for each lane, relative to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lanes {
+pub(super) struct WarpAddresses {
     /// Bytes; one for each lane of the first warp.
     pub offsets: Vec<i64>,
     /// Bytes from a lane to the next, where `%tid.x` counts on.
@@ -22,9 +22,9 @@ const DEPTH: usize = 3;
 /// for each place in the sum.
 const MAX_PARTS: usize = 4;
 
-impl Lanes {
+impl WarpAddresses {
     /// Those of an operand of the function; `None` where they are not known.
-    pub fn of(function: &FunctionSubject<'_, '_>, place: usize) -> Option<Lanes> {
+    pub fn of(function: &FunctionContext<'_, '_>, place: usize) -> Option<WarpAddresses> {
         let linear = function.linear(place)?;
         let sum = sum_of(function, &linear, DEPTH)?;
         let [across, down, deep, lane] = sum;
@@ -35,7 +35,7 @@ impl Lanes {
                 across * x + down * y + deep * z + lane * at
             })
             .collect();
-        Some(Lanes {
+        Some(WarpAddresses {
             offsets,
             stride: across.checked_add(lane)?,
         })
@@ -56,7 +56,7 @@ impl Lanes {
 }
 
 /// Whether an operand is shown to differ between the threads of a warp.
-pub(super) fn differs(function: &FunctionSubject<'_, '_>, place: usize) -> bool {
+pub(super) fn differs(function: &FunctionContext<'_, '_>, place: usize) -> bool {
     let Some(linear) = function.linear(place) else {
         return false;
     };
@@ -66,7 +66,7 @@ pub(super) fn differs(function: &FunctionSubject<'_, '_>, place: usize) -> bool 
 
 /// Threads of a block in each direction, and how many of them make up its first
 /// warp; a block whose size is not known is as wide as a warp.
-fn shape(function: &FunctionSubject<'_, '_>) -> (i64, i64, i64) {
+fn shape(function: &FunctionContext<'_, '_>) -> (i64, i64, i64) {
     let known = Some(function.function)
         .filter(|function| function.kind == FunctionKind::Entry)
         .and_then(|function| function.directives.iter().find(|d| d.name == "reqntid"));
@@ -81,7 +81,7 @@ fn shape(function: &FunctionSubject<'_, '_>) -> (i64, i64, i64) {
 
 /// Bytes for each step of `%tid.x`, `%tid.y`, `%tid.z` and `%laneid`; `None` if
 /// something else differs between lanes.
-fn sum_of(function: &FunctionSubject<'_, '_>, linear: &Linear, depth: usize) -> Option<[i64; 4]> {
+fn sum_of(function: &FunctionContext<'_, '_>, linear: &Linear, depth: usize) -> Option<[i64; 4]> {
     let mut sum = [0_i64; 4];
     let mut add = |place: usize, times: i64| -> Option<()> {
         sum[place] = sum[place].checked_add(times)?;
@@ -109,13 +109,13 @@ fn sum_of(function: &FunctionSubject<'_, '_>, linear: &Linear, depth: usize) -> 
 }
 
 /// The same of a pointer or index that a loop moves by the same for all.
-fn moved(function: &FunctionSubject<'_, '_>, value: ValueId, depth: usize) -> Option<[i64; 4]> {
+fn moved(function: &FunctionContext<'_, '_>, value: ValueId, depth: usize) -> Option<[i64; 4]> {
     let flow = function.flow()?;
     let affine = function.affine()?;
-    let Definition::Joined(_) = flow.values.definition(value)? else {
+    let Definition::Phi(_) = flow.values.definition(value)? else {
         return None;
     };
-    let parts = flow.values.parts(&flow.graph, value);
+    let parts = flow.values.phi_operands(&flow.graph, value);
     if parts.len() > MAX_PARTS {
         return None;
     }
@@ -139,7 +139,7 @@ fn moved(function: &FunctionSubject<'_, '_>, value: ValueId, depth: usize) -> Op
     first
 }
 
-fn variance(function: &FunctionSubject<'_, '_>, term: Term, depth: usize) -> Variance {
+fn variance(function: &FunctionContext<'_, '_>, term: Term, depth: usize) -> Variance {
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
         return Variance::Thread;
     };
@@ -164,12 +164,12 @@ fn variance(function: &FunctionSubject<'_, '_>, term: Term, depth: usize) -> Var
                 return Variance::Thread;
             };
             let (Some(instruction), Some(depth)) =
-                (flow.code.instruction(id), depth.checked_sub(1))
+                (flow.instructions.get(id), depth.checked_sub(1))
             else {
                 return Variance::Thread;
             };
             let first = instruction.operands.start as usize;
-            let of = |place: usize| match flow.code.reference(place) {
+            let of = |place: usize| match flow.instructions.reference(place) {
                 Reference::Register(_) => function.linear(place).map_or(Variance::Thread, |sum| {
                     let terms = sum.terms().iter();
                     let all = terms.map(|(term, _)| variance(function, *term, depth));

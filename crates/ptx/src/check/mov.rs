@@ -1,7 +1,7 @@
-//! What `mov` moves, and the addresses that `mov` and `cvta` take.
+//! The operands of `mov`, and the addresses that `mov` and `cvta` take.
 
 use super::address::{is_opaque, named_space};
-use super::operand::{Checked, Place, Way};
+use super::operand::{Checked, Direction, OperandChecker};
 use super::symbols::{Role, Symbol};
 use crate::ast::{FunctionKind, List, Name, Operand, Space, Span, Variable};
 use crate::diagnostic::{Code, Diagnostic};
@@ -10,8 +10,8 @@ use crate::isa::special;
 use crate::names::{Opcode, SpecialRegister, Type};
 use crate::needs::Need;
 
-impl<'a> Place<'_, '_, '_, 'a> {
-    /// A value to move: anything that is one, or has an address.
+impl<'a> OperandChecker<'_, '_, '_, 'a> {
+    /// The source of `mov`: a value, or something that has an address.
     pub(super) fn movable(&self, operand: &Operand<'a>) -> Checked {
         let operands = self.checker.body.list(self.instruction.operands);
         let unpacks = self.vector == 1 && operands.first().is_some_and(|to| self.is_vector(to));
@@ -51,15 +51,15 @@ impl<'a> Place<'_, '_, '_, 'a> {
                     None => self.source(operand),
                 }
             }
-            Operand::Vector(list, span) => self.parts(list, span, Way::Read),
+            Operand::Vector(list, span) => self.parts(list, span, Direction::Read),
             _ => self.source(operand),
         }
     }
 
-    /// Where `mov` writes.
+    /// The destination of `mov`.
     pub(super) fn unpacked(&self, operand: &Operand<'a>) -> Checked {
         match *operand {
-            Operand::Vector(list, span) => self.parts(list, span, Way::Written),
+            Operand::Vector(list, span) => self.parts(list, span, Direction::Written),
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if vector > 1 => {
                     self.vector_register(name, ty, vector)
@@ -86,7 +86,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
 
     /// `{a, b}`: as many as `.v2` or `.v4` says, each of the type of the
     /// instruction; without them the parts of one value of it.
-    fn parts(&self, list: List, span: Span, way: Way) -> Checked {
+    fn parts(&self, list: List, span: Span, direction: Direction) -> Checked {
         if self.vector > 1 {
             if list.len != self.vector {
                 let message = format!(
@@ -95,16 +95,16 @@ impl<'a> Place<'_, '_, '_, 'a> {
                 );
                 return Err(Diagnostic::new(Code::OperandCount, span, message));
             }
-            return self.elements(list, span, way, true);
+            return self.elements(list, span, direction, true);
         }
         let Some(part) = self.part(list.len) else {
             let message = "parts that this type cannot be taken apart into";
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         };
-        part.elements(list, span, way, false)
+        part.elements(list, span, direction, false)
     }
 
-    /// The place of one of so many parts.
+    /// The checker for one of `count` parts.
     fn part(&self, count: u32) -> Option<Self> {
         let mut wanted = self.wanted?;
         wanted.ty = match (wanted.ty, count) {
@@ -116,7 +116,7 @@ impl<'a> Place<'_, '_, '_, 'a> {
             _ => return None,
         };
         wanted.bits = wanted.ty.bits();
-        Some(Place {
+        Some(OperandChecker {
             wanted: Some(wanted),
             ..*self
         })

@@ -1,12 +1,12 @@
-//! What to say of an instruction that is none of its rows, or one that the
-//! module may not use.
+//! Diagnostics for an instruction that fits no row of its opcode, or only rows
+//! that the module's version or target does not have.
 
 use super::Context;
-use super::agreement::{self, Wanted};
+use super::type_match::{self, ExpectedType};
 use crate::ast::{Instruction, Modifiers, Span, Version};
 use crate::diagnostic::{Code, Diagnostic, suggestion};
 use crate::isa::target::Since;
-use crate::isa::{self, Demand, Form, Misfit, alternatives};
+use crate::isa::{self, Demand, Form, Mismatch, alternatives};
 use crate::names::{Modifier, Opcode, Type};
 
 /// The text of the opcode with its modifiers.
@@ -17,8 +17,8 @@ pub fn written<'a>(context: &Context<'_, 'a>, span: Span) -> &'a str {
         .unwrap_or("")
 }
 
-/// Where the modifier of this number stands; the whole opcode if white space
-/// stands among its words.
+/// The span of the modifier with this index; that of the whole opcode if there is
+/// white space between its words.
 fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
     let mut start = whole.start;
     let spelling = written(context, whole);
@@ -36,7 +36,7 @@ fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
     whole
 }
 
-/// A wrong number of operands; `least` to `most` may stand.
+/// A wrong number of operands; the form takes `least` to `most`.
 pub fn count(
     context: &Context<'_, '_>,
     instruction: &Instruction,
@@ -62,8 +62,7 @@ pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction, form: &Form
     format!("write `{}`", isa::usage(form, modifiers.as_slice()))
 }
 
-/// What to say of an operand of a wrong type: another type of instruction, of
-/// the same opcode, that takes it.
+/// Suggests the type of the same opcode that takes an operand of a wrong type.
 pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Option<String> {
     let mut types = modifiers.types();
     let (Some(written), None) = (types.next(), types.next()) else {
@@ -73,7 +72,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
         let Some(ty) = word.as_type().filter(|ty| *ty != written) else {
             return false;
         };
-        let wanted = Wanted {
+        let wanted = ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,
@@ -91,7 +90,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
     let exact = Modifier::from_text(register.text());
     let choices = [
         exact,
-        Modifier::from_text(agreement::bits_of(register).text()),
+        Modifier::from_text(type_match::bits_of(register).text()),
     ];
     let choices: Vec<Modifier> = choices.into_iter().flatten().collect();
     let word = choices.iter().find(takes)?;
@@ -120,7 +119,7 @@ fn incomplete(instruction: &Instruction) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::UnknownOpcode, span, message))
 }
 
-/// Why no row fits the modifiers; `None` if the opcode has no rows.
+/// Why the modifiers fit no row; `None` if the opcode has no rows.
 pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option<Diagnostic> {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
     if isa::forms_of(instruction.opcode, modifiers)
@@ -130,12 +129,12 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
         return incomplete(instruction);
     }
     let misfits = isa::forms_of(instruction.opcode, modifiers)
-        .filter_map(|form| form.fit(modifiers).err().map(|misfit| (form, misfit)));
+        .filter_map(|form| form.fit(modifiers).err().map(|mismatch| (form, mismatch)));
     let all = misfits.clone();
-    // The row that most words fit says most; of two, the one that only lacks
-    // something.
-    let (form, (most, misfit)) = misfits.reduce(|best, other| {
-        let lacks = |misfit: Misfit<'_>| !matches!(misfit, Misfit::Extra(_));
+    // The row with the most matching words gives the best message; of two equal
+    // ones, the one that only lacks a word.
+    let (form, (most, mismatch)) = misfits.reduce(|best, other| {
+        let lacks = |mismatch: Mismatch<'_>| !matches!(mismatch, Mismatch::Extra(_));
         let (fitting, known) = (other.1.0, best.1.0);
         let better = fitting > known || (fitting == known && lacks(other.1.1) && !lacks(best.1.1));
         if better { other } else { best }
@@ -149,12 +148,12 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
             types => format!("`{opcode}` of `.{}`", types.join(".")),
         }
     };
-    let (code, span, message) = match misfit {
-        Misfit::Missing(slot) => {
+    let (code, span, message) = match mismatch {
+        Mismatch::Missing(slot) => {
             // Other rows that fit as well may lack another word there.
             let mut words: Vec<Modifier> = Vec::new();
             for (_, (fitting, other)) in all {
-                if let Misfit::Missing(other) = other
+                if let Mismatch::Missing(other) = other
                     && fitting == most
                     && other.names_type == slot.names_type
                 {
@@ -169,7 +168,7 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
             let message = format!("{} needs {}", of_types(), alternatives(words.into_iter()));
             (Code::MissingModifier, span, message)
         }
-        Misfit::Extra(index) => {
+        Mismatch::Extra(index) => {
             let word = *modifiers.as_slice().get(index)?;
             let once = modifiers.as_slice().iter().filter(|w| **w == word).count() == 1;
             let mut words = form.slots.iter().flat_map(|slot| &slot.words);
@@ -189,7 +188,7 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
                 .or_else(|| instead(form, word, modifiers.as_slice()));
             return Some(diagnostic);
         }
-        Misfit::Condition(condition) => {
+        Mismatch::Condition(condition) => {
             let stand = condition.when.iter().map(|word| word.modifier);
             let stand = alternatives(stand.filter(|word| modifiers.has(*word)));
             let then = condition.then.iter().map(|word| word.modifier);
@@ -238,7 +237,7 @@ fn longer(opcode: Opcode, form: &Form, word: Modifier) -> Option<String> {
     })
 }
 
-/// What may have been meant by a word that a form does not take.
+/// The likely spelling of a word that a form does not take.
 fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> {
     let free = form
         .slots
@@ -250,8 +249,8 @@ fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> 
     near.or_else(|| Some(format!("write `{}`", isa::usage(form, written))))
 }
 
-/// What the module would have to say to use one of these forms, of which each
-/// needs all that stands beside it.
+/// The version or target that the module needs for one of these forms; each form
+/// needs everything listed beside it.
 pub fn floor(
     context: &Context<'_, '_>,
     instruction: &Instruction,
@@ -264,7 +263,7 @@ pub fn floor(
             let mut since = since.iter().copied();
             Some((*form, since.find(|since| !allowed.permits(since))?))
         })
-        // The row that asks for least.
+        // The row with the lowest floor.
         .min_by_key(|(_, since)| since.version)?;
     let span = instruction.opcode_span;
     let what = named(form, since).map_or_else(
@@ -299,7 +298,7 @@ pub fn floor(
     };
     let message = format!("{what} is gone{on} since PTX ISA {version}");
     let mut diagnostic = Diagnostic::new(Code::TargetFloor, span, message);
-    // What went away without a successor names none.
+    // A form that was removed without a successor names none.
     let opcode = instruction.opcode;
     let synchronised = |form: &Form| {
         let slots = || form.slots.iter().filter(|slot| slot.required);
@@ -322,7 +321,7 @@ pub fn floor(
         .or(Some(diagnostic))
 }
 
-/// The word whose floor this is; `None` if it is that of the form.
+/// The word that has this floor; `None` if the form has it.
 fn named(form: &Form, since: &Since) -> Option<Modifier> {
     let mut words = form.slots.iter().flat_map(|slot| &slot.words);
     let own = |since_of_word: &Since| std::ptr::eq(since_of_word, since);

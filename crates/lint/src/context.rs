@@ -1,12 +1,12 @@
-//! What rules look at.
+//! What rules get: a module or a function, and the analyses of it.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::Options;
 use super::flow::{
-    Affine, Code, Divergence, Effect, Graph, InstructionId, Linear, Origins, Readers, Step,
-    Surroundings, UnsetValues, Values,
+    Affine, Divergence, Effect, Graph, InstructionId, Instructions, Linear, ModuleInfo, Origins,
+    Step, UninitializedValues, Users, Values,
 };
 use ptx::NameMap;
 use ptx::ast::{
@@ -17,25 +17,25 @@ use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
 use ptx::names::Opcode;
 
-/// A module, for the rules that look at all of it.
+/// A module, for the rules that check all of it.
 #[derive(Debug)]
-pub struct Subject<'m, 'a> {
-    /// As read.
+pub struct ModuleContext<'m, 'a> {
+    /// As parsed.
     pub module: &'m Module<'a>,
-    /// The text it was read from.
+    /// The source text.
     pub source: &'a str,
-    /// What it is judged for: what was asked for, or else what it says.
+    /// The target to check for: that of the options, or else the module's own.
     pub target: Option<Target>,
-    /// The same of the version.
+    /// The same for the version.
     pub version: Option<Version>,
-    /// By the number of the mnemonic.
+    /// Indexed by mnemonic.
     effects: Vec<Effect>,
     variables: NameMap<'a, &'m Variable<'a>>,
     functions: NameMap<'a, &'m Function<'a>>,
     lines: OnceCell<LineIndex<'a>>,
 }
 
-impl<'m, 'a> Subject<'m, 'a> {
+impl<'m, 'a> ModuleContext<'m, 'a> {
     pub fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
         let words = || module.target.iter();
         let own = || words().find_map(|name| Target::from_text(name.text));
@@ -53,7 +53,7 @@ impl<'m, 'a> Subject<'m, 'a> {
                 Item::Directive(_) => {}
             }
         }
-        Subject {
+        ModuleContext {
             module,
             source,
             target: options.target.or_else(own),
@@ -67,21 +67,21 @@ impl<'m, 'a> Subject<'m, 'a> {
         }
     }
 
-    /// The functions that have a body which could be read.
-    pub fn functions(&self) -> impl Iterator<Item = FunctionSubject<'_, 'a>> {
+    /// The functions with a body that was parsed in full.
+    pub fn functions(&self) -> impl Iterator<Item = FunctionContext<'_, 'a>> {
         self.module.items.iter().filter_map(|item| match item {
             Item::Function(function) => {
                 let body = function.body.as_ref().filter(|body| !body.broken)?;
-                Some(FunctionSubject {
-                    subject: self,
+                Some(FunctionContext {
+                    context: self,
                     function,
                     body,
                     flow: OnceCell::new(),
                     affine: OnceCell::new(),
                     origins: OnceCell::new(),
                     divergence: OnceCell::new(),
-                    unset: OnceCell::new(),
-                    readers: OnceCell::new(),
+                    uninitialized: OnceCell::new(),
+                    users: OnceCell::new(),
                 })
             }
             _ => None,
@@ -93,13 +93,13 @@ impl<'m, 'a> Subject<'m, 'a> {
         self.functions.get(name).copied()
     }
 
-    /// Whether a call of this function may come to an instruction of which
-    /// `wanted` is true: what is defined elsewhere may do anything.
+    /// Whether a call of this function may execute an instruction of which `wanted` is
+    /// true; a function that is defined elsewhere may do anything.
     pub fn may_execute(&self, name: &str, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        let mut seen = HashSet::new();
+        let mut visited = HashSet::new();
         let mut open = vec![name];
         while let Some(name) = open.pop() {
-            if !seen.insert(name) {
+            if !visited.insert(name) {
                 continue;
             }
             let Some(body) = self.function(name).and_then(|f| f.body.as_ref()) else {
@@ -123,8 +123,8 @@ impl<'m, 'a> Subject<'m, 'a> {
         false
     }
 
-    /// Whether the module has an instruction of which `wanted` is true.
-    pub fn uses(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+    /// Whether the module has a mnemonic of which `wanted` is true.
+    pub fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
         self.module.mnemonics.iter().any(wanted)
     }
 
@@ -134,12 +134,12 @@ impl<'m, 'a> Subject<'m, 'a> {
     }
 }
 
-/// A function with a body, and what is known of it.
+/// A function with a body, and its analyses.
 #[derive(Debug)]
-pub struct FunctionSubject<'m, 'a> {
-    /// The module it stands in.
-    pub subject: &'m Subject<'m, 'a>,
-    /// Its head.
+pub struct FunctionContext<'m, 'a> {
+    /// Its module.
+    pub context: &'m ModuleContext<'m, 'a>,
+    /// The function itself.
     pub function: &'m Function<'a>,
     /// Its statements.
     pub body: &'m Body<'a>,
@@ -147,22 +147,22 @@ pub struct FunctionSubject<'m, 'a> {
     affine: OnceCell<Affine>,
     origins: OnceCell<Origins>,
     divergence: OnceCell<Option<Divergence>>,
-    unset: OnceCell<UnsetValues>,
-    readers: OnceCell<Readers>,
+    uninitialized: OnceCell<UninitializedValues>,
+    users: OnceCell<Users>,
 }
 
-/// The instructions of a function, the ways through it, and its values.
+/// The instructions, control-flow graph and values of a function.
 #[derive(Debug)]
 pub struct Flow<'m, 'a> {
     /// The instructions.
-    pub code: Code<'m, 'a>,
-    /// The ways through them.
+    pub instructions: Instructions<'m, 'a>,
+    /// Their control-flow graph.
     pub graph: Graph,
-    /// What registers hold.
+    /// Their values in SSA form.
     pub values: Values,
 }
 
-impl<'m, 'a> FunctionSubject<'m, 'a> {
+impl<'m, 'a> FunctionContext<'m, 'a> {
     /// Its instructions in the order of the text.
     pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction> + use<'m, 'a> {
         let statements = self.body.statements.iter();
@@ -174,7 +174,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
 
     /// The opcode with its modifiers.
     pub fn mnemonic(&self, instruction: &Instruction) -> &'m Mnemonic<'a> {
-        self.subject.module.mnemonic(instruction)
+        self.context.module.mnemonic(instruction)
     }
 
     /// The operands in the order of the text.
@@ -185,40 +185,42 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
     /// What an instruction does besides naming its operands.
     pub fn effect(&self, step: &Step) -> &'m Effect {
         // A step has been made of an effect.
-        &self.subject.effects[step.mnemonic as usize]
+        &self.context.effects[step.mnemonic as usize]
     }
 
     /// The same, by instruction.
     pub fn effect_of(&self, instruction: &Instruction) -> Option<&'m Effect> {
-        self.subject.effects.get(instruction.mnemonic.index())
+        self.context.effects.get(instruction.mnemonic.index())
     }
 
-    /// Instructions, graph and values; `None` for a function that is in error, or
-    /// so tangled that they would take out of all proportion.
+    /// Instructions, graph and values; `None` for a function with errors, or one whose
+    /// analysis takes too many steps.
     pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
         let flow = self.flow.get_or_init(|| {
-            // What is no instruction may have been meant for any: a jump, `ret` …
+            // An unknown opcode may be any instruction: a jump, `ret` …
             let unknown = |opcode| opcode == Opcode::Unknown;
-            if self.subject.uses(|mnemonic| unknown(mnemonic.opcode))
+            if self
+                .context
+                .has_mnemonic(|mnemonic| unknown(mnemonic.opcode))
                 && self
                     .instructions()
                     .any(|instruction| unknown(instruction.opcode))
             {
                 return None;
             }
-            let around = Surroundings {
-                effects: &self.subject.effects,
-                variables: &self.subject.variables,
-                functions: &self.subject.functions,
+            let around = ModuleInfo {
+                effects: &self.context.effects,
+                variables: &self.context.variables,
+                functions: &self.context.functions,
             };
-            let code = Code::new(self.function, self.body, &around);
-            if code.unclear {
+            let instructions = Instructions::new(self.function, self.body, &around);
+            if instructions.unclear {
                 return None;
             }
-            let graph = Graph::new(&code)?;
-            let values = Values::new(&code, &graph)?;
+            let graph = Graph::new(&instructions)?;
+            let values = Values::new(&instructions, &graph)?;
             Some(Flow {
-                code,
+                instructions,
                 graph,
                 values,
             })
@@ -226,56 +228,78 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
         flow.as_ref()
     }
 
-    /// Values as sums of `%tid`, parameters, addresses.
+    /// Values as affine expressions of `%tid`, parameters and addresses.
     pub fn affine(&self) -> Option<&Affine> {
         let flow = self.flow()?;
-        let mnemonics = &self.subject.module.mnemonics;
-        let effects = &self.subject.effects;
-        let new = || Affine::new(&flow.code, &flow.graph, &flow.values, mnemonics, effects);
+        let mnemonics = &self.context.module.mnemonics;
+        let effects = &self.context.effects;
+        let new = || {
+            Affine::new(
+                &flow.instructions,
+                &flow.graph,
+                &flow.values,
+                mnemonics,
+                effects,
+            )
+        };
         Some(self.affine.get_or_init(new))
     }
 
-    /// What addresses are made of.
+    /// The provenance of addresses.
     pub fn origins(&self) -> Option<&Origins> {
         let flow = self.flow()?;
-        let mnemonics = &self.subject.module.mnemonics;
-        let new = || Origins::new(&flow.code, &flow.graph, &flow.values, mnemonics);
+        let mnemonics = &self.context.module.mnemonics;
+        let new = || Origins::new(&flow.instructions, &flow.graph, &flow.values, mnemonics);
         Some(self.origins.get_or_init(new))
     }
 
-    /// What registers hold that nothing was written to.
-    pub fn unset(&self) -> Option<&UnsetValues> {
+    /// The uninitialized values.
+    pub fn uninitialized(&self) -> Option<&UninitializedValues> {
         let flow = self.flow()?;
-        let new = || UnsetValues::new(&flow.code, &flow.graph, &flow.values);
-        Some(self.unset.get_or_init(new))
+        let new = || UninitializedValues::new(&flow.instructions, &flow.graph, &flow.values);
+        Some(self.uninitialized.get_or_init(new))
     }
 
-    /// Which instructions read each value.
-    pub fn readers(&self) -> Option<&Readers> {
+    /// The users of each value.
+    pub fn users(&self) -> Option<&Users> {
         let flow = self.flow()?;
-        Some(self.readers.get_or_init(|| Readers::new(flow)))
+        Some(self.users.get_or_init(|| Users::new(flow)))
     }
 
-    /// What differs between threads.
+    /// The values and branches that differ between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
         let (flow, affine) = (self.flow()?, self.affine()?);
-        let mnemonics = &self.subject.module.mnemonics;
-        let new = || Divergence::new(&flow.code, &flow.graph, &flow.values, affine, mnemonics);
+        let mnemonics = &self.context.module.mnemonics;
+        let new = || {
+            Divergence::new(
+                &flow.instructions,
+                &flow.graph,
+                &flow.values,
+                affine,
+                mnemonics,
+            )
+        };
         self.divergence.get_or_init(new).as_ref()
     }
 
-    /// The sum that an address or another operand is, by its place in the pool.
+    /// The affine expression of an operand, by its index in the pool.
     pub fn linear(&self, place: usize) -> Option<Linear> {
         let flow = self.flow()?;
-        self.affine()?.of_operand(&flow.code, &flow.values, place)
+        self.affine()?
+            .of_operand(&flow.instructions, &flow.values, place)
     }
 
     /// Each instruction with its step.
     pub fn steps(&self) -> impl Iterator<Item = (InstructionId, &Step, &'m Instruction)> {
-        let code = self.flow().map(|flow| &flow.code);
-        code.into_iter().flat_map(|code| {
-            code.ids()
-                .filter_map(|id| Some((id, code.steps.get(id.index())?, code.instruction(id)?)))
+        let instructions = self.flow().map(|flow| &flow.instructions);
+        instructions.into_iter().flat_map(|instructions| {
+            instructions.ids().filter_map(|id| {
+                Some((
+                    id,
+                    instructions.steps.get(id.index())?,
+                    instructions.get(id)?,
+                ))
+            })
         })
     }
 
@@ -291,7 +315,7 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
             | Operand::Address {
                 base: AddressBase::Name(name),
                 ..
-            } => name.span(self.subject.source),
+            } => name.span(self.context.source),
             Operand::Address {
                 base: AddressBase::Immediate(span),
                 ..
@@ -309,19 +333,18 @@ impl<'m, 'a> FunctionSubject<'m, 'a> {
         .or(instruction.opcode_span)
     }
 
-    /// Whether an instruction is inline assembly, which the compiler put into its
-    /// own text without looking at it.
+    /// Whether an instruction is inline assembly, which the compiler does not check.
     pub fn is_inline_assembly(&self, instruction: &Instruction) -> bool {
         let (start, end) = (self.function.span.start, instruction.span.start);
-        let before = self.subject.source.get(start as usize..end as usize);
+        let before = self.context.source.get(start as usize..end as usize);
         let mark = |text: &str| before.and_then(|before| before.rfind(text));
         mark("// begin inline asm") > mark("// end inline asm")
     }
 
     /// The line that something stands on, from 1, for messages.
     pub fn line(&self, span: Span) -> u32 {
-        let lines = &self.subject.lines;
-        let lines = lines.get_or_init(|| LineIndex::new(self.subject.source));
+        let lines = &self.context.lines;
+        let lines = lines.get_or_init(|| LineIndex::new(self.context.source));
         lines.locate(span.start).line
     }
 }

@@ -1,59 +1,58 @@
-//! Whether control surely comes a way on which a register is not set.
+//! Witness paths: paths that control surely takes and on which a register is uninitialized.
 
-use super::code::{Code, InstructionId};
 use super::graph::{BlockId, Graph};
-use super::unset::{Unset, UnsetValues, condition_of, copied, edge, plain};
+use super::instructions::{InstructionId, Instructions};
+use super::uninitialized::{Uninitialized, UninitializedValues, condition_of, copied, edge, plain};
 use super::values::{Definition, ValueId, Values};
 use crate::Flow;
 use ptx::ast::Operand;
 
-/// The ways of a function past the writes of its registers.
+/// The paths of a function that bypass the writes of its registers.
 ///
-/// A way is shown where one decision alone leads past the writes. Where several
-/// do, they may hang together in a way that the text does not show: the same
-/// question asked twice, a loop of at least one turn.
-pub(crate) struct Ways<'f, 'm, 'a> {
+/// A path is a witness if a single branch bypasses the writes. Several branches may
+/// be correlated in a way that the text does not show: the same condition tested
+/// twice, a loop of at least one iteration.
+pub(crate) struct WitnessPaths<'f, 'm, 'a> {
     flow: &'f Flow<'m, 'a>,
-    unset: &'f UnsetValues,
-    /// For each block the next that every way to the end comes to.
+    uninitialized: &'f UninitializedValues,
+    /// The immediate post-dominator of each block.
     after: Option<Vec<Option<BlockId>>>,
 }
 
-impl<'f, 'm, 'a> Ways<'f, 'm, 'a> {
-    pub(crate) fn new(flow: &'f Flow<'m, 'a>, unset: &'f UnsetValues) -> Self {
-        Ways {
+impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
+    pub(crate) fn new(flow: &'f Flow<'m, 'a>, uninitialized: &'f UninitializedValues) -> Self {
+        WitnessPaths {
             flow,
-            unset,
+            uninitialized,
             after: flow.graph.post_dominators(),
         }
     }
 
-    /// Whether a way is shown on which the value is not set where this
+    /// Whether there is a witness path on which the value is uninitialized where this
     /// instruction reads it.
-    pub(crate) fn are_shown(&self, value: ValueId, reader: InstructionId) -> bool {
+    pub(crate) fn exist(&self, value: ValueId, reader: InstructionId) -> bool {
         let home = self.flow.graph.block_of(reader);
         self.home(value).is_none_or(|made| self.come(made, home))
             && self.lead_to(value, &mut Vec::new())
     }
 
-    /// Where a value is made; not that of the start.
+    /// The block that defines a value; `None` for the value at the entry.
     fn home(&self, value: ValueId) -> Option<BlockId> {
         match self.flow.values.definition(value) {
             Some(Definition::Written(id)) => Some(self.flow.graph.block_of(id)),
-            Some(Definition::Joined(block)) => Some(block),
+            Some(Definition::Phi(block)) => Some(block),
             _ => None,
         }
     }
 
-    /// Whether control always comes from one block to another. If a branch lies
-    /// between, it may know better: the same condition may have decided whether
-    /// the register was written.
+    /// Whether control always reaches `to` from `from`. A branch between the two may be
+    /// correlated: the same condition may decide whether the register was written.
     fn come(&self, from: BlockId, to: BlockId) -> bool {
         let Some(after) = &self.after else {
             return false;
         };
         let mut at = Some(from);
-        // As far as anyone would look.
+        // Bounds the time.
         for _ in 0..64 {
             if at == Some(to) {
                 return true;
@@ -63,47 +62,47 @@ impl<'f, 'm, 'a> Ways<'f, 'm, 'a> {
         first_turn_comes(&self.flow.graph, from, to)
     }
 
-    /// Whether one decision leads to the value's not being set.
-    fn lead_to(&self, value: ValueId, seen: &mut Vec<ValueId>) -> bool {
+    /// Whether a single branch leaves the value uninitialized.
+    fn lead_to(&self, value: ValueId, visited: &mut Vec<ValueId>) -> bool {
         let Flow {
-            code,
+            instructions,
             graph,
             values,
         } = self.flow;
-        // As far as anyone would follow.
-        if seen.len() > 16 || seen.contains(&value) {
+        // Bounds the time.
+        if visited.len() > 16 || visited.contains(&value) {
             return false;
         }
-        seen.push(value);
+        visited.push(value);
         match values.definition(value) {
             Some(Definition::Start) => true,
             Some(Definition::Written(id)) => {
-                let Some(before) = copied(code, values, id).or(values.prior(value)) else {
+                let Some(before) = copied(instructions, values, id).or(values.prior(value)) else {
                     return false;
                 };
                 let earlier = match values.definition(before) {
                     Some(Definition::Written(earlier)) => Some(earlier),
                     _ => None,
                 };
-                !earlier.is_some_and(|earlier| are_related(code, values, id, earlier))
-                    && self.lead_to(before, seen)
+                !earlier.is_some_and(|earlier| are_related(instructions, values, id, earlier))
+                    && self.lead_to(before, visited)
             }
-            Some(Definition::Joined(block)) => {
+            Some(Definition::Phi(block)) => {
                 let above = graph.dominator(block);
-                let parts = values.parts(graph, value);
+                let parts = values.phi_operands(graph, value);
                 let ways = graph.predecessors(block).zip(parts);
-                // What comes around a loop was not set before either.
+                // A value from the back edge was uninitialized before the loop too.
                 let (back, mut entries): (Vec<_>, Vec<_>) =
                     ways.partition(|(from, _)| graph.dominates(block, *from));
-                entries.retain(|(_, part)| self.unset.of(**part) != Unset::Never);
+                entries.retain(|(_, part)| self.uninitialized.of(**part) != Uninitialized::Never);
                 !entries.is_empty()
                     && entries.into_iter().all(|(from, part)| {
                         leads_straight(graph, above, from)
-                            && !is_known(code, graph, values, above, from, block)
-                            && (self.unset.of(*part) == Unset::Always
+                            && !is_known(instructions, graph, values, above, from, block)
+                            && (self.uninitialized.of(*part) == Uninitialized::Always
                                 || !back.is_empty()
                                     && self.home(*part).is_none_or(|made| self.come(made, above))
-                                    && self.lead_to(*part, seen))
+                                    && self.lead_to(*part, visited))
                     })
             }
             None => false,
@@ -111,15 +110,15 @@ impl<'f, 'm, 'a> Ways<'f, 'm, 'a> {
     }
 }
 
-/// Whether the first turn of a loop comes to `home`, if there is one: each
-/// branch on the way from `head` leads there or out of the loop for good.
+/// Whether the first iteration of a loop reaches `home`, if there is one: each
+/// branch on the path from `head` leads there or leaves the loop for good.
 fn first_turn_comes(graph: &Graph, head: BlockId, home: BlockId) -> bool {
     let mut before = graph.predecessors(head);
     if !before.any(|from| graph.dominates(head, from)) {
         return false;
     }
     let mut at = home;
-    // As far as anyone would look.
+    // Bounds the time.
     for _ in 0..16 {
         if at == head {
             return home != head;
@@ -133,18 +132,28 @@ fn first_turn_comes(graph: &Graph, head: BlockId, home: BlockId) -> bool {
     false
 }
 
-/// Whether the guards of two instructions compare the same things, so that one
-/// may hold where the other does not.
-fn are_related(code: &Code<'_, '_>, values: &Values, a: InstructionId, b: InstructionId) -> bool {
+/// Whether the guards of two instructions compare the same values, so that they may
+/// be correlated.
+fn are_related(
+    instructions: &Instructions<'_, '_>,
+    values: &Values,
+    a: InstructionId,
+    b: InstructionId,
+) -> bool {
     let compared = |id: InstructionId| {
-        let step = &code.steps[id.index()];
-        let (guard, _) = plain(code, values, values.guard(code, step)?, false);
+        let step = &instructions.steps[id.index()];
+        let (guard, _) = plain(
+            instructions,
+            values,
+            values.guard(instructions, step)?,
+            false,
+        );
         let Some(Definition::Written(made)) = values.definition(guard) else {
             return None;
         };
-        let read = values.reads(code, &code.steps[made.index()]);
+        let read = values.reads(instructions, &instructions.steps[made.index()]);
         let read: Vec<ValueId> = read.map(|(_, value)| value).collect();
-        let operands = code.body.list(code.instruction(made)?.operands);
+        let operands = instructions.body.list(instructions.get(made)?.operands);
         let number = operands.iter().find_map(|operand| match operand {
             Operand::Integer(integer) => Some(integer.value),
             _ => None,
@@ -154,7 +163,7 @@ fn are_related(code: &Code<'_, '_>, values: &Values, a: InstructionId, b: Instru
     compared(a).is_some_and(|a| compared(b) == Some(a))
 }
 
-/// Whether no branch lies between the end of `above` and the end of `from`.
+/// Whether there is no branch between the end of `above` and the end of `from`.
 fn leads_straight(graph: &Graph, above: BlockId, from: BlockId) -> bool {
     let mut at = from;
     for _ in 0..64 {
@@ -170,11 +179,10 @@ fn leads_straight(graph: &Graph, above: BlockId, from: BlockId) -> bool {
     false
 }
 
-/// Whether it is decided before the branch that control does not go from
-/// `above` through `from` to `to`: by an earlier branch on the same predicate,
-/// or because that is a constant.
+/// Whether control cannot go from `above` through `from` to `to`: an earlier branch
+/// on the same predicate excludes it, or the predicate is a constant.
 fn is_known(
-    code: &Code<'_, '_>,
+    instructions: &Instructions<'_, '_>,
     graph: &Graph,
     values: &Values,
     above: BlockId,
@@ -188,18 +196,19 @@ fn is_known(
             None => return true,
         }
     }
-    let Some((predicate, is)) = edge(code, graph, values, above, next.1) else {
+    let Some((predicate, is)) = edge(instructions, graph, values, above, next.1) else {
         return false;
     };
     if let Some(Definition::Written(id)) = values.definition(predicate)
-        && let Some(instruction) = code.instruction(id)
-        && let [Operand::Name(_), Operand::Integer(constant)] = code.body.list(instruction.operands)
+        && let Some(instruction) = instructions.get(id)
+        && let [Operand::Name(_), Operand::Integer(constant)] =
+            instructions.body.list(instruction.operands)
     {
         return (constant.value != 0) != is;
     }
     let mut at = above;
     for _ in 0..64 {
-        if condition_of(code, graph, values, at) == Some((predicate, !is)) {
+        if condition_of(instructions, graph, values, at) == Some((predicate, !is)) {
             return true;
         }
         if at == BlockId::ENTRY {
