@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use tracing::{debug, warn};
 
-use super::blob::{Blob, Fixed};
+use super::blob::{Blob, Damage, Fixed};
 use super::folder::{self, Owner};
 use super::key::Key;
 use super::room::{Origin, Placed};
@@ -31,6 +31,8 @@ pub struct Moved {
     pub bytes: u64,
     /// Blobs that were there already, were damaged, or found no room.
     pub skipped: u64,
+    /// Those of them that were damaged.
+    pub damaged: u64,
 }
 
 /// How far an export or an import is, in bytes of files.
@@ -106,17 +108,22 @@ impl Cache {
         let mut error_of_store = None;
         let limit = self.policy().max_size();
         let mut put = |file| take(store, file, limit);
-        let add = |file: Option<Vec<u8>>, now: &Moving| match file.map_or(Ok(None), &mut put) {
-            Ok(bytes) => {
-                moved.count(bytes.is_some(), bytes.unwrap_or(0));
-                progress(now);
-                true
-            }
-            Err(error) => {
-                error_of_store = Some(error);
-                false
-            }
-        };
+        let add =
+            |file: Option<Vec<u8>>, now: &Moving| match file.map_or(Ok(Taken::Skipped), &mut put) {
+                Ok(taken) => {
+                    moved.damaged += u64::from(matches!(taken, Taken::Damaged));
+                    match taken {
+                        Taken::Stored(bytes) => moved.count(true, bytes),
+                        Taken::Skipped | Taken::Damaged => moved.count(false, 0),
+                    }
+                    progress(now);
+                    true
+                }
+                Err(error) => {
+                    error_of_store = Some(error);
+                    false
+                }
+            };
         each_file(from, limit, add).map_err(|error| CacheError::of(from, error))?;
         match error_of_store {
             Some(error) => Err(CacheError::of(store.root(), error)),
@@ -157,31 +164,45 @@ impl Moved {
     }
 }
 
-/// Puts the blob that `file` is, and gives its size; `None` where it is there,
-/// damaged or finds no room.
-fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Option<usize>> {
+/// What became of a file that is to be imported.
+enum Taken {
+    /// With the bytes of its file.
+    Stored(usize),
+    /// It was there, found no room, or is of another version of this program.
+    Skipped,
+    Damaged,
+}
+
+/// Puts the blob that `file` is.
+fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Taken> {
     let head = Fixed::read(&file, file.len() as u64).and_then(|fixed| fixed.head(&file));
     let key = match head {
         Ok(head) => head.key,
         Err(damage) => {
             warn!("a blob is not imported: {damage}");
-            return Ok(None);
+            return Ok(match damage {
+                Damage::Schema { .. } => Taken::Skipped,
+                _ => Taken::Damaged,
+            });
         }
     };
     // One that is there but damaged is replaced.
     if let Ok(Found::Blob(_)) = store.check(&key) {
-        return Ok(None);
+        return Ok(Taken::Skipped);
     }
     let blob = match Blob::read(file, &key, false) {
         Ok(blob) => blob,
         Err(damage) => {
             warn!(key = %key.short(), "not imported: {damage}");
-            return Ok(None);
+            return Ok(Taken::Damaged);
         }
     };
     let length = blob.file().len();
     let placed = store.put(&key, &blob, limit, Origin::Elsewhere)?;
-    Ok(matches!(placed, Placed::Stored(_)).then_some(length))
+    Ok(match placed {
+        Placed::Stored(_) => Taken::Stored(length),
+        _ => Taken::Skipped,
+    })
 }
 
 /// Hands every blob file in a folder or an archive to `f`, and how far that is

@@ -396,3 +396,21 @@ fn a_stream_names_its_device() {
         Err(error) => assert!(matches!(error, Error::EntryMissing { .. }), "{error}"),
     }
 }
+
+/// A stream that is stopped on purpose would keep check mode waiting for ever.
+#[test]
+fn tests_that_stop_a_stream_end_in_check_mode() {
+    let names = [
+        "stream::work_waits_for_a_host_function",
+        "memory::pinned_memory_waits_for_the_default_streams_of_all_contexts",
+        "managed::kernels_and_host_share_values",
+    ];
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(names)
+        .args(["--exact", "--test-threads=1"])
+        .env("PTXKIT_CHECK", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("3 passed"), "{text}");
+}

@@ -55,9 +55,14 @@ pub fn is_gpu() -> bool {
     device().driver().kind() == DriverKind::Nvidia
 }
 
-/// The device's primary context.
+/// The device's primary context. A test that runs alone may stop a stream and only later let it
+/// go on: nothing may wait for that stream in between, so check mode (`PTXKIT_CHECK=1`) is off.
 pub fn context() -> Context {
-    Context::primary(&device()).expect("a context")
+    let context = Context::primary(&device()).expect("a context");
+    if TURN.with_borrow(|turn| matches!(turn, Some(Turn::Alone(_)))) {
+        context.set_check_mode(false);
+    }
+    context
 }
 
 /// A context, a stream of it, and a kernel of some PTX.
@@ -78,7 +83,8 @@ pub fn in_child(name: &str) -> bool {
 
 /// Runs a test in a process of its own: after a fault a GPU takes no more work
 /// from a process, and a library is opened once a process. `name` is the
-/// test's full name.
+/// test's full name. Check mode moves a fault to the launch: it is on only where `environment`
+/// says so.
 pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
     if in_child(name) {
         return test();
@@ -87,6 +93,7 @@ pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
     let output = Command::new(program)
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, name)
+        .env_remove("PTXKIT_CHECK")
         .envs(environment.iter().copied())
         .output()
         .expect("the test's own program runs");

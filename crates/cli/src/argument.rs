@@ -1,10 +1,9 @@
 //! The arguments of a kernel on the command line, for `run` without a sample file.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::element::{Element, UnknownElement, Value};
-use super::formula::{Calculator, Known, Shape};
+use super::formula::{Calculator, Limit, Shape};
 use super::pattern::{self, PatternError};
 use super::sample::{Arg, ArgKind, Buffer, UNWRITTEN};
 
@@ -45,6 +44,8 @@ pub enum ArgumentProblem {
     NoFile,
     #[error(transparent)]
     Pattern(#[from] PatternError),
+    #[error(transparent)]
+    Limit(#[from] Limit),
 }
 
 /// Reads the arguments of a kernel, in the order of its parameters.
@@ -58,31 +59,36 @@ pub fn parse(texts: &[String]) -> Result<Vec<Arg>, ArgumentError> {
     let mut calculator = Calculator::new();
     let mut args = Vec::with_capacity(texts.len());
     for (position, text) in texts.iter().enumerate() {
-        let kind = argument(text, &mut calculator).map_err(|problem| ArgumentError {
-            text: text.clone(),
-            problem,
-        })?;
         let name = format!("arg{position}");
-        match &kind {
-            ArgKind::Scalar { element, bytes } => match element.decode_all(bytes)[..] {
-                [value] => calculator.learn(&name, Known::Number(value)),
-                _ => learn(&mut calculator, &name, *element, bytes),
-            },
-            ArgKind::Buffer(buffer) => {
-                learn(&mut calculator, &name, buffer.element, &buffer.initial);
-            }
-            ArgKind::Struct { .. } | ArgKind::PitchOf { .. } => {}
-        }
+        let kind = argument(text, &calculator)
+            .and_then(|kind| {
+                learn(&mut calculator, &name, &kind)?;
+                Ok(kind)
+            })
+            .map_err(|problem| ArgumentError {
+                text: text.clone(),
+                problem,
+            })?;
         args.push(Arg { name, kind });
     }
     Ok(args)
 }
 
-fn learn(calculator: &mut Calculator, name: &str, element: Element, bytes: &[u8]) {
-    calculator.learn(name, Known::Numbers(Rc::from(element.decode_all(bytes))));
+fn learn(calculator: &mut Calculator, name: &str, kind: &ArgKind) -> Result<(), Limit> {
+    match kind {
+        ArgKind::Scalar { element, bytes } => match element.decode_all(bytes)[..] {
+            [value] => calculator.learn_number(name, value),
+            _ => calculator.learn_numbers(name, *element, bytes)?,
+        },
+        ArgKind::Buffer(buffer) => {
+            calculator.learn_numbers(name, buffer.element, &buffer.initial)?;
+        }
+        ArgKind::Struct { .. } | ArgKind::PitchOf { .. } => {}
+    }
+    Ok(())
 }
 
-fn argument(text: &str, calculator: &mut Calculator) -> Result<ArgKind, ArgumentProblem> {
+fn argument(text: &str, calculator: &Calculator) -> Result<ArgKind, ArgumentProblem> {
     let (word, rest) = text.split_once(':').ok_or(ArgumentProblem::Form)?;
     if !matches!(word, "buf" | "in" | "out") {
         return scalar(word.parse()?, rest);
@@ -139,7 +145,7 @@ fn memory(
     element: Element,
     text: &str,
     save: Option<PathBuf>,
-    calculator: &mut Calculator,
+    calculator: &Calculator,
 ) -> Result<Buffer, ArgumentProblem> {
     let (count, pattern) = match text.split_once('=') {
         Some((count, pattern)) => (count, Some(pattern)),
@@ -155,7 +161,12 @@ fn memory(
     };
     let initial = match pattern {
         Some(pattern) => pattern::fill(pattern, element, shape, Path::new(""), calculator)?,
-        None => vec![UNWRITTEN; shape.count * element.size()],
+        None => {
+            let size = shape.count * element.size();
+            let mut bytes = calculator.memory(size)?;
+            bytes.resize(size, UNWRITTEN);
+            bytes
+        }
     };
     Ok(Buffer {
         element,
@@ -255,7 +266,7 @@ mod tests {
             ("buf:f32", "u32:1024 "),
             ("buf:f32:0", "`0` is no number of elements"),
             ("buf:f32:99999999999999", "at most 4 GiB"),
-            ("buf:f32:4=x", "the formula `x`"),
+            ("buf:f32:4=x", "there is no `x` here"),
             ("in:f32:4", "u32:1024 "),
             ("in:f32:@", "a file is missing"),
             ("in:f32:@/no/such.bin", "/no/such.bin: "),

@@ -37,7 +37,10 @@ enum Command {
     Isa(isa::IsaArgs),
     /// Compile PTX to a cubin, through the compute cache
     Assemble(assemble::AssembleArgs),
-    /// List the images in a file: PTX, cubins, fatbins, and programs and archives with these
+    /// List the images in files: PTX, cubins, fatbins, and programs and archives with these
+    #[command(
+        after_help = "Exit status: 0 done, 1 an image is damaged or too large to unpack, 2 a file could not be read."
+    )]
     Inspect(inspect::InspectArgs),
     /// Show which image of a file a device loads, and why not the others
     #[command(
@@ -80,7 +83,7 @@ impl Cli {
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
-            Command::Inspect(args) => inspect::run(args).map(|()| VERIFIED),
+            Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),

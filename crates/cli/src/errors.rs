@@ -1,6 +1,8 @@
 //! Messages for the library's errors: what is wrong, where, and what to do.
 
+use super::argument::{ArgumentError, ArgumentProblem};
 use super::matching::Understood;
+use super::pattern::PatternError;
 use super::sample::SampleError;
 use ptxkit::driver::{self, CudaError, DriverKind, JitError};
 use ptxkit::image::Image;
@@ -17,6 +19,23 @@ pub fn of_sample(error: &SampleError) -> Failure {
     match error {
         SampleError::Read { .. } => failure.help(READABLE),
         _ => failure.help("the samples in ptx-samples/ show what a sample holds"),
+    }
+}
+
+/// The message for an argument of the command line that cannot be used.
+pub fn of_argument(error: &ArgumentError) -> Failure {
+    let failure = Failure::new(error);
+    match &error.problem {
+        ArgumentProblem::Pattern(PatternError::File { path, source })
+            if source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            failure.help(format!(
+                "`@{}` is read before the launch and must exist; `buf:TYPE:COUNT=PATTERN` \
+                 needs no file, and `out:TYPE:COUNT@FILE` writes one",
+                path.display()
+            ))
+        }
+        _ => failure,
     }
 }
 

@@ -24,8 +24,8 @@ pub struct Tolerance {
 /// The elements that a buffer must hold after the launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// One value an element, as the buffer's type holds it.
-    pub values: Vec<Value>,
+    /// The elements as the buffer's type holds them.
+    pub bytes: Vec<u8>,
     pub tolerance: Tolerance,
 }
 
@@ -137,16 +137,19 @@ impl Verdict {
 
     /// Compares the bytes of a buffer with what it must hold.
     pub fn compare(&mut self, name: &str, element: Element, expected: &Expected, bytes: &[u8]) {
-        let wanted = expected.values.len();
-        let given = bytes.len() / element.size();
+        let size = element.size();
+        let wanted = expected.bytes.len() / size;
+        let given = bytes.len() / size;
         if given != wanted {
             self.remark(format!("{name}: {given} elements came back, not {wanted}"));
             return;
         }
-        let results = bytes
-            .chunks_exact(element.size())
-            .filter_map(|bytes| element.decode(bytes));
-        for (index, (&expected_value, got)) in expected.values.iter().zip(results).enumerate() {
+        let values = |bytes| {
+            let elements = <[u8]>::chunks_exact(bytes, size);
+            elements.filter_map(|bytes| element.decode(bytes))
+        };
+        let pairs = values(&expected.bytes).zip(values(bytes));
+        for (index, (expected_value, got)) in pairs.enumerate() {
             if expected.tolerance.allows(element, expected_value, got) {
                 continue;
             }
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn mismatches_are_counted_and_the_first_shown() {
         let expected = Expected {
-            values: (0..100).map(Value::Int).collect(),
+            bytes: (0..100).collect(),
             tolerance: Tolerance::default(),
         };
         let bytes: Vec<u8> = (0..100).map(|i| if i % 2 == 0 { i } else { 200 }).collect();

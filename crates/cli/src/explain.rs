@@ -10,7 +10,7 @@ use super::mapped::FileBytes;
 use ptxkit::cache::{Environment, Policy};
 use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, json_line, print};
+use terminal::output::{Escaped, Format, json_line, print};
 
 /// The arguments of `ptxkit explain`.
 #[derive(Debug, clap::Args)]
@@ -152,7 +152,7 @@ impl Choice<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         if let Some(member) = self.member {
-            let _ = writeln!(text, "{member}");
+            let _ = writeln!(text, "{}", Escaped::new(member));
         }
         let _ = match self.image {
             Some(image) => writeln!(text, "image {image}  {}", self.reason),

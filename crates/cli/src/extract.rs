@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::mapped::FileBytes;
-use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, Unpacker};
+use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, UnpackLimit, Unpacker};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::print;
+use terminal::output::{Escaped, print};
 
 /// What `ptxkit extract` takes.
 #[derive(Debug, clap::Args)]
@@ -64,14 +64,21 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
     std::fs::create_dir_all(&args.output).map_err(|error| writing(&args.output, error))?;
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let mut unpacker = Unpacker::default();
+    // One image alone has its own limit.
+    let mut limit = match wanted.len() {
+        1 => None,
+        _ => Some(UnpackLimit::of_file(bytes.len())),
+    };
     let mut status = VERIFIED;
     for (index, entry) in wanted {
         let name = format!("{stem}.{index}.{}.{}", entry.target, extension(entry.kind));
         let path = args.output.join(name);
-        match content(&entry, &mut unpacker) {
+        let allowed = limit.as_mut().map_or(Ok(()), |limit| limit.take(&entry));
+        match allowed.and_then(|()| content(&entry, &mut unpacker)) {
             Ok(content) => {
                 std::fs::write(&path, &content).map_err(|error| writing(&path, error))?;
-                print(&format!("{}  {} bytes\n", path.display(), content.len()));
+                let name = Escaped::new(path.display());
+                print(&format!("{name}  {} bytes\n", content.len()));
             }
             // The others may be sound.
             Err(error) => {

@@ -1,17 +1,20 @@
 //! `ptxkit inspect`: the images in a file, and what they take of a device.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::mapped::FileBytes;
-use ptxkit::image::{self, Compression, Entry, EntryKind, Image, ImageError, Unpacker};
+use ptxkit::image::{
+    self, Compression, Entry, EntryKind, Image, ImageError, UnpackLimit, Unpacker,
+};
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
-use terminal::failure::Failure;
-use terminal::output::{Format, json_line, print};
+use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
+use terminal::output::{Escaped, Format, json_line, print};
+use terminal::walk;
 
 /// Packed images are unpacked for their kernels where all of them together have no more bytes.
 const UNPACKED: u64 = 64 << 20;
@@ -19,8 +22,10 @@ const UNPACKED: u64 = 64 << 20;
 /// What `ptxkit inspect` takes.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// PTX, a cubin or a fatbin, or a program, shared object, object file or archive that has some
-    file: PathBuf,
+    /// PTX, cubins and fatbins, programs, shared objects, object files and archives that have some,
+    /// and folders of such files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// Unpack every image for its kernels, however large they are together
     #[arg(long, conflicts_with = "no_kernels")]
     kernels: bool,
@@ -35,10 +40,13 @@ pub struct InspectArgs {
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct Listed {
+    /// Where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    member: Option<&'a str>,
+    member: Option<String>,
     kind: &'static str,
     arch: String,
     ptx_version: Option<String>,
@@ -48,7 +56,7 @@ struct Listed<'a> {
     /// As it lies in the file.
     packed_size: usize,
     offset: u64,
-    name: &'a str,
+    name: String,
     /// `null` where the image was not unpacked, or has none that can be read.
     kernels: Option<Vec<Kernel>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,9 +84,112 @@ struct Param {
     size: u32,
 }
 
-pub fn run(args: &InspectArgs) -> Result<(), Failure> {
-    let bytes = FileBytes::open(&args.file)?;
-    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
+/// Lists the images of each file; gives the exit status: 1 where an image cannot be read, 2 where
+/// a file cannot be.
+///
+/// # Errors
+/// The only file cannot be read.
+pub fn run(args: &InspectArgs) -> Result<u8, Failure> {
+    if let [file] = args.files.as_slice()
+        && !file.is_dir()
+    {
+        let found = inspect(file, args)?;
+        match args.format {
+            Format::Json => print(&json_line(&found.listed)),
+            Format::Text => print(&found.text()),
+        }
+        return Ok(found.status());
+    }
+    let mut status = VERIFIED;
+    let mut all = Vec::new();
+    for path in &args.files {
+        let (files, failures) = files_of(path);
+        let mut images = 0;
+        let mut failed = |failure: Failure| {
+            failure.print();
+            status = FAILED;
+        };
+        failures.into_iter().for_each(&mut failed);
+        for file in files {
+            match inspect(&file, args) {
+                Ok(mut found) => {
+                    images += found.listed.len();
+                    status = status.max(found.status());
+                    let name = file.display().to_string();
+                    if args.format == Format::Text {
+                        print(&format!("{}:\n{}", Escaped::new(&name), found.text()));
+                        continue;
+                    }
+                    for image in &mut found.listed {
+                        image.file = Some(name.clone());
+                    }
+                    all.append(&mut found.listed);
+                }
+                // Others of a folder need hold none.
+                Err(_) if file != *path => {}
+                Err(failure) => {
+                    failure.print();
+                    status = FAILED;
+                }
+            }
+        }
+        if images == 0 && path.is_dir() {
+            Failure::new(format!(
+                "{}: no file in this folder holds an image",
+                path.display()
+            ))
+            .print();
+            status = FAILED;
+        }
+    }
+    if args.format == Format::Json {
+        print(&json_line(&all));
+    }
+    Ok(status)
+}
+
+/// The file itself, or the files in the folder, and the errors of the walk.
+fn files_of(path: &Path) -> (Vec<PathBuf>, Vec<Failure>) {
+    if !path.is_dir() {
+        return (vec![path.to_owned()], Vec::new());
+    }
+    let (mut files, mut failures) = (Vec::new(), Vec::new());
+    for file in walk::files(path) {
+        match file {
+            Ok(file) => files.push(file),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    (files, failures)
+}
+
+/// The images of a file.
+struct Found {
+    listed: Vec<Listed>,
+    /// The kernels of packed images were not asked for, and are many.
+    left_out: bool,
+}
+
+impl Found {
+    fn status(&self) -> u8 {
+        match self.listed.iter().any(|image| image.error.is_some()) {
+            true => MISMATCHES,
+            false => VERIFIED,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = table(&self.listed);
+        if self.left_out {
+            text += "\nthe kernels of packed images are left out: --kernels unpacks them all\n";
+        }
+        text
+    }
+}
+
+fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
+    let bytes = FileBytes::open(file)?;
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", file.display()));
     let mut contents = image::contents(&bytes).map_err(failure)?;
     if !args.all {
         contents = contents.linked();
@@ -88,42 +199,51 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         .filter(|entry| entry.compression != Compression::None && has_kernels(entry))
         .fold(0, |sum, entry| sum.saturating_add(entry.size));
     let (kernels, unpack) = (!args.no_kernels, args.kernels || packed <= UNPACKED);
-    let entries: Vec<(Option<&str>, Entry<'_>)> = contents
+    let mut limit = UnpackLimit::of_file(bytes.len());
+    let entries: Vec<_> = contents
         .pieces
         .iter()
         .flat_map(|piece| {
             let entries = piece.entries().into_iter();
             entries.map(|entry| (piece.member.as_deref(), entry))
         })
+        .map(|(member, entry)| {
+            let wanted = kernels
+                && has_kernels(&entry)
+                && (unpack || entry.compression == Compression::None);
+            // Whether its kernels are to be read, and may be.
+            let wanted = wanted.then(|| limit.take(&entry)).transpose();
+            (member, wanted, entry)
+        })
         .collect();
     // What lies in one block is unpacked at once, so one thread reads all of it.
     let blocks: Vec<_> = entries
-        .chunk_by(|(_, one), (_, next)| std::ptr::eq(one.payload, next.payload))
+        .chunk_by(|(.., one), (.., next)| std::ptr::eq(one.payload, next.payload))
         .collect();
     let found: Vec<Vec<_>> = blocks
         .par_iter()
         .map_init(Unpacker::default, |unpacker, block| {
-            let read = block.iter().map(|(_, entry)| {
-                let read = kernels
-                    && has_kernels(entry)
-                    && (unpack || entry.compression == Compression::None);
-                read.then(|| kernels_of(entry, unpacker)).transpose()
+            let read = block.iter().map(|(_, wanted, entry)| match wanted {
+                Ok(None) => Ok(None),
+                Ok(Some(())) => kernels_of(entry, unpacker).map(Some),
+                Err(error) => Err(error.clone()),
             });
             read.collect()
         })
         .collect();
-    let listed: Vec<Listed<'_>> = entries
+    let listed = entries
         .iter()
         .zip(found.into_iter().flatten())
         .enumerate()
-        .map(|(index, ((member, entry), found))| {
+        .map(|(index, ((member, _, entry), found))| {
             let (kernels, error) = match found {
                 Ok(kernels) => (kernels, None),
                 Err(error) => (None, Some(error.to_string())),
             };
             Listed {
+                file: None,
                 index,
-                member: *member,
+                member: member.map(str::to_owned),
                 kind: entry.kind.word(),
                 arch: entry.target.to_string(),
                 ptx_version: entry.kind.is_ptx().then(|| entry.ptx_version.to_string()),
@@ -131,23 +251,15 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
                 compression: entry.compression.word(),
                 packed_size: entry.payload.len(),
                 offset: entry.offset,
-                name: entry.name,
+                name: entry.name.to_owned(),
                 kernels,
                 error,
             }
-        })
-        .collect();
-    match args.format {
-        Format::Json => print(&json_line(&listed)),
-        Format::Text => {
-            let mut text = table(&listed);
-            if kernels && !unpack {
-                text += "\nthe kernels of packed images are left out: --kernels unpacks them all\n";
-            }
-            print(&text);
-        }
-    }
-    Ok(())
+        });
+    Ok(Found {
+        listed: listed.collect(),
+        left_out: kernels && !unpack,
+    })
 }
 
 fn has_kernels(entry: &Entry<'_>) -> bool {
@@ -214,13 +326,13 @@ fn kernels_of_ptx(text: &str) -> Vec<Kernel> {
         .collect()
 }
 
-fn table(listed: &[Listed<'_>]) -> String {
+fn table(listed: &[Listed]) -> String {
     let mut text = String::new();
     let mut member = None;
     for image in listed {
-        if image.member != member {
-            member = image.member;
-            let _ = writeln!(text, "{}", member.unwrap_or_default());
+        if image.member.as_deref() != member {
+            member = image.member.as_deref();
+            let _ = writeln!(text, "{}", Escaped::new(member.unwrap_or_default()));
         }
         let version = match &image.ptx_version {
             Some(version) => format!("PTX {version}"),
@@ -232,14 +344,18 @@ fn table(listed: &[Listed<'_>]) -> String {
         };
         let line = format!(
             "{:>5}  {:<8} {:<8} {version:<8} {:>10} bytes{packed}  {}",
-            image.index, image.kind, image.arch, image.size, image.name
+            image.index,
+            image.kind,
+            image.arch,
+            image.size,
+            Escaped::new(&image.name)
         );
         let _ = writeln!(text, "{}", line.trim_end());
         for kernel in image.kernels.iter().flatten() {
-            let _ = writeln!(text, "       {}", describe(kernel));
+            let _ = writeln!(text, "       {}", Escaped::new(describe(kernel)));
         }
         if let Some(error) = &image.error {
-            let _ = writeln!(text, "       {error}");
+            let _ = writeln!(text, "       {}", Escaped::new(error));
         }
     }
     text

@@ -147,9 +147,7 @@ fn read_back(passed: &Passed) -> Result<Vec<u8>, Error> {
 
 fn read_globals(sample: &Sample, module: &Module) -> Result<Vec<Vec<u8>>, Error> {
     let read = |global: &super::sample::Global| match &global.expected {
-        Some(expected) => module
-            .global(&global.name)?
-            .read(expected.values.len() * global.element.size()),
+        Some(expected) => module.global(&global.name)?.read(expected.bytes.len()),
         None => Ok(Vec::new()),
     };
     sample.globals.iter().map(read).collect()

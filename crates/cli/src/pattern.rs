@@ -8,10 +8,12 @@
 //! | `@FILE` | the bytes of a file, little-endian |
 //! | anything else | a [formula](super::formula) in `i`; a number is the simplest |
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::element::{Element, Unstorable, Value};
-use super::formula::{Calculator, FormulaError, Shape};
+use super::formula::{Calculator, FormulaError, Limit, Shape};
 
 /// A pattern that cannot be read, or that does not fit its buffer.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,8 @@ use super::formula::{Calculator, FormulaError, Shape};
 pub enum PatternError {
     #[error(transparent)]
     Formula(#[from] FormulaError),
+    #[error(transparent)]
+    Limit(#[from] Limit),
     #[error("element {index}: {source}")]
     Unstorable { index: usize, source: Unstorable },
     #[error("`random:{0}`: the seed is a whole number from 0 to 2^64 - 1")]
@@ -31,7 +35,7 @@ pub enum PatternError {
     #[error("{path} has {given} bytes, the buffer {wanted}")]
     FileLength {
         path: PathBuf,
-        given: usize,
+        given: u64,
         wanted: usize,
     },
 }
@@ -44,17 +48,20 @@ pub(crate) fn fill(
     element: Element,
     shape: Shape,
     folder: &Path,
-    calculator: &mut Calculator,
+    calculator: &Calculator,
 ) -> Result<Vec<u8>, PatternError> {
     let pattern = pattern.trim();
+    let mut bytes = calculator.memory(element.size() * shape.count)?;
     if let Some(file) = pattern.strip_prefix('@') {
-        return read(&folder.join(file), element.size() * shape.count);
+        read(&folder.join(file), element.size() * shape.count, &mut bytes)?;
+        return Ok(bytes);
     }
     if let Some(seed) = pattern.strip_prefix("random:") {
         let seed = seed
             .parse()
             .map_err(|_| PatternError::Seed(seed.to_owned()))?;
-        return Ok(random_bytes(seed, element, shape.count));
+        random_bytes(seed, element, shape.count, &mut bytes);
+        return Ok(bytes);
     }
     let number = match pattern {
         "zeros" => Some(Value::Int(0)),
@@ -62,12 +69,21 @@ pub(crate) fn fill(
         _ => pattern.parse().map(Value::Int).ok(),
     };
     if let Some(number) = number {
-        return encode(element, std::iter::repeat_n(number, shape.count));
+        encode_into(
+            element,
+            std::iter::repeat_n(number, shape.count),
+            &mut bytes,
+        )?;
+    } else if pattern == "iota" {
+        let numbers = (0..shape.count).map(|i| Value::Int(i as i64));
+        encode_into(element, numbers, &mut bytes)?;
+    } else {
+        for (index, value) in calculator.elements(pattern, shape)?.enumerate() {
+            let stored = element.encode(value?, &mut bytes);
+            stored.map_err(|source| PatternError::Unstorable { index, source })?;
+        }
     }
-    if pattern == "iota" {
-        return encode(element, (0..shape.count).map(|i| Value::Int(i as i64)));
-    }
-    encode(element, calculator.elements(pattern, shape)?)
+    Ok(bytes)
 }
 
 /// The bytes of `values`, each as `element` holds it.
@@ -76,31 +92,44 @@ pub(crate) fn encode(
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<u8>, PatternError> {
     let mut bytes = Vec::new();
-    for (index, value) in values.into_iter().enumerate() {
-        element
-            .encode(value, &mut bytes)
-            .map_err(|source| PatternError::Unstorable { index, source })?;
-    }
+    encode_into(element, values, &mut bytes)?;
     Ok(bytes)
 }
 
-fn read(path: &Path, wanted: usize) -> Result<Vec<u8>, PatternError> {
-    let bytes = std::fs::read(path).map_err(|source| PatternError::File {
+fn encode_into(
+    element: Element,
+    values: impl IntoIterator<Item = Value>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), PatternError> {
+    for (index, value) in values.into_iter().enumerate() {
+        element
+            .encode(value, bytes)
+            .map_err(|source| PatternError::Unstorable { index, source })?;
+    }
+    Ok(())
+}
+
+/// Reads a file of `wanted` bytes; of a longer one no more than a byte beyond them.
+fn read(path: &Path, wanted: usize, bytes: &mut Vec<u8>) -> Result<(), PatternError> {
+    let failed = |source| PatternError::File {
         path: path.to_owned(),
         source,
-    })?;
-    if bytes.len() != wanted {
+    };
+    let file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let read = file.take(wanted as u64 + 1).read_to_end(bytes);
+    let given = read.map_err(failed)?;
+    if given != wanted {
         return Err(PatternError::FileLength {
             path: path.to_owned(),
-            given: bytes.len(),
+            given: length.max(given as u64),
             wanted,
         });
     }
-    Ok(bytes)
+    Ok(())
 }
 
-fn random_bytes(seed: u64, element: Element, count: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(element.size() * count);
+fn random_bytes(seed: u64, element: Element, count: usize, bytes: &mut Vec<u8>) {
     for index in 0..count as u64 {
         let word = random(seed, index);
         let digits = element.fraction_bits() as u32 + 1;
@@ -109,13 +138,12 @@ fn random_bytes(seed: u64, element: Element, count: usize) -> Vec<u8> {
             Element::F64 => bytes.extend(uniform(word, digits).to_le_bytes()),
             Element::F32 => bytes.extend((uniform(word, digits) as f32).to_le_bytes()),
             Element::F16 | Element::Bf16 => {
-                let stored = element.encode(Value::Float(uniform(word, digits)), &mut bytes);
+                let stored = element.encode(Value::Float(uniform(word, digits)), bytes);
                 debug_assert!(stored.is_ok(), "a float element holds every number");
             }
             _ => bytes.extend(&word.to_le_bytes()[..element.size()]),
         }
     }
-    bytes
 }
 
 /// Random word `index` of `seed`: step `index + 1` of the generator SplitMix64.
@@ -144,8 +172,7 @@ mod tests {
             count,
             columns: None,
         };
-        let mut calculator = Calculator::new();
-        fill(pattern, element, shape, Path::new("/"), &mut calculator)
+        fill(pattern, element, shape, Path::new("/"), &Calculator::new())
             .map(|bytes| element.decode_all(&bytes))
     }
 
@@ -212,7 +239,7 @@ mod tests {
                 element,
                 shape,
                 folder.path(),
-                &mut Calculator::new(),
+                &Calculator::new(),
             )
         };
         assert_eq!(read(Element::U32, 2).unwrap(), [7, 0, 0, 0, 0, 0, 0, 0]);

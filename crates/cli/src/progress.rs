@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use terminal::output::Escaped;
+
 /// Who waits less than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -50,7 +52,7 @@ impl Progress {
                 .with_prefix(self.what)
         });
         bar.set_position(done);
-        bar.set_message(last.to_owned());
+        bar.set_message(Escaped::new(last).to_string());
     }
 }
 

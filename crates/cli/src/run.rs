@@ -1,8 +1,9 @@
 //! `ptxkit run`: the main job.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::errors::{READABLE, of_driver, of_load, of_sample};
+use super::errors::{READABLE, of_argument, of_driver, of_load, of_sample};
 use super::launch::{self, Launched};
 use super::matching::{Understood, unknown_kernel};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
@@ -10,11 +11,13 @@ use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
 use ptxkit::cache::Cache;
 use ptxkit::driver::{self, Context, CudaError, DriverKind, Selection};
-use ptxkit::image::{self, Image};
+use ptxkit::image::{self, EntryKind, Image, ImageError, UnpackLimit, Unpacker};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{self, Loaded, Loader, Source};
+use ptxkit::ptx;
+use ptxkit::ptx::signature::signatures;
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, eprint, print};
+use terminal::output::{Escaped, Format, eprint, print};
 
 /// What `ptxkit run` takes.
 #[derive(Debug, clap::Args)]
@@ -104,7 +107,7 @@ impl Request {
             Some(kernel) => kernel.clone(),
             None => only_kernel(&args.file, &bytes)?,
         };
-        let parsed = argument::parse(&args.args).map_err(Failure::new)?;
+        let parsed = argument::parse(&args.args).map_err(|error| of_argument(&error))?;
         let sample = Sample {
             ptx: args.file.clone(),
             kernel,
@@ -164,21 +167,24 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// The kernel of an image that has one.
 fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
     let name = path.display().to_string();
-    let kernels: Vec<String> = match open(&name, bytes)? {
-        Image::Ptx(ptx) => Understood::read(&ptx.source, &name)
-            .kernels
-            .into_iter()
-            .map(|kernel| kernel.name)
-            .collect(),
-        Image::Cubin(cubin) => cubin
-            .contents()
-            .map_err(|error| Failure::new(format!("{name}: {error}")))?
-            .kernels
-            .into_iter()
-            .map(|kernel| kernel.name)
-            .collect(),
-        _ => Vec::new(),
-    };
+    let failure = |error: ImageError| Failure::new(format!("{name}: {error}"));
+    let mut kernels = BTreeSet::new();
+    match open(&name, bytes)? {
+        // The images of a fatbin hold the same kernels for several architectures.
+        Image::Fatbin(fatbin) => {
+            let mut unpacker = Unpacker::default();
+            let mut limit = UnpackLimit::of_file(bytes.len());
+            for entry in &fatbin.entries {
+                if entry.kind.is_ptx() || entry.kind == EntryKind::Elf {
+                    limit.take(entry).map_err(failure)?;
+                    let bytes = unpacker.unpack(entry).map_err(failure)?;
+                    kernels.extend(kernels_of(bytes).map_err(failure)?);
+                }
+            }
+        }
+        _ => kernels.extend(kernels_of(bytes).map_err(failure)?),
+    }
+    let kernels: Vec<String> = kernels.into_iter().collect();
     match kernels.as_slice() {
         [kernel] => Ok(kernel.clone()),
         _ => {
@@ -190,6 +196,23 @@ fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
             }))
         }
     }
+}
+
+/// The kernels of PTX or a cubin.
+fn kernels_of(bytes: &[u8]) -> Result<Vec<String>, ImageError> {
+    Ok(match image::open(bytes)? {
+        Image::Ptx(ptx) => signatures(&ptx::read(&ptx.source).module, &ptx.source)
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect(),
+        Image::Cubin(cubin) => cubin
+            .contents()?
+            .kernels
+            .into_iter()
+            .map(|kernel| kernel.name)
+            .collect(),
+        _ => Vec::new(),
+    })
 }
 
 fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
@@ -292,7 +315,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
     let verdict = sample.check(&outcome);
     report.verified = verdict.as_ref().map(|verdict| verdict.verified);
     report.mismatches = verdict.as_ref().map_or(0, |verdict| verdict.mismatches);
-    eprint(&outcome.stderr);
+    eprint(&Escaped::lines(&outcome.stderr).to_string());
     match format {
         Format::Text => {
             let error = outcome.error.as_deref();

@@ -1,36 +1,8 @@
 //! Sample files: a kernel, what it needs to run, and what it must give.
 //!
-//! A sample is a TOML file beside its PTX. `ptx` is by default the file's own name with `.ptx`,
-//! `kernel` that name without an ending.
-//!
-//! ```toml
-//! grid = 4                  # or [x, y] or [x, y, z]
-//! block = 256
-//! args = [
-//!     { name = "a", buffer = "f32", count = 1000, init = "iota" },
-//!     { name = "b", buffer = "f32", count = 1000, init = "random:1" },
-//!     { name = "c", buffer = "f32", count = 1000, expect = "a[i] + b[i]" },
-//!     { name = "n", scalar = "u32", value = 1000 },
-//! ]
-//! ```
-//!
-//! The arguments stand in the order of the kernel's parameters. Each is one of
-//!
-//! - `buffer = TYPE`: device memory, passed by its address. `count` is a number of elements or
-//!   `[rows, columns]`; with `pitched = true` the rows are as far apart as the driver wants.
-//!   `init` is a [pattern](super::pattern) or a list of numbers; without it the bytes are
-//!   [`UNWRITTEN`], so that what a kernel never wrote cannot pass for a result. `expect` is a
-//!   [formula](super::formula) or a list of numbers, `tolerance` a table of `absolute`,
-//!   `relative` and `ulp`.
-//! - `scalar = TYPE` with `value`, a number, or numbers for a vector. A `u64` of 2^63 and more is
-//!   written as the negative number of the same bits.
-//! - `pitch_of = BUFFER` with `scalar = TYPE`: the bytes from one row of that buffer to the next.
-//! - `fields = [...]`: a parameter struct. Each field is a scalar with a name; it stands at the
-//!   next offset that its type allows, or that its own `align` asks for.
-//!
-//! Module variables are set and read like buffers, by `[[globals]]`. Further keys: `shared`
-//! (bytes of dynamic shared memory), `launches` (launches in a row), `expect_error` (a table of
-//! `code` and `stderr_contains`), `expect_output` (printed text) with `unordered_lines`.
+//! A sample is a TOML file beside its PTX; `docs/samples.md` describes all that it can hold. A
+//! buffer without an `init` is filled with [`UNWRITTEN`], so that what a kernel never wrote cannot
+//! pass for a result.
 
 mod file;
 mod reader;
@@ -258,7 +230,6 @@ impl Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Value;
 
     fn parse(text: &str) -> Result<Sample, SampleError> {
         Sample::parse(text, Path::new("folder/name.toml"))
@@ -369,7 +340,7 @@ mod tests {
         outcome.error = Some("CUDA_ERROR_ASSERT".to_owned());
         assert!(sample.check(&outcome).unwrap().verified);
         let expected = sample.globals[0].expected.as_ref().unwrap();
-        assert_eq!(expected.values, [Value::Int(8)]);
+        assert_eq!(expected.bytes, [8, 0, 0, 0]);
     }
 
     #[test]
@@ -424,7 +395,7 @@ mod tests {
             ),
             (
                 r#"{ name = "a", buffer = "u8", count = 2, init = "b" }"#,
-                "`a`, init: the formula `b`",
+                "`a`, init: the formula cannot be read: there is no `b` here",
             ),
             (
                 r#"{ name = "a", scalar = "u8", pitch_of = "b" }"#,

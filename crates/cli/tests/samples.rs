@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ptxkit::ptx;
-use ptxkit_cli::sample::Sample;
+use ptxkit_cli::formula::FUNCTIONS;
+use ptxkit_cli::sample::{ArgKind, Sample};
 use serde_json::Value;
 
 /// The folder of the samples; packed tests find it by the environment.
@@ -95,6 +96,38 @@ fn every_sample_expects_something() {
         let sample = Sample::load(&path).unwrap_or_else(|error| panic!("{error}"));
         assert!(sample.expects(), "{name}");
     }
+}
+
+/// The example in the documentation is a sample, and every function stands in its table.
+#[test]
+fn the_documentation_is_of_this_language() {
+    let text = include_str!("../docs/samples.md");
+    let block = |kind: &str| {
+        let (_, block) = text.split_once(&format!("```{kind}\n")).unwrap();
+        block.split_once("```").unwrap().0
+    };
+    let sample = Sample::parse(block("toml"), Path::new("example.toml")).unwrap();
+    assert!(sample.expects());
+    for function in FUNCTIONS {
+        let call = format!("`{}(", function.name);
+        assert!(text.contains(&call), "{} is not described", function.name);
+    }
+    let formula = block("text");
+    let sample = format!(
+        "grid = 1\nblock = 1\nargs = [
+         {{ name = 'data', buffer = 'u8', init = [1, 1, 7] }},
+         {{ name = 'n', scalar = 'u32', value = 3 }},
+         {{ name = 'out', buffer = 'u32', count = 3, expect = '''{formula}''' }}]"
+    );
+    let sample = Sample::parse(&sample, Path::new("example.toml")).unwrap();
+    let ArgKind::Buffer(buffer) = &sample.args[2].kind else {
+        panic!("{sample:?}");
+    };
+    let expected = &buffer.expected.as_ref().unwrap().bytes;
+    assert_eq!(
+        expected,
+        &[[0, 0, 0, 0], [3, 0, 0, 0], [7, 0, 0, 0]].concat()
+    );
 }
 
 /// The assembler inside drivers takes nothing else.

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::bytes::Bytes;
 use super::entry::{Entry, EntryKind};
-use super::{Image, ImageError, Suffix, Target, Unpacker, archive, cubin, elf, open, program};
+use super::{
+    Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, program,
+};
 
 /// The images in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +173,7 @@ impl<'a> Piece<'a> {
 /// All PTX in a file, unpacked one after the other, in the order of the file.
 ///
 /// Reads every kind of file that [`contents`] reads. One text that is damaged is an error in its
-/// place, and the others follow.
+/// place, and the others follow; so is one that goes beyond the [`UnpackLimit`] of the file.
 ///
 /// ```
 /// use ptxkit_image;
@@ -191,6 +193,7 @@ pub fn ptx_texts<'a>(
             Some(Image::Ptx(_))
         );
     let mut unpacker = Unpacker::default();
+    let mut limit = UnpackLimit::of_file(bytes.len());
     let pieces = contents.pieces.into_iter();
     let entries = pieces.flat_map(|piece| {
         piece
@@ -210,6 +213,7 @@ pub fn ptx_texts<'a>(
             let text = match entry.borrowed() {
                 Some(bytes) => entry.text_of(bytes)?,
                 None => {
+                    limit.take(&entry)?;
                     let text = entry.text_of(unpacker.unpack(&entry)?)?;
                     Cow::Owned(text.into_owned())
                 }

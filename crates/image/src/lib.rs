@@ -31,7 +31,7 @@ pub use fatbin::Fatbin;
 pub use select::{JitPolicy, NothingFits, Place, Selection, select};
 pub use target::{NotATarget, Suffix, Target};
 pub use text::{PtxText, PtxTooNew};
-pub use unpack::Unpacker;
+pub use unpack::{UnpackLimit, Unpacker};
 
 use bytes::Bytes;
 use ptx::{self, ast::Version};
@@ -82,6 +82,11 @@ pub enum ImageError {
         offset: u64,
         why: String,
     },
+    #[error(
+        "the image at offset {offset} unpacks to {size} bytes, and the images of this file may \
+         unpack to {limit} bytes together: `ptxkit extract --index` writes one alone"
+    )]
+    UnpackLimit { offset: u64, size: u64, limit: u64 },
     #[error("{member}: {source}")]
     Member {
         member: String,
@@ -114,8 +119,15 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 
 /// What bytes that cannot be loaded look like, and what to give instead.
 fn looks_like(bytes: &[u8]) -> String {
-    if bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) {
+    if bytes.is_empty() {
         return "it is empty".into();
+    }
+    if bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) {
+        let what = match bytes.contains(&0) {
+            true => "zeros",
+            false => "white space",
+        };
+        return format!("it holds nothing but {what}, {} bytes", bytes.len());
     }
     if bytes.starts_with(b"\x7fELF") {
         let machine = elf::machine(bytes).map_or("an unknown machine", |machine| match machine {
@@ -199,7 +211,8 @@ mod tests {
     fn what_is_no_image_is_described() {
         for (bytes, words) in [
             (&b""[..], "empty"),
-            (b"  \n\0", "empty"),
+            (b"  \n", "nothing but white space, 3 bytes"),
+            (b"  \n\0", "nothing but zeros, 4 bytes"),
             (
                 b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
                 "x86-64",

@@ -17,6 +17,65 @@ const ZSTD_BLOCK_HEADER: u64 = 4;
 /// A Zstandard frame may be read with so much of its text at hand, however small the image is.
 const WINDOW: u64 = 8 << 20;
 
+/// The images of a file may unpack to so many bytes together, or to so many times the bytes of
+/// the file where that is more.
+const TOGETHER: u64 = 64 << 20;
+const TIMES_THE_FILE: u64 = 100;
+
+/// What the images of one file may unpack to together.
+///
+/// Compression can make many gigabytes of a small file. Whoever unpacks all images of a file that
+/// anyone may have made asks this before each.
+#[derive(Clone, Debug)]
+pub struct UnpackLimit<'a> {
+    limit: u64,
+    left: u64,
+    /// The block that was asked for last: its images are unpacked together.
+    block: Option<&'a [u8]>,
+}
+
+impl<'a> UnpackLimit<'a> {
+    /// For a file of so many bytes: 64 MiB, or a hundred times the file where that is more.
+    #[must_use]
+    pub fn of_file(bytes: usize) -> UnpackLimit<'a> {
+        let limit = (bytes as u64).saturating_mul(TIMES_THE_FILE).max(TOGETHER);
+        UnpackLimit {
+            limit,
+            left: limit,
+            block: None,
+        }
+    }
+
+    /// Counts an entry that is to be unpacked next.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError::UnpackLimit`], where it would be more than is left. A smaller one that comes
+    /// after it may still fit.
+    pub fn take(&mut self, entry: &Entry<'a>) -> Result<(), ImageError> {
+        let same = |block: &'a [u8]| std::ptr::eq(block, entry.payload);
+        let size = match entry.block {
+            // Parts of a block may overlap.
+            Some((whole, _)) if !self.block.is_some_and(same) => whole.saturating_add(entry.size),
+            Some(_) => entry.size,
+            None if entry.compression == Compression::None => return Ok(()),
+            None => entry.size,
+        };
+        match self.left.checked_sub(size) {
+            Some(left) => {
+                self.left = left;
+                self.block = Some(entry.payload);
+                Ok(())
+            }
+            None => Err(ImageError::UnpackLimit {
+                offset: entry.offset,
+                size,
+                limit: self.limit,
+            }),
+        }
+    }
+}
+
 /// Unpacks entries, one after the other, into memory of its own.
 ///
 /// Entries that lie in one compressed block are unpacked together, once, as long as they are asked

@@ -162,39 +162,37 @@ pub struct Text {
     pub whole: bool,
 }
 
-/// The PTX texts of a file, and the failures of its damaged parts; nothing for a file
-/// without PTX that was found in a folder.
+/// Hands on the PTX texts of a file one after the other, so that no more than one is in
+/// memory. A damaged part is a failure in its place. A file without PTX that was found in a
+/// folder has none.
 ///
 /// # Errors
 /// It cannot be read, or was named and holds no PTX.
-pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
+pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Result<(), Failure> {
     let name = input.place.name();
     let bytes = input.place.read()?;
     let found = match image::ptx_texts(&bytes) {
         Ok(found) => found,
-        Err(_) if input.found => return Ok(Default::default()),
+        Err(_) if input.found => return Ok(()),
         // It may be PTX without `.version` and `.target`.
         Err(error) => {
             let Ok(ptx) = Ptx::from_bytes(bytes.as_slice(), name.as_str()) else {
                 return Err(Failure::new(format!("{name}: {error}")));
             };
-            let source = ptx.text().to_owned();
-            let whole = std::str::from_utf8(&bytes).is_ok();
-            return Ok((
-                vec![Text {
-                    name,
-                    source,
-                    whole,
-                }],
-                Vec::new(),
-            ));
+            f(Ok(Text {
+                whole: std::str::from_utf8(&bytes).is_ok(),
+                source: ptx.text().to_owned(),
+                name,
+            }));
+            return Ok(());
         }
     };
     let utf8 = std::str::from_utf8(&bytes).is_ok();
-    let (mut texts, mut damaged) = (Vec::new(), Vec::new());
+    let mut holds_ptx = false;
     for text in found {
-        match text {
-            Ok(PtxFound { origin, text, .. }) => texts.push(Text {
+        holds_ptx = true;
+        f(match text {
+            Ok(PtxFound { origin, text, .. }) => Ok(Text {
                 whole: origin.is_empty() && utf8,
                 name: match origin.as_str() {
                     "" => name.clone(),
@@ -202,12 +200,12 @@ pub fn texts(input: &Input) -> Result<(Vec<Text>, Vec<Failure>), Failure> {
                 },
                 source: text.into_owned(),
             }),
-            Err(error) => damaged.push(Failure::new(format!("{name}: {error}"))),
-        }
+            Err(error) => Err(Failure::new(format!("{name}: {error}"))),
+        });
     }
-    if texts.is_empty() && damaged.is_empty() && !input.found {
+    if !holds_ptx && !input.found {
         return Err(Failure::new(format!("{name} holds no PTX"))
             .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX"));
     }
-    Ok((texts, damaged))
+    Ok(())
 }

@@ -110,16 +110,14 @@ struct Outcome {
 
 fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
     let mut outcome = Outcome::default();
-    match inputs::texts(input) {
-        Ok((texts, damaged)) => {
-            outcome.texts = texts.len();
-            outcome.failures = damaged;
-            for text in texts {
-                check_text(text, input, args, colour, &mut outcome);
-            }
+    let looked = inputs::each_text(input, |text| match text {
+        Ok(text) => {
+            outcome.texts += 1;
+            check_text(text, input, args, colour, &mut outcome);
         }
         Err(failure) => outcome.failures.push(failure),
-    }
+    });
+    outcome.failures.extend(looked.err());
     outcome
 }
 
@@ -312,8 +310,14 @@ fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
         found: false,
         settings,
     };
-    let (texts, damaged) = inputs::texts(&input)?;
-    match damaged.into_iter().next() {
+    let (mut texts, mut damaged) = (Vec::new(), None);
+    inputs::each_text(&input, |text| match text {
+        Ok(text) => texts.push(text),
+        Err(failure) => {
+            damaged.get_or_insert(failure);
+        }
+    })?;
+    match damaged {
         Some(failure) if texts.is_empty() => Err(failure),
         _ => Ok(texts),
     }

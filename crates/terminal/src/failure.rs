@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::output::eprint;
+use crate::output::{Escaped, eprint};
 use ptx::Diagnostics;
 
 /// The exit status of success.
@@ -71,9 +71,9 @@ impl fmt::Display for Failure {
         if !self.headed {
             f.write_str("error: ")?;
         }
-        f.write_str(&self.message)?;
+        write!(f, "{}", Escaped::lines(&self.message))?;
         if let Some(help) = &self.help {
-            write!(f, "\nhelp: {help}")?;
+            write!(f, "\nhelp: {}", Escaped::lines(help))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Output of both programs.
 
+use std::fmt;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -58,14 +59,93 @@ pub fn eprint(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// So many characters of a line are shown: a file may hold megabytes in one.
+const LONGEST_LINE: usize = 4000;
+
+/// Text from a file or the environment, as a terminal may be sent it.
+///
+/// Control characters and those that change the direction of text are written as Rust writes them
+/// in a literal, so that a name cannot steer the terminal or look like another. Of a line that is
+/// too long, the end is left out.
+pub struct Escaped<T> {
+    text: T,
+    lines: bool,
+}
+
+impl<T: fmt::Display> Escaped<T> {
+    /// Text of one line: line breaks are escaped too.
+    pub fn new(text: T) -> Escaped<T> {
+        Escaped { text, lines: false }
+    }
+
+    /// Text of several lines, which may hold tabs.
+    pub fn lines(text: T) -> Escaped<T> {
+        Escaped { text, lines: true }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Escaped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text.to_string();
+        let mut shown = String::with_capacity(text.len());
+        for (index, line) in text.split('\n').enumerate() {
+            if index > 0 {
+                shown.push_str(if self.lines { "\n" } else { "\\n" });
+            }
+            for character in line.chars().take(LONGEST_LINE) {
+                let plain = character == '\t' && self.lines;
+                match steers(character) && !plain {
+                    true => shown.extend(character.escape_debug()),
+                    false => shown.push(character),
+                }
+            }
+            let left = line.chars().skip(LONGEST_LINE).count();
+            if left > 0 {
+                shown += &format!("… and {left} more characters");
+            }
+        }
+        f.pad(&shown)
+    }
+}
+
+/// Whether a terminal acts on a character instead of showing it in its place.
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Names in one column, values in the next.
 #[derive(Default)]
 pub struct Lines(pub String);
 
 impl Lines {
     pub fn add(&mut self, name: &str, value: impl AsRef<str>) {
-        let line = format!("{name:<9}{}", value.as_ref());
+        let line = format!("{name:<9}{}", Escaped::new(value.as_ref()));
         self.0.push_str(line.trim_end());
         self.0.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_escaped() {
+        let shown = |text| Escaped::new(text).to_string();
+        assert_eq!(shown("\x1b[2Ja\nb\u{9b}1m"), "\\u{1b}[2Ja\\nb\\u{9b}1m");
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(shown("é∞ \"'\\"), "é∞ \"'\\");
+        let lines = Escaped::lines("a\tb\r\nc\x07").to_string();
+        assert_eq!(lines, "a\tb\\r\nc\\u{7}");
+        assert_eq!(format!("{:<4}|", Escaped::new("a")), "a   |");
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let text = format!("{}\nshort", "x".repeat(1 << 20));
+        let shown = Escaped::lines(&text).to_string();
+        assert!(shown.len() < 5000, "{}", shown.len());
+        assert!(shown.ends_with("… and 1044576 more characters\nshort"));
     }
 }

@@ -437,6 +437,10 @@ impl Context {
     /// name. This is for debugging, as nothing overlaps any more. The environment variable
     /// `PTXKIT_CHECK=1` turns it on in new contexts.
     ///
+    /// A stream that waits for what the calling thread does only later, in a
+    /// host function or for a value, then never ends: such a program turns
+    /// check mode off for its context.
+    ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
     /// use ptxkit::driver::{Context, Driver, Error, LaunchConfig, Module, Stream};

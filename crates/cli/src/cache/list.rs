@@ -9,10 +9,13 @@ use crate::quantity::{show_age, show_size};
 use crate::report::in_ms;
 use ptxkit::cache::{Cache, Entry, Tier};
 use terminal::failure::Failure;
-use terminal::output::Lines;
+use terminal::output::{Escaped, Lines};
 
-/// So many kernels are named in a line.
+/// So many kernels are named in a line, each with so many characters of its name.
 const NAMED: usize = 3;
+const NAME_LENGTH: usize = 60;
+/// No column is wider; a longer cell moves those behind it.
+const WIDEST: usize = 60;
 
 pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
     let mut entries = cache.entries().map_err(failed)?;
@@ -51,11 +54,20 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
 
 fn kernels(entry: &Entry) -> String {
     let kernels = &entry.provenance.kernels;
-    let mut text = kernels[..kernels.len().min(NAMED)].join(" ");
+    let names: Vec<String> = kernels.iter().take(NAMED).map(|name| cut(name)).collect();
+    let mut text = names.join(" ");
     if kernels.len() > NAMED {
         text += &format!(" and {} more", kernels.len() - NAMED);
     }
     text
+}
+
+/// The start of a name that is too long for a line; `show` has all of it.
+fn cut(name: &str) -> String {
+    match name.char_indices().nth(NAME_LENGTH) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
 }
 
 fn remark(entry: &Entry) -> &'static str {
@@ -68,15 +80,15 @@ fn remark(entry: &Entry) -> &'static str {
 
 /// Columns as wide as what stands in them.
 fn table(rows: &[[String; 7]]) -> String {
+    let shown = |cell: &String| Escaped::new(cell).to_string();
+    let rows: Vec<[String; 7]> = rows.iter().map(|row| row.each_ref().map(shown)).collect();
     let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
+        let lengths = rows.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0).min(WIDEST)
     };
     let widths: [usize; 7] = std::array::from_fn(width);
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
             line += &format!("{cell:<width$}  ");
@@ -125,7 +137,7 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
         .parts
         .iter()
         .filter(|name| !name.is_empty())
-        .map(|name| name.escape_debug().to_string())
+        .cloned()
         .collect();
     if !parts.is_empty() {
         lines.add("parts", parts.join(" "));
@@ -183,4 +195,31 @@ fn json(entry: &Entry) -> Value {
         "image": provenance.image,
         "kernels": provenance.kernels,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_or_odd_name_takes_its_own_line_alone() {
+        let row = |name: &str, kernels: &str| {
+            let mut row = ["k"; 7].map(str::to_owned);
+            row[5] = name.to_owned();
+            row[6] = kernels.to_owned();
+            row
+        };
+        let long = "s".repeat(1 << 16);
+        let text = table(&[row("source", "a"), row(&long, "\x1b[2J\nb")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].len() < 100, "{}", lines[0]);
+        assert!(lines[1].ends_with("  \\u{1b}[2J\\nb"));
+    }
+
+    #[test]
+    fn names_are_cut_between_characters() {
+        assert_eq!(cut("vecadd"), "vecadd");
+        assert_eq!(cut(&"é".repeat(70)), format!("{}…", "é".repeat(60)));
+    }
 }

@@ -69,6 +69,9 @@ pub enum CacheCommand {
         keys: Vec<String>,
     },
     /// Take in what `export` wrote, each blob checked first
+    #[command(
+        after_help = "Exit status: 0 done, 1 something was damaged or there was no blob, 2 it could not be done."
+    )]
     Import {
         /// The folder or the .tar
         from: PathBuf,

@@ -1,6 +1,8 @@
 //! `ptxkit cache export` and `import`: a cache to go.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::json;
@@ -9,7 +11,8 @@ use super::{Answer, blobs, failed, list, text_of};
 use crate::progress::Progress;
 use crate::quantity::show_size;
 use ptxkit::cache::{Cache, CacheError, Moved};
-use terminal::failure::Failure;
+use terminal::failure::{Failure, MISMATCHES};
+use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
 A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
@@ -59,16 +62,56 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
             .help("unpack it first, and give the .tar or the folder"));
     }
     let mut progress = Progress::of_bytes("import");
-    let moved = cache
-        .import(from, |now| progress.show(now.done, now.of, ""))
-        .map_err(|error| match &error {
-            CacheError::Folder { path, .. } if path == from => Failure::new(&error)
-                .help("give what `ptxkit cache export` wrote: a folder or a .tar"),
-            _ => failed(error),
-        })?;
+    let imported = cache.import(from, |now| progress.show(now.done, now.of, ""));
     drop(progress);
+    let moved = match imported {
+        Ok(moved) => moved,
+        Err(error) => {
+            let of_source = matches!(&error, CacheError::Folder { path, .. } if path == from);
+            if of_source && is_archive(from) {
+                return Ok(damaged_archive(from, &error));
+            }
+            return Err(match of_source {
+                true => Failure::new(&error).help(EXPORTED),
+                false => failed(error),
+            });
+        }
+    };
     let skipped = "were there, were damaged or found no room";
-    Ok(answer("imported from", from, moved, skipped))
+    let mut answer = answer("imported from", from, moved, skipped);
+    if moved.blobs + moved.skipped == 0 {
+        answer.text = format!(
+            "{} holds no blob: {EXPORTED}\n",
+            Escaped::new(from.display())
+        );
+    }
+    if moved.damaged > 0 || moved.blobs + moved.skipped == 0 {
+        answer.status = MISMATCHES;
+    }
+    Ok(answer)
+}
+
+const EXPORTED: &str = "give what `ptxkit cache export` wrote: a folder or a .tar";
+
+/// An archive that ends too early, or whose headers are damaged. What stands before the damage
+/// was imported.
+fn damaged_archive(from: &Path, error: &CacheError) -> Answer {
+    let text = format!(
+        "{}; the blobs before that were imported\n",
+        Escaped::new(error)
+    );
+    let json = json!({ "path": text_of(from), "error": error.to_string() });
+    Answer {
+        status: MISMATCHES,
+        ..Answer::new(text, json)
+    }
+}
+
+/// Whether a file begins as an archive does.
+fn is_archive(path: &Path) -> bool {
+    let mut header = [0; 512];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header[257..].starts_with(b"ustar")
 }
 
 fn packed(path: &Path) -> Option<&'static str> {
@@ -90,11 +133,14 @@ fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
     let mut text = format!(
         "{} {what} {}, {}",
         blobs(moved.blobs),
-        path.display(),
+        Escaped::new(path.display()),
         show_size(moved.bytes)
     );
     if moved.skipped > 0 {
         text += &format!("; {} {skipped}", moved.skipped);
+    }
+    if moved.damaged > 0 {
+        text += &format!("; damaged: {}", moved.damaged);
     }
     text.push('\n');
     let json = json!({
@@ -102,6 +148,7 @@ fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
         "blobs": moved.blobs,
         "bytes": moved.bytes,
         "skipped": moved.skipped,
+        "damaged": moved.damaged,
     });
     Answer::new(text, json)
 }

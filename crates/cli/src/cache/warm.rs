@@ -14,6 +14,7 @@ use ptxkit::image::{self, Target};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{LoadError, Loader, Warm, Warmed};
 use terminal::failure::{FAILED, Failure, VERIFIED};
+use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
 What is compiled is found by loads of the same text with the same options, on
@@ -108,7 +109,8 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
             if !outcome.is_there() {
                 status = FAILED;
             }
-            text += &format!("{name}  {}  {}\n", path.display(), outcome.words());
+            let path_shown = Escaped::new(path.display());
+            text += &format!("{name}  {path_shown}  {}\n", outcome.words());
             rows.push(outcome.json(path, name));
         }
     }

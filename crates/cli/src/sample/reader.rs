@@ -1,13 +1,12 @@
 //! From a sample file to a sample: patterns and formulas worked out, and told apart what is meant.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use super::file::{ArgText, Content, Count, Extent, FieldText, File, GlobalText, Numbers};
 use super::{Arg, ArgKind, Buffer, Global, Sample, SampleError, UNWRITTEN};
 use crate::element::{Element, Value};
 use crate::expect::{Expected, ExpectedError, ExpectedOutput, Tolerance};
-use crate::formula::{Calculator, Known, Shape};
+use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
 
 /// Turns the file into a sample, and knows where it stands for messages.
@@ -147,9 +146,15 @@ impl<'a> Reader<'a> {
                     Some(content) => {
                         self.content(content, element, shape, &format!("{place}, init"))?
                     }
-                    None => vec![UNWRITTEN; shape.count * element.size()],
+                    None => {
+                        let size = shape.count * element.size();
+                        let room = self.calculator.memory(size);
+                        let mut bytes = room.map_err(|limit| self.beyond(place, limit))?;
+                        bytes.resize(size, UNWRITTEN);
+                        bytes
+                    }
                 };
-                self.learn(&name, element, &initial);
+                self.learn(&name, element, &initial, place)?;
                 wanted = text.expect.map(|content| Wanted {
                     content,
                     tolerance: text.tolerance.map_or_else(Tolerance::default, Into::into),
@@ -201,10 +206,10 @@ impl<'a> Reader<'a> {
         match numbers {
             Numbers::One(_) => {
                 if let Some(value) = element.decode(&bytes) {
-                    self.calculator.learn(name, Known::Number(value));
+                    self.calculator.learn_number(name, value);
                 }
             }
-            Numbers::Many(_) => self.learn(name, element, &bytes),
+            Numbers::Many(_) => self.learn(name, element, &bytes, place)?,
         }
         Ok(bytes)
     }
@@ -242,7 +247,7 @@ impl<'a> Reader<'a> {
             Some(content) => {
                 let place = format!("{place}, init");
                 let bytes = self.content(content, text.element, shape, &place)?;
-                self.learn(&text.name, text.element, &bytes);
+                self.learn(&text.name, text.element, &bytes, &place)?;
                 Some(bytes)
             }
             None => None,
@@ -282,7 +287,7 @@ impl<'a> Reader<'a> {
     }
 
     fn content(
-        &mut self,
+        &self,
         content: Content,
         element: Element,
         shape: Shape,
@@ -290,7 +295,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<u8>, SampleError> {
         match content {
             Content::Text(text) => {
-                pattern::fill(&text, element, shape, self.folder, &mut self.calculator)
+                pattern::fill(&text, element, shape, self.folder, &self.calculator)
                     .map_err(|source| self.bad_pattern(place, source))
             }
             Content::Numbers(numbers) if numbers.len() == shape.count => {
@@ -305,15 +310,14 @@ impl<'a> Reader<'a> {
 
     /// Values as the element holds them, so that a tolerance of zero means correctly rounded.
     fn expected(
-        &mut self,
+        &self,
         wanted: Wanted,
         element: Element,
         shape: Shape,
         place: &str,
     ) -> Result<Expected, SampleError> {
-        let bytes = self.content(wanted.content, element, shape, place)?;
         Ok(Expected {
-            values: element.decode_all(&bytes),
+            bytes: self.content(wanted.content, element, shape, place)?,
             tolerance: wanted.tolerance,
         })
     }
@@ -327,9 +331,19 @@ impl<'a> Reader<'a> {
         pattern::encode(element, values).map_err(|source| self.bad_pattern(place, source))
     }
 
-    fn learn(&mut self, name: &str, element: Element, bytes: &[u8]) {
-        let values = Rc::from(element.decode_all(bytes));
-        self.calculator.learn(name, Known::Numbers(values));
+    fn learn(
+        &mut self,
+        name: &str,
+        element: Element,
+        bytes: &[u8],
+        place: &str,
+    ) -> Result<(), SampleError> {
+        let learned = self.calculator.learn_numbers(name, element, bytes);
+        learned.map_err(|limit| self.beyond(place, limit))
+    }
+
+    fn beyond(&self, place: &str, limit: Limit) -> SampleError {
+        self.bad_pattern(place, limit.into())
     }
 
     fn bad_pattern(&self, place: &str, source: PatternError) -> SampleError {

@@ -123,6 +123,35 @@ fn flags_beside_a_sample() {
 }
 
 #[test]
+fn a_file_that_is_to_be_read_must_be_there() {
+    let said = refused_vecadd(&["--arg", "in:f32:@none.bin"]);
+    says(
+        &said,
+        &[
+            "none.bin: No such file",
+            "help: `@none.bin` is read",
+            "buf:TYPE:COUNT",
+        ],
+    );
+}
+
+#[test]
+fn formulas_that_would_not_end() {
+    for (formula, words) in [
+        ("sleep(1000)", "no function `sleep`"),
+        (
+            "dot(arg0, 0, 0, arg0, 0, 0, 1000000000000)",
+            "may take 4000000000 steps",
+        ),
+        ("for k in 0..10 { let x = [1, 2]; } 0", "expected `[`"),
+    ] {
+        let arg = format!("buf:f32:4={formula}");
+        let said = refused_vecadd(&["--arg", "buf:f32:4", "--arg", &arg]);
+        says(&said, &[words]);
+    }
+}
+
+#[test]
 fn an_extent_that_is_none() {
     for wrong in ["0", "1,2,3,4", "x"] {
         says(&refused_vecadd(&["--grid", wrong]), &["--grid", "16,16,1"]);

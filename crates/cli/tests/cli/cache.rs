@@ -321,6 +321,54 @@ fn an_archive_is_taken_in_elsewhere() {
     assert_eq!(hit[0]["result"], "hit");
 }
 
+/// What an import of `from` says, and its exit status.
+fn imported(from: &Path) -> (Option<i32>, String) {
+    let cache = tempfile::tempdir().unwrap();
+    let output = ptxkit(
+        cache.path(),
+        &["cache", "import", &from.display().to_string()],
+    );
+    (output.status.code(), stdout(&output) + &stderr(&output))
+}
+
+#[test]
+fn an_import_of_what_is_damaged_or_empty_is_status_1() {
+    let here = tempfile::tempdir().unwrap();
+    warmed(here.path());
+    let archive = here.path().join("warm.tar");
+    let name = archive.display().to_string();
+    json(here.path(), &["export", &name]);
+    assert_eq!(imported(&archive).0, Some(0));
+    let whole = std::fs::read(&archive).unwrap();
+
+    // A byte in the content of the last blob; the archive itself is as before.
+    let mut bytes = whole.clone();
+    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[last] ^= 0x55;
+    std::fs::write(&archive, &bytes).unwrap();
+    let (status, said) = imported(&archive);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(
+        said.contains("1 blob imported") && said.contains("damaged: 1"),
+        "{said}"
+    );
+
+    // The first header, and the end.
+    let mut bytes = whole.clone();
+    bytes[10] ^= 0x55;
+    std::fs::write(&archive, &bytes).unwrap();
+    assert_eq!(imported(&archive).0, Some(1));
+    std::fs::write(&archive, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(imported(&archive).0, Some(1));
+
+    std::fs::write(&archive, vec![0; 1 << 20]).unwrap();
+    let (status, said) = imported(&archive);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("holds no blob"), "{said}");
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(imported(empty.path()).0, Some(1));
+}
+
 /// File systems take any bytes for a name, and JSON does not.
 #[cfg(unix)]
 #[test]

@@ -3,10 +3,12 @@
 mod assemble;
 mod bad_input;
 mod cache;
+mod cpu_device;
 mod explain;
 mod fmt;
 mod isa;
 mod run;
+mod terminal;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::bomb::bomb;
 use super::cuobjdump;
 use super::fixtures::fixture;
 
@@ -295,4 +296,95 @@ fn assemble_with_a_toolkit() {
         assert_eq!(failed.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&failed.stderr).contains("line 4"));
     }
+}
+
+#[test]
+fn images_beyond_the_limit_of_a_file_are_left_out_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("b.fatbin"), bomb(3, 30 << 20)).unwrap();
+    let output = ptxkit(
+        folder.path(),
+        &["inspect", "--kernels", "--format", "json", "b.fatbin"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let images: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(images[1]["kernels"][0]["name"], "k");
+    assert!(images[2]["kernels"].is_null());
+    let error = images[2]["error"].as_str().unwrap();
+    assert!(error.contains("67108864 bytes together"), "{error}");
+    assert!(error.contains("ptxkit extract --index"), "{error}");
+
+    let extract = |index| ptxkit(folder.path(), &["extract", "b.fatbin", "--index", index]);
+    let all = extract("0,1,2");
+    assert_eq!(all.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&all.stderr);
+    assert!(
+        said.contains("image 2: ") && said.contains("together"),
+        "{said}"
+    );
+    let path = folder.path().join("b.2.sm_80.ptx");
+    assert!(!path.exists());
+    text(&extract("2"));
+    assert_eq!(std::fs::metadata(path).unwrap().len(), 30 << 20);
+}
+
+#[test]
+fn a_damaged_image_is_status_1() {
+    let folder = with_fixture("every-lz4.fatbin");
+    let mut bytes = fixture("every-lz4.fatbin").to_vec();
+    let size = u64::from_le_bytes(bytes[72..80].try_into().unwrap());
+    bytes[72..80].copy_from_slice(&(size + 1).to_le_bytes());
+    std::fs::write(folder.path().join("bad.fatbin"), bytes).unwrap();
+    let inspect = |file| ptxkit(folder.path(), &["inspect", "--kernels", file]);
+    assert_eq!(inspect("every-lz4.fatbin").status.code(), Some(0));
+    let bad = inspect("bad.fatbin");
+    assert_eq!(bad.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&bad.stdout);
+    assert!(said.contains("cannot be unpacked"), "{said}");
+}
+
+#[test]
+fn inspect_takes_files_and_folders() {
+    let folder = with_fixture("kernels.fatbin");
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("library.so"), fixture("library.so")).unwrap();
+    std::fs::write(inner.join("notes.txt"), "no image").unwrap();
+    let listed = text(&ptxkit(
+        folder.path(),
+        &["inspect", "kernels.fatbin", "inner"],
+    ));
+    let heads: Vec<&str> = listed.lines().filter(|line| line.ends_with(':')).collect();
+    assert_eq!(heads, ["kernels.fatbin:", "inner/library.so:"], "{listed}");
+    let json = text(&ptxkit(
+        folder.path(),
+        &["inspect", ".", "--format", "json"],
+    ));
+    let images: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(images[0]["file"], "./inner/library.so");
+    assert_eq!(images.last().unwrap()["file"], "./kernels.fatbin");
+
+    let missing = ptxkit(folder.path(), &["inspect", "none.cubin", "kernels.fatbin"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("none.cubin: "));
+    assert!(String::from_utf8_lossy(&missing.stdout).contains("kernels.fatbin:"));
+    std::fs::write(folder.path().join("only.txt"), "no image").unwrap();
+    std::fs::remove_dir_all(&inner).unwrap();
+    std::fs::create_dir(&inner).unwrap();
+    assert_eq!(
+        ptxkit(folder.path(), &["inspect", "inner"]).status.code(),
+        Some(2)
+    );
+}
+
+/// The only kernel stands in each image of a fatbin.
+#[test]
+fn run_needs_no_name_for_the_only_kernel_of_a_fatbin() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("two.fatbin"), bomb(2, 1000)).unwrap();
+    let ran = text(&ptxkit(
+        folder.path(),
+        &["run", "two.fatbin", "--device", "cpu"],
+    ));
+    assert!(ran.contains("not checked"), "{ran}");
 }

@@ -3,8 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ptxkit::image::{self, Image, ImageError, Unpacker};
+use ptxkit::image::{self, Image, ImageError, UnpackLimit, Unpacker};
 
+use super::bomb::bomb;
 use super::fixtures::{FIXTURES, fixture};
 
 /// Remembers the largest piece of memory that was asked for.
@@ -145,6 +146,28 @@ fn a_bomb_is_refused_before_it_is_unpacked() {
         error.to_string().contains("states 1099511627776 bytes"),
         "{error}"
     );
+}
+
+#[test]
+fn the_images_of_a_file_unpack_to_no_more_than_its_limit() {
+    // Each image is far below the largest, and together they would be 60 GiB.
+    let bytes = bomb(2000, 30 << 20);
+    assert!(bytes.len() < 3 << 20);
+    let contents = image::contents(&bytes).unwrap();
+    let mut limit = UnpackLimit::of_file(bytes.len());
+    let allowed = contents.entries().filter(|entry| limit.take(entry).is_ok());
+    let limit = 100 * bytes.len();
+    assert_eq!(allowed.count(), limit / (30 << 20));
+
+    let small = bomb(3, 30 << 20);
+    let last = image::contents(&small).unwrap().entries().last().unwrap();
+    let mut limit = UnpackLimit::of_file(small.len());
+    assert_eq!((limit.take(&last), limit.take(&last)), (Ok(()), Ok(())));
+    let error = limit.take(&last).unwrap_err();
+    let ImageError::UnpackLimit { size, limit, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((size, limit), (30 << 20, 64 << 20));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Images of every kind, beside what NVIDIA's cuobjdump says of the same files. `record.py` makes
 //! the fixtures anew.
 
+mod bomb;
 mod commands;
 mod cuobjdump;
 mod damaged;

@@ -10,7 +10,8 @@ use super::entry::{Given, entries};
 use super::memory;
 use super::status::{Answer, Status};
 use crate::memory::{DeviceMemory, MemoryError};
-use crate::run::Engine;
+use crate::run::{Engine, THREADS};
+use crate::setting::Setting;
 use api::{CUcontext, CUdevice, CUuuid};
 
 /// The compute capability that the device answers to: PTX for `sm_90` and
@@ -44,6 +45,15 @@ pub(super) fn workers() -> Answer<u32> {
     Ok(engine()?.workers())
 }
 
+/// Fails where the environment asks for what there cannot be.
+pub(super) fn check_settings() -> Answer {
+    for setting in [&THREADS, &DEVICES] {
+        let read = setting.read();
+        read.map_err(|error| Status::INVALID_VALUE.because(error.to_string()))?;
+    }
+    Ok(())
+}
+
 /// The devices that the process sees, in order: one, or as many as
 /// `PTXKIT_CPU_DEVICES` says, at most 8. They share the cores and the memory;
 /// several are for testing programs that expect several, and of those
@@ -51,11 +61,10 @@ pub(super) fn workers() -> Answer<u32> {
 /// visible: a program that hides its GPUs means to run on the CPU.
 fn visible() -> &'static [CUdevice] {
     static VISIBLE: LazyLock<Vec<CUdevice>> = LazyLock::new(|| {
-        let asked = std::env::var("PTXKIT_CPU_DEVICES").ok();
-        let Some(count) = asked.and_then(|text| text.trim().parse::<c_int>().ok()) else {
+        let Ok(Some(count)) = DEVICES.read() else {
             return vec![0];
         };
-        let count = count.clamp(1, MOST_DEVICES);
+        let count = count as c_int; // at most `MOST_DEVICES`
         match std::env::var("CUDA_VISIBLE_DEVICES") {
             Ok(list) => chosen(&list, count),
             Err(_) => (0..count).collect(),
@@ -102,6 +111,12 @@ fn place(device: CUdevice) -> CUdevice {
 
 pub(super) const MOST_DEVICES: c_int = 8;
 
+/// How many devices there are.
+const DEVICES: Setting = Setting {
+    variable: "PTXKIT_CPU_DEVICES",
+    range: 1..=MOST_DEVICES as u32,
+};
+
 /// Fails unless there is such a device.
 pub(super) fn check(device: CUdevice) -> Answer {
     if (0..count()).contains(&device) {
@@ -123,7 +138,11 @@ fn name() -> Answer<String> {
             .map_or(std::env::consts::ARCH, |(_, model)| model.trim())
             .to_owned()
     });
-    Ok(format!("CPU: {}, {} threads", *MODEL, workers()?))
+    let threads = match workers()? {
+        1 => "1 thread".to_owned(),
+        count => format!("{count} threads"),
+    };
+    Ok(format!("CPU: {}, {threads}", *MODEL))
 }
 
 /// The same for every process and machine: device code of the CPU device is

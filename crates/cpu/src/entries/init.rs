@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
+use super::device;
 use super::entry::{entries, initialise, last_detail};
 use super::status::Status;
 
@@ -13,6 +14,7 @@ entries! {
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of cuInit must be 0"));
         }
+        device::check_settings()?;
         initialise();
         Ok(())
     }

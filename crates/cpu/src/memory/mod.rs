@@ -33,6 +33,9 @@ pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
 /// back when it is freed.
 const LARGE: u64 = 4 << 20;
 
+/// Where the system grants no more, a device of so many bytes is still of use.
+const LEAST: u64 = 64 << 20;
+
 /// What an allocation serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -115,16 +118,23 @@ impl DeviceMemory {
 
     /// The same for several devices.
     pub fn from_environment(devices: usize) -> Result<DeviceMemory, MemoryError> {
-        let bytes = match std::env::var(SIZE_VARIABLE) {
-            Ok(value) => value
+        if let Ok(value) = std::env::var(SIZE_VARIABLE) {
+            let bytes = value
                 .trim()
                 .parse()
                 .ok()
                 .filter(|&bytes: &u64| bytes >= 1 << 20)
-                .ok_or(MemoryError::Setting { value })?,
-            Err(_) => host_memory(),
-        };
-        DeviceMemory::for_devices(bytes, devices)
+                .ok_or(MemoryError::Setting { value })?;
+            return DeviceMemory::for_devices(bytes, devices);
+        }
+        // A system that counts reservations as memory may grant less than there is.
+        let mut bytes = host_memory();
+        loop {
+            match DeviceMemory::for_devices(bytes, devices) {
+                Err(MemoryError::Reserve { .. }) if bytes > LEAST => bytes = (bytes / 2).max(LEAST),
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for one
@@ -428,7 +438,9 @@ impl DeviceMemory {
 #[cfg(target_os = "linux")]
 const PAGE: u64 = 64 << 10;
 
-/// Bytes of memory in this machine, or 8 GiB where the system does not say.
+/// Bytes of memory in this machine, or 8 GiB where the system does not say. Where the process has
+/// a limit of addresses (`ulimit -v`), no more than half of it: code, stacks and the host's own
+/// memory need the rest.
 fn host_memory() -> u64 {
     let total = || {
         let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -436,7 +448,21 @@ fn host_memory() -> u64 {
         let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
         kib.checked_mul(1024)
     };
-    total().unwrap_or(8 << 30)
+    let total = total().unwrap_or(8 << 30);
+    match address_limit() {
+        Some(limit) => total.min(limit / 2),
+        None => total,
+    }
+}
+
+#[cfg(unix)]
+fn address_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
+#[cfg(not(unix))]
+fn address_limit() -> Option<u64> {
+    None
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use fault::Fault;
-pub use pool::THREADS_VARIABLE;
+pub(crate) use pool::THREADS;
 
 use super::block::FaultKind;
 use super::code::LoadedModule;
@@ -62,7 +62,7 @@ pub struct Services {
 }
 
 impl Engine {
-    /// An engine for this memory, with as many threads as [`THREADS_VARIABLE`]
+    /// An engine for this memory, with as many threads as `PTXKIT_CPU_THREADS`
     /// says, or as the machine has cores.
     pub fn new(memory: Arc<DeviceMemory>) -> Engine {
         Engine::with_pool(memory, Pool::new())

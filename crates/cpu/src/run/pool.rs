@@ -7,8 +7,13 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 
-/// The environment variable with the number of threads.
-pub const THREADS_VARIABLE: &str = "PTXKIT_CPU_THREADS";
+use crate::setting::Setting;
+
+/// The number of threads that run blocks.
+pub(crate) const THREADS: Setting = Setting {
+    variable: "PTXKIT_CPU_THREADS",
+    range: 1..=1024,
+};
 
 /// A set of threads.
 pub(super) struct Pool {
@@ -50,11 +55,13 @@ struct Task(*const (dyn Fn(u32) + Sync));
 unsafe impl Send for Task {}
 
 impl Pool {
-    /// As many threads as the machine has cores, or [`THREADS_VARIABLE`].
+    /// As many threads as the machine has cores, or [`THREADS`].
     pub(super) fn new() -> Pool {
-        let set = std::env::var(THREADS_VARIABLE)
-            .ok()
-            .and_then(|v| v.trim().parse().ok());
+        let set = THREADS.read().unwrap_or_else(|error| {
+            // `cuInit` has refused it; this is a program that uses the engine alone.
+            tracing::warn!("{error}");
+            None
+        });
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
         Pool::with_workers(set.unwrap_or_else(cores))
     }

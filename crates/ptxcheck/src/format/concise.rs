@@ -3,6 +3,7 @@
 use super::Findings;
 use lint::Finding;
 use ptx::diagnostic::Severity;
+use terminal::output::Escaped;
 
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[1;31m";
@@ -22,7 +23,7 @@ pub fn write(findings: Findings<'_>, colour: bool) -> String {
             Severity::Error => (RED, "error"),
             Severity::Warning => (YELLOW, "warning"),
         };
-        let name = findings.name;
+        let (name, message) = (Escaped::new(findings.name), Escaped::new(message));
         match colour {
             true => {
                 format!("{BOLD}{name}:{place}{RESET}: {style}{word}[{code}]{RESET}: {message}\n")

@@ -2,9 +2,11 @@
 
 use super::Findings;
 use crate::drawing::Drawing;
+use terminal::output::Escaped;
 
 pub fn write(findings: Findings<'_>, colour: bool) -> String {
-    let drawing = Drawing::new(findings.lines, findings.name, colour);
+    let name = Escaped::new(findings.name).to_string();
+    let drawing = Drawing::new(findings.lines, &name, colour);
     let drawn: Vec<String> = findings
         .found
         .iter()

@@ -2,6 +2,9 @@
 
 use super::*;
 
+#[path = "../../../cli/tests/images/bomb.rs"]
+mod bomb;
+
 const CONTAINERS: [(&str, &[u8]); 4] = [
     (
         "kernels.fatbin",
@@ -117,4 +120,14 @@ fn binaries_are_not_mended() {
         let bytes = std::fs::read(folder.path().join("library.so")).unwrap();
         assert!(bytes == CONTAINERS[1].1);
     }
+}
+
+#[test]
+fn what_unpacks_to_too_much_is_named_and_the_rest_is_checked() {
+    let folder = folder(&[]);
+    std::fs::write(folder.path().join("b.fatbin"), bomb::bomb(3, 30 << 20)).unwrap();
+    let ran = ptxcheck(folder.path(), &["b.fatbin"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("67108864 bytes together"), "{}", ran.err);
+    assert_eq!(ran.err.matches("error: ").count(), 1, "{}", ran.err);
 }

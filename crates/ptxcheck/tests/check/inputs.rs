@@ -172,3 +172,19 @@ fn without_a_terminal_there_is_no_bar() {
     assert!(ran.out.starts_with("bad.ptx:7:2: "), "{}", ran.out);
     assert_eq!(ran.err, "");
 }
+
+#[test]
+fn what_is_no_ptx_does_not_steer_the_terminal() {
+    let folder = folder(&[("a.ptx", "\x1b[31mhello\x07")]);
+    let ran = ptxcheck(folder.path(), &["a.ptx"]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("\\u{1b}[31mhello"), "{}", ran.err);
+    assert!(!ran.err.contains(['\x1b', '\x07']), "{}", ran.err);
+
+    let folder = self::folder(&[("b\x1b[2J.ptx", BAD)]);
+    for format in ["full", "concise"] {
+        let ran = ptxcheck(folder.path(), &[".", "--format", format]);
+        assert_eq!(ran.status, Some(1), "{}", ran.err);
+        assert!(ran.out.contains("b\\u{1b}[2J.ptx") && !ran.out.contains('\x1b'));
+    }
+}
