@@ -101,7 +101,7 @@ fn every_sample_expects_something() {
 /// The example in the documentation is a sample, and every function stands in its table.
 #[test]
 fn the_documentation_is_of_this_language() {
-    let text = include_str!("../docs/samples.md");
+    let text = include_str!("../../../docs/samples.md");
     let block = |kind: &str| {
         let (_, block) = text.split_once(&format!("```{kind}\n")).unwrap();
         block.split_once("```").unwrap().0
