@@ -176,7 +176,7 @@ fn document(sources: &Path, api: &Api) -> String {
     }
 
     let mut text = String::from(HEAD);
-    let rows = std::fs::read_to_string(sources.join("entries.rs")).unwrap();
+    let rows = std::fs::read_to_string(sources.join("../../crates/api/src/entries.rs")).unwrap();
     let since: BTreeMap<&str, i32> = api
         .entries()
         .map(|(name, _, since)| (name, since))

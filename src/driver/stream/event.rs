@@ -164,7 +164,7 @@ impl Event {
     /// Whether the work before it is done (`cuEventQuery`).
     pub fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: the event is live.
-        is_ready(unsafe { Ok(self.context.bind()?.cuEventQuery(self.handle)?) })
+        is_ready(unsafe { self.context.bind()?.cuEventQuery(self.handle) })
     }
 
     /// Milliseconds from `start` to this event (`cuEventElapsedTime`). Both must be

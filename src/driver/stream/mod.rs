@@ -326,7 +326,7 @@ impl Stream {
     /// Whether all work queued so far is done (`cuStreamQuery`).
     pub fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: the stream is live.
-        is_ready(unsafe { Ok(self.context().bind()?.cuStreamQuery(self.raw())?) })
+        is_ready(unsafe { self.context().bind()?.cuStreamQuery(self.raw()) })
     }
 
     /// In check mode, waits for the work just queued and returns its error. Captured work
@@ -368,11 +368,11 @@ impl Stream {
 }
 
 /// Maps `CUDA_ERROR_NOT_READY` to `false`.
-pub(crate) fn is_ready(result: Result<(), Error>) -> Result<bool, Error> {
+pub(crate) fn is_ready(result: Result<(), api::Error>) -> Result<bool, Error> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.code() == Some(CudaError::NOT_READY) => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

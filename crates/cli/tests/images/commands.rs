@@ -361,8 +361,8 @@ fn inspect_takes_files_and_folders() {
         &["inspect", ".", "--format", "json"],
     ));
     let images: Vec<Value> = serde_json::from_str(&json).unwrap();
-    assert_eq!(images[0]["file"], "./inner/library.so");
-    assert_eq!(images.last().unwrap()["file"], "./kernels.fatbin");
+    assert_eq!(images[0]["file"], "inner/library.so");
+    assert_eq!(images.last().unwrap()["file"], "kernels.fatbin");
 
     let missing = ptxkit(folder.path(), &["inspect", "none.cubin", "kernels.fatbin"]);
     assert_eq!(missing.status.code(), Some(2));
