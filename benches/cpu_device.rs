@@ -91,9 +91,8 @@ fn compare(
         31,
         work.goal,
         || {
-            kernel
-                .launch(work.config, &stream, (&a, &b, &c, n))
-                .expect("the launch");
+            // SAFETY: the kernels access n values of each buffer.
+            unsafe { kernel.launch(work.config, &stream, (&a, &b, &c, n)) }.expect("the launch");
             stream.synchronize().expect("the kernel");
         },
         // SAFETY: three arrays of as many floats as the function takes for `n`.

@@ -52,9 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     params.push(1.0_f32).push(2.0_f32).push(3_u32).push(&buffer);
     let by_buffer = || {
         burst(&stream, || {
-            kernel
-                .launch_buffer(config, &stream, &params)
-                .expect("the launch");
+            // SAFETY: the kernel does nothing.
+            unsafe { kernel.launch_buffer(config, &stream, &params) }.expect("the launch");
         })
     };
 
@@ -167,9 +166,8 @@ fn by_pointers(
             let arguments = (
                 buffer, buffer, buffer, 7_u32, 1.0_f32, 2.0_f32, 3_u32, buffer,
             );
-            kernel
-                .launch(config, stream, arguments)
-                .expect("the launch");
+            // SAFETY: the kernel does nothing.
+            unsafe { kernel.launch(config, stream, arguments) }.expect("the launch");
         })
     }
 }

@@ -3,12 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use ptxkit::cache::Lookup;
+use crate::program::{blob_path, cache, files, key, load, root, warnings_of};
 
-use crate::program::{blob_path, cache, code, files, key, load, provenance, root, warnings_of};
-
-/// One place in every field of a blob file of three parts, by the table in
-/// `src/cache/blob.rs`.
+/// One place in every field of a blob file, by the table in `src/cache/blob.rs`.
 fn places(length: usize) -> Vec<(&'static str, usize)> {
     vec![
         ("magic", 3),
@@ -17,34 +14,22 @@ fn places(length: usize) -> Vec<(&'static str, usize)> {
         ("key", 20),
         ("the key's driver", 44),
         ("length of the file", 48),
-        ("number of parts", 56),
-        ("length of the provenance", 60),
-        ("checksum of the head", 70),
-        ("length of a part", 80),
-        ("checksum of a part", 90),
-        ("length of a name", 104),
-        ("the last part's row", 80 + 2 * 28),
-        ("a name", 80 + 3 * 28),
-        ("provenance", 80 + 3 * 28 + 4),
-        ("the first part", 320),
-        ("middle of a part", length / 2),
+        ("checksum of the code", 60),
+        ("checksum of the head", 80),
+        ("provenance", 90),
+        ("the start of the code", 200),
+        ("middle of the code", length / 2),
         ("the last byte", length - 1),
     ]
 }
 
-/// A cache with one blob of three parts.
+/// A cache with one blob.
 fn filled(folder: &Path) {
-    let Lookup::Miss(turn) = cache(folder, 1 << 30).lookup(&key(1)) else {
-        panic!("it is empty")
-    };
-    turn.put_parts(
-        &provenance(1),
-        &[("", &code(1)), ("b", &code(2)), ("c", &code(3))],
-    );
+    load(&cache(folder, 1 << 30), 1, || {});
 }
 
-/// The damaged blob is set aside with one warning, and what is put in its
-/// place is found.
+/// The damaged blob is quarantined with one warning, and the one put in its place
+/// is found.
 fn is_healed(folder: &Path, what: &str) {
     let cache = cache(folder, 1 << 30);
     let (miss, warnings) = warnings_of(|| load(&cache, 1, || {}));
@@ -117,22 +102,6 @@ fn is_healed_beside_another(folder: &Path) {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("another key"), "{warnings:?}");
     assert!(!load(&cache, 1, || {}) && !load(&cache, 2, || {}));
-}
-
-#[test]
-fn a_single_part_is_checked_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    filled(folder.path());
-    let path = blob_path(folder.path(), &key(1));
-    let mut bytes = fs::read(&path).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    fs::write(&path, bytes).unwrap();
-    let cache = cache(folder.path(), 1 << 30);
-    let mut parts = cache.parts(&key(1)).unwrap();
-    assert_eq!(parts.names().collect::<Vec<_>>(), ["", "b", "c"]);
-    assert!(parts.read("b").unwrap().unwrap() == code(2));
-    assert!(parts.read("d").unwrap().is_none());
-    assert!(parts.read("c").is_err());
 }
 
 #[test]
@@ -209,7 +178,7 @@ fn a_damaged_catalogue_is_made_anew() {
 }
 
 #[test]
-fn a_ledger_that_lies_or_is_gone_is_made_anew() {
+fn a_state_file_that_is_wrong_or_gone_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 300_000;
     let place = root(folder.path());
@@ -217,7 +186,7 @@ fn a_ledger_that_lies_or_is_gone_is_made_anew() {
     for n in 0..20 {
         load(&first, n, || {});
     }
-    for (round, name) in ["ledger", "queue", "ledger", "queue"].iter().enumerate() {
+    for (round, name) in ["state", "queue", "state", "queue"].iter().enumerate() {
         let path = place.join(name);
         if round < 2 {
             fs::write(&path, b"rubbish").unwrap();

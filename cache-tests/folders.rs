@@ -19,8 +19,8 @@ fn loads(folder: &Path) -> (Vec<&'static str>, Vec<String>) {
                 assert!(*blob == *code(n));
                 "hit"
             }
-            Lookup::Miss(turn) => {
-                assert!(*turn.put(&Default::default(), &code(n)) == *code(n));
+            Lookup::Miss(lock) => {
+                assert!(*unsafe { lock.put(&Default::default(), &code(n)) } == *code(n));
                 "miss"
             }
             Lookup::Failed(failure) => panic!("{failure}"),
@@ -72,7 +72,7 @@ fn a_planted_link_is_not_followed_wherever_it_is() {
     assert!(warnings.len() == 1 && warnings[0].contains("symbolic link"));
     assert!(theirs.exists());
 
-    // In place of a blob: it is set aside, and what it led to left alone.
+    // In place of a blob: the link is quarantined, and its target left alone.
     let folder = tempfile::tempdir().unwrap();
     let ours = blob_path(folder.path(), &key(1));
     load(&cache(folder.path(), 1 << 30), 1, || {});
@@ -83,12 +83,12 @@ fn a_planted_link_is_not_followed_wherever_it_is() {
     assert!(warnings.len() == 1 && warnings[0].contains("symbolic link"));
     assert!(theirs.exists());
 
-    // In place of the ledger: nothing is written through it.
+    // In place of the state file: nothing is written through it.
     let folder = tempfile::tempdir().unwrap();
     let precious = folder.path().join("precious");
     fs::write(&precious, b"precious").unwrap();
     load(&cache(folder.path(), 1 << 30), 2, || {});
-    for name in ["ledger", "queue", "uses"] {
+    for name in ["state", "queue", "hits"] {
         let _ = fs::remove_file(root(folder.path()).join(name));
         symlink(&precious, root(folder.path()).join(name)).unwrap();
     }
@@ -154,7 +154,7 @@ fn a_clock_that_was_set_back_turns_nothing_around() {
         at(n, now + Duration::from_secs(3600 + n));
     }
     let limit = room.stats().unwrap().bytes;
-    fs::remove_file(root(folder.path()).join("ledger")).unwrap();
+    fs::remove_file(root(folder.path()).join("state")).unwrap();
     // 2 is used now, so its time is put right.
     let tight = cache(folder.path(), limit);
     assert!(!load(&tight, 2, || {}));
@@ -210,7 +210,7 @@ fn the_folder_may_vanish_under_a_running_program() {
 
 /// As on a file system that was mounted read-only after an error of its own.
 #[test]
-fn a_bad_blob_that_cannot_be_set_aside_is_passed_over() {
+fn a_bad_blob_that_cannot_be_quarantined_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     load(&cache(folder.path(), 1 << 30), 1, || {});
     fs::write(blob_path(folder.path(), &key(1)), b"bad").unwrap();
@@ -229,7 +229,10 @@ fn a_bad_blob_that_cannot_be_set_aside_is_passed_over() {
     assert_eq!(cache.counters().bad, 1);
     // One of the blob, one that nothing can be put.
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("cannot be set aside"), "{warnings:?}");
+    assert!(
+        warnings[0].contains("cannot be quarantined"),
+        "{warnings:?}"
+    );
     // One that is put is taken again.
     for path in &in_the_way {
         fs::remove_file(path).unwrap();
@@ -289,18 +292,18 @@ fn a_rebuild_waits_for_whoever_has_the_catalogue() {
 
 /// As a process that was stopped in the middle of a put.
 #[test]
-fn a_ledger_that_somebody_holds_is_waited_for_and_then_done_without() {
+fn a_state_file_that_somebody_holds_is_waited_for_and_then_done_without() {
     let folder = tempfile::tempdir().unwrap();
     load(&cache(folder.path(), 1 << 30), 1, || {});
-    let ledger = fs::File::open(root(folder.path()).join("ledger")).unwrap();
-    ledger.lock().unwrap();
+    let state = fs::File::open(root(folder.path()).join("state")).unwrap();
+    state.lock().unwrap();
     let cache = cache(folder.path(), 1 << 30);
     let (misses, warnings) = warnings_of(|| [1, 2, 2, 3].map(|n| load(&cache, n, || {})));
-    // Hits need no ledger; puts do, and go on without being kept.
+    // Hits do not need it; puts do, and are not stored.
     assert_eq!(misses, [false, true, true, true]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("holds the ledger"), "{warnings:?}");
-    ledger.unlock().unwrap();
+    assert!(warnings[0].contains("state file"), "{warnings:?}");
+    state.unlock().unwrap();
     assert!(load(&cache, 2, || {}));
     assert!(!load(&cache, 2, || {}));
 }
@@ -327,7 +330,7 @@ fn a_read_only_folder_serves_behind_the_writable_one() {
     drop(both);
     assert_eq!(listing(), before);
 
-    // A bad blob in it is passed over, compiled anew, and then found above it.
+    // A bad blob in it is ignored, compiled anew, and then found above it.
     fs::write(blob_path(image.path(), &key(1)), b"bad").unwrap();
     let both = ptxkit::cache::Cache::new(policy.clone());
     let (miss, warnings) = warnings_of(|| load(&both, 1, || {}));

@@ -1,7 +1,8 @@
 //! The cache under many processes, kills, full disks and bad bytes.
 //!
 //! The processes are this program again: the test `role`, started by name with
-//! what it is to do in the environment.
+//! what it is to do in the environment. The `unsafe` blocks put what is no code
+//! into caches of their own, from which nothing is loaded.
 #![cfg(all(feature = "cache", unix))]
 
 mod cold;

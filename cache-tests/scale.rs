@@ -33,7 +33,7 @@ fn filled(folder: &Path) -> u64 {
             fs::hard_link(&last, &path).unwrap();
         }
     }
-    fs::remove_file(root.join("ledger")).unwrap();
+    fs::remove_file(root.join("state")).unwrap();
     blob_bytes(folder)
 }
 
@@ -45,7 +45,7 @@ fn a_hundred_thousand_blobs_are_counted_once() {
         .unwrap();
     let total = filled(folder.path());
     let first = cache(folder.path(), total);
-    let is_count = |_, text: &str| text.contains("cache counted");
+    let is_count = |_, text: &str| text.contains("cache listed");
 
     let (_, counts) = events_of(|| assert!(!load(&first, 0, || {})), is_count);
     assert_eq!(counts, [] as [&str; 0], "a hit counts nothing");

@@ -1,12 +1,12 @@
-//! A cache that goes from one place to another, and blobs of several parts.
+//! A cache that goes from one place to another.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ptxkit::cache::{Cache, CacheError, Lookup, Prune};
+use ptxkit::cache::{Cache, CacheError, Lookup, Moved, Prune};
 
-use crate::program::{blob_path, cache, code, key, load, policy, provenance, root, warnings_of};
+use crate::program::{blob_path, cache, key, load, policy, provenance, root, warnings_of};
 
 fn filled(folder: &Path) -> Cache {
     let cache = cache(folder, 1 << 30);
@@ -44,7 +44,7 @@ fn an_exported_cache_serves_read_only_and_is_imported() {
         load(&target, 3, || {});
         fs::write(blob_path(to.path(), &key(3)), b"bad").unwrap();
         told.clear();
-        let moved = target.import(&out, |now| told.push(*now)).unwrap();
+        let moved = unsafe { target.import(&out, |now| told.push(*now)) }.unwrap();
         assert_eq!(told.len(), 3, "{name}");
         assert!(told.iter().all(|now| 0 < now.done && now.done <= now.of));
         assert_eq!((moved.blobs, moved.skipped), (2, 1), "{name}");
@@ -108,15 +108,15 @@ fn an_import_keeps_to_the_limit_and_refuses_rubbish() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     filled(from.path());
     let target = cache(to.path(), 60_000);
-    target.import(from.path(), |_| {}).unwrap();
+    unsafe { target.import(from.path(), |_| {}) }.unwrap();
     assert!(crate::program::blob_bytes(to.path()) <= 60_000);
     let rubbish = from.path().join("rubbish.tar");
     fs::write(&rubbish, vec![7; 5000]).unwrap();
     assert!(matches!(
-        target.import(&rubbish, |_| {}),
+        unsafe { target.import(&rubbish, |_| {}) },
         Err(CacheError::Folder { .. })
     ));
-    assert!(target.import(&from.path().join("nowhere"), |_| {}).is_err());
+    assert!(unsafe { target.import(&from.path().join("nowhere"), |_| {}) }.is_err());
 }
 
 #[test]
@@ -132,7 +132,10 @@ fn an_archive_that_is_cut_short_anywhere_is_told() {
         fs::write(&archive, &whole[..length]).unwrap();
         let to = tempfile::tempdir().unwrap();
         let target = cache(to.path(), 1 << 30);
-        assert!(target.import(&archive, |_| {}).is_err(), "{length} bytes");
+        assert!(
+            unsafe { target.import(&archive, |_| {}) }.is_err(),
+            "{length} bytes"
+        );
         // What came before the cut is there, and whole.
         let found = target.verify(|_| {}).unwrap();
         assert_eq!(found.bad, []);
@@ -156,9 +159,63 @@ fn what_is_no_file_in_a_folder_is_not_imported() {
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
     rustix::fs::mknodat(rustix::fs::CWD, place(2), kind, mode, 0).unwrap();
     let target = cache(to.path(), 1 << 30);
-    let (moved, warnings) = warnings_of(|| target.import(from.path(), |_| {}).unwrap());
-    assert_eq!((moved.blobs, moved.skipped), (2, 3));
+    let (moved, warnings) = warnings_of(|| unsafe { target.import(from.path(), |_| {}) }.unwrap());
+    assert_eq!((moved.blobs, moved.skipped), (2, 0));
+    let mut damaged: Vec<_> = moved.damaged.iter().map(|file| &file.path).collect();
+    damaged.sort();
+    let mut expected = [place(0), place(1), place(2)];
+    expected.sort();
+    assert_eq!(damaged, expected.each_ref());
     assert_eq!(warnings.len(), 3, "{warnings:?}");
+}
+
+#[test]
+fn damaged_blobs_are_reported_and_not_imported() {
+    for name in ["out", "out.tar"] {
+        let [from, to, out] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let out = out.path().join(name);
+        filled(from.path()).export(&out, |_| true, |_| {}).unwrap();
+        // The last byte of one blob, wherever it lies.
+        let bytes = fs::read(blob_path(from.path(), &key(3))).unwrap();
+        let file = match out.is_dir() {
+            true => blob_path(&out, &key(3)),
+            false => out.clone(),
+        };
+        let mut damaged = fs::read(&file).unwrap();
+        let start = damaged
+            .windows(bytes.len())
+            .position(|window| window == bytes)
+            .unwrap();
+        damaged[start + bytes.len() - 1] ^= 1;
+        fs::write(&file, damaged).unwrap();
+        let target = cache(to.path(), 1 << 30);
+        let moved = unsafe { target.import(&out, |_| {}) }.unwrap();
+        assert_eq!((moved.blobs, moved.skipped), (4, 0), "{name}");
+        let [damaged] = &moved.damaged[..] else {
+            panic!("{name}: {:?}", moved.damaged)
+        };
+        let digits = key(3).to_string();
+        let name = format!("{}/{}.blob", &digits[..2], &digits[2..]);
+        assert!(damaged.path.ends_with(name), "{damaged:?}");
+        assert_eq!(damaged.why, "its checksum does not match");
+        assert!(!target.contains(&key(3)));
+    }
+}
+
+#[test]
+fn an_import_of_nothing_moves_nothing() {
+    let [from, to] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let zeros = from.path().join("zeros.tar");
+    let empty = from.path().join("empty");
+    fs::write(&zeros, vec![0; 1 << 20]).unwrap();
+    fs::create_dir(&empty).unwrap();
+    let target = cache(to.path(), 1 << 30);
+    for path in [zeros, empty] {
+        assert_eq!(
+            unsafe { target.import(&path, |_| {}) }.unwrap(),
+            Moved::default()
+        );
+    }
 }
 
 #[test]
@@ -190,7 +247,6 @@ fn entries_tell_size_use_hits_and_provenance() {
             assert_eq!(entry.hits, [0, 0, 0, 1, 4][n as usize], "{n}");
             assert_eq!(entry.provenance, provenance(n));
             assert_eq!(entry.size, fs::metadata(&entry.path).unwrap().len());
-            assert_eq!(entry.parts, [""]);
             assert!(!entry.stale);
         }
         assert_eq!(cache.stats().unwrap().hits, 5);
@@ -244,69 +300,15 @@ fn prune_removes_by_size_and_by_age() {
 }
 
 #[test]
-fn parts_are_compiled_one_by_one_into_one_blob() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = cache(folder.path(), 1 << 30);
-    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
-        let n = n as u64;
-        let Lookup::Miss(turn) = cache.lookup_part(&key(9), name) else {
-            panic!("{name} is not there yet")
-        };
-        turn.put_parts(&provenance(n), &[(name, &code(n))]);
-        let Lookup::Hit(blob) = cache.lookup_part(&key(9), name) else {
-            panic!("{name} is there")
-        };
-        assert_eq!(blob.parts().len(), n as usize + 1);
-        assert!(blob.part(name).unwrap() == code(n));
-    }
-    let file = fs::File::options()
-        .write(true)
-        .open(blob_path(folder.path(), &key(9)))
-        .unwrap();
-    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
-        .unwrap();
-    let mut parts = cache.parts(&key(9)).unwrap();
-    // That is a use of it.
-    let used = file.metadata().unwrap().modified().unwrap();
-    assert_ne!(used, std::time::SystemTime::UNIX_EPOCH);
-    assert_eq!(parts.provenance().kernels.len(), 3);
-    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
-        assert!(parts.read(name).unwrap().unwrap() == code(n as u64));
-    }
-    assert_eq!(cache.entries().unwrap()[0].parts, ["a", "b", "c"]);
-}
-
-#[test]
-fn threads_that_want_different_parts_lose_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = cache(folder.path(), 1 << 30);
-    let names: Vec<String> = (0..16).map(|n| format!("part{n}")).collect();
-    std::thread::scope(|scope| {
-        for (n, name) in names.iter().enumerate() {
-            let cache = &cache;
-            scope.spawn(move || {
-                if let Lookup::Miss(turn) = cache.lookup_part(&key(9), name) {
-                    turn.put_parts(&provenance(0), &[(name, &code(n as u64))]);
-                }
-            });
-        }
-    });
-    let mut parts = cache.parts(&key(9)).unwrap();
-    for (n, name) in names.iter().enumerate() {
-        assert!(parts.read(name).unwrap().unwrap() == code(n as u64));
-    }
-}
-
-#[test]
 fn a_failure_is_remembered_by_the_process_alone() {
     let folder = tempfile::tempdir().unwrap();
     let first = cache(folder.path(), 1 << 30);
-    let Lookup::Miss(turn) = first.lookup(&key(1)) else {
+    let Lookup::Miss(lock) = first.lookup(&key(1)) else {
         panic!("it is empty")
     };
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| first.lookup(&key(1)));
-        turn.fail(std::sync::Arc::new(std::io::Error::other(
+        lock.fail(std::sync::Arc::new(std::io::Error::other(
             "line 3 is wrong",
         )));
         let Lookup::Failed(why) = waiting.join().unwrap() else {

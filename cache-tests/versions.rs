@@ -41,7 +41,7 @@ fn blobs_of_a_later_version_are_left_alone_but_count() {
     assert_eq!(found.bad, []);
     assert!((100..105).all(|n| blob_path(folder.path(), &key(n)).exists()));
     // They take room, and go when room is needed.
-    fs::remove_file(root(folder.path()).join("ledger")).unwrap();
+    fs::remove_file(root(folder.path()).join("state")).unwrap();
     let limit = 100_000;
     let tight = cache(folder.path(), limit);
     for n in 2..20 {
@@ -66,16 +66,16 @@ fn a_blob_of_a_later_version_under_a_key_of_this_one_is_compiled_anew() {
     assert!(!load(&cache, 1, || {}));
 }
 
-/// A later version may keep another ledger: each counts for itself then.
+/// A later version may have another state file: each counts for itself then.
 #[test]
-fn two_programs_with_different_ledgers_both_keep_the_limit() {
+fn two_programs_with_different_state_files_both_keep_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 300_000;
     let cache = cache(folder.path(), limit);
     for n in 0..40 {
         if n % 5 == 4 {
             put_of_the_future(folder.path(), &key(1000 + n), 10_000);
-            fs::write(root(folder.path()).join("ledger"), b"ptxkit ledger 7\n").unwrap();
+            fs::write(root(folder.path()).join("state"), b"ptxkit state 7\n").unwrap();
         }
         load(&cache, n, || {});
         assert!(blob_bytes(folder.path()) <= limit);
@@ -84,8 +84,8 @@ fn two_programs_with_different_ledgers_both_keep_the_limit() {
 }
 
 fn put(cache: &Cache, key: &Key, n: u64) {
-    if let Lookup::Miss(turn) = cache.lookup(key) {
-        turn.put(&provenance(n), &code(n));
+    if let Lookup::Miss(lock) = cache.lookup(key) {
+        unsafe { lock.put(&provenance(n), &code(n)) };
     }
 }
 

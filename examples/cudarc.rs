@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vecadd = ptxkit::interop::kernel(&ours, &vecadd)?;
     // SAFETY: nothing captures the stream.
     let queue = unsafe { ptxkit::interop::stream(&stream) }?;
-    let error = vecadd
-        .launch(ptxkit::driver::LaunchConfig::default(), &queue, (1_u32,))
+    // SAFETY: the launch is refused.
+    let error = unsafe { vecadd.launch(ptxkit::driver::LaunchConfig::default(), &queue, (1_u32,)) }
         .unwrap_err();
     println!("{N} sums are right, and a wrong launch is told: {error}");
     Ok(())

@@ -38,11 +38,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     b_is_there.record(&other)?;
     stream.wait_for(&b_is_there)?;
     copied.record(&stream)?;
-    vecadd.launch(
-        LaunchConfig::for_elements(N, 256),
-        &stream,
-        (&a, &b, &sum, N),
-    )?;
+    // SAFETY: the kernel accesses N values of each buffer.
+    unsafe {
+        vecadd.launch(
+            LaunchConfig::for_elements(N, 256),
+            &stream,
+            (&a, &b, &sum, N),
+        )
+    }?;
     added.record(&stream)?;
     sum.read_async(&mut to, &stream)?;
     end.record(&stream)?;

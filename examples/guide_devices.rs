@@ -60,15 +60,18 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
 
     // No context has to be made current: memory and kernels know theirs.
     let p0 = DeviceBuffer::<f32>::zeroed(&context0, N)?;
-    kernel0.launch(CONFIG, &stream0, (&p0,))?;
+    // SAFETY: the kernel accesses as many values as the buffer has.
+    unsafe { kernel0.launch(CONFIG, &stream0, (&p0,)) }?;
     stream0.synchronize()?;
     let mut sums = 1.0;
 
     // Without access the launch is refused: the buffer is another device's.
     if second.can_access(first)? {
-        kernel1.launch(CONFIG, &stream1, (&p0,)).unwrap_err();
+        // SAFETY: the launch is refused.
+        unsafe { kernel1.launch(CONFIG, &stream1, (&p0,)) }.unwrap_err();
         let access = context1.enable_peer(&context0)?;
-        kernel1.launch(CONFIG, &stream1, (&p0,))?;
+        // SAFETY: as above.
+        unsafe { kernel1.launch(CONFIG, &stream1, (&p0,)) }?;
         stream1.synchronize()?;
         sums += 1.0;
         drop(access);
@@ -78,7 +81,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     // A copy needs no access.
     let mut p1 = DeviceBuffer::<f32>::zeroed(&context1, N)?;
     p1.copy_from_peer(&p0)?;
-    kernel1.launch(CONFIG, &stream1, (&p1,))?;
+    // SAFETY: as above.
+    unsafe { kernel1.launch(CONFIG, &stream1, (&p1,)) }?;
     stream1.synchronize()?;
     assert_eq!(p1.to_vec()?, [sums + 1.0; N]);
     println!("{sums} launches on the memory of device 0, and one on the copy");

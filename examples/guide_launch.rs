@@ -67,23 +67,28 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let (f4, f2) = (Float4::from([1.0, 2.0, 3.0, 4.0]), Float2::from([5.0, 6.0]));
 
     // A pointer an argument.
-    launch!(gather[1, 1, &stream](100_u32, f4, 10_u8, 0.5_f32, &out, f2))?;
+    // SAFETY: the kernel writes what `out` has room for.
+    unsafe { launch!(gather[1, 1, &stream](100_u32, f4, 10_u8, 0.5_f32, &out, f2)) }?;
     assert_eq!(out.to_vec()?, [131.5]);
 
     // One buffer, in which each argument stands at a multiple of its alignment.
     let mut params = ParamBuffer::new();
     params.push(200_u32).push(f4).push(10_u8).push(0.5_f32);
     params.push(&out).push(f2);
-    gather.launch_buffer((1, 1).into(), &stream, &params)?;
+    // SAFETY: as above.
+    unsafe { gather.launch_buffer((1, 1).into(), &stream, &params) }?;
     assert_eq!(out.to_vec()?, [231.5]);
 
     // A structure by value.
     let by_value = module.kernel("by_value")?;
-    launch!(by_value[1, 1, &stream](MyStruct { f: 40.0, f4 }, &out))?;
+    // SAFETY: as above.
+    unsafe { launch!(by_value[1, 1, &stream](MyStruct { f: 40.0, f4 }, &out)) }?;
     assert_eq!(out.to_vec()?, [44.0]);
 
     // What does not fit the kernel is told before the launch.
-    let error = launch!(gather[1, 1, &stream](100_u32, f2, 10_u8, 0.5_f32, &out, f4)).unwrap_err();
+    // SAFETY: the launch is refused.
+    let error = unsafe { launch!(gather[1, 1, &stream](100_u32, f2, 10_u8, 0.5_f32, &out, f4)) }
+        .unwrap_err();
     println!("{}: {error}", device.name()?);
     Ok(())
 }

@@ -59,7 +59,8 @@ fn pitched(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Bo
     let numbers: Vec<f32> = (0..WIDTH * HEIGHT).map(|n| n as f32).collect();
     rows.write(&numbers)?;
     let pitch = rows.pitch() as u64;
-    double.launch(grid(HEIGHT as u32), stream, (&rows, pitch, WIDTH as u32))?;
+    // SAFETY: the kernel accesses the rows that it is told of, and the buffer has them.
+    unsafe { double.launch(grid(HEIGHT as u32), stream, (&rows, pitch, WIDTH as u32)) }?;
     stream.synchronize()?;
     assert_eq!(rows.to_vec()?[WIDTH + 1], 2.0 * numbers[WIDTH + 1]);
 
@@ -84,7 +85,8 @@ fn pitched(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Bo
 /// Host memory that copies and kernels reach by themselves.
 fn page_locked(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Box<dyn Error>> {
     let numbers = PinnedBuffer::from_slice(context, &[21.0_f32; WIDTH])?;
-    double.launch(grid(1), stream, (&numbers, 0_u64, WIDTH as u32))?;
+    // SAFETY: the kernel accesses the rows that it is told of, and the buffer has them.
+    unsafe { double.launch(grid(1), stream, (&numbers, 0_u64, WIDTH as u32)) }?;
     assert_eq!(numbers.to_vec()?, [42.0; WIDTH]); // waits for the kernel
 
     let flags = HostFlags::default().write_combined();
@@ -111,7 +113,8 @@ fn unified(context: &Context, stream: &Stream, double: &Kernel) -> Result<(), Bo
         managed.advise(Advice::PreferredLocation, here)?;
         managed.prefetch(here, stream)?;
     }
-    double.launch(grid(1), stream, (&managed, 0_u64, WIDTH as u32))?;
+    // SAFETY: the kernel accesses the rows that it is told of, and the buffer has them.
+    unsafe { double.launch(grid(1), stream, (&managed, 0_u64, WIDTH as u32)) }?;
     managed.wait()?;
     let mut pinned = PinnedBuffer::zeroed(context, WIDTH)?;
     copy(&mut pinned, &managed)?;
@@ -129,7 +132,8 @@ fn stream_ordered(device: &Device, stream: &Stream, double: &Kernel) -> Result<(
     for round in 1..=3 {
         let mut scratch = pool.buffer::<f32>(stream, WIDTH)?;
         scratch.fill_async(round as f32, stream)?;
-        double.launch(grid(1), stream, (&scratch, 0_u64, WIDTH as u32))?;
+        // SAFETY: the kernel accesses the rows that it is told of, and the buffer has them.
+        unsafe { double.launch(grid(1), stream, (&scratch, 0_u64, WIDTH as u32)) }?;
         scratch.read_async(&mut result, stream)?;
     }
     assert_eq!(result.to_vec()?, [6.0; WIDTH]);

@@ -65,7 +65,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     module.global("devPointer")?.set(memory.address())?;
 
     let stream = Stream::new(&context)?;
-    kernel.launch(LaunchConfig::new([1; 3], [256, 1, 1]), &stream, ())?;
+    // SAFETY: the kernel accesses a variable of its module.
+    unsafe { kernel.launch(LaunchConfig::new([1; 3], [256, 1, 1]), &stream, ()) }?;
     stream.synchronize()?;
     assert_eq!(memory.to_vec()?[100], 100.0 * 2.5_f32);
     println!("{}: 256 products are right", device.name()?);

@@ -89,7 +89,10 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
         let time = frame as f32 * 0.01;
         let positions = buffer.map(&stream)?;
         let grid = (WIDTH / 16, HEIGHT / 16);
-        launch!(create_vertices[grid, (16, 16), &stream](&positions, time, WIDTH, HEIGHT))?;
+        // SAFETY: the kernel writes WIDTH x HEIGHT positions, which the buffer object has.
+        unsafe {
+            launch!(create_vertices[grid, (16, 16), &stream](&positions, time, WIDTH, HEIGHT))
+        }?;
         positions.unmap()?;
         // OpenGL has the buffer back, and draws.
         let drawn = opengl.numbers::<[f32; 4]>(object, vertices.len());

@@ -25,7 +25,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let d_c = DeviceBuffer::<f32>::zeroed(&context, n * n)?;
 
     let grid = (N / BLOCK_SIZE, N / BLOCK_SIZE);
-    launch!(mat_mul[grid, (BLOCK_SIZE, BLOCK_SIZE), &stream](&d_a, &d_b, &d_c, N))?;
+    // SAFETY: the kernel accesses N x N values of each buffer.
+    unsafe { launch!(mat_mul[grid, (BLOCK_SIZE, BLOCK_SIZE), &stream](&d_a, &d_b, &d_c, N)) }?;
     stream.synchronize()?;
 
     // Small whole numbers: the sums are exact in any order.

@@ -103,7 +103,8 @@ fn by_reference(
     };
     match bound() {
         Ok(module) => {
-            module.kernel("copyKernel")?.launch(config, stream, ())?;
+            // SAFETY: the kernel accesses the surfaces that were bound.
+            unsafe { module.kernel("copyKernel")?.launch(config, stream, ()) }?;
             stream.synchronize()?;
             Ok(true)
         }
@@ -132,9 +133,12 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let output = Array::<u32>::with_flags(&context, shape, flags)?;
     let config = LaunchConfig::new([1; 3], [16, 8, 1]);
     let surfaces = (&Surface::new(&input)?, &Surface::new(&output)?);
-    module
-        .kernel("copyKernel")?
-        .launch(config, &stream, surfaces)?;
+    // SAFETY: the kernel accesses the surfaces alone.
+    unsafe {
+        module
+            .kernel("copyKernel")?
+            .launch(config, &stream, surfaces)
+    }?;
     stream.synchronize()?;
     assert_eq!(output.to_vec()?, picture);
     let again = Array::<u32>::with_flags(&context, shape, flags)?;
@@ -151,12 +155,14 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     };
     let layers = Array::<f32>::with_flags(&context, shape, flags)?;
     let config = LaunchConfig::new([1; 3], [4, 4, 3]);
-    number.launch(config, &stream, (&Surface::new(&layers)?,))?;
+    // SAFETY: the kernel accesses the surface alone.
+    unsafe { number.launch(config, &stream, (&Surface::new(&layers)?,)) }?;
     let texture = Texture::new(&layers, &TextureDescriptor::default())?;
     let result = DeviceBuffer::<f32>::zeroed(&context, 1)?;
     let fetch = module.kernel("fetchLayer")?;
     let one = LaunchConfig::default();
-    fetch.launch(one, &stream, (&texture, 2_u32, 3.5_f32, &result))?;
+    // SAFETY: the kernel reads the texture and writes one value.
+    unsafe { fetch.launch(one, &stream, (&texture, 2_u32, 3.5_f32, &result)) }?;
     stream.synchronize()?;
     assert_eq!(result.to_vec()?, [23.0]);
 
@@ -164,7 +170,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let shape = ArrayShape::Cubemap { side: 4 };
     let faces = Array::<f32>::with_flags(&context, shape, flags)?;
     let config = LaunchConfig::new([1; 3], [4, 4, 6]);
-    number.launch(config, &stream, (&Surface::new(&faces)?,))?;
+    // SAFETY: the kernel accesses the surface alone.
+    unsafe { number.launch(config, &stream, (&Surface::new(&faces)?,)) }?;
     let by_direction = TextureDescriptor {
         normalized_coordinates: true,
         ..TextureDescriptor::default()
@@ -172,7 +179,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let texture = Texture::new(&faces, &by_direction)?;
     let fetch = module.kernel("fetchDirection")?;
     let (x, y, z) = (-0.75_f32, 0.25_f32, -1.0_f32);
-    fetch.launch(one, &stream, (&texture, x, y, z, &result))?;
+    // SAFETY: the kernel reads the texture and writes one value.
+    unsafe { fetch.launch(one, &stream, (&texture, x, y, z, &result)) }?;
     stream.synchronize()?;
     assert_eq!(result.to_vec()?, [53.0]);
     println!("{}: surfaces, layers and faces", device.name()?);

@@ -90,11 +90,14 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     let config = LaunchConfig::new(blocks, [16, 16, 1]);
     let (width, height) = (WIDTH as u32, HEIGHT as u32);
     let (cosine, sine) = (-1.0_f32, 0.0_f32);
-    transform.launch(
-        config,
-        &stream,
-        (&output, width, height, cosine, sine, &texture),
-    )?;
+    // SAFETY: the kernel writes width x height values, which the output has.
+    unsafe {
+        transform.launch(
+            config,
+            &stream,
+            (&output, width, height, cosine, sine, &texture),
+        )
+    }?;
     stream.synchronize()?;
     let check = |turned: Vec<f32>| {
         for (found, expected) in turned.iter().zip(picture.iter().rev()) {
@@ -107,11 +110,14 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     // The same through the module's reference, to the array and to rows of memory.
     let again = || -> Result<(), Box<dyn Error>> {
         let again = DeviceBuffer::<f32>::zeroed(&context, picture.len())?;
-        transform.launch(
-            config,
-            &stream,
-            (&again, width, height, cosine, sine, 0_u64),
-        )?;
+        // SAFETY: the kernel writes width x height values, which the output has.
+        unsafe {
+            transform.launch(
+                config,
+                &stream,
+                (&again, width, height, cosine, sine, 0_u64),
+            )
+        }?;
         stream.synchronize()?;
         check(again.to_vec()?);
         Ok(())

@@ -90,10 +90,10 @@ fn is_other_driver(context: &Context) -> bool {
     context.device().driver().kind() != DriverKind::Nvidia
 }
 
-/// Loads PTX, a cubin or a fatbin for cudarc, through the compute cache that
-/// the environment names: compiled once for this device and driver, and taken
-/// from the cache by every later process. `name` stands for the image in
-/// messages.
+/// Loads PTX for cudarc, through the compute cache that the environment names:
+/// compiled once for this device and driver, and taken from the cache by every
+/// later process. `name` stands for the PTX in messages. [`load_with`] takes
+/// binaries too.
 pub fn load(
     context: &Arc<CudaContext>,
     name: &str,

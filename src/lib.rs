@@ -5,8 +5,46 @@
 //! tells PTX from binaries and chooses, [`jit`] compiles, [`cache`] keeps what
 //! was compiled, [`driver`] loads and launches, and [`loader`] is all of it in
 //! one function.
+//!
+//! # What is safe
+//!
+//! **No program without `unsafe` reaches host memory that is not its own.** Device
+//! code can: a GPU does not check addresses, and one with pageable memory access
+//! reaches all of the process. So device code is vouched for where it enters, or
+//! where it runs:
+//!
+//! - *Loading PTX is safe*, on both devices: it is compiled, and nothing of it
+//!   runs. Initial values of variables stay within the module.
+//! - *Loading a binary is `unsafe`* ([`Module::load_image`](driver::Module::load_image),
+//!   [`Source::image`](loader::Source::image), [`LinkInput::cubin`](driver::LinkInput::cubin)):
+//!   a binary of the CPU device is machine code of this process, and a driver
+//!   takes a cubin apart on the host without verifying it.
+//! - *A launch by raw arguments is `unsafe`* ([`Kernel::launch`](driver::Kernel::launch),
+//!   [`launch!`], [`Graph::add_kernel`](driver::Graph::add_kernel)): a wrong number
+//!   of elements or an address passed as a number reaches anything.
+//! - *A [`TypedKernel`](driver::TypedKernel) is launched safely.* Whoever declares its
+//!   parameters ([`Kernel::typed`](driver::Kernel::typed)) vouches for the kernel,
+//!   once, as for a `safe fn` in an `unsafe extern` block. Slices carry their
+//!   lengths, and what is passed stays allocated until the kernel is done.
+//! - *Memory that a device can write is never behind a Rust reference.* The host
+//!   reads and writes it by copies, which wait for the work that uses it. Freeing
+//!   waits too. Addresses are handed out as numbers, and who passes one to a raw
+//!   launch answers for it.
+//! - *Handles of other libraries and processes enter by `unsafe`* (`from_raw`,
+//!   `from_shared`, `borrow_raw`, [`IpcBuffer::open`](driver::IpcBuffer::open),
+//!   OpenGL's objects).
+//! - *The compute cache is trusted*: its folders belong to the user who runs the
+//!   program, and nobody else can write there, else they are not used. Whoever
+//!   writes files as this user can replace the program too. Code enters it from a
+//!   compiler, or by `unsafe` ([`Turn::put`](cache::Turn::put),
+//!   [`Cache::import`](cache::Cache::import)).
+//!
+//! On the CPU device every address that a kernel compiled from PTX uses is checked,
+//! against device memory and pinned memory: a wrong kernel is an error there that
+//! names thread, line and address.
 
-// `unsafe` is for what talks to a driver, and for the CPU device.
+// `unsafe` is for what talks to a driver, for the CPU device, and where code is
+// vouched for that comes from the cache or that the user of a program names.
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 // The documentation tells of all modules, those left out of a build too.
@@ -32,6 +70,7 @@ pub mod jit;
 #[cfg(feature = "lint")]
 pub use ::lint;
 #[cfg(all(feature = "driver", feature = "cache"))]
+#[allow(unsafe_code)]
 pub mod loader;
 
 // The README's program is compiled and run with the other examples.

@@ -1,18 +1,13 @@
 //! The loader on a device: cache, images, what is refused.
 #![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
 
-use std::ffi::{c_int, c_void};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ptxkit::cache::{Cache, Digest, Environment, Policy};
-use ptxkit::driver::api::CUmodule;
-use ptxkit::driver::{
-    Context, Driver, DriverKind, LaunchConfig, Module, Selection, Stream, select,
-};
+use ptxkit::driver::{Context, DriverKind, LaunchConfig, Module, Selection, Stream, select};
 use ptxkit::image::JitPolicy;
 use ptxkit::jit::JitOptions;
-use ptxkit::loader::{CacheUse, Counters, LoadError, Loaded, Loader, Source, Warm};
+use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source, Warm};
 use ptxkit::ptx::Ptx;
 
 const PTX: &str = ".version 8.0\n.target sm_50\n.address_size 64\n\
@@ -55,66 +50,32 @@ fn what_was_compiled_is_found_by_the_next_loader() {
     assert_eq!(listed[0].provenance.source, "k.ptx");
 }
 
+/// A process that ends right after a load loses nothing.
 #[test]
-fn what_was_compiled_is_stored_once_its_loader_is_gone() {
+fn what_was_compiled_is_stored_when_the_load_returns() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::new(policy(folder.path()));
-    let loader = Loader::new(context(), cache.clone());
-    let clone = loader.clone();
+    let loader = Loader::new(context(), Cache::new(policy(folder.path())));
     let key = load(&loader, PTX).unwrap().report.key.unwrap();
-    drop((loader, clone));
-    assert!(cache.contains(&key));
-    assert_eq!(cache.counters().puts, 1);
-}
-
-/// Making one goes the way of a hit, of which nothing may show.
-#[test]
-fn a_loader_that_was_made_has_loaded_and_counted_nothing() {
-    static LOADS: AtomicU32 = AtomicU32::new(0);
-    unsafe extern "C" fn refused(_: *mut CUmodule, _: *const c_void) -> c_int {
-        LOADS.fetch_add(1, Relaxed);
-        200
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let loader = |context| Loader::new(context, Cache::new(policy(folder.path())));
-    load(&loader(context()), PTX).unwrap();
-    let device = *context().device();
-    let mut table = device.driver().api().clone();
-    table.cuModuleLoadData = Some(refused);
-    // SAFETY: the device's own entries, and one that loads nothing.
-    let driver = unsafe { Driver::from_api(Box::leak(Box::new(table))) }.unwrap();
-    let made = loader(Context::primary(&driver.device(0).unwrap()).unwrap());
-    assert_eq!(made.counters(), Counters::default());
-    assert_eq!(LOADS.load(Relaxed), 0);
-    load(&made, PTX).unwrap_err();
-    assert_ne!(LOADS.load(Relaxed), 0);
+    assert!(Cache::new(policy(folder.path())).contains(&key));
+    assert_eq!(loader.counters().cache.puts, 1);
 }
 
 #[test]
-fn making_a_loader_leaves_another_context_current() {
+fn included_ptx_is_found_by_its_digest() {
+    // It is for programs without `unsafe`.
+    #[forbid(unsafe_code)]
+    const VECADD: Source<'static> = ptxkit::include_ptx!("../ptx-samples/vecadd.ptx");
+    let bytes = std::fs::read("ptx-samples/vecadd.ptx").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let loader = || Loader::new(context(), Cache::new(policy(folder.path())));
-    load(&loader(), PTX).unwrap();
-    let current = || {
-        let mut current = std::ptr::null_mut();
-        let context = context();
-        // SAFETY: writes one handle.
-        unsafe {
-            context
-                .device()
-                .driver()
-                .api()
-                .cuCtxGetCurrent(&mut current)
-        }
-        .unwrap();
-        current
+    let options = JitOptions::default();
+    let load = |source: &Source<'_>| {
+        let loader = Loader::new(context(), Cache::new(policy(folder.path())));
+        loader.load(source, &options).unwrap().report
     };
-    let other = Context::create(context().device(), 0).unwrap();
-    other.bind().unwrap();
-    let made = loader();
-    assert_eq!(current(), other.raw());
-    load(&made, PTX).unwrap();
-    assert_ne!(current(), other.raw());
+    let first = load(&VECADD);
+    let again = load(&Source::new("vecadd.ptx", &bytes));
+    assert_eq!((first.cache, again.cache), (CacheUse::Miss, CacheUse::Hit));
+    assert_eq!(first.key, again.key);
 }
 
 #[test]
@@ -135,7 +96,8 @@ fn text_options_and_nul_make_the_key() {
     };
     assert_ne!(first, key(PTX, &other));
     let ptx = Ptx::from_bytes(PTX, "by value").unwrap();
-    let source = Source::from(&ptx).with_digest(Digest::of(PTX.as_bytes()));
+    // SAFETY: it is the digest of this text.
+    let source = unsafe { Source::from(&ptx).with_digest(Digest::of(PTX.as_bytes())) };
     let loaded = loader.load(&source, &plain).unwrap();
     assert_eq!(loaded.report.cache, CacheUse::Hit);
     assert_eq!(loaded.report.key, first);
@@ -146,12 +108,12 @@ fn with_a_blob_that_does_not_load(folder: &Path) -> (Cache, Loader) {
     let cache = Cache::new(policy(folder));
     let loader = Loader::new(context(), cache.clone()).with_sharing(false);
     let key = load(&loader, PTX).unwrap().report.key.unwrap();
-    loader.flush();
     cache.clear().unwrap();
-    let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&key) else {
+    let ptxkit::cache::Lookup::Miss(lock) = cache.lookup(&key) else {
         panic!("the cache was emptied")
     };
-    turn.put(&Default::default(), b"\x7fELF and nothing else");
+    // SAFETY: every driver refuses it.
+    unsafe { lock.put(&Default::default(), b"\x7fELF and nothing else") };
     (cache, loader)
 }
 
@@ -167,14 +129,13 @@ fn a_blob_that_does_not_load_is_compiled_anew() {
 
 /// On a file system that is read-only now, say.
 #[test]
-fn a_blob_that_neither_loads_nor_goes_away_is_passed_over() {
+fn a_blob_that_neither_loads_nor_goes_away_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let (cache, loader) = with_a_blob_that_does_not_load(folder.path());
-    // Where it would be set aside is a file, in whose place root makes no folder either.
+    // A file in place of the quarantine: root too can create no folder there.
     std::fs::write(cache.folder().unwrap().join("bad"), b"").unwrap();
     let loaded = load(&loader, PTX).unwrap();
     assert_eq!(loaded.report.cache, CacheUse::Miss);
-    loader.flush();
     assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
 }
 
@@ -357,9 +318,32 @@ fn a_target_that_is_the_devices_own_changes_nothing() {
     assert_eq!(load(&loader, PTX).unwrap().report.cache, CacheUse::Hit);
 }
 
-/// How many threads compile changes neither the code nor where it is found.
+/// How many threads compile changes neither the code nor its key.
 #[test]
-fn kernels_compiled_beside_one_another_are_the_same_module() {
+fn any_number_of_threads_compiles_the_same_code() {
+    let code = |threads: u32| {
+        // Without a cache: each compiles.
+        let loader = Loader::new(context(), Cache::new(Policy::disabled()));
+        let options = JitOptions {
+            threads: Some(threads),
+            ..JitOptions::default()
+        };
+        let ptx: String = (0..40)
+            .map(|n| format!(".visible .entry k{n}() {{ .reg .b32 %r; mov.u32 %r, {n}; ret; }}\n"))
+            .collect();
+        let ptx = format!(".version 8.0\n.target sm_50\n.address_size 64\n{ptx}");
+        loader
+            .code(&Source::new("k.ptx", ptx.as_bytes()), &options)
+            .unwrap()
+    };
+    let one = code(1);
+    for threads in [0, 4] {
+        assert!(code(threads) == one, "{threads} threads");
+    }
+}
+
+#[test]
+fn the_number_of_threads_is_not_part_of_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
     let options = JitOptions {
@@ -380,7 +364,6 @@ fn counters_are_for_prometheus_too() {
     let loader = Loader::new(context(), Cache::new(policy(folder.path())));
     let _first = load(&loader, PTX).unwrap();
     let _second = load(&loader, PTX).unwrap();
-    loader.flush();
     let counters = loader.counters();
     assert!(!counters.compile_time.is_zero());
     let text = counters.prometheus().to_string();
@@ -418,7 +401,9 @@ fn comments_need_not_be_utf_8() {
     let ptx = Ptx::from_bytes(bytes.as_slice(), "latin.ptx").unwrap();
     assert_eq!(ptx.digest(), Digest::of(&bytes));
     let options = JitOptions::default();
-    for source in [source, Source::from(&ptx), source.with_digest(ptx.digest())] {
+    // SAFETY: it is the digest of these bytes.
+    let known = unsafe { source.with_digest(ptx.digest()) };
+    for source in [source, Source::from(&ptx), known] {
         let again = loader().load(&source, &options).unwrap();
         assert_eq!(again.report.cache, CacheUse::Hit);
         assert_eq!(again.report.key, first.report.key);
@@ -431,7 +416,7 @@ fn comments_need_not_be_utf_8() {
     }
 }
 
-/// Its text is not looked at then, and all that is said of it is the same.
+/// Its report is the same but for the compilation.
 #[test]
 fn ptx_that_was_compiled_before_is_found_by_its_digest() {
     let folder = tempfile::tempdir().unwrap();
@@ -473,16 +458,16 @@ fn a_blob_of_known_ptx_that_does_not_load_is_compiled_anew() {
     let loader = Loader::new(context(), cache.clone());
     let load = || loader.load(&Source::from(&ptx), &JitOptions::default());
     let first = load().unwrap().report;
-    loader.flush();
     cache.clear().unwrap();
-    let ptxkit::cache::Lookup::Miss(turn) = cache.lookup(&first.key.unwrap()) else {
+    let ptxkit::cache::Lookup::Miss(lock) = cache.lookup(&first.key.unwrap()) else {
         panic!("the cache was emptied")
     };
     let provenance = ptxkit::cache::Provenance {
         image: first.image.clone(),
         ..Default::default()
     };
-    turn.put(&provenance, b"\x7fELF and nothing else");
+    // SAFETY: every driver refuses it.
+    unsafe { lock.put(&provenance, b"\x7fELF and nothing else") };
     let again = load().unwrap().report;
     assert_eq!(again.cache, CacheUse::Miss);
     assert_eq!(again.image, first.image);
@@ -564,8 +549,26 @@ fn a_lost_context_costs_the_cache_nothing() {
         .kernel("first")
         .unwrap();
     let stream = Stream::new(&context).unwrap();
-    kernel.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    unsafe { kernel.launch(LaunchConfig::default(), &stream, ()) }.unwrap();
     assert!(stream.synchronize().unwrap_err().is_sticky());
     load(&loader, &trap).unwrap_err();
     assert_eq!(loader.cache().counters().bad, 0);
+}
+
+/// Whoever loads a binary vouches for it.
+#[test]
+fn a_binary_is_loaded_from_a_trusted_source_alone() {
+    let loader = Loader::new(context(), Cache::new(Policy::disabled()));
+    let options = JitOptions::default();
+    let binary = ptxkit::jit::compile(loader.context(), PTX, &options)
+        .unwrap()
+        .binary;
+    let error = loader
+        .load(&Source::new("a.bin", &binary), &options)
+        .unwrap_err();
+    assert!(matches!(error, LoadError::Binary { .. }), "{error}");
+    // SAFETY: the compiler made it a moment ago.
+    let source = unsafe { Source::image("a.bin", &binary) };
+    let loaded = loader.load(&source, &options).unwrap();
+    assert_eq!(loaded.report.cache, CacheUse::Off);
 }

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use api::*;
-use cpu::entries::table;
+use cpu::table;
 
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;

@@ -1,14 +1,13 @@
-//! What the tools show without reading each blob: a sled database derived from
-//! the blobs.
+//! The catalogue: a sled database with the provenance and the hits of each blob,
+//! for tools that list them.
 //!
-//! The blobs are the truth. The catalogue saves reading each head again and
-//! keeps how often a blob was used; it is opened only by whoever gets its lock,
-//! never on the way of a load, and where it is locked, broken or missing the
-//! blobs are read instead.
+//! It is derived from the blobs and saves reading each head again. It is opened
+//! by whoever gets its lock, never by a load; where it is locked, damaged or
+//! missing, the blobs are read instead.
 //!
-//! sled trusts its files, so they are not handed to it unless they are those
-//! that it closed: a checksum of them lies beside the folder while nobody has
-//! it open, and a crash leaves none.
+//! sled trusts its files, so it is given only files that it closed itself: while
+//! nobody has the catalogue open a checksum of them lies beside it, and a crash
+//! leaves none.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,23 +19,22 @@ use tracing::debug;
 use twox_hash::XxHash3_128;
 
 use super::folder::{self, Owner};
+use super::hit_log;
 use super::key::Key;
 use super::lock::FileLock;
 use super::provenance::Provenance;
-use super::uses;
 
-/// How long whoever can do without it waits for it.
+/// How long to wait for the lock where the blobs can be read instead.
 pub(super) const SOON: Duration = Duration::from_millis(50);
-/// How long whoever has the lock waits for sled's.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long whoever has the lock waits for sled's own.
+const SLED_WAIT: Duration = Duration::from_secs(1);
 
 /// What is known of a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Of the file; another one means that the row is of another blob.
+    /// Of the file; a row with another size is of an earlier blob.
     pub size: u64,
     pub hits: u64,
-    pub parts: Vec<String>,
     pub provenance: Provenance,
 }
 
@@ -48,19 +46,19 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Opens the catalogue of the store in `root` and takes in what was used;
-    /// `None` where somebody else has it, or it cannot be had.
+    /// Opens the catalogue of the store in `root` and adds the logged hits; `None`
+    /// where another process has it, or it cannot be opened.
     pub(super) fn open(root: &Path) -> Option<Catalogue> {
         let lock = lock(root, SOON).ok()??;
         let path = root.join("catalogue");
         let said = fs::read_to_string(sum_path(root)).ok();
-        // From here to its close there is none.
+        // There is no checksum while the catalogue is open.
         let _ = fs::remove_file(sum_path(root));
         let is_ours = folder::check(&path, Owner::User).is_ok();
         let is_whole = is_ours && said.is_some_and(|said| sum(&path).is_ok_and(|sum| sum == said));
         if !is_whole {
             let _ = fs::remove_dir_all(&path);
-            // sled would make it as the umask has it; where this fails, it tells why.
+            // sled would create it with the umask's mode. An error here is sled's too.
             let _ = folder::create(&path);
         }
         let open = || {
@@ -70,11 +68,11 @@ impl Catalogue {
                 .mode(sled::Mode::LowSpace)
                 .open()
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SLED_WAIT;
         let opened = loop {
             match open() {
-                // What is whole opens, unless somebody has it: sled does not unlock
-                // it, so a child that was forked meanwhile keeps it for a while.
+                // It is intact, so it is locked: sled does not unlock it, and a child
+                // that was forked meanwhile holds the lock for a while.
                 Err(_) if is_whole && Instant::now() < deadline => {
                     std::thread::sleep(SOON / 10);
                 }
@@ -82,7 +80,7 @@ impl Catalogue {
             }
         };
         let rows = opened.or_else(|error| {
-            debug!("the catalogue is made anew: {error}");
+            debug!("the catalogue is rebuilt: {error}");
             let _ = fs::remove_dir_all(&path);
             open()
         });
@@ -93,19 +91,19 @@ impl Catalogue {
                     root: root.to_owned(),
                     _lock: lock,
                 };
-                catalogue.take_in_uses();
+                catalogue.add_hits();
                 Some(catalogue)
             }
             Err(error) => {
-                debug!("going on without a catalogue: {error}");
+                debug!("there is no catalogue: {error}");
                 None
             }
         }
     }
 
-    /// Removes it, unless somebody has it open for longer than `wait`.
+    /// Removes it; false where another process has it open for longer than `wait`.
     pub(super) fn remove(root: &Path, wait: Duration) -> io::Result<bool> {
-        // Where it cannot be locked nobody can have it open.
+        // Where there are no locks nobody can have it open.
         let _lock = match lock(root, wait) {
             Ok(None) => return Ok(false),
             locked => locked.ok(),
@@ -131,7 +129,7 @@ impl Catalogue {
     /// Forgets every blob that is not in `there`.
     pub(super) fn retain(&self, there: &HashSet<Key>) {
         let Some(rows) = &self.rows else { return };
-        // An iterator of sled's may give one error for ever.
+        // sled's iterator may return one error for ever.
         for key in rows.iter().keys().map_while(Result::ok) {
             let known = <[u8; 32]>::try_from(key.as_ref())
                 .is_ok_and(|key| there.contains(&Key::from_bytes(key)));
@@ -141,10 +139,10 @@ impl Catalogue {
         }
     }
 
-    fn take_in_uses(&self) {
-        let uses: HashMap<Key, u64> = uses::take(&self.root).unwrap_or_default();
-        for (key, count) in uses {
-            // A row without a size is one of a blob that was not looked at yet.
+    fn add_hits(&self) {
+        let hits: HashMap<Key, u64> = hit_log::take(&self.root).unwrap_or_default();
+        for (key, count) in hits {
+            // A row without a size is of a blob that was not read yet.
             let mut row = self.get(&key).unwrap_or_default();
             row.hits = row.hits.saturating_add(count);
             self.put(&key, &row);
@@ -165,11 +163,6 @@ impl Row {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.size.to_le_bytes().to_vec();
         bytes.extend_from_slice(&self.hits.to_le_bytes());
-        bytes.extend_from_slice(&(self.parts.len() as u32).to_le_bytes());
-        for part in &self.parts {
-            bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(part.as_bytes());
-        }
         bytes.extend_from_slice(self.provenance.to_text().as_bytes());
         bytes
     }
@@ -182,24 +175,16 @@ impl Row {
         }
         let size = u64::from_le_bytes(number(&mut bytes)?);
         let hits = u64::from_le_bytes(number(&mut bytes)?);
-        let mut parts = Vec::new();
-        for _ in 0..u32::from_le_bytes(number(&mut bytes)?) {
-            let length = u32::from_le_bytes(number(&mut bytes)?) as usize;
-            let (part, rest) = bytes.split_at_checked(length)?;
-            parts.push(String::from_utf8_lossy(part).into_owned());
-            bytes = rest;
-        }
         Some(Row {
             size,
             hits,
-            parts,
-            provenance: Provenance::from_text(&String::from_utf8_lossy(bytes)),
+            provenance: Provenance::from_bytes(bytes),
         })
     }
 }
 
-/// The lock is this crate's own, so that an error of sled's open means damage
-/// and never just another process.
+/// This crate's own lock, so that an error of sled's open means damage and never
+/// just another process.
 fn lock(root: &Path, wait: Duration) -> io::Result<Option<FileLock>> {
     FileLock::acquire(&root.join("catalogue.lock"), Instant::now() + wait)
 }
@@ -208,8 +193,8 @@ fn sum_path(root: &Path) -> PathBuf {
     root.join("catalogue.sum")
 }
 
-/// Of the names and the bytes of all files in a folder, wherever that lies: one
-/// cache is reached by many paths, from containers above all.
+/// A checksum of the names and the bytes of all files in a folder, but not of its
+/// path: containers reach one cache by many paths.
 fn sum(root: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

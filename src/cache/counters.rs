@@ -1,27 +1,27 @@
-//! What a cache did since it was made.
+//! Counts of what a cache did.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What happened since the [`Cache`](super::Cache) was made: a snapshot.
+/// A snapshot of what the [`Cache`](super::Cache) did since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Blobs found.
+    /// Lookups that found a blob.
     pub hits: u64,
-    /// Those of the hits that a read-only folder gave.
+    /// Hits in a read-only folder.
     pub lower_hits: u64,
-    /// Turns to compile that were given.
+    /// Lookups that found none: the caller compiled.
     pub misses: u64,
-    /// Lookups that another thread or process was waited for.
+    /// Lookups that waited for another thread or process.
     pub waits: u64,
-    /// Lookups that were answered with a failure of before.
+    /// Lookups that returned an earlier compile error.
     pub failures: u64,
     /// Blobs stored.
     pub puts: u64,
-    /// Blobs removed to make room.
+    /// Blobs evicted.
     pub evictions: u64,
-    /// Blobs that were damaged: set aside, or passed over in a read-only folder.
+    /// Damaged blobs: quarantined, or ignored in a read-only folder.
     pub bad: u64,
     /// Operations on the folder that failed.
     pub errors: u64,

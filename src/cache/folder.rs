@@ -1,22 +1,22 @@
-//! Folders and files that hold executable code: who may have written them.
+//! Folders and files that hold executable code: ownership and permissions.
 //!
-//! A folder is made 0700. One that is there already is used only if it is a
-//! real folder, belongs to this user, and nobody else can write to it; each
-//! file read must pass the same on the opened descriptor, so that a folder
-//! swapped in between is no way around it. A read-only folder, as a container
-//! image brings it, may belong to root as well.
+//! A folder is created with mode 0700. An existing one is used only if it is a
+//! real folder, belongs to this user, and nobody else can write to it. Each file is
+//! checked in the same way on the opened descriptor, so that swapping the folder in
+//! between gains nothing. A read-only folder, which a container image may bring,
+//! may belong to root as well.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Whose files are taken.
+/// Whose files are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     User,
     /// Root can do as this user anyway.
     UserOrRoot,
-    /// The user said that it is to be read, whoever wrote it.
+    /// The user named the file: it is read, whoever wrote it.
     Anyone,
 }
 
@@ -43,21 +43,13 @@ pub(super) fn check(path: &Path, owner: Owner) -> io::Result<()> {
 
 /// Opens a regular file of the owner's for reading, not through a link.
 pub(super) fn open(path: &Path, owner: Owner) -> io::Result<(File, Metadata)> {
-    open_as(OpenOptions::new().read(true), path, owner)
-}
-
-/// The same for writing into it.
-#[cfg(feature = "driver")]
-pub(super) fn open_to_write(path: &Path, owner: Owner) -> io::Result<File> {
-    open_as(OpenOptions::new().write(true), path, owner).map(|(file, _)| file)
-}
-
-fn open_as(options: &mut OpenOptions, path: &Path, owner: Owner) -> io::Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
     #[cfg(unix)]
     {
         // NONBLOCK: a planted pipe must not hang the load.
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits() as i32);
     }
     let file = options.open(path).map_err(name_link)?;
     let metadata = file.metadata()?;
@@ -77,7 +69,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Tells "must not be used" from an error of the system.
+/// Whether the error is that a file must not be used, not one of the system.
 pub(super) fn is_untrusted(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }

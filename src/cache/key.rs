@@ -1,13 +1,13 @@
-//! What a blob is found by: everything that can change the code.
+//! The key of a blob: everything that can change the code.
 
 use std::fmt;
 
 use ptx::Digest;
 use sha2::{Digest as _, Sha256};
 
-/// The layout of blobs and the make-up of keys. A change of either counts it
-/// up, so that versions of this crate never read each other's blobs.
-pub const SCHEMA: u32 = 2;
+/// The version of the blob layout and of the key's fields. A change of either
+/// raises it, so that versions of this crate never read each other's blobs.
+pub const SCHEMA: u32 = 3;
 
 /// Bytes of a key that are hash.
 const HASH: usize = 24;
@@ -78,7 +78,7 @@ impl Key {
         &self.0
     }
 
-    /// Which driver and compiler its blob was made by.
+    /// The driver and compiler that made its blob.
     pub(super) fn generation(&self) -> Generation {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.0[HASH..]);
@@ -101,18 +101,18 @@ impl Key {
         Some(Key(bytes))
     }
 
-    /// The first 12 digits: enough for a person.
+    /// The first 12 digits: enough to name it in messages.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }
 
-    /// Its 64 digits, of which the name of its file is made.
+    /// Its 64 digits, which name its file.
     pub(super) fn digits(&self) -> String {
         digits(&self.0)
     }
 }
 
-/// A driver and its compiler, as the end of a key tells them.
+/// A driver and its compiler, as the last bytes of a key name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Generation {
     /// Of the compiler's first word: NVIDIA's or the CPU device's. Neither
@@ -152,7 +152,8 @@ impl Generation {
 
 fn tag(text: &str) -> u16 {
     let digest = Digest::of(text.as_bytes());
-    u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]])
+    let [first, second, ..] = *digest.as_bytes();
+    u16::from_be_bytes([first, second])
 }
 
 impl fmt::Display for Key {
@@ -167,7 +168,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// On the way of every hit, and half of what an iterator of characters takes.
+/// Every hit formats a key: this takes half the time of an iterator of characters.
 fn digits(bytes: &[u8; 32]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {

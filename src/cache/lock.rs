@@ -1,22 +1,22 @@
-//! Waiting for a file lock, but not for ever.
+//! File locks with a deadline.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An exclusive lock between processes, held by an open file: it frees itself
+/// An exclusive lock between processes on an open file: the system releases it
 /// when the holder dies.
 #[derive(Debug)]
 pub(super) struct FileLock {
     file: File,
     path: PathBuf,
-    /// Whether somebody else had it when it was asked for.
+    /// Whether somebody else held it at first.
     pub waited: bool,
 }
 
 impl FileLock {
-    /// The lock at `path`, or `None` where `deadline` passed first.
+    /// Locks the file at `path`; `None` where `deadline` passed first.
     pub(super) fn acquire(path: &Path, deadline: Instant) -> io::Result<Option<FileLock>> {
         let mut pause = Duration::from_micros(500);
         let mut waited = false;
@@ -37,8 +37,8 @@ impl FileLock {
             if left.is_zero() {
                 return Ok(None);
             }
-            // std has no lock with a time limit; a short poll costs nothing
-            // beside the compile that is waited for.
+            // std has no lock with a deadline; polling costs nothing beside the
+            // compile that is waited for.
             std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(Duration::from_millis(20));
         }
@@ -49,9 +49,9 @@ impl FileLock {
         &self.file
     }
 
-    /// Frees the lock and leaves no file behind.
+    /// Releases the lock and removes the file.
     pub(super) fn remove(self) {
-        // Elsewhere a removed file cannot be told from one that is there.
+        // Elsewhere a waiter cannot tell that the file was removed.
         if cfg!(unix) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -59,21 +59,21 @@ impl FileLock {
 }
 
 impl Drop for FileLock {
-    /// To close the file would not do: a process that was forked meanwhile has
-    /// it open too.
+    /// Closing the file is not enough: a process that was forked meanwhile has it
+    /// open too.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// What came of trying a lock.
+/// The result of trying a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Locked,
-    /// Somebody has it.
+    /// Somebody else holds it.
     Held,
-    /// It was had, but of a file that its holder removed when done: whoever
-    /// waited on that one starts over with a new one.
+    /// It is locked, but its last holder removed the file: the caller starts over
+    /// with a new one.
     Removed,
 }
 
@@ -87,8 +87,8 @@ pub(super) fn try_lock(file: &File) -> io::Result<Attempt> {
     }
 }
 
-/// Removes the file at `path` if whoever locked it is gone; where locks do not
-/// work, if it is older than `abandoned`.
+/// Removes the file at `path` if nobody holds its lock; where locks do not work,
+/// if it is older than `abandoned`.
 pub(super) fn sweep(path: &Path, abandoned: Duration) {
     let mut options = OpenOptions::new();
     options.read(true).write(true);

@@ -2,9 +2,9 @@
 //!
 //! A compiled module is a *blob*: one file, named by a [`Key`] that holds
 //! everything that can change the code. A hit opens one file and checks its
-//! header and checksum; it takes no lock. A miss hands the caller a [`Turn`]:
-//! the right to compile while every other thread and process that wants the
-//! same key waits for the result.
+//! header and checksum; it takes no lock. A miss returns a [`CompileLock`]: the
+//! caller compiles while every other thread and process that wants the same key
+//! waits for the result.
 //!
 //! ```
 //! use ptxkit::cache::{Cache, Digest, Environment, Key, KeyParts, Lookup, Policy, Provenance};
@@ -23,7 +23,8 @@
 //! });
 //! let code = match cache.lookup(&key) {
 //!     Lookup::Hit(blob) => blob.to_vec(),
-//!     Lookup::Miss(turn) => turn.put(&Provenance::default(), &compile(ptx)).to_vec(),
+//!     // SAFETY: the code was compiled from this PTX.
+//!     Lookup::Miss(lock) => unsafe { lock.put(&Provenance::default(), &compile(ptx)) }.to_vec(),
 //!     Lookup::Failed(why) => panic!("it does not compile: {why}"),
 //!     Lookup::Off => compile(ptx),
 //! };
@@ -31,9 +32,8 @@
 //! assert!(matches!(cache.lookup(&key), Lookup::Hit(_)));
 //! ```
 //!
-//! A blob may hold several named parts ([`Turn::put_parts`]), each of which can
-//! be read alone. Behind the writable folder there may be read-only ones
-//! ([`Policy::read_only`]), as a container image brings them.
+//! Behind the writable folder there may be read-only ones
+//! ([`Policy::read_only`]), such as a container image brings.
 //!
 //! **The cache never fails a load.** A full disk, no home folder, a read-only
 //! or untrusted folder, a file system without locks: each is one warning
@@ -41,28 +41,25 @@
 
 mod blob;
 mod catalogue;
+mod compile_lock;
+mod contents;
 mod counters;
-mod flight;
+mod eviction;
 mod folder;
-#[cfg(feature = "driver")]
-mod guesses;
+mod hit_log;
 mod key;
-mod ledger;
 mod lock;
-mod memory;
-mod part;
+mod maintenance;
 mod policy;
 mod provenance;
-mod room;
 mod scan;
-mod seen;
+mod single_flight;
+mod state;
 mod store;
 #[cfg(all(test, unix))]
 mod tests;
 mod transfer;
-mod turn;
-mod upkeep;
-mod uses;
+mod verified;
 #[cfg(test)]
 mod warnings;
 
@@ -72,29 +69,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 pub use blob::Blob;
+pub use compile_lock::CompileLock;
 pub use counters::Counters;
-pub use flight::CompileFailure;
-#[cfg(feature = "driver")]
-pub(crate) use guesses::Guess;
 pub use key::{Key, KeyParts, SCHEMA};
-pub use part::PartFile;
+pub use maintenance::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
 pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
 pub use provenance::Provenance;
 pub use ptx::Digest;
-pub use transfer::{Moved, Moving};
-#[cfg(feature = "driver")]
-pub(crate) use turn::Landed;
-pub use turn::Turn;
-pub use upkeep::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
+pub use single_flight::CompileFailure;
+pub use transfer::{Damaged, Moved, Moving};
 
 use counters::Counts;
-use flight::{Boarding, Flights};
 use lock::FileLock;
-use seen::Identity;
+use single_flight::{Joined, SingleFlight};
 use store::{Found, Store};
+use verified::Identity;
 
 /// The folder under `CUDA_CACHE_PATH` that is ours alone, so that neither
 /// this cache nor the driver's evicts the other's files.
@@ -109,12 +101,12 @@ pub struct Cache {
 #[derive(Debug)]
 struct Shared {
     policy: Policy,
-    /// Opened by the first lookup; `None` where it cannot be used.
+    /// Opened by the first use; `None` where it cannot be used.
     writable: OnceLock<Option<Store>>,
     lower: OnceLock<Vec<Store>>,
-    flights: Arc<Flights>,
+    single_flight: Arc<SingleFlight>,
     counts: Counts,
-    /// The kinds of error that were warned of.
+    /// The kinds of error that a warning was given for.
     warned: Mutex<HashSet<io::ErrorKind>>,
 }
 
@@ -127,20 +119,20 @@ pub enum Tier {
     ReadOnly(PathBuf),
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Lookup {
-    /// It is there.
+    /// It is in the cache.
     Hit(Blob),
-    /// Compile it, and [`put`](Turn::put) it.
-    Miss(Turn),
-    /// This process tried to compile it, and was told that it cannot be.
+    /// Compile it, and [`put`](CompileLock::put) it.
+    Miss(CompileLock),
+    /// It failed to compile in this process before.
     Failed(CompileFailure),
-    /// There is no cache to look in.
+    /// The cache is disabled, or no folder can be used.
     Off,
 }
 
-/// What a tool asked of the cache and did not get. Loads never see it.
+/// Why an operation of a tool on the cache failed. Loads never see it.
 #[allow(missing_docs, reason = "the messages say it all")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -170,7 +162,7 @@ impl Cache {
                 policy,
                 writable: OnceLock::new(),
                 lower: OnceLock::new(),
-                flights: Arc::default(),
+                single_flight: Arc::default(),
                 counts: Counts::default(),
                 warned: Mutex::default(),
             }),
@@ -180,13 +172,6 @@ impl Cache {
     /// A cache as the process's environment asks for it.
     pub fn from_environment() -> Cache {
         Cache::new(Policy::from_environment(&Environment::read()))
-    }
-
-    /// Opens the folders, which the first lookup does otherwise: for programs
-    /// that would rather wait for that when they start. Whether there is one to
-    /// look in.
-    pub fn open(&self) -> bool {
-        self.all_tiers().next().is_some()
     }
 
     /// How it behaves.
@@ -199,113 +184,54 @@ impl Cache {
         Some(self.shared.policy.path()?.join(FOLDER))
     }
 
-    /// Looks for the blob of `key`. Where there is none, the calling thread
-    /// gets the [`Turn`] to compile it, once nobody else has it; it waits for
-    /// others for [`Policy::wait`] at most.
+    /// Looks for the blob of `key`. On a miss the calling thread gets the
+    /// [`CompileLock`], once no other thread or process has it: it waits for
+    /// [`Policy::wait`] at most.
     pub fn lookup(&self, key: &Key) -> Lookup {
-        self.look(key, None)
-    }
-
-    /// The same where only one part of the blob is wanted: a blob without it
-    /// is a miss, and what that [`Turn`] puts is added to the blob.
-    pub fn lookup_part(&self, key: &Key, part: &str) -> Lookup {
-        self.look(key, Some(part))
-    }
-
-    fn look(&self, key: &Key, part: Option<&str>) -> Lookup {
         let started = Instant::now();
-        if !self.open() {
+        if self.all_tiers().next().is_none() {
             return Lookup::Off;
         }
-        let serves = |blob: &Blob| part.is_none_or(|part| blob.part(part).is_some());
-        if let Some(blob) = self.get(key).filter(serves) {
+        if let Some(blob) = self.get(key) {
             return self.hit(key, blob, started, Duration::ZERO);
         }
-        let counts = &self.shared.counts;
         let deadline = started + self.shared.policy.wait();
         let before = Instant::now();
-        let pilot = match self.shared.flights.board(key, deadline, serves) {
-            Boarding::Pilot(pilot) => Some(pilot),
-            Boarding::Landed(blob) => return self.hit(key, blob, started, before.elapsed()),
-            Boarding::Failed(failure) => {
-                counts.failures.one();
-                debug!(key = %key.short(), "failed before");
+        let leader = match self.shared.single_flight.join(key, deadline) {
+            Joined::Leader(leader) => Some(leader),
+            Joined::Compiled(blob) => return self.hit(key, blob, started, before.elapsed()),
+            Joined::Failed(failure) => {
+                self.shared.counts.failures.one();
+                info!(key = %key.short(), "failed to compile before");
                 return Lookup::Failed(failure);
             }
-            Boarding::TimedOut => None,
+            Joined::TimedOut => None,
         };
-        let (lock, waited_for_lock) = match self.writable() {
+        let (lock, waited_for_process) = match self.writable() {
             Some(store) => self.lock(store, key, deadline),
             None => (None, false),
         };
-        let waited_for_thread = pilot.as_ref().is_none_or(|pilot| pilot.waited);
-        let waited = if waited_for_thread || waited_for_lock {
+        let waited_for_thread = leader.as_ref().is_none_or(|leader| leader.waited);
+        let waited = if waited_for_thread || waited_for_process {
             before.elapsed()
         } else {
             Duration::ZERO
         };
         // Whoever had the lock before has most likely put the blob.
-        let found = self.get(key);
-        if let Some(blob) = found.as_ref().filter(|blob| serves(blob)) {
+        if let Some(blob) = self.get(key) {
             if let Some(lock) = lock {
                 lock.remove();
             }
-            if let Some(pilot) = pilot {
-                pilot.land(blob);
+            if let Some(leader) = leader {
+                leader.publish(&blob);
             }
-            return self.hit(key, blob.clone(), started, waited);
+            return self.hit(key, blob, started, waited);
         }
-        self.waited(waited);
-        counts.misses.one();
-        debug!(key = %key.short(), us = started.elapsed().as_micros(), "cache miss");
-        // What the blob has already is kept, but only where parts are asked for.
-        let present = found.filter(|_| part.is_some());
-        Lookup::Miss(Turn::new(self, key, pilot, lock, present))
-    }
-
-    /// The blob of `key` if it is there: a hit, or nothing that counts. Nobody
-    /// is waited for.
-    #[cfg(feature = "driver")]
-    pub(crate) fn find_blob(&self, key: &Key) -> Option<Blob> {
-        let started = Instant::now();
-        let blob = self.get(key)?;
-        self.count_hit(key, &blob, started, Duration::ZERO);
-        Some(blob)
-    }
-
-    /// A guess at the digest of `text`; `None` where none is kept.
-    #[cfg(feature = "driver")]
-    pub(crate) fn guess(&self, text: &[u8]) -> Option<Guess> {
-        Some(Guess::of(text, self.writable()?.root()))
-    }
-
-    /// Goes the way of a hit for `key`, which is nobody's, and gives a blob that
-    /// holds nothing.
-    #[cfg(feature = "driver")]
-    pub(crate) fn rehearse(&self, key: &Key) -> Option<Blob> {
-        self.get(key);
-        let rehearsed = self.writable()?.rehearse(key);
-        rehearsed
-            .inspect_err(|error| debug!("the first hit is not rehearsed: {error}"))
-            .ok()
-    }
-
-    /// Whether a guess was kept ever.
-    #[cfg(feature = "driver")]
-    pub(crate) fn has_guesses(&self) -> bool {
-        self.writable()
-            .is_some_and(|store| guesses::are_kept(store.root()))
-    }
-
-    /// Keeps what the digest turned out to be, for the next guess.
-    #[cfg(feature = "driver")]
-    pub(crate) fn correct(&self, guess: &Guess, digest: Digest) {
-        if let Some(store) = self.writable()
-            && let Err(error) = guess.correct(digest, store.root())
-        {
-            // The next load computes the digest first, as this one did.
-            debug!("the digest cannot be guessed the next time: {error}");
-        }
+        self.count_wait(waited);
+        self.shared.counts.misses.one();
+        info!(key = %key.short(), "cache miss");
+        debug!(%key, us = started.elapsed().as_micros(), "no blob found");
+        Lookup::Miss(CompileLock::new(self, key, leader, lock))
     }
 
     /// Whether there is a file for `key`: nothing is read, counted or waited for.
@@ -313,27 +239,11 @@ impl Cache {
         self.all_tiers().any(|store| store.contains(key))
     }
 
-    /// Opens the blob of `key` to read single parts of it, without the rest.
-    /// Nothing is counted, but it is used: eviction takes others first.
-    pub fn parts(&self, key: &Key) -> Option<PartFile> {
-        self.all_tiers()
-            .find_map(|store| match store.open_parts(key, true) {
-                Ok(opened) => {
-                    opened.map(|(file, head, provenance)| PartFile::new(file, head, provenance))
-                }
-                // A lookup of the whole blob sets it aside.
-                Err(error) => {
-                    debug!(key = %key.short(), "its parts cannot be read: {error}");
-                    None
-                }
-            })
-    }
-
-    /// Takes the blob of `key` out of use: it was whole, but did not serve.
+    /// Quarantines the blob of `key`, which is whole but does not load.
     pub fn discard(&self, key: &Key, why: &str) {
-        // The first that has it is the one that gave it.
+        // A lookup takes the blob of the first tier that has it.
         if let Some(store) = self.all_tiers().find(|store| store.contains(key)) {
-            self.set_aside(store, key, None, why);
+            self.quarantine(store, key, None, why);
         }
     }
 
@@ -353,15 +263,15 @@ impl Cache {
         }
     }
 
-    /// What came of reading `store`, for a tool.
+    /// The result of reading `store`, for a tool.
     fn of<T>(&self, store: &Store, result: io::Result<T>) -> Result<T, CacheError> {
         result.map_err(|error| CacheError::of(store.root(), error))
     }
 
-    /// Writes what a tool is about to read.
-    fn settle(&self) {
+    /// Writes the hits so far, which a tool is about to read.
+    fn write_hits(&self) {
         if let Some(Some(store)) = self.shared.writable.get() {
-            store.settle();
+            store.write_hits();
         }
     }
 
@@ -411,54 +321,49 @@ impl Cache {
         for store in self.all_tiers() {
             match store.get(key) {
                 Ok(Found::Blob(blob)) => {
+                    debug!(%key, path = %store.path(key).display(), "blob read");
                     if store.is_read_only() {
                         self.shared.counts.lower_hits.one();
                     }
                     return Some(blob);
                 }
                 Ok(Found::Absent) => {}
-                Ok(Found::Bad(why, file)) => self.set_aside(store, key, file, &why.to_string()),
+                Ok(Found::Bad(why, file)) => self.quarantine(store, key, file, &why.to_string()),
                 Err(error) => self.failed("read", &error),
             }
         }
         None
     }
 
-    fn set_aside(&self, store: &Store, key: &Key, file: Option<Identity>, why: &str) {
+    fn quarantine(&self, store: &Store, key: &Key, file: Option<Identity>, why: &str) {
         self.shared.counts.bad.one();
         let folder = store.root().display();
         let short = key.short();
-        match store.set_aside(key, file) {
+        match store.quarantine(key, file) {
             Ok(()) if store.is_read_only() => {
-                warn!(key = %short, "a blob in {folder} is passed over: {why}");
+                warn!(key = %short, "a blob in {folder} is ignored: {why}");
             }
-            Ok(()) => warn!(key = %short, "a blob in {folder} is set aside: {why}"),
+            Ok(()) => warn!(key = %short, "a blob in {folder} is quarantined: {why}"),
             Err(error) => {
                 self.shared.counts.errors.one();
-                warn!(key = %short, "a blob in {folder} is passed over: {why}; it cannot be set aside: {error}");
+                warn!(key = %short, "a blob in {folder} is ignored: {why}; it cannot be quarantined: {error}");
             }
         }
     }
 
+    /// Counts and reports a hit, which waited for others as long as `waited`.
     fn hit(&self, key: &Key, blob: Blob, started: Instant, waited: Duration) -> Lookup {
-        self.count_hit(key, &blob, started, waited);
-        Lookup::Hit(blob)
-    }
-
-    fn count_hit(&self, key: &Key, blob: &Blob, started: Instant, waited: Duration) {
         let counts = &self.shared.counts;
         counts.hits.one();
         counts.bytes_read.add(blob.file().len() as u64);
-        self.waited(waited);
-        let us = started.elapsed().as_micros();
-        if waited.is_zero() {
-            debug!(key = %key.short(), us, bytes = blob.file().len(), "cache hit");
-        } else {
-            debug!(key = %key.short(), us, bytes = blob.file().len(), "cache hit after a wait");
-        }
+        self.count_wait(waited);
+        info!(key = %key.short(), "cache hit");
+        debug!(%key, bytes = blob.file().len(), us = started.elapsed().as_micros(),
+            waited_us = waited.as_micros(), "blob found");
+        Lookup::Hit(blob)
     }
 
-    fn waited(&self, time: Duration) {
+    fn count_wait(&self, time: Duration) {
         if !time.is_zero() {
             self.shared.counts.waits.one();
             self.shared.counts.wait_us.add_us(time);
@@ -477,7 +382,7 @@ impl Cache {
                 (Some(lock), waited)
             }
             Ok(None) => {
-                debug!(key = %key.short(), "the wait for another compiler is over: compiling alone");
+                info!(key = %key.short(), "another process compiles it for too long: not waiting");
                 (None, true)
             }
             Err(error) => {
@@ -487,8 +392,7 @@ impl Cache {
         }
     }
 
-    /// Says once what went wrong, however often it does: a full disk fails
-    /// every operation, and is one thing to tell.
+    /// Warns of the first error of each kind: a full disk fails every operation.
     fn failed(&self, operation: &'static str, error: &io::Error) {
         self.shared.counts.errors.one();
         let first = self
@@ -500,9 +404,9 @@ impl Cache {
         let folder = self.folder().unwrap_or_default();
         let folder = folder.display();
         if first {
-            warn!("the cache in {folder} goes on without: {operation}: {error}");
+            warn!("the cache in {folder} cannot {operation}: {error}; loads go on without it");
         } else {
-            debug!("the cache in {folder} goes on without: {operation}: {error}");
+            debug!("the cache in {folder} cannot {operation}: {error}; loads go on without it");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Where a blob comes from: for people and tools, not part of the key.
+//! Where a blob comes from: for tools, not part of the key.
 
 use std::time::Duration;
 
-/// Where a blob comes from.
+/// Where a blob comes from. Each text is stored without control characters, and
+/// cut to 4 KiB: longer kernel names are valid PTX, but nobody reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The name of the source: a path, or what the program called it.
@@ -20,14 +21,11 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// This, and what `other` has beside it.
-    pub(super) fn with(&self, other: &Provenance) -> Provenance {
-        let mut both = self.clone();
-        let more = other.kernels.iter();
-        both.kernels
-            .extend(more.filter(|name| !self.kernels.contains(name)).cloned());
-        both.compile_time += other.compile_time;
-        both
+    pub(super) fn without_kernels(&self) -> Provenance {
+        Provenance {
+            kernels: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// One `name value` a line, so that a new name does not break old readers.
@@ -59,15 +57,11 @@ impl Provenance {
         text
     }
 
-    /// The image that `text` says: of hundreds of kernels, none is read.
-    #[cfg(feature = "driver")]
-    pub(super) fn image_in(text: &[u8]) -> Option<String> {
-        let mut lines = text.split(|&byte| byte == b'\n');
-        let image = lines.find_map(|line| line.strip_prefix(b"image "))?;
-        Some(plain(&String::from_utf8_lossy(image)))
+    pub(super) fn from_bytes(bytes: &[u8]) -> Provenance {
+        Provenance::from_text(&String::from_utf8_lossy(bytes))
     }
 
-    /// What `text` says; lines that it does not know are passed over.
+    /// Reads what `to_text` wrote; unknown lines are skipped.
     pub(super) fn from_text(text: &str) -> Provenance {
         let mut found = Provenance::default();
         for line in text.lines() {
@@ -87,9 +81,18 @@ impl Provenance {
     }
 }
 
-/// Without what would steer a terminal: what is read may come from anywhere.
+/// The most bytes of one text. Mangled names of templates take a few hundred.
+const MAX_TEXT: usize = 4096;
+const ELLIPSIS: &str = "…";
+
+/// The text without control characters, which would reach a terminal, and of
+/// limited length: what is read may come from anywhere.
 fn plain(value: &str) -> String {
-    value.replace(char::is_control, "?")
+    if value.len() <= MAX_TEXT {
+        return value.replace(char::is_control, "?");
+    }
+    let end = value.floor_char_boundary(MAX_TEXT - ELLIPSIS.len());
+    value[..end].replace(char::is_control, "?") + ELLIPSIS
 }
 
 #[cfg(test)]
@@ -114,10 +117,27 @@ mod tests {
         assert_eq!(read.source, "?[2Ja");
         assert_eq!(read.kernels, ["k?"]);
         assert_eq!(read.image, "?1m");
-        #[cfg(feature = "driver")]
-        assert_eq!(
-            Provenance::image_in(text.as_bytes()).as_deref(),
-            Some("?1m")
-        );
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        for long in ["k".repeat(65_536), "é".repeat(65_536)] {
+            let named = Provenance {
+                kernels: vec![long.clone(), "short".into()],
+                ..Provenance::default()
+            };
+            let written = Provenance::from_text(&named.to_text());
+            // Also where another program wrote them.
+            let read = Provenance::from_text(&format!("kernel {long}\nkernel short\n"));
+            assert_eq!(written, read);
+            let [cut, short] = &read.kernels[..] else {
+                panic!("{} kernels", read.kernels.len())
+            };
+            assert!(cut.len() <= MAX_TEXT && cut.len() > MAX_TEXT - 4);
+            assert!(cut.ends_with(ELLIPSIS));
+            assert_eq!(short, "short");
+            // What was cut once is not cut again.
+            assert_eq!(plain(cut), *cut);
+        }
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Scan {
     pub bad: Vec<Bad>,
 }
 
-/// A blob, as its folder tells of it.
+/// A blob, by its directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scanned {
     pub key: Key,
@@ -23,7 +23,7 @@ pub(super) struct Scanned {
     pub used: SystemTime,
 }
 
-/// A file that was set aside.
+/// A quarantined file.
 #[derive(Debug)]
 pub(super) struct Bad {
     pub path: PathBuf,
@@ -43,26 +43,26 @@ impl Scan {
 /// The file of `key` in the store at `root`.
 pub(super) fn path(root: &Path, key: &Key) -> PathBuf {
     let digits = key.digits();
-    let (fan, rest) = digits.split_at(2);
-    // `join` takes the root apart, which takes as long as all the rest.
+    let (shard, rest) = digits.split_at(2);
+    // `join` would parse the root again, which takes as long as all the rest.
     let mut path = OsString::with_capacity(root.as_os_str().len() + 71);
     path.push(root);
-    for part in ["/", fan, "/", rest, ".blob"] {
+    for part in ["/", shard, "/", rest, ".blob"] {
         path.push(part);
     }
     path.into()
 }
 
-/// Everything in the store at `root`. What vanishes meanwhile is passed over.
+/// Everything in the store at `root`. What vanishes meanwhile is skipped.
 pub(super) fn scan(root: &Path) -> io::Result<Scan> {
     let mut found = Scan::default();
     for folder in fs::read_dir(root)? {
         let folder = folder?;
         let name = folder.file_name();
         let Some(name) = name.to_str() else { continue };
-        let is_fan = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        if is_fan && folder.file_type().is_ok_and(|kind| kind.is_dir()) {
-            fan(&folder.path(), name, &mut found.blobs)?;
+        let is_shard = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_shard && folder.file_type().is_ok_and(|kind| kind.is_dir()) {
+            shard(&folder.path(), name, &mut found.blobs)?;
         }
     }
     found.bad = bad(root)?;
@@ -73,13 +73,13 @@ pub(super) fn scan(root: &Path) -> io::Result<Scan> {
 pub(super) fn with_prefix(root: &Path, digits: &str) -> io::Result<Vec<Scanned>> {
     let mut found = Vec::new();
     if let Some(name) = digits.get(..2) {
-        fan(&root.join(name), name, &mut found)?;
+        shard(&root.join(name), name, &mut found)?;
         found.retain(|blob| blob.key.to_string().starts_with(digits));
     }
     Ok(found)
 }
 
-fn fan(path: &Path, name: &str, blobs: &mut Vec<Scanned>) -> io::Result<()> {
+fn shard(path: &Path, name: &str, blobs: &mut Vec<Scanned>) -> io::Result<()> {
     for file in files(path)? {
         let file = file?;
         let file_name = file.file_name();
@@ -96,7 +96,7 @@ fn fan(path: &Path, name: &str, blobs: &mut Vec<Scanned>) -> io::Result<()> {
     Ok(())
 }
 
-/// What was set aside, the oldest first.
+/// The quarantined files, the oldest first.
 pub(super) fn bad(root: &Path) -> io::Result<Vec<Bad>> {
     let mut found = Vec::new();
     for file in files(&root.join("bad"))? {

@@ -1,48 +1,43 @@
 //! Blobs as files: `ab/cdef….blob` for the key `abcdef…`.
 //!
-//! A blob is written aside, synced and renamed, so that a reader sees all of
-//! it or none. The folder is not synced: a name lost with the power is a miss,
-//! nothing worse. Nothing here takes a lock on the way of a hit.
+//! A blob is written to a temporary file and renamed, so that a reader sees all
+//! of it or none. Nothing is synced: what a power failure loses or tears is a
+//! miss. A hit takes no lock.
 //!
 //! | in the folder | what |
 //! |---|---|
-//! | `ab/` … | the blobs, by the first two digits of their keys |
-//! | `bad/` | blobs that were found damaged, until room is needed |
+//! | `ab/` … | the blobs, in shards by the first two digits of their keys |
+//! | `bad/` | the quarantine: damaged blobs, until their space is needed |
 //! | `tmp/` | blobs that are being written, locked by their writers |
-//! | `locks/` | one file a key that is being compiled |
-//! | `guesses` | the digests that large texts had, by a hash that is faster |
-//! | `ledger`, `queue` | what the blobs take together, and what goes next |
-//! | `uses`, `catalogue*` | for tools: how often blobs were used, and from where they come |
+//! | `locks/` | one file for each key that is being compiled |
+//! | `state`, `queue` | the size of the blobs together, and what is evicted next |
+//! | `hits`, `catalogue*` | for tools: how often blobs were used, and their provenance |
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tracing::debug;
 
-use super::blob::{Blob, Damage, Fixed, Head};
+use super::blob::{Blob, Damage, Fixed};
+use super::contents::Contents;
 use super::folder::{self, Owner};
+use super::hit_log;
 use super::key::Key;
 use super::lock::{self, Attempt};
-use super::memory::{Memory, Spare};
 use super::policy::LARGEST_MAX_SIZE;
 use super::provenance::Provenance;
 use super::scan;
-use super::seen::{Identity, Seen};
-use super::uses;
+use super::verified::{Identity, Verified};
 
-/// A hit marks the blob as used by its modification time, but a blob in steady
-/// use is not written to on each: eviction need not know better than this. The
-/// access time would be moved by every backup, and stands still on many mounts.
+/// A hit sets the blob's modification time, which eviction goes by, at most this
+/// often. The access time does not serve: every backup changes it, and many
+/// mounts do not record it.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
-/// Longer than what checksums treat as short.
-#[cfg(feature = "driver")]
-const REHEARSED: usize = 4 << 10;
-/// Where files cannot be locked, one written aside that is older than this has
-/// lost its writer.
+/// Where files cannot be locked, a temporary file older than this is taken for
+/// abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// What a read of a key found.
@@ -50,8 +45,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub(super) enum Found {
     Blob(Blob),
     Absent,
-    /// Something is there that must not be used, why, and which file it is, if
-    /// that could be opened.
+    /// There is a file that must not be used: why, and its identity if it could be
+    /// opened.
     Bad(Damage, Option<Identity>),
 }
 
@@ -59,12 +54,11 @@ pub(super) enum Found {
 pub(super) struct Store {
     root: PathBuf,
     owner: Owner,
-    /// The fans that were found trustworthy: each is looked at once.
-    fans: Vec<AtomicBool>,
-    seen: Seen,
-    spare: Arc<Spare>,
+    /// The shards whose owner and mode were checked: each is checked once.
+    shards: Vec<AtomicBool>,
+    verified: Verified,
     swept: AtomicBool,
-    /// Whether somebody held the ledger for too long when it was last wanted.
+    /// Whether the last wait for the lock on the state file timed out.
     pub(super) stuck: AtomicBool,
 }
 
@@ -95,9 +89,8 @@ impl Store {
         Ok(Store {
             root: root.to_owned(),
             owner,
-            fans: (0..256).map(|_| AtomicBool::new(false)).collect(),
-            seen: Seen::default(),
-            spare: Arc::default(),
+            shards: (0..256).map(|_| AtomicBool::new(false)).collect(),
+            verified: Verified::default(),
             swept: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
         })
@@ -115,7 +108,7 @@ impl Store {
         scan::path(&self.root, key)
     }
 
-    /// The file that guards the compiling of `key`.
+    /// The file that is locked while `key` is compiled.
     pub(super) fn lock_path(&self, key: &Key) -> io::Result<PathBuf> {
         Ok(self.inner("locks")?.join(format!("{key}.lock")))
     }
@@ -133,10 +126,10 @@ impl Store {
         Ok(path)
     }
 
-    /// Checks the folder that blobs like `key` lie in, once.
-    fn check_fan(&self, key: &Key) -> io::Result<()> {
+    /// Checks the shard of `key`, once.
+    fn check_shard(&self, key: &Key) -> io::Result<()> {
         let first = key.as_bytes()[0];
-        let checked = &self.fans[usize::from(first)];
+        let checked = &self.shards[usize::from(first)];
         if !checked.load(Ordering::Relaxed) {
             folder::check(&self.root.join(format!("{first:02x}")), self.owner)?;
             checked.store(true, Ordering::Relaxed);
@@ -144,23 +137,22 @@ impl Store {
         Ok(())
     }
 
-    /// Makes that folder if it is missing. Who writes looks each time: somebody
-    /// may have removed the whole store under a running program.
-    fn make_fan(&self, key: &Key) -> io::Result<()> {
+    /// Makes the shard of `key` if it is missing. Each write checks: the whole store
+    /// may have been removed under a running program.
+    fn make_shard(&self, key: &Key) -> io::Result<()> {
         self.inner(&format!("{:02x}", key.as_bytes()[0])).map(drop)
     }
 
     /// Opens the file of `key`: `None` where there is none.
     fn open_blob(&self, key: &Key) -> io::Result<Option<(File, fs::Metadata)>> {
         let opened = self
-            .check_fan(key)
+            .check_shard(key)
             .and_then(|()| folder::open(&self.path(key), self.owner));
         match opened {
             Ok(opened) => Ok(Some(opened)),
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound => Ok(None),
-                // A rename on another NFS client can leave a stale handle for
-                // a while: what was there is gone.
+                // After a rename on another NFS client: the file is gone.
                 io::ErrorKind::StaleNetworkFileHandle => Ok(None),
                 _ => Err(error),
             },
@@ -168,41 +160,19 @@ impl Store {
     }
 
     pub(super) fn contains(&self, key: &Key) -> bool {
-        !self.seen.shuns(key) && self.check_fan(key).is_ok() && self.path(key).is_file()
+        !self.verified.ignores(key) && self.check_shard(key).is_ok() && self.path(key).is_file()
     }
 
-    /// Reads the blob of `key`, checks it if this process has not seen it, and
-    /// notes the use.
+    /// Reads the blob of `key`, verifies it if this process has not, and records
+    /// the use.
     pub(super) fn get(&self, key: &Key) -> io::Result<Found> {
-        if self.seen.shuns(key) {
+        if self.verified.ignores(key) {
             return Ok(Found::Absent);
         }
         self.read(key, true)
     }
 
-    /// Does what a hit of `key` does, but reads a file that is no blob, and checks
-    /// one that was just made.
-    #[cfg(feature = "driver")]
-    pub(super) fn rehearse(&self, key: &Key) -> io::Result<Blob> {
-        let (mut file, metadata) = folder::open(&self.root.join("ledger"), self.owner)?;
-        let identity = Identity::of(&metadata);
-        let length = (metadata.len() as usize).min(REHEARSED);
-        let read = Memory::read(&mut file, length, &self.spare)?;
-        let known = self.seen.knows(key, identity);
-        let provenance = Provenance {
-            kernels: vec!["nobody's".to_owned(); 16],
-            image: "PTX of nobody's".to_owned(),
-            ..Provenance::default()
-        };
-        // An array would be a page of the program, which has to be found first.
-        let made = Blob::new(key, &provenance, &[("", &[1].repeat(REHEARSED))]);
-        let blob = Blob::read(made.file().to_vec(), key, known).map_err(io::Error::other)?;
-        self.seen.rehearse(key, identity);
-        std::hint::black_box((read, made));
-        Ok(blob)
-    }
-
-    /// The same for tools: all of it is checked, and no use is noted.
+    /// The same for tools: all of it is verified, and no use is recorded.
     pub(super) fn check(&self, key: &Key) -> io::Result<Found> {
         self.read(key, false)
     }
@@ -211,90 +181,92 @@ impl Store {
         let (mut file, metadata) = match self.open_blob(key) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Ok(Found::Absent),
-            // What an untrusted folder holds is nobody's blob: only the file itself is bad.
-            Err(error) if folder::is_untrusted(&error) && self.check_fan(key).is_ok() => {
+            // The file is bad only where its folder is trusted.
+            Err(error) if folder::is_untrusted(&error) && self.check_shard(key).is_ok() => {
                 return Ok(Found::Bad(Damage::Untrusted(error.to_string()), None));
             }
             Err(error) => return Err(error),
         };
         let identity = Identity::of(&metadata);
-        // No room is made for what cannot be a blob: a broken file system may claim any length.
+        // A broken file system may report any length: no memory is allocated for it.
         if metadata.len() > LARGEST_MAX_SIZE {
             let damage = Damage::TooLong(metadata.len());
             return Ok(Found::Bad(damage, Some(identity)));
         }
         // A file that has grown since it was opened is damaged.
-        let bytes = Memory::read(&mut file, metadata.len() as usize, &self.spare)?;
-        let known = is_use && self.seen.knows(key, identity);
-        let blob = match Blob::read(bytes, key, known) {
+        let bytes = Contents::read(&mut file, metadata.len() as usize)?;
+        let verified = is_use && self.verified.contains(key, identity);
+        let blob = match Blob::read(bytes, key, verified) {
             Ok(blob) => blob,
             Err(damage) => return Ok(Found::Bad(damage, Some(identity))),
         };
         if is_use {
-            let uses = self.seen.used(key, identity);
+            let hits = self.verified.record_hit(key, identity);
             if !self.is_read_only() {
-                self.write_uses(&uses);
+                self.append_hits(&hits);
                 mark_used(&file, metadata.modified().ok());
             }
         }
         Ok(Found::Blob(blob))
     }
 
-    /// Opens a blob to read parts of it; its head is checked. Whether that is a
-    /// use of it, or a tool's look at it, the caller says.
-    pub(super) fn open_parts(
-        &self,
-        key: &Key,
-        is_use: bool,
-    ) -> io::Result<Option<(File, Head, Provenance)>> {
+    /// Reads where a blob comes from, without its code. No use is recorded.
+    pub(super) fn provenance(&self, key: &Key) -> io::Result<Option<Provenance>> {
         let Some((mut file, metadata)) = self.open_blob(key)? else {
             return Ok(None);
         };
-        let (head, provenance) = read_head(&mut file, metadata.len())?;
+        // Most heads are shorter than this: one read is enough.
+        let mut start = Vec::with_capacity(4096);
+        Read::by_ref(&mut file).take(4096).read_to_end(&mut start)?;
+        let fixed = Fixed::read(&start, metadata.len()).map_err(io::Error::other)?;
+        if fixed.head > start.len() {
+            let more = (fixed.head - start.len()) as u64;
+            file.take(more).read_to_end(&mut start)?;
+        }
+        let head = fixed.head(&start).map_err(io::Error::other)?;
         if head.key != *key {
-            return Err(folder::untrusted("it holds the blob of another key".into()));
+            return Err(io::Error::other(Damage::Key));
         }
-        if is_use && !self.is_read_only() {
-            mark_used(&file, metadata.modified().ok());
-        }
-        Ok(Some((file, head, provenance)))
+        // `head` was read from `start`, and the provenance lies in it.
+        Ok(Some(Provenance::from_bytes(&start[head.provenance])))
     }
 
-    /// Takes a bad blob out of the way, but keeps it to be looked at; what is
-    /// read-only, or cannot be moved, is passed over from now on. Where `file` is
-    /// said, one that was put in its place meanwhile stays.
-    pub(super) fn set_aside(&self, key: &Key, file: Option<Identity>) -> io::Result<()> {
+    /// Moves a bad blob to the quarantine, to be examined; one that is read-only
+    /// or cannot be moved is ignored from now on. With `identity`, a blob that
+    /// has replaced that file meanwhile stays.
+    pub(super) fn quarantine(&self, key: &Key, identity: Option<Identity>) -> io::Result<()> {
         if self.is_read_only() {
-            self.seen.shun(key);
+            self.verified.ignore(key);
             return Ok(());
         }
-        self.seen.forget(key);
-        let is_another = |now: fs::Metadata| file.is_some_and(|file| file != Identity::of(&now));
+        self.verified.forget(key);
+        let is_another =
+            |now: fs::Metadata| identity.is_some_and(|identity| identity != Identity::of(&now));
         if fs::symlink_metadata(self.path(key)).is_ok_and(is_another) {
             return Ok(());
         }
-        let moved = self.move_aside(key);
+        let moved = self.move_to_quarantine(key);
         if moved.is_err() {
-            self.seen.shun(key);
+            self.verified.ignore(key);
         }
         moved
     }
 
-    fn move_aside(&self, key: &Key) -> io::Result<()> {
-        let aside = self.inner("bad")?.join(format!("{key}.blob"));
-        let replaced = fs::symlink_metadata(&aside).map_or(0, |metadata| metadata.len());
-        match fs::rename(self.path(key), aside) {
-            // Somebody else who found it bad was faster.
+    fn move_to_quarantine(&self, key: &Key) -> io::Result<()> {
+        let path = self.inner("bad")?.join(format!("{key}.blob"));
+        let replaced = fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len());
+        match fs::rename(self.path(key), path) {
+            // Another process found it bad too, and was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
             Ok(()) if replaced == 0 => Ok(()),
-            // One that was set aside before is gone now.
-            Ok(()) => self.forget_bytes(replaced),
+            // It replaced one that was quarantined before.
+            Ok(()) => self.subtract_bytes(replaced),
         }
     }
 
-    /// Writes `blob` aside and hands it to `place`, which gives it its name.
-    pub(super) fn write_aside<T>(
+    /// Writes `blob` to a temporary file, for `place` to rename.
+    pub(super) fn write_temporary<T>(
         &self,
         key: &Key,
         blob: &Blob,
@@ -303,38 +275,35 @@ impl Store {
         if !self.swept.swap(true, Ordering::Relaxed) {
             self.sweep();
         }
-        let (file, aside) = self.create_aside()?;
-        // `file` stays open, and locked, until the blob has its name.
+        let (file, path) = self.create_temporary()?;
+        // `file` stays open, and locked, until it is renamed.
         let placed = self
-            .make_fan(key)
+            .make_shard(key)
             .and_then(|()| (&file).write_all(blob.file()))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| place(&aside));
+            .and_then(|()| place(&path));
         match placed {
-            // What was passed over is replaced.
-            Ok(_) => self.seen.welcome(key),
-            Err(_) => drop(fs::remove_file(&aside)),
+            Ok(_) => self.verified.stop_ignoring(key),
+            Err(_) => drop(fs::remove_file(&path)),
         }
         placed
     }
 
-    /// A new file of a name that nobody has: neither a process of this number
-    /// that died nor one in another container. Its lock says that its writer
-    /// lives.
-    fn create_aside(&self) -> io::Result<(File, PathBuf)> {
+    /// A new file of a name that is not taken: by a dead process of this number,
+    /// or by one in another container. Its lock shows that its writer lives.
+    fn create_temporary(&self) -> io::Result<(File, PathBuf)> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = self.inner("tmp")?;
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let aside = folder.join(format!("{}-{count}.tmp", std::process::id()));
-            match folder::create_file(&aside) {
+            let path = folder.join(format!("{}-{count}.tmp", std::process::id()));
+            match folder::create_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(file) => match lock::try_lock(&file) {
-                    // A sweep came between: it takes the file for a dead one's.
+                    // A sweep has it, which is about to remove it.
                     Ok(Attempt::Held | Attempt::Removed) => {}
                     // Without locks the sweep goes by age.
-                    Ok(Attempt::Locked) | Err(_) => return Ok((file, aside)),
+                    Ok(Attempt::Locked) | Err(_) => return Ok((file, path)),
                 },
             }
         }
@@ -350,44 +319,28 @@ impl Store {
         }
     }
 
-    /// Writes the uses that this process still has in mind.
-    pub(super) fn settle(&self) {
+    /// Writes the hits that are not in the log yet.
+    pub(super) fn write_hits(&self) {
         if !self.is_read_only() {
-            self.write_uses(&self.seen.unwritten());
+            self.append_hits(&self.verified.take_hits());
         }
     }
 
-    fn write_uses(&self, uses: &[(Key, u64)]) {
-        if let Err(error) = uses::append(&self.root, uses) {
-            debug!("uses are not counted: {error}");
+    fn append_hits(&self, hits: &[(Key, u64)]) {
+        if let Err(error) = hit_log::append(&self.root, hits) {
+            debug!("hits are not logged: {error}");
         }
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.settle();
+        self.write_hits();
     }
 }
 
-/// Reads the head of a blob file, without its parts.
-fn read_head(file: &mut File, length: u64) -> io::Result<(Head, Provenance)> {
-    // Most heads are shorter than this: one read is enough.
-    let mut start = Vec::with_capacity(4096);
-    file.take(4096).read_to_end(&mut start)?;
-    let fixed = Fixed::read(&start, length).map_err(io::Error::other)?;
-    if fixed.length > start.len() {
-        let more = (fixed.length - start.len()) as u64;
-        file.take(more).read_to_end(&mut start)?;
-    }
-    let head = fixed.head(&start).map_err(io::Error::other)?;
-    // The head lies within `start`, and the text within the head.
-    let provenance = Provenance::from_text(&String::from_utf8_lossy(&start[head.text.clone()]));
-    Ok((head, provenance))
-}
-
-/// Sets the time of use, which is the file's modification time. A clock that
-/// was set back leaves times in the future: those are set too.
+/// Sets the time of use, which is the file's modification time. Times in the
+/// future, which a clock that was set back leaves, are set too.
 fn mark_used(file: &File, used: Option<SystemTime>) {
     let now = SystemTime::now();
     let recent = used

@@ -1,54 +1,67 @@
-//! A cache to go: blobs out to a folder or a tar archive, and in again.
+//! Export of blobs to a folder or a tar archive, and import from there.
 //!
-//! What is written is a cache folder: unpacked into a container image it serves
-//! as a read-only folder (`PTXKIT_CACHE_READONLY`) or as `CUDA_CACHE_PATH`. Its
-//! files may be read by everyone, since an image is built by one user and used
-//! by another, and written by their owner alone.
+//! The result is a cache folder: unpacked into a container image it serves as a
+//! read-only folder (`PTXKIT_CACHE_READONLY`) or as `CUDA_CACHE_PATH`. Its files
+//! are readable by everyone, since an image is built by one user and used by
+//! another, and writable by their owner alone.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tracing::{debug, warn};
 
 use super::blob::{Blob, Damage, Fixed};
+use super::eviction::{Origin, Placed};
 use super::folder::{self, Owner};
 use super::key::Key;
-use super::room::{Origin, Placed};
+use super::maintenance::Entry;
 use super::scan;
 use super::store::{Found, Store};
-use super::upkeep::Entry;
 use super::{Cache, CacheError, FOLDER, Tier};
 
 /// What [`Cache::export`] or [`Cache::import`] moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// How many blobs.
     pub blobs: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Blobs that were there already, were damaged, or found no room.
+    /// Blobs that were there already, were removed meanwhile, did not fit, or are of
+    /// another version of this program.
     pub skipped: u64,
-    /// Those of them that were damaged.
-    pub damaged: u64,
+    /// Files that are not whole blobs. None of them was moved.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A file that is not a whole blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damaged {
+    /// The file, or its name in the archive.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// How far an export or an import is, in bytes of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Moving {
-    /// Of the blobs that were looked at, those passed over too.
+    /// Of the blobs that were read, those that were not moved too.
     pub done: u64,
     /// Of all of them; of an archive, its own.
     pub of: u64,
 }
 
 impl Cache {
-    /// Copies the blobs that `choose` takes to `to`: a tar archive if its name
-    /// ends in `.tar`, which is made anew, else a folder, which may hold others.
-    /// `progress` is told of each.
+    /// Copies the blobs that `choose` selects to `to`: a tar archive if its name
+    /// ends in `.tar`, which is replaced, else a folder, which may hold others.
+    /// Reports each to `progress`.
     pub fn export(
         &self,
         to: &Path,
@@ -63,7 +76,7 @@ impl Cache {
             .copy(&entries, &mut target, &mut progress)
             .and_then(|moved| target.close().map(|()| moved));
         if moved.is_err() {
-            target.give_up();
+            target.remove_partial();
         }
         moved.map_err(|error| CacheError::of(to, error))
     }
@@ -80,12 +93,14 @@ impl Cache {
             of: entries.iter().map(|entry| entry.size).sum(),
         };
         for entry in entries {
-            match self.whole(entry) {
-                Some(blob) => {
+            match self.read_whole(entry) {
+                Ok(Found::Blob(blob)) => {
                     let written = target.add(&entry.key, blob.file(), entry.used)?;
-                    moved.count(written, blob.file().len());
+                    moved.count(written.then_some(blob.file().len()));
                 }
-                None => moved.skipped += 1,
+                Ok(Found::Absent | Found::Bad(Damage::Schema { .. }, _)) => moved.count(None),
+                Ok(Found::Bad(damage, _)) => moved.damage(&entry.path, &damage),
+                Err(error) => moved.damage(&entry.path, &error),
             }
             now.done += entry.size;
             progress(&now);
@@ -93,11 +108,18 @@ impl Cache {
         Ok(moved)
     }
 
-    /// Takes the blobs of what [`export`](Cache::export) wrote into the cache,
-    /// each after a check of all of it. What is no whole blob is passed over with
-    /// a warning; of an archive that is cut short, the blobs before the cut are
-    /// taken and the rest is an error. `progress` is told of each.
-    pub fn import(
+    /// Puts the blobs of what [`export`](Cache::export) wrote into the cache, each
+    /// after a check of all of it. Reports each to `progress`.
+    ///
+    /// # Errors
+    /// Files that are not whole blobs are no error: see [`Moved::damaged`]. An
+    /// archive that is truncated is one, after the blobs before its end were put.
+    ///
+    /// # Safety
+    /// The blobs must come from a cache that is trusted: a checksum shows damage, not
+    /// who made a blob, and loads run the code in it.
+    #[allow(unsafe_code, reason = "code in the cache is trusted")]
+    pub unsafe fn import(
         &self,
         from: &Path,
         mut progress: impl FnMut(&Moving),
@@ -105,112 +127,114 @@ impl Cache {
         let path = self.folder().ok_or(CacheError::NoFolder)?;
         let store = &Store::open(&path).map_err(|error| CacheError::of(&path, error))?;
         let mut moved = Moved::default();
-        let mut error_of_store = None;
+        let mut store_error = None;
         let limit = self.policy().max_size();
-        let mut put = |file| take(store, file, limit);
-        let add =
-            |file: Option<Vec<u8>>, now: &Moving| match file.map_or(Ok(Taken::Skipped), &mut put) {
-                Ok(taken) => {
-                    moved.damaged += u64::from(matches!(taken, Taken::Damaged));
-                    match taken {
-                        Taken::Stored(bytes) => moved.count(true, bytes),
-                        Taken::Skipped | Taken::Damaged => moved.count(false, 0),
-                    }
-                    progress(now);
-                    true
-                }
-                Err(error) => {
-                    error_of_store = Some(error);
-                    false
-                }
+        let add = |file: BlobFile, now: &Moving| {
+            let put = match file.contents {
+                Ok(contents) => contents.map_or(Ok(Import::Skipped), |contents| {
+                    import_blob(store, contents, limit)
+                }),
+                Err(why) => Ok(Import::Damaged(why)),
             };
-        each_file(from, limit, add).map_err(|error| CacheError::of(from, error))?;
-        match error_of_store {
+            match put {
+                Ok(Import::Stored(bytes)) => moved.count(Some(bytes)),
+                Ok(Import::Skipped) => moved.count(None),
+                Ok(Import::Damaged(why)) => moved.damage(&file.path, &why),
+                Err(error) => {
+                    store_error = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
+            progress(now);
+            ControlFlow::Continue(())
+        };
+        each_blob_file(from, limit, add).map_err(|error| CacheError::of(from, error))?;
+        match store_error {
             Some(error) => Err(CacheError::of(store.root(), error)),
             None => Ok(moved),
         }
     }
 
-    /// The blob of an entry, if it is whole.
-    fn whole(&self, entry: &Entry) -> Option<Blob> {
+    /// The blob of an entry, all of it checked.
+    fn read_whole(&self, entry: &Entry) -> Result<Found, CacheError> {
         let found = match &entry.tier {
-            Tier::Writable => self
-                .tool(|store| store.check(&entry.key).map(Some))
-                .ok()??,
+            Tier::Writable => self.tool(|store| store.check(&entry.key).map(Some))?,
             Tier::ReadOnly(path) => {
-                let store = self.lower().iter().find(|store| store.root() == path)?;
-                store.check(&entry.key).ok()?
+                let store = self.lower().iter().find(|store| store.root() == path);
+                store
+                    .map(|store| self.of(store, store.check(&entry.key)))
+                    .transpose()?
             }
         };
-        match found {
-            Found::Blob(blob) => Some(blob),
-            Found::Absent => None,
-            Found::Bad(damage, _) => {
-                warn!(key = %entry.key.short(), "not exported: {damage}");
-                None
-            }
-        }
+        Ok(found.unwrap_or(Found::Absent))
     }
 }
 
 impl Moved {
-    fn count(&mut self, moved: bool, bytes: usize) {
-        if moved {
-            self.blobs += 1;
-            self.bytes += bytes as u64;
-        } else {
-            self.skipped += 1;
+    /// Counts a whole blob: its bytes if it was moved.
+    fn count(&mut self, bytes: Option<usize>) {
+        match bytes {
+            Some(bytes) => {
+                self.blobs += 1;
+                self.bytes += bytes as u64;
+            }
+            None => self.skipped += 1,
         }
+    }
+
+    fn damage(&mut self, path: &Path, why: &dyn fmt::Display) {
+        warn!("{} is not copied: {why}", path.display());
+        self.damaged.push(Damaged {
+            path: path.to_owned(),
+            why: why.to_string(),
+        });
     }
 }
 
-/// What became of a file that is to be imported.
-enum Taken {
-    /// With the bytes of its file.
+/// What became of one file of an import.
+enum Import {
+    /// Its bytes.
     Stored(usize),
-    /// It was there, found no room, or is of another version of this program.
     Skipped,
-    Damaged,
+    Damaged(String),
 }
 
-/// Puts the blob that `file` is.
-fn take(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Taken> {
+/// Puts the blob that a file holds. An error is the store's.
+fn import_blob(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Import> {
     let head = Fixed::read(&file, file.len() as u64).and_then(|fixed| fixed.head(&file));
     let key = match head {
         Ok(head) => head.key,
-        Err(damage) => {
-            warn!("a blob is not imported: {damage}");
-            return Ok(match damage {
-                Damage::Schema { .. } => Taken::Skipped,
-                _ => Taken::Damaged,
-            });
-        }
+        Err(Damage::Schema { .. }) => return Ok(Import::Skipped),
+        Err(damage) => return Ok(Import::Damaged(damage.to_string())),
     };
     // One that is there but damaged is replaced.
     if let Ok(Found::Blob(_)) = store.check(&key) {
-        return Ok(Taken::Skipped);
+        return Ok(Import::Skipped);
     }
     let blob = match Blob::read(file, &key, false) {
         Ok(blob) => blob,
-        Err(damage) => {
-            warn!(key = %key.short(), "not imported: {damage}");
-            return Ok(Taken::Damaged);
-        }
+        Err(damage) => return Ok(Import::Damaged(damage.to_string())),
     };
-    let length = blob.file().len();
-    let placed = store.put(&key, &blob, limit, Origin::Elsewhere)?;
-    Ok(match placed {
-        Placed::Stored(_) => Taken::Stored(length),
-        _ => Taken::Skipped,
+    let bytes = blob.file().len();
+    Ok(match store.put(&key, &blob, limit, Origin::Imported)? {
+        Placed::Stored(_) => Import::Stored(bytes),
+        Placed::Busy | Placed::NoRoom => Import::Skipped,
     })
 }
 
-/// Hands every blob file in a folder or an archive to `f`, and how far that is
-/// with it, until `f` says no. `None` stands for one that is passed over.
-fn each_file(
+/// A file that is named like a blob.
+struct BlobFile {
+    path: PathBuf,
+    /// Its bytes, `None` where it is larger than the cache; or why it cannot be read.
+    contents: Result<Option<Vec<u8>>, String>,
+}
+
+/// Hands every blob file in a folder or an archive to `f`, with the progress so
+/// far, until `f` breaks.
+fn each_blob_file(
     from: &Path,
     limit: u64,
-    mut f: impl FnMut(Option<Vec<u8>>, &Moving) -> bool,
+    mut f: impl FnMut(BlobFile, &Moving) -> ControlFlow<()>,
 ) -> io::Result<()> {
     if from.is_dir() {
         let inside = from.join(FOLDER);
@@ -222,14 +246,11 @@ fn each_file(
         };
         for blob in blobs {
             let path = scan::path(&root, &blob.key);
-            let bytes = folder::open(&path, Owner::Anyone)
+            let contents = folder::open(&path, Owner::Anyone)
                 .and_then(|(file, metadata)| read(file, metadata.len(), limit))
-                .unwrap_or_else(|error| {
-                    warn!("{} is not imported: {error}", path.display());
-                    None
-                });
+                .map_err(|error| error.to_string());
             now.done += blob.size;
-            if !f(bytes, &now) {
+            if f(BlobFile { path, contents }, &now).is_break() {
                 break;
             }
         }
@@ -237,51 +258,53 @@ fn each_file(
     }
     let file = File::open(from)?;
     let of = file.metadata()?.len();
-    let mut archive = tar::Archive::new(Watched {
+    let mut archive = tar::Archive::new(EndDetector {
         reader: io::BufReader::new(file),
-        is_over: false,
+        at_end: false,
     });
     for entry in archive.entries()? {
         let entry = entry?;
-        let is_blob = entry.path()?.extension().is_some_and(|end| end == "blob");
+        let path = entry.path()?.into_owned();
+        let is_blob = path.extension().is_some_and(|end| end == "blob");
         if is_blob && entry.header().entry_type().is_file() {
             let size = entry.size();
             let done = entry.raw_file_position().saturating_add(size).min(of);
-            if !f(read(entry, size, limit)?, &Moving { done, of }) {
+            let contents = Ok(read(entry, size, limit)?);
+            if f(BlobFile { path, contents }, &Moving { done, of }).is_break() {
                 return Ok(());
             }
         }
     }
-    if archive.into_inner().is_over {
+    if archive.into_inner().at_end {
         let why = "the end of the archive is missing";
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
     }
     Ok(())
 }
 
-/// A file of `length` bytes, unless the cache could not hold it.
+/// Reads a file of `length` bytes, unless it is larger than the cache.
 fn read(file: impl Read, length: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
     if length > limit {
         debug!(bytes = length, limit, "not imported: larger than the cache");
         return Ok(None);
     }
-    // No room is made for a length that somebody only claims.
+    // No memory is allocated for the length, which may be wrong.
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 
-/// Notes whether all of it was read. An archive has an end of its own before
-/// that of its file: one that was cut between two blobs has no other sign of it.
-struct Watched<R> {
+/// Detects reads at the end of the file. An archive has an end mark of its own
+/// before that: one that was truncated between two blobs shows in no other way.
+struct EndDetector<R> {
     reader: R,
-    is_over: bool,
+    at_end: bool,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for EndDetector<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.reader.read(buffer)?;
-        self.is_over |= length == 0 && !buffer.is_empty();
+        self.at_end |= length == 0 && !buffer.is_empty();
         Ok(length)
     }
 }
@@ -289,10 +312,10 @@ impl<R: Read> Read for Watched<R> {
 /// Where blobs are exported to.
 enum Target {
     Folder(PathBuf),
-    /// Written under another name, and renamed when it is complete.
+    /// Written to a temporary file, and renamed when it is complete.
     Archive {
         tar: tar::Builder<BufWriter<File>>,
-        aside: PathBuf,
+        temporary: PathBuf,
         path: PathBuf,
         folders: HashSet<String>,
     },
@@ -301,10 +324,10 @@ enum Target {
 impl Target {
     fn open(to: &Path) -> io::Result<Target> {
         if to.extension().is_some_and(|end| end == "tar") {
-            let aside = to.with_extension("tar.partial");
+            let temporary = to.with_extension("tar.partial");
             return Ok(Target::Archive {
-                tar: tar::Builder::new(BufWriter::new(File::create(&aside)?)),
-                aside,
+                tar: tar::Builder::new(BufWriter::new(File::create(&temporary)?)),
+                temporary,
                 path: to.to_owned(),
                 folders: HashSet::new(),
             });
@@ -314,7 +337,7 @@ impl Target {
         Ok(Target::Folder(root))
     }
 
-    /// Writes one blob; gives whether it was not there.
+    /// Writes one blob; false where it is there already.
     fn add(&mut self, key: &Key, bytes: &[u8], used: SystemTime) -> io::Result<bool> {
         match self {
             Target::Folder(root) => {
@@ -323,12 +346,12 @@ impl Target {
                     return Ok(false);
                 }
                 make_readable(path.parent().unwrap_or(root))?;
-                let aside = path.with_extension("partial");
-                let written = fs::write(&aside, bytes)
-                    .and_then(|()| readable(&aside, 0o644))
-                    .and_then(|()| fs::rename(&aside, &path));
+                let temporary = path.with_extension("partial");
+                let written = fs::write(&temporary, bytes)
+                    .and_then(|()| readable(&temporary, 0o644))
+                    .and_then(|()| fs::rename(&temporary, &path));
                 if written.is_err() {
-                    let _ = fs::remove_file(&aside);
+                    let _ = fs::remove_file(&temporary);
                 }
                 written?;
             }
@@ -362,28 +385,30 @@ impl Target {
 
     fn close(&mut self) -> io::Result<()> {
         if let Target::Archive {
-            tar, aside, path, ..
+            tar,
+            temporary,
+            path,
+            ..
         } = self
         {
             tar.finish()?;
             let file = tar.get_mut();
             file.flush()?;
             file.get_ref().sync_all()?;
-            fs::rename(aside, path)?;
+            fs::rename(temporary, path)?;
         }
         Ok(())
     }
 
-    /// Leaves no half of an archive behind, which would take the room that is
-    /// missing.
-    fn give_up(&self) {
-        if let Target::Archive { aside, .. } = self {
-            let _ = fs::remove_file(aside);
+    /// Removes an incomplete archive: on a full disk its space is needed.
+    fn remove_partial(&self) {
+        if let Target::Archive { temporary, .. } = self {
+            let _ = fs::remove_file(temporary);
         }
     }
 }
 
-/// Makes a folder that all may read; one that is there stays as it is.
+/// Creates a folder that everyone may read; an existing one stays as it is.
 fn make_readable(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

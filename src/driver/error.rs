@@ -55,6 +55,12 @@ pub enum Error {
     #[error("the image cannot be loaded: {0}")]
     BadImage(String),
 
+    /// A function that loads PTX was given a binary, which is machine code.
+    #[error(
+        "the image is a binary, and this loads PTX: a binary that is trusted is loaded by `load_image`, which is `unsafe`"
+    )]
+    Binary,
+
     /// Buffers were given for variables that are declared in PTX, and the
     /// driver takes them for compiled code alone.
     #[error(

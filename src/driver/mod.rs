@@ -10,22 +10,27 @@
 //! use ptxkit::driver::{select, Context, DeviceBuffer, LaunchConfig, Module, Selection, Stream};
 //!
 //! let ptx = b".version 8.0 .target sm_80 .address_size 64
-//! .visible .entry twice(.param .u64 numbers) {
-//!     .reg .b32 %r<3>; .reg .b64 %rd<4>;
-//!     ld.param.u64 %rd1, [numbers];
+//! .visible .entry twice(.param .u64 numbers, .param .u64 length) {
+//!     .reg .b32 %r<3>; .reg .b64 %rd<5>; .reg .pred %p;
 //!     mov.u32 %r1, %tid.x;
-//!     mul.wide.u32 %rd2, %r1, 4;
-//!     add.s64 %rd3, %rd1, %rd2;
-//!     ld.global.u32 %r2, [%rd3];
+//!     cvt.u64.u32 %rd1, %r1;
+//!     ld.param.u64 %rd2, [length];
+//!     setp.ge.u64 %p, %rd1, %rd2;
+//!     @%p ret;
+//!     ld.param.u64 %rd3, [numbers];
+//!     mad.lo.u64 %rd4, %rd1, 4, %rd3;
+//!     ld.global.u32 %r2, [%rd4];
 //!     add.u32 %r2, %r2, %r2;
-//!     st.global.u32 [%rd3], %r2;
+//!     st.global.u32 [%rd4], %r2;
 //!     ret;
 //! }";
 //! let context = Context::primary(&select(Selection::Cpu)?.device)?;
 //! let kernel = Module::load(&context, ptx)?.kernel("twice")?;
-//! let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3])?;
+//! // SAFETY: the kernel takes a slice, and accesses what is below its length.
+//! let twice = unsafe { kernel.typed::<(&mut [u32],)>() }?;
+//! let mut numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3])?;
 //! let stream = Stream::new(&context)?;
-//! kernel.launch(LaunchConfig::new([1, 1, 1], [3, 1, 1]), &stream, (&numbers,))?;
+//! twice.launch(LaunchConfig::for_elements(3, 32), &stream, (&mut numbers,))?;
 //! stream.synchronize()?;
 //! assert_eq!(numbers.to_vec()?, [2, 4, 6]);
 //! # }
@@ -63,9 +68,12 @@ pub use launch::config::{Dim, LaunchConfig};
 pub use launch::occupancy::SuggestedBlock;
 pub use launch::options::{ClusterScheduling, LaunchOptions};
 pub use launch::params::ParamBuffer;
+pub use launch::typed::{
+    ArgumentFor, ArgumentsFor, ByValue, Count, Parameter, Parameters, TypedKernel,
+};
 pub use log::{LogLine, LogSeverity};
 pub use memory::batch::CopyBatch;
-pub use memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice};
+pub use memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice, DeviceSliceMut};
 pub use memory::copy::{Linear, copy, copy_async};
 pub use memory::growable::GrowableBuffer;
 pub use memory::ipc::IpcBuffer;
@@ -87,9 +95,7 @@ pub use module::link::LinkInput;
 pub use module::nvjitlink;
 pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
-pub use pod::param::{DeviceField, DeviceParam};
-#[doc(hidden)]
-pub use pod::param::{padding_count, padding_of};
+pub use pod::param::{DeviceField, DeviceParam, Fields};
 pub use pod::texel::{F16, Texel};
 pub use pod::vector::*;
 pub use stream::Stream;

@@ -14,7 +14,8 @@
 //! let mut buffer =
 //!     unsafe { opengl::Buffer::register(context, vertices, opengl::Access::WriteDiscard) }?;
 //! let positions = buffer.map(stream)?;
-//! kernel.launch(LaunchConfig::for_elements(1024, 256), stream, (&positions,))?;
+//! // SAFETY: the kernel writes 1024 positions, which the buffer object holds.
+//! unsafe { kernel.launch(LaunchConfig::for_elements(1024, 256), stream, (&positions,)) }?;
 //! positions.unmap()?; // OpenGL may draw
 //! # Ok(())
 //! # }

@@ -2,7 +2,7 @@
 //!
 //! The same calls serve both drivers: NVIDIA's gives a cubin, the CPU device
 //! its own binary. Either can be kept and given to
-//! [`Module::load`](crate::driver::Module::load).
+//! [`Module::load_image`](crate::driver::Module::load_image).
 
 mod identity;
 mod options;
@@ -42,7 +42,8 @@ pub struct Compiled {
 /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
 /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }";
 /// let compiled = jit::compile(&context, ptx, &JitOptions::default())?;
-/// Module::load(&context, &compiled.binary)?.kernel("nothing")?;
+/// // SAFETY: the binary was compiled a moment ago.
+/// unsafe { Module::load_image(&context, &compiled.binary) }?.kernel("nothing")?;
 ///
 /// let wrong = ptx.replace("ret", "rot");
 /// let Err(Error::Jit(error)) = jit::compile(&context, &wrong, &JitOptions::default()) else {
@@ -75,7 +76,8 @@ pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Com
 /// let function = format!("{head}.visible .func f() {{ ret; }}");
 /// let inputs = [LinkInput::ptx("k.ptx", &kernel), LinkInput::ptx("f.ptx", &function)];
 /// let linked = jit::link(&context, &inputs, &JitOptions::default())?;
-/// Module::load(&context, &linked.binary)?.kernel("k")?;
+/// // SAFETY: the binary was linked a moment ago.
+/// unsafe { Module::load_image(&context, &linked.binary) }?.kernel("k")?;
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
@@ -84,7 +86,8 @@ pub fn link(
     inputs: &[LinkInput<'_>],
     options: &JitOptions,
 ) -> Result<Compiled, Error> {
-    let mut list = options.list(context.device().driver());
+    let ptx_bytes = inputs.iter().map(LinkInput::ptx_bytes).sum();
+    let mut list = options.list(context.device().driver(), ptx_bytes);
     let binary = crate::driver::module::link::link(context, inputs, &mut list)?;
 
     let info_log = list.info_log();

@@ -6,7 +6,9 @@ use image::{Suffix, Target};
 
 /// The first CUDA version whose driver knows `CU_JIT_SPLIT_COMPILE`: others
 /// refuse options that they do not know.
-const SPLITTING: i32 = 13000;
+const SPLIT_COMPILE_SINCE: i32 = 13000;
+/// From so many bytes of PTX on, all cores are used.
+const SPLIT_COMPILE_FROM: usize = 100_000;
 
 /// Options of a compilation (`CUjit_option`). The default asks for nothing: the
 /// compiler's own defaults, for the context's device.
@@ -27,10 +29,10 @@ pub struct JitOptions {
     /// Another target than the context's device. The driver takes the device's
     /// by itself; on some devices an explicit one fails where that works.
     pub target: Option<Target>,
-    /// Threads that compile the kernels of one module beside one another; 0 is
-    /// one for each core (`CU_JIT_SPLIT_COMPILE`). Drivers before CUDA 13.0 and
-    /// the CPU device take one. It changes how long a large module takes, not
-    /// what its code does.
+    /// Threads that compile one module; 0 is one for each core
+    /// (`CU_JIT_SPLIT_COMPILE`). The default is one for each core from 100 KB of PTX
+    /// on, else one. Drivers before CUDA 13.0 always use one, and the CPU device its
+    /// default. It changes how long a compilation takes, not what its code does.
     pub threads: Option<u32>,
     /// Registers are limited so that blocks of so many threads can run. Not with
     /// a `target`.
@@ -69,7 +71,8 @@ impl JitOptions {
     /// The options that change the code, as bytes for a cache's key. Equal
     /// options give equal bytes, different ones different bytes.
     pub fn key_bytes(&self) -> Vec<u8> {
-        // `verbose` changes the log only, `threads` the time.
+        // `verbose` changes only the log, `threads` only the time: each thread
+        // compiles other kernels, with the same options.
         let mut bytes = Vec::new();
         for (option, value) in self.scalars() {
             bytes.extend(option.to_le_bytes());
@@ -78,8 +81,8 @@ impl JitOptions {
         bytes
     }
 
-    /// The options as `driver` takes them.
-    pub(super) fn list(&self, driver: Driver) -> JitOptionList {
+    /// The options as `driver` takes them, for so many bytes of PTX.
+    pub(super) fn list(&self, driver: Driver, ptx_bytes: usize) -> JitOptionList {
         let mut list = JitOptionList::new();
         for (option, value) in self.scalars() {
             list.set(option, value);
@@ -87,11 +90,20 @@ impl JitOptions {
         if self.verbose {
             list.set(option::LOG_VERBOSE, 1);
         }
-        let splits = driver.kind() == DriverKind::Nvidia && driver.version() >= SPLITTING;
-        if let Some(threads) = self.threads.filter(|_| splits) {
+        if driver.kind() == DriverKind::Nvidia
+            && driver.version() >= SPLIT_COMPILE_SINCE
+            && let Some(threads) = self.threads_for(ptx_bytes)
+        {
             list.set(option::SPLIT_COMPILE, threads);
         }
         list
+    }
+
+    /// The threads that compile so many bytes of PTX; `None` is the compiler's
+    /// default, one.
+    fn threads_for(&self, ptx_bytes: usize) -> Option<u32> {
+        self.threads
+            .or((ptx_bytes >= SPLIT_COMPILE_FROM).then_some(0))
     }
 
     /// Number and value of each option that is set and changes the code.
@@ -191,5 +203,21 @@ mod tests {
             ..plain
         };
         assert_eq!(same_code.key_bytes(), plain.key_bytes());
+    }
+
+    #[test]
+    fn large_inputs_are_compiled_on_all_cores() {
+        let plain = JitOptions::default();
+        assert_eq!(plain.threads_for(7_000), None);
+        assert_eq!(plain.threads_for(3_500_000), Some(0));
+        for threads in [0, 1, 4] {
+            let asked = JitOptions {
+                threads: Some(threads),
+                ..plain
+            };
+            for bytes in [7_000, 3_500_000] {
+                assert_eq!(asked.threads_for(bytes), Some(threads));
+            }
+        }
     }
 }

@@ -1,43 +1,59 @@
-//! PTX to device code, through the cache.
+//! PTX to device code: key, lookup, compile and put.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::info;
 
 use super::counters::{add_time, count};
-use super::store::Store;
-use super::{CacheUse, Loader, Report, Source};
-use crate::cache::{Blob, Digest, Key, KeyParts, Lookup, Provenance};
+use super::error::explain;
+use super::select::SelectedPtx;
+use super::{CacheUse, LoadError, Loader, Source};
+use crate::cache::{Blob, CompileLock, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
 use crate::jit::{self, JitOptions};
 use image::{self, CubinContents, Image};
 
-/// Device code on its way to the driver.
-pub(super) struct Compiled {
-    code: Code,
-    pub cache: CacheUse,
-    pub key: Key,
-    pub compile: Duration,
-    lookup: Duration,
-    store: Duration,
-    log: String,
-}
-
-/// PTX on its way to the compiler.
-pub(super) struct Text<'a> {
-    pub text: &'a str,
-    pub digest: Digest,
+/// PTX to be compiled, and what for.
+pub(super) struct Request<'a> {
+    pub source: &'a Source<'a>,
+    pub ptx: SelectedPtx<'a>,
     /// Which image of the source it is, and why.
-    pub image: &'a str,
+    pub reason: String,
+    pub key: Key,
+    target: String,
+    options: JitOptions,
 }
 
-enum Code {
-    Blob(Blob),
+/// Device code.
+pub(super) struct Compiled {
+    binary: Binary,
+    pub cache: CacheUse,
+    pub lookup: Duration,
+    pub compile: Duration,
+    pub store: Duration,
+    /// What the compiler said.
+    pub log: String,
+}
+
+enum Binary {
+    Cached(Blob),
     Fresh(Vec<u8>),
 }
 
-/// What a loader compiles for, apart from the options.
+impl Deref for Compiled {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.binary {
+            Binary::Cached(blob) => blob,
+            Binary::Fresh(code) => code,
+        }
+    }
+}
+
+/// The device's compiler.
 #[derive(Debug)]
 pub(super) struct Compiler {
     /// As [`Device::target`](driver::Device::target) gives it.
@@ -46,52 +62,10 @@ pub(super) struct Compiler {
     driver_version: u32,
 }
 
-impl Compiled {
-    pub(super) fn hit(key: Key, blob: Blob, lookup: Duration) -> Compiled {
-        Compiled {
-            code: Code::Blob(blob),
-            cache: CacheUse::Hit,
-            key,
-            lookup,
-            compile: Duration::ZERO,
-            store: Duration::ZERO,
-            log: String::new(),
-        }
-    }
-
-    /// Which image it was compiled from, and why, if its blob tells.
-    pub(super) fn image(&self) -> Option<String> {
-        match &self.code {
-            Code::Blob(blob) => blob.image(),
-            Code::Fresh(_) => None,
-        }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        match &self.code {
-            Code::Blob(blob) => blob,
-            Code::Fresh(code) => code,
-        }
-    }
-
-    pub(super) fn report(self, image: String, load: Duration) -> Report {
-        Report {
-            image,
-            cache: self.cache,
-            key: Some(self.key),
-            lookup: self.lookup,
-            compile: self.compile,
-            store: self.store,
-            load,
-            log: self.log,
-        }
-    }
-}
-
 impl Loader {
-    /// The device's compiler: asked once, as none of it changes while a process
-    /// runs, and the driver's build is found in a long list of mappings.
-    pub(super) fn compiler(&self) -> Result<&Compiler, driver::Error> {
+    /// The device's compiler: asked for once, as it does not change while a
+    /// process runs.
+    fn compiler(&self) -> Result<&Compiler, driver::Error> {
         let known = &self.shared.compiler;
         if let Some(compiler) = known.get() {
             return Ok(compiler);
@@ -103,134 +77,129 @@ impl Loader {
             identity: jit::compiler_identity(driver.kind()),
             driver_version: driver.version().unsigned_abs(),
         };
-        // The first digest of a process asks the processor what it can do, which
-        // in a virtual machine takes longer than a small PTX's digest.
-        Digest::of(compiler.identity.as_bytes());
         Ok(known.get_or_init(|| compiler))
     }
 
     /// The architecture that `options` ask for, as it stands in keys, and the
-    /// options without it. The device's own is not asked for by name: some
-    /// drivers refuse that. The CPU device has but one.
+    /// options for the compiler. The device's own is not passed on: some drivers
+    /// refuse that. The CPU device has only one.
     pub(super) fn target(
         &self,
         options: &JitOptions,
     ) -> Result<(String, JitOptions), driver::Error> {
         let own = &self.compiler()?.target;
-        let mut options = *options;
-        if self.context().device().driver().kind() == DriverKind::Cpu {
-            options.target = None;
-        }
-        let target = match options.target {
-            Some(target) if target.to_string() != *own => target.to_string(),
-            _ => {
-                options.target = None;
-                own.clone()
-            }
+        let is_cpu = self.context().device().driver().kind() == DriverKind::Cpu;
+        let other = options.target.filter(|_| !is_cpu);
+        let other = other.filter(|target| target.to_string() != *own);
+        let target = other.map_or_else(|| own.clone(), |target| target.to_string());
+        let options = JitOptions {
+            target: other,
+            ..*options
         };
         Ok((target, options))
     }
 
-    fn key(
+    /// What to compile, with its key.
+    pub(super) fn request<'a>(
         &self,
-        digest: Digest,
-        target: &str,
+        source: &'a Source<'a>,
+        ptx: SelectedPtx<'a>,
+        reason: String,
         options: &JitOptions,
-    ) -> Result<Key, driver::Error> {
+    ) -> Result<Request<'a>, driver::Error> {
+        let (target, options) = self.target(options)?;
         let compiler = self.compiler()?;
-        // What is compiled for another device is found by that device: its
+        // Code that was compiled for another device is found by that device, whose
         // loads do not name the target.
         let code_options = JitOptions {
             target: None,
-            ..*options
+            ..options
         };
-        Ok(Key::new(&KeyParts {
-            source: digest,
-            target,
+        let key = Key::new(&KeyParts {
+            source: source.digest(ptx.text()),
+            target: &target,
             driver_version: compiler.driver_version,
             compiler: &compiler.identity,
             options: &code_options.key_bytes(),
-        }))
+        });
+        Ok(Request {
+            source,
+            ptx,
+            reason,
+            key,
+            target,
+            options,
+        })
     }
 
-    /// What the code of PTX with this digest is found by.
-    pub(super) fn key_of(
-        &self,
-        digest: Digest,
-        options: &JitOptions,
-    ) -> Result<Key, driver::Error> {
-        let (target, options) = self.target(options)?;
-        self.key(digest, &target, &options)
-    }
-
-    /// What was compiled before.
-    pub(super) fn found(&self, digest: Digest, options: &JitOptions) -> Option<Compiled> {
-        let key = self.key_of(digest, options).ok()?;
+    /// Takes the code from the cache, or compiles it and puts it there.
+    pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
         let started = Instant::now();
-        let blob = self.cache().find_blob(&key)?;
-        Some(Compiled::hit(key, blob, started.elapsed()))
-    }
-
-    pub(super) fn cached_or_compiled(
-        &self,
-        source: &Source<'_>,
-        text: &Text<'_>,
-        options: &JitOptions,
-        store: Store,
-    ) -> Result<Compiled, driver::Error> {
-        let (target, options) = self.target(options)?;
-        let compiler = self.compiler()?;
-        let key = self.key(text.digest, &target, &options)?;
-        let started = Instant::now();
-        let found = self.cache().lookup(&key);
+        let found = self.cache().lookup(&request.key);
         let lookup = started.elapsed();
-        let turn = match found {
-            Lookup::Hit(blob) => return Ok(Compiled::hit(key, blob, lookup)),
+        let compiled = match found {
+            Lookup::Hit(blob) => Ok(Compiled {
+                binary: Binary::Cached(blob),
+                cache: CacheUse::Hit,
+                lookup,
+                compile: Duration::ZERO,
+                store: Duration::ZERO,
+                log: String::new(),
+            }),
             Lookup::Failed(failure) => match failure.downcast_ref::<driver::Error>() {
-                Some(error) => return Err(error.clone()),
-                // Not one that a loader left there.
-                None => None,
+                Some(error) => Err(LoadError::from(error.clone())),
+                // Reported by another user of the cache than a loader.
+                None => self.compile(request, None, lookup),
             },
-            Lookup::Miss(turn) => Some(turn),
-            Lookup::Off => None,
+            Lookup::Miss(lock) => self.compile(request, Some(lock), lookup),
+            Lookup::Off => self.compile(request, None, lookup),
         };
+        compiled.map_err(|error| explain(self.context(), request, error))
+    }
+
+    /// Compiles, and puts the code into the cache with `lock`.
+    fn compile(
+        &self,
+        request: &Request<'_>,
+        lock: Option<CompileLock>,
+        lookup: Duration,
+    ) -> Result<Compiled, LoadError> {
+        let text = request.ptx.to_compile(request.source)?;
         let started = Instant::now();
-        let made = jit::compile(self.context(), text.text, &options);
+        let made = jit::compile(self.context(), &text, &request.options);
         let compile = started.elapsed();
         count(&self.shared.counts.compiles);
         add_time(&self.shared.counts.compile_us, compile);
         let made = match made {
             Ok(made) => made,
             Err(error) => {
-                if let Some(turn) = turn.filter(|_| is_of_ptx(&error)) {
-                    turn.fail(Arc::new(error.clone()));
+                if let Some(lock) = lock.filter(|_| is_of_ptx(&error)) {
+                    lock.fail(Arc::new(error.clone()));
                 }
-                return Err(error);
+                return Err(error.into());
             }
         };
-        info!(key = %key.short(), us = compile.as_micros(), "compiled");
+        info!(key = %request.key.short(), ms = compile.as_millis(), "compiled");
         let started = Instant::now();
-        let (code, cache) = match turn {
-            Some(turn) => {
+        let (binary, cache) = match lock {
+            Some(lock) => {
                 let provenance = Provenance {
-                    source: source.name.to_owned(),
-                    kernels: kernels(&made.binary, text.text),
-                    target,
-                    compiler: compiler.identity.clone(),
+                    source: request.source.name.to_owned(),
+                    kernels: kernels(&made.binary, &text),
+                    target: request.target.clone(),
+                    compiler: self.compiler()?.identity.clone(),
                     compile_time: compile,
-                    image: text.image.to_owned(),
+                    image: request.reason.clone(),
                 };
-                let landed = turn.land(&provenance, &[("", &made.binary)]);
-                let blob = landed.blob().clone();
-                self.shared.writers.store(landed, store);
-                (Code::Blob(blob), CacheUse::Miss)
+                // SAFETY: the compiler in the key made it of this source a moment ago.
+                let blob = unsafe { lock.put(&provenance, &made.binary) };
+                (Binary::Cached(blob), CacheUse::Miss)
             }
-            None => (Code::Fresh(made.binary), CacheUse::Off),
+            None => (Binary::Fresh(made.binary), CacheUse::Off),
         };
         Ok(Compiled {
-            code,
+            binary,
             cache,
-            key,
             lookup,
             compile,
             store: started.elapsed(),
@@ -254,8 +223,8 @@ fn is_of_ptx(error: &driver::Error) -> bool {
     }
 }
 
-/// The kernels' names, for the blob's provenance, sorted. A cubin tells them at
-/// once.
+/// The kernels' names, sorted, for the blob's provenance. A cubin has a list of
+/// them; for another binary the PTX is read.
 fn kernels(binary: &[u8], text: &str) -> Vec<String> {
     let mut names: Vec<String> = match cubin(binary) {
         Some(contents) => contents

@@ -1,4 +1,4 @@
-//! What a loader did since it was made.
+//! Counts of what a loader did.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use tracing::info;
 
 use crate::cache;
 
-/// What happened since the [`Loader`](super::Loader) was made: a snapshot, of
-/// its clones too.
+/// A snapshot of what the [`Loader`](super::Loader) and its clones did since it
+/// was made.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -26,11 +26,11 @@ use crate::cache;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Loads that were asked for.
+    /// Loads.
     pub loads: u64,
-    /// Those that were given a module that was loaded already.
+    /// Loads that returned a module that was loaded already.
     pub shared: u64,
-    /// Those that failed.
+    /// Loads that failed.
     pub failed: u64,
     /// Modules that this loader shares and that are in use now.
     pub modules: u64,
@@ -126,10 +126,10 @@ impl Counters {
             value: Value::Seconds(value),
         };
         [
-            total("loads_total", "Loads that were asked for.", self.loads),
+            total("loads_total", "Loads.", self.loads),
             total(
                 "loads_shared_total",
-                "Loads that were given a module that was loaded already.",
+                "Loads that returned a module that was loaded already.",
                 self.shared,
             ),
             total("loads_failed_total", "Loads that failed.", self.failed),
@@ -157,12 +157,12 @@ impl Counters {
             total("cache_hits_total", "Lookups that found a blob.", cache.hits),
             total(
                 "cache_lower_hits_total",
-                "Hits that a read-only folder gave.",
+                "Hits in a read-only folder.",
                 cache.lower_hits,
             ),
             total(
                 "cache_misses_total",
-                "Lookups that were given the turn to compile.",
+                "Lookups that found no blob.",
                 cache.misses,
             ),
             total(
@@ -177,15 +177,11 @@ impl Counters {
             ),
             total(
                 "cache_failures_total",
-                "Lookups that were answered with a compile error of before.",
+                "Lookups that returned an earlier compile error.",
                 cache.failures,
             ),
             total("cache_puts_total", "Blobs stored.", cache.puts),
-            total(
-                "cache_evictions_total",
-                "Blobs removed to make room.",
-                cache.evictions,
-            ),
+            total("cache_evictions_total", "Blobs evicted.", cache.evictions),
             total("cache_bad_total", "Blobs that were damaged.", cache.bad),
             total(
                 "cache_errors_total",
@@ -257,7 +253,7 @@ mod tests {
         };
         let text = counters.prometheus().to_string();
         assert!(text.starts_with(
-            "# HELP ptxkit_loads_total Loads that were asked for.\n\
+            "# HELP ptxkit_loads_total Loads.\n\
              # TYPE ptxkit_loads_total counter\n\
              ptxkit_loads_total 3\n"
         ));

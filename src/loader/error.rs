@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::compile::Request;
 use crate::driver::{self, Context, CudaError, DriverKind};
-use image::{Image, ImageError, NothingFits, PtxTooNew};
+use image::{ImageError, NothingFits, PtxTooNew, newest_ptx};
 use ptx::ast::Version;
 
 /// Why an image was not loaded.
@@ -20,6 +21,10 @@ pub enum LoadError {
     Image { name: String, source: ImageError },
     #[error("{name}: {source}")]
     NothingFits { name: String, source: NothingFits },
+    #[error(
+        "{name} is a binary that nobody vouched for: `Source::image`, which is `unsafe`, loads binaries"
+    )]
+    Binary { name: String },
     #[error("{name} was compiled for the CPU device and does not run on a GPU: give its PTX")]
     ForTheCpu { name: String },
     #[error(
@@ -49,38 +54,33 @@ pub enum LoadError {
     Driver(#[from] driver::Error),
 }
 
-/// The driver's "unsupported PTX version" names neither of the versions.
-pub(super) fn explain(
-    context: &Context,
-    name: &str,
-    image: &Image<'_>,
-    error: driver::Error,
-) -> LoadError {
-    let driver = context.device().driver();
-    let driver_version = driver.version().unsigned_abs();
+/// Names the versions where the driver refuses PTX as too new: its own error does
+/// not.
+pub(super) fn explain(context: &Context, request: &Request<'_>, error: LoadError) -> LoadError {
+    let LoadError::Driver(error) = error else {
+        return error;
+    };
     let refused = matches!(
         error.code(),
         Some(CudaError::UNSUPPORTED_PTX_VERSION | CudaError::INVALID_PTX)
     );
-    let too_new = match image {
-        // The CPU device's CUDA version says nothing of the PTX that it reads.
+    let driver = context.device().driver();
+    let driver_version = driver.version().unsigned_abs();
+    let newest = match driver.kind() {
+        // The CPU device's CUDA version says nothing about the PTX that it reads.
         #[cfg(feature = "cpu")]
-        Image::Ptx(ptx) if refused && driver.kind() == DriverKind::Cpu => ptx
-            .version
-            .filter(|found| *found > cpu::NEWEST_PTX)
-            .map(|found| (found, cpu::NEWEST_PTX)),
-        Image::Ptx(ptx) if refused => ptx.version.zip(ptx.too_new_for(driver_version)),
-        _ => None,
+        DriverKind::Cpu => Some(cpu::NEWEST_PTX),
+        _ => newest_ptx(driver_version),
     };
-    match too_new {
-        Some((found, newest)) => LoadError::PtxTooNew {
-            name: name.to_owned(),
+    match (request.ptx.version, newest) {
+        (Some(found), Some(newest)) if refused && found > newest => LoadError::PtxTooNew {
+            name: request.source.name.to_owned(),
             found,
             newest,
             driver: driver.kind(),
             driver_version,
             source: error,
         },
-        None => error.into(),
+        _ => error.into(),
     }
 }

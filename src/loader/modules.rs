@@ -1,125 +1,93 @@
-//! The modules that are loaded now, so that one PTX is loaded once.
+//! The modules that are loaded now, so that each is loaded once.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{CacheUse, Loaded, Report};
-use crate::cache::{Digest, Key};
+use crate::cache::Key;
 use crate::driver::WeakModule;
-use crate::jit::JitOptions;
 
-/// What one module differs by from every other of a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    digest: Digest,
-    options: JitOptions,
-}
-
-/// Of the digest alone: hardly any two differ in the options only.
-impl Hash for Identity {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
-    }
-}
-
-impl Identity {
-    pub(super) fn new(digest: Digest, options: &JitOptions) -> Identity {
-        // Neither changes the code.
-        let options = JitOptions {
-            verbose: false,
-            threads: None,
-            ..*options
-        };
-        Identity { digest, options }
-    }
-}
-
-/// The modules of one context. It keeps none of them loaded.
+/// The modules of one context, by the keys of their code. It keeps none of them
+/// loaded.
 #[derive(Debug, Default)]
-pub(super) struct Modules(Mutex<Places>);
+pub(super) struct Modules(Mutex<Table>);
 
 #[derive(Debug, Default)]
-struct Places {
-    all: HashMap<Identity, Arc<Place>>,
-    /// So many places may there be before the empty ones are looked for.
+struct Table {
+    slots: HashMap<Key, Arc<Slot>>,
+    /// At this many slots, those of unloaded modules are removed.
     sweep_at: usize,
 }
 
-/// Where one module is, once it is loaded. Whoever loads it holds the lock, so
-/// that others wait and share.
+/// The place of one module. Whoever loads it holds the lock, so that others wait
+/// for it and share it.
 #[derive(Debug, Default)]
-pub(super) struct Place(Mutex<Option<Kept>>);
+pub(super) struct Slot(Mutex<Option<SharedModule>>);
 
+/// A module that may be loaded, and what its report says.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct SharedModule {
     module: WeakModule,
     image: String,
     key: Option<Key>,
 }
 
 impl Modules {
-    /// The place of a module, if there was one ever.
-    pub(super) fn find(&self, identity: &Identity) -> Option<Arc<Place>> {
-        lock(&self.0).all.get(identity).cloned()
-    }
-
-    /// The place of a module, which is made if there is none.
-    pub(super) fn place(&self, identity: &Identity) -> Arc<Place> {
-        let mut places = lock(&self.0);
-        if let Some(place) = places.all.get(identity) {
-            return Arc::clone(place);
+    /// The slot of the module with this code.
+    pub(super) fn slot(&self, key: &Key) -> Arc<Slot> {
+        let mut table = lock(&self.0);
+        if let Some(slot) = table.slots.get(key) {
+            return Arc::clone(slot);
         }
-        if places.all.len() >= places.sweep_at {
-            places.all.retain(|_, place| !is_forgotten(place));
-            places.sweep_at = (2 * places.all.len()).max(64);
+        if table.slots.len() >= table.sweep_at {
+            table.slots.retain(|_, slot| !is_unused(slot));
+            table.sweep_at = (2 * table.slots.len()).max(64);
         }
-        let place = Arc::default();
-        places.all.insert(*identity, Arc::clone(&place));
-        place
+        let slot = Arc::default();
+        table.slots.insert(*key, Arc::clone(&slot));
+        slot
     }
 
     /// How many are loaded now.
     pub(super) fn count(&self) -> u64 {
-        let places: Vec<_> = lock(&self.0).all.values().cloned().collect();
-        // One that is being loaded is not loaded yet.
-        let loaded = |place: &&Arc<Place>| {
-            place
-                .0
-                .try_lock()
-                .is_ok_and(|kept| kept.as_ref().is_some_and(|kept| kept.module.is_loaded()))
+        let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
+        // One whose lock is held is being loaded.
+        let loaded = |slot: &&Arc<Slot>| {
+            let shared = slot.0.try_lock();
+            shared.is_ok_and(|shared| shared.as_ref().is_some_and(SharedModule::is_loaded))
         };
-        places.iter().filter(loaded).count() as u64
+        slots.iter().filter(loaded).count() as u64
     }
 }
 
-/// Whether nobody has the place, and no module is in it. Only the map can give
-/// it away, and that is locked.
-fn is_forgotten(place: &Arc<Place>) -> bool {
-    Arc::strong_count(place) == 1
-        && lock(&place.0)
-            .as_ref()
-            .is_none_or(|kept| !kept.module.is_loaded())
+/// Whether the slot's module is unloaded and nobody else holds the slot. Only the
+/// table hands slots out, and that is locked.
+fn is_unused(slot: &Arc<Slot>) -> bool {
+    Arc::strong_count(slot) == 1 && !lock(&slot.0).as_ref().is_some_and(SharedModule::is_loaded)
 }
 
-impl Place {
+impl Slot {
     /// Waits for whoever loads the module.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<SharedModule>> {
         lock(&self.0)
     }
 }
 
-impl Kept {
-    pub(super) fn new(loaded: &Loaded) -> Kept {
-        Kept {
+impl SharedModule {
+    pub(super) fn new(loaded: &Loaded) -> SharedModule {
+        SharedModule {
             module: loaded.module.downgrade(),
             image: loaded.report.image.clone(),
             key: loaded.report.key,
         }
     }
 
+    fn is_loaded(&self) -> bool {
+        self.module.is_loaded()
+    }
+
     /// The module, if it is still loaded.
-    pub(super) fn share(&self) -> Option<Loaded> {
+    pub(super) fn loaded(&self) -> Option<Loaded> {
         Some(Loaded {
             module: self.module.upgrade()?,
             report: Report {
@@ -130,7 +98,8 @@ impl Kept {
     }
 }
 
-/// No code runs under these locks that could leave half a state behind.
+/// A poisoned lock is used as it is: no code under these locks leaves a half-made
+/// state behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

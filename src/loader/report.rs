@@ -1,17 +1,17 @@
-//! What a load gives.
+//! The result of a load.
 
 use std::time::Duration;
 
 use crate::cache::Key;
 use crate::driver::Module;
 
-/// A module and how it came to be.
+/// A module and how it was loaded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loaded {
     /// The module, ready for its kernels to be launched.
     pub module: Module,
-    /// How it came to be.
+    /// How it was loaded.
     pub report: Report,
 }
 
@@ -19,24 +19,22 @@ pub struct Loaded {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// Which image was taken, and why.
+    /// Which image was selected, and why.
     pub image: String,
-    /// Whether it was in the cache.
+    /// How the cache was used.
     pub cache: CacheUse,
-    /// `None` where nothing was to compile.
+    /// `None` for a binary, which is not compiled.
     pub key: Option<Key>,
-    /// Looking in the cache: finding, reading and checking the blob, or waiting
-    /// for whoever compiles it.
+    /// The lookup in the cache: finding, reading and verifying the blob, and waiting
+    /// for another thread or process that compiles it.
     pub lookup: Duration,
     /// Zero where nothing was compiled.
     pub compile: Duration,
-    /// Handing what was compiled to the cache. It is written and synced on a
-    /// thread of its own while the load goes on: see
-    /// [`flush`](super::Loader::flush).
+    /// Writing the code to the cache.
     pub store: Duration,
-    /// Handing the binary to the driver.
+    /// The driver's part: loading the binary.
     pub load: Duration,
-    /// What the compiler had to say.
+    /// What the compiler said.
     pub log: String,
 }
 
@@ -55,15 +53,15 @@ impl Report {
     }
 }
 
-/// What the cache had to do with a load.
+/// How a load used the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheUse {
     /// The module was loaded already: it is the same one.
     Shared,
-    /// The code was there.
+    /// The code was in the cache.
     Hit,
-    /// The code was compiled, and put there if it could be.
+    /// The code was compiled, and put there if that was possible.
     Miss,
-    /// There is no cache, or nothing was to compile.
+    /// There is no cache, or nothing was compiled.
     Off,
 }

@@ -1,47 +1,44 @@
-//! Filling the cache before anybody waits for it.
+//! Filling the cache before it is needed.
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tracing::info;
+use tracing::debug;
 
-use super::choose::Chosen;
-use super::compile::Text;
-use super::error::explain;
-use super::store::Store;
-use super::{CacheUse, LoadError, Loader, Source, open};
+use super::select::Payload;
+use super::{CacheUse, LoadError, Loader, Source};
 use crate::cache::Key;
 use crate::jit::JitOptions;
 
-/// What came of one source.
+/// The result for one source.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Warmed {
     /// The name of the source.
     pub name: String,
-    /// What is in the cache now, or why it is not.
+    /// Whether its code is in the cache, or why not.
     pub result: Result<Warm, LoadError>,
 }
 
-/// What the cache has of a source.
+/// What became of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warm {
-    /// It was there.
+    /// Its code was in the cache.
     Hit(Key),
-    /// It was compiled in this time, and is there now.
+    /// It was compiled in this time, and is in the cache now.
     Compiled(Key, Duration),
-    /// It was compiled, but is not there: it is larger than the cache, or the
-    /// folder cannot be written.
+    /// It was compiled, but not stored: it is larger than the cache, or the folder
+    /// cannot be written.
     NotKept(Key),
-    /// There is no cache to keep it in: it was not compiled.
+    /// There is no cache: it was not compiled.
     Off,
-    /// A binary, of which nothing is to compile.
+    /// A binary, which is not compiled.
     Binary,
 }
 
-/// How far a warming is.
+/// The progress of a warming.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress<'a> {
@@ -54,12 +51,12 @@ pub struct Progress<'a> {
 }
 
 impl Loader {
-    /// Compiles what of `sources` is not in the cache yet, on all cores, and
-    /// loads none of it. `progress` is told of each that is done, one at a
-    /// time, from any thread. The answers come in the order of `sources`.
+    /// Compiles those of `sources` that are not in the cache, on all cores, and
+    /// loads none of them. Reports each that is done to `progress`, one at a time,
+    /// from any thread. The results are in the order of `sources`.
     ///
-    /// With [`JitOptions::target`], for devices of another architecture than
-    /// this context's: there, loads that name no target find it.
+    /// With [`JitOptions::target`] it compiles for devices of another architecture
+    /// than this context's: loads there that name no target find the code.
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {
@@ -86,24 +83,27 @@ impl Loader {
         options: &JitOptions,
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
+        let options = &sharing_cores(options, sources.len());
         on_all_cores(sources, progress, |source| Warmed {
             name: source.name.to_owned(),
             result: self.warm_one(source, options),
         })
     }
 
-    /// The same for files, which are read as their turn comes.
+    /// The same for files, each of which is read when it is compiled.
     pub fn warm_files<P: AsRef<Path> + Sync>(
         &self,
         paths: &[P],
         options: &JitOptions,
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
+        let options = &sharing_cores(options, paths.len());
         on_all_cores(paths, progress, |path| {
             let path = path.as_ref();
             let name = path.display().to_string();
             let result = match std::fs::read(path) {
-                Ok(bytes) => self.warm_one(&Source::new(&name, &bytes), options),
+                // Nothing of it is loaded.
+                Ok(bytes) => self.warm_one(&Source::trusted(&name, &bytes), options),
                 Err(source) => Err(LoadError::Read {
                     path: path.to_owned(),
                     source,
@@ -117,20 +117,13 @@ impl Loader {
         if !self.cache().policy().enabled() || self.cache().folder().is_none() {
             return Ok(Warm::Off);
         }
-        let image = open(source)?;
-        let (chosen, reason) = self.choose(source, &image, options)?;
-        let Chosen::Ptx(text) = chosen else {
+        let selected = self.select(source, options)?;
+        let Payload::Ptx(ptx) = selected.payload else {
             return Ok(Warm::Binary);
         };
-        let text = Text {
-            text: &text,
-            digest: source.digest(&text),
-            image: &reason,
-        };
-        let compiled = self
-            .cached_or_compiled(source, &text, options, Store::Now)
-            .map_err(|error| explain(self.context(), source.name, &image, error))?;
-        let key = compiled.key;
+        let request = self.request(source, ptx, selected.reason, options)?;
+        let compiled = self.cached_or_compiled(&request)?;
+        let key = request.key;
         Ok(match compiled.cache {
             CacheUse::Hit | CacheUse::Shared => Warm::Hit(key),
             CacheUse::Miss if self.cache().contains(&key) => Warm::Compiled(key, compiled.compile),
@@ -139,13 +132,25 @@ impl Loader {
     }
 }
 
-/// Does `work` on each of `items`, the answers in their order.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// `options` for one of `count` modules that are compiled at the same time: where
+/// they occupy all cores, each is compiled by one thread, unless it says otherwise.
+fn sharing_cores(options: &JitOptions, count: usize) -> JitOptions {
+    JitOptions {
+        threads: options.threads.or((count >= cores()).then_some(1)),
+        ..*options
+    }
+}
+
+/// Does `work` on each of `items`; the results are in their order.
 fn on_all_cores<T: Sync>(
     items: &[T],
     progress: impl FnMut(&Progress<'_>) + Send,
     work: impl Fn(&T) -> Warmed + Sync,
 ) -> Vec<Warmed> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let answers = Mutex::new((
         0,
@@ -157,7 +162,7 @@ fn on_all_cores<T: Sync>(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else { break };
             let warmed = work(item);
-            info!(source = warmed.name, result = ?warmed.result, "warmed");
+            debug!(source = warmed.name, result = ?warmed.result, "warmed");
             let mut answers = answers
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -172,8 +177,8 @@ fn on_all_cores<T: Sync>(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..cores.min(items.len()) {
-            // Where no more threads are to be had, those that are do the work.
+        for _ in 1..cores().min(items.len()) {
+            // Where no more threads can be started, the others do the work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
         }
         worker();

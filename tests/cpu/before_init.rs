@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ptxkit::cpu::entries::table;
+use ptxkit::cpu::table;
 
 const CHILD: &str = "PTXKIT_TEST_CHILD";
 const NAME: &str = "before_init::entries_need_cu_init_but_for_versions_and_texts";

@@ -11,7 +11,7 @@ use ptxkit::driver::api::{CUcontext, CUdeviceptr, CUevent, CUstream};
 /// Calls an entry and gives its number.
 macro_rules! cu {
     ($entry:ident($($argument:expr),* $(,)?)) => {{
-        let entry = ptxkit::cpu::entries::table().$entry.expect(stringify!($entry));
+        let entry = ptxkit::cpu::table().$entry.expect(stringify!($entry));
         // SAFETY: each test passes what the entry's documentation asks for, or
         // what it must refuse without following it.
         unsafe { entry($($argument),*) }

@@ -1,5 +1,4 @@
-//! The CPU device beneath the safe layer: its entries as a C program meets
-//! them, and how its kernels run.
+//! The CPU device beneath the safe layer: its entries as a C program meets them.
 #![cfg(feature = "cpu")]
 
 #[macro_use]
@@ -8,9 +7,7 @@ mod entry;
 mod before_init;
 mod context;
 mod kernels;
-mod lanes;
 mod launch;
 mod memory;
 mod module;
-mod run;
 mod stream;

@@ -65,7 +65,7 @@ fn whatever_is_current_calls_find_their_own_context() {
     for raw in [std::ptr::null_mut(), other.raw()] {
         // SAFETY: null, or a live context.
         unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
-        place.launch(config, &stream, (&out,)).unwrap();
+        unsafe { place.launch(config, &stream, (&out,)) }.unwrap();
         // SAFETY: as above.
         unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
         stream.synchronize().unwrap();

@@ -227,8 +227,9 @@ A kernel is code. On the CPU device every address of a PTX kernel is checked. On
 GPU nobody checks what a kernel does with a bare number or behind the end of a
 buffer: it reaches whatever its device reaches, and where
 `DeviceAttribute::PAGEABLE_MEMORY_ACCESS` is true, that is all memory of the process.
-`Kernel::launch` is safe nevertheless, as calls of linked C behind a safe wrapper
-are: whoever loads a kernel trusts it. Binaries are trusted on both devices.
+So `Kernel::launch` is `unsafe`, and so is loading a binary (`Module::load_image`).
+`Kernel::typed` declares the parameters of a kernel, which is `unsafe` once, and
+`TypedKernel::launch` is safe. The first page of the crate has the whole rule.
 ";
 
 /// Entries that have no Rust name, and why that is right.
@@ -255,7 +256,7 @@ const ALONE: &[(&[&str], &str)] = &[
     ),
     (
         &["cuModuleLoadFatBinary"],
-        "`Module::load` takes fatbins, and checks their sizes first",
+        "`Module::load_image` takes fatbins, and checks their sizes first",
     ),
     (
         &["cuLinkAddFile_v2"],

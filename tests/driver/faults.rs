@@ -12,7 +12,7 @@ fn stray(place: impl FnOnce(u64) -> u64) -> Error {
     let buffer = DeviceBuffer::<u32>::zeroed(&context, 4).unwrap();
     let config = LaunchConfig::new([2, 1, 1], [3, 1, 1]);
     let address = place(buffer.address());
-    let error = match stray.launch(config, &stream, (address,)) {
+    let error = match unsafe { stray.launch(config, &stream, (address,)) } {
         Ok(()) => stream.synchronize().unwrap_err(),
         Err(error) => error,
     };
@@ -67,13 +67,9 @@ fn an_access_just_past_a_buffer() {
 fn a_trap() {
     isolated("faults::a_trap", &[], || {
         let (context, stream, trapped) = kernel(TRAPPED, "trapped");
-        trapped
-            .launch(LaunchConfig::default(), &stream, (0_u32,))
-            .unwrap();
+        unsafe { trapped.launch(LaunchConfig::default(), &stream, (0_u32,)) }.unwrap();
         stream.synchronize().unwrap();
-        trapped
-            .launch(LaunchConfig::default(), &stream, (1_u32,))
-            .unwrap();
+        unsafe { trapped.launch(LaunchConfig::default(), &stream, (1_u32,)) }.unwrap();
         let error = stream.synchronize().unwrap_err();
         let expected = [CudaError::LAUNCH_FAILED, CudaError::ILLEGAL_INSTRUCTION];
         assert!(
@@ -101,9 +97,9 @@ fn check_mode_names_the_launch() {
                 .unwrap();
             let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
             let one = LaunchConfig::default();
-            add.launch(one, &stream, (&data, 1_u32)).unwrap();
+            unsafe { add.launch(one, &stream, (&data, 1_u32)) }.unwrap();
             let config = LaunchConfig::new([2, 1, 1], [3, 1, 1]);
-            let error = stray.launch(config, &stream, (0x10_u64,)).unwrap_err();
+            let error = unsafe { stray.launch(config, &stream, (0x10_u64,)) }.unwrap_err();
             let text = error.to_string();
             for part in ["kernel `stray`", "grid 2 x 1 x 1", "block 3 x 1 x 1"] {
                 assert!(text.contains(part), "{part}: {text}");
@@ -123,13 +119,9 @@ fn an_error_that_comes_late_is_told_apart() {
         || {
             let (context, stream, stray) = kernel(STRAY, "stray");
             assert!(!context.check_mode());
-            let early = stray
-                .launch(LaunchConfig::default(), &stream, ())
-                .unwrap_err();
+            let early = unsafe { stray.launch(LaunchConfig::default(), &stream, ()) }.unwrap_err();
             assert!(!early.is_asynchronous() && !early.is_sticky(), "{early}");
-            stray
-                .launch(LaunchConfig::default(), &stream, (0x10_u64,))
-                .unwrap();
+            unsafe { stray.launch(LaunchConfig::default(), &stream, (0x10_u64,)) }.unwrap();
             let late = stream.synchronize().unwrap_err();
             assert!(late.is_asynchronous(), "{late}");
             assert!(Stream::new(&context).is_err());

@@ -32,8 +32,8 @@ fn a_capture_runs_when_it_is_launched_and_as_often() {
     let mut copy = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
         assert!(stream.is_capturing());
-        add.launch(ONE, stream, (&n, 2_u32))?;
-        add.launch(ONE, stream, (&n, 10_u32))?;
+        unsafe { add.launch(ONE, stream, (&n, 2_u32)) }?;
+        unsafe { add.launch(ONE, stream, (&n, 10_u32)) }?;
         copy.copy_from_async(&n, stream)
     })
     .unwrap();
@@ -70,7 +70,7 @@ fn a_graph_keeps_what_it_uses() {
         let counted = Arc::clone(&calls);
         let mut out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
         Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
-            add.launch(ONE, stream, (&temporary, 1_u32))?;
+            unsafe { add.launch(ONE, stream, (&temporary, 1_u32)) }?;
             out.copy_from_async(&temporary, stream)?;
             temporary.read_async(&mut pinned, stream)?;
             stream.call_each_launch(move || {
@@ -115,11 +115,11 @@ fn streams_are_drawn_into_a_capture_by_events() {
         fork.record(stream)?;
         other.wait_for(&fork)?;
         assert!(other.is_capturing());
-        add.launch(ONE, &other, (&b, 1_u32))?;
-        add.launch(ONE, stream, (&a, 1_u32))?;
+        unsafe { add.launch(ONE, &other, (&b, 1_u32)) }?;
+        unsafe { add.launch(ONE, stream, (&a, 1_u32)) }?;
         join.record(&other)?;
         stream.wait_for(&join)?;
-        add.launch(ONE, stream, (&b, 1_u32))
+        unsafe { add.launch(ONE, stream, (&b, 1_u32)) }
     })
     .unwrap();
     assert!(!other.is_capturing());
@@ -136,7 +136,7 @@ fn streams_are_drawn_into_a_capture_by_events() {
     let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
         fork.record(stream)?;
         other.wait_for(&fork)?;
-        add.launch(ONE, &other, (&b, 1_u32))
+        unsafe { add.launch(ONE, &other, (&b, 1_u32)) }
     })
     .unwrap_err();
     assert_eq!(
@@ -145,7 +145,7 @@ fn streams_are_drawn_into_a_capture_by_events() {
         "{error}"
     );
     // And both are as before.
-    add.launch(ONE, &other, (&b, 1_u32)).unwrap();
+    unsafe { add.launch(ONE, &other, (&b, 1_u32)) }.unwrap();
     other.synchronize().unwrap();
     stream.synchronize().unwrap();
     assert_eq!(b.to_vec().unwrap(), [103]);
@@ -157,7 +157,7 @@ fn what_cannot_be_captured_is_told() {
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let error = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
-        add.launch(ONE, stream, (&n, 1_u32))?;
+        unsafe { add.launch(ONE, stream, (&n, 1_u32)) }?;
         stream.synchronize()
     })
     .unwrap_err();
@@ -191,9 +191,7 @@ fn nodes_by_hand() {
 
     let mut graph = Graph::new(&context).unwrap();
     let write = graph.add_write(&[], &data, &from).unwrap();
-    let first = graph
-        .add_kernel(&[write], &add, ONE, (&data, 2_u32))
-        .unwrap();
+    let first = unsafe { graph.add_kernel(&[write], &add, ONE, (&data, 2_u32)) }.unwrap();
     let fill = graph.add_fill(&[], &copy, 9).unwrap();
     let both = graph.add_empty(&[first, fill]).unwrap();
     let copied = graph.add_copy(&[both], &copy, &data).unwrap();
@@ -210,7 +208,7 @@ fn nodes_by_hand() {
     assert_eq!(graph.kind(called).unwrap(), NodeKind::HostFunction);
 
     // Wrong arguments are told as by a launch.
-    let error = graph.add_kernel(&[], &add, ONE, (&data,)).unwrap_err();
+    let error = unsafe { graph.add_kernel(&[], &add, ONE, (&data,)) }.unwrap_err();
     assert!(matches!(error, Error::ArgumentCount { .. }), "{error}");
     // A node of one graph is none of another's.
     let mut other = Graph::new(&context).unwrap();
@@ -224,7 +222,7 @@ fn nodes_by_hand() {
     assert_eq!(to.to_vec().unwrap(), [42]);
     stream.synchronize().unwrap();
     assert!(recorded.is_done().unwrap());
-    ready.set_kernel(first, &add, ONE, (&data, 5_u32)).unwrap();
+    unsafe { ready.set_kernel(first, &add, ONE, (&data, 5_u32)) }.unwrap();
     ready.launch(&stream).unwrap();
     assert_eq!(to.to_vec().unwrap(), [45]);
 
@@ -253,7 +251,7 @@ fn parameters_are_updated_and_shapes_are_not() {
         Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
             values
                 .iter()
-                .try_for_each(|value| add.launch(ONE, stream, (&n, *value)))
+                .try_for_each(|value| unsafe { add.launch(ONE, stream, (&n, *value)) })
         })
         .unwrap()
     };
@@ -280,9 +278,7 @@ fn a_graph_and_its_parts_are_of_one_context() {
     let (_, _, add) = adder();
     let other = Context::create(&device(), 0).unwrap();
     let mut graph = Graph::new(&other).unwrap();
-    let error = graph
-        .add_kernel(&[], &add, ONE, (0_u64, 1_u32))
-        .unwrap_err();
+    let error = unsafe { graph.add_kernel(&[], &add, ONE, (0_u64, 1_u32)) }.unwrap_err();
     assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
     let ready = graph.instantiate().unwrap();
     let error = ready.launch(&Stream::new(&context()).unwrap()).unwrap_err();
@@ -294,7 +290,7 @@ fn a_launch_of_a_graph_is_not_captured() {
     alone();
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
-    let inner = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+    let inner = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| unsafe {
         add.launch(ONE, stream, (&n, 1_u32))
     })
     .unwrap()
@@ -328,7 +324,7 @@ fn grids_of_captured_launches_are_whole() {
     context.synchronize().unwrap();
     let ready = Graph::capture(&stream, CaptureMode::Relaxed, |stream| {
         out.fill_bytes_async(0, stream)?;
-        place.launch(LaunchConfig::new([4, 1, 1], [16, 1, 1]), stream, (&out,))
+        unsafe { place.launch(LaunchConfig::new([4, 1, 1], [16, 1, 1]), stream, (&out,)) }
     })
     .unwrap()
     .instantiate()
@@ -373,11 +369,11 @@ fn the_event_of_a_launch_draws_a_stream_into_a_capture() {
         let source = DeviceBuffer::from_slice(&context, &[7_u32]).unwrap();
         Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
             let options = LaunchOptions::new().programmatic_event(&event, false);
-            add.launch_with(ONE, &options, stream, (&n, 2_u32))?;
+            unsafe { add.launch_with(ONE, &options, stream, (&n, 2_u32)) }?;
             other.wait_for(&event)?;
             assert!(other.is_capturing());
             // A copy would wait for all of the kernel: an edge of another kind.
-            add.launch(ONE, &other, (&source, 1_u32))?;
+            unsafe { add.launch(ONE, &other, (&source, 1_u32)) }?;
             source.read_async(&mut result, &other)?;
             join.record(&other)?;
             stream.wait_for(&join)
@@ -442,11 +438,11 @@ fn a_node_uses_the_memory_that_is_kept_for_it() {
     };
     let mut graph = Graph::new(&context).unwrap();
     let asked = fickle();
-    let node = graph.add_kernel(&[], &add, ONE, &asked).unwrap();
+    let node = unsafe { graph.add_kernel(&[], &add, ONE, &asked) }.unwrap();
     assert_eq!(asked.asked.get(), 1);
     let mut ready = graph.instantiate().unwrap();
     let asked = fickle();
-    ready.set_kernel(node, &add, ONE, &asked).unwrap();
+    unsafe { ready.set_kernel(node, &add, ONE, &asked) }.unwrap();
     assert_eq!(asked.asked.get(), 1);
     ready.launch(&stream).unwrap();
     stream.synchronize().unwrap();
@@ -594,7 +590,7 @@ fn a_launch_that_a_capture_overtakes_keeps_what_it_uses() {
     let numbers = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
     context.synchronize().unwrap();
     let graph = std::thread::scope(|scope| {
-        let launcher = scope.spawn(|| add.launch(ONE, &stream, (&numbers, 2_u32)));
+        let launcher = scope.spawn(|| unsafe { add.launch(ONE, &stream, (&numbers, 2_u32)) });
         wait_for(IS_CALLED, Duration::from_secs(60));
         let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
             SLOW.fetch_max(CAPTURE_BEGAN, Ordering::SeqCst);

@@ -32,11 +32,9 @@ fn a_clone_goes_its_own_way() {
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut graph = Graph::new(&context).unwrap();
-    let first = graph.add_kernel(&[], &add, ONE, (&n, 1_u32)).unwrap();
+    let first = unsafe { graph.add_kernel(&[], &add, ONE, (&n, 1_u32)) }.unwrap();
     let clone = graph.try_clone().unwrap();
-    graph
-        .add_kernel(&[first], &add, ONE, (&n, 100_u32))
-        .unwrap();
+    unsafe { graph.add_kernel(&[first], &add, ONE, (&n, 100_u32)) }.unwrap();
     assert_eq!(
         (graph.nodes().unwrap().len(), clone.nodes().unwrap().len()),
         (2, 1)
@@ -57,7 +55,7 @@ fn a_clone_goes_its_own_way() {
         .unwrap()
         .kernel("add")
         .unwrap();
-    ready.set_kernel(copy, &add, ONE, (&n, 10_u32)).unwrap();
+    unsafe { ready.set_kernel(copy, &add, ONE, (&n, 10_u32)) }.unwrap();
     run(&ready, &stream);
     assert_eq!(n.to_vec().unwrap(), [11]);
 }
@@ -167,7 +165,7 @@ fn calls_graphs_and_events_are_replaced() {
     };
     let child = |by: u32| {
         let mut child = Graph::new(&context).unwrap();
-        child.add_kernel(&[], &add, ONE, (&n, by)).unwrap();
+        unsafe { child.add_kernel(&[], &add, ONE, (&n, by)) }.unwrap();
         child
     };
     let events = [(); 2].map(|()| Arc::new(Event::new(&context).unwrap()));
@@ -213,8 +211,8 @@ fn nodes_are_passed_over() {
     let (context, stream, add) = adder();
     let n = DeviceBuffer::from_slice(&context, &[0_u32]).unwrap();
     let mut graph = Graph::new(&context).unwrap();
-    let one = graph.add_kernel(&[], &add, ONE, (&n, 1_u32)).unwrap();
-    graph.add_kernel(&[one], &add, ONE, (&n, 10_u32)).unwrap();
+    let one = unsafe { graph.add_kernel(&[], &add, ONE, (&n, 1_u32)) }.unwrap();
+    unsafe { graph.add_kernel(&[one], &add, ONE, (&n, 10_u32)) }.unwrap();
     let call = graph.add_host_function(&[one], || ()).unwrap();
     let mut ready = graph.instantiate().unwrap();
     assert!(ready.is_enabled(one).unwrap());
@@ -239,7 +237,7 @@ fn the_driver_tells_whether_a_stream_captures() {
     assert_eq!(stream.capture_status().unwrap(), CaptureStatus::None);
     Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
         assert_eq!(stream.capture_status().unwrap(), CaptureStatus::Active);
-        add.launch(ONE, stream, (&n, 1_u32))?;
+        unsafe { add.launch(ONE, stream, (&n, 1_u32)) }?;
         // Waiting is nothing that a graph could hold.
         stream.synchronize().unwrap_err();
         assert_eq!(stream.capture_status().unwrap(), CaptureStatus::Invalidated);
@@ -262,7 +260,7 @@ fn a_captured_event_is_recorded_by_each_launch() {
     let [start, end] = [(); 2].map(|()| Arc::new(Event::new(&context).unwrap()));
     let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
         start.record_each_launch(stream)?;
-        add.launch(ONE, stream, (&n, 1_u32))?;
+        unsafe { add.launch(ONE, stream, (&n, 1_u32)) }?;
         end.record_each_launch(stream)
     })
     .unwrap();

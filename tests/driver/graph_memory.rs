@@ -23,7 +23,7 @@ fn incrementing(numbers: &DeviceBuffer<u32>) -> Graph {
         .add_memory::<u32>(&[], 32, |graph, scratch| {
             // Nothing is said of the allocation, behind which each node comes nevertheless.
             let there = graph.add_copy(&[], scratch, numbers)?;
-            let more = graph.add_kernel(&[there], &increment, BLOCK, (scratch,))?;
+            let more = unsafe { graph.add_kernel(&[there], &increment, BLOCK, (scratch,)) }?;
             graph.add_copy(&[more], numbers, scratch).map(drop)
         })
         .unwrap();
@@ -114,9 +114,7 @@ fn it_is_there_for_nothing_else() {
     let mut pinned = PinnedBuffer::<u32>::zeroed(&context, 32).unwrap();
     let mut other = Graph::new(&context).unwrap();
     let node = other.add_fill(&[], &numbers, 1).unwrap();
-    let launch = other
-        .add_kernel(&[], &increment, BLOCK, (&numbers,))
-        .unwrap();
+    let launch = unsafe { other.add_kernel(&[], &increment, BLOCK, (&numbers,)) }.unwrap();
     let mut ready = other.instantiate().unwrap();
     let mut graph = Graph::new(&context).unwrap();
     let freed = graph.add_memory::<u32>(&[], 32, |_, scratch| {
@@ -124,14 +122,14 @@ fn it_is_there_for_nothing_else() {
         refused(scratch.read_async(&mut pinned, &stream));
         refused(numbers.copy_from(scratch));
         refused(copy(&mut numbers, scratch));
-        refused(increment.launch(BLOCK, &stream, (scratch,)));
-        refused(increment.launch(BLOCK, &stream, (scratch.slice(3..).unwrap(),)));
+        refused(unsafe { increment.launch(BLOCK, &stream, (scratch,)) });
+        refused(unsafe { increment.launch(BLOCK, &stream, (scratch.slice(3..).unwrap(),)) });
         refused(stream.write_value(scratch, 1));
         refused(Texture::new(scratch, &TextureDescriptor::default()));
         refused(other.add_fill(&[], scratch, 1));
-        refused(other.add_kernel(&[], &increment, BLOCK, (scratch,)));
+        refused(unsafe { other.add_kernel(&[], &increment, BLOCK, (scratch,)) });
         refused(ready.set_fill(node, scratch, 1));
-        refused(ready.set_kernel(launch, &increment, BLOCK, (scratch,)));
+        refused(unsafe { ready.set_kernel(launch, &increment, BLOCK, (scratch,)) });
         Ok(())
     });
     freed.unwrap();

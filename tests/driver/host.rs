@@ -51,8 +51,8 @@ fn kernels_reach_mapped_memory() {
     stream
         .call(move || wait.recv().unwrap_or_default())
         .unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| numbers.to_vec().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -155,7 +155,7 @@ fn no_graph_keeps_borrowed_memory() {
         assert!(matches!(node, Err(Error::Captured { .. })), "{node:?}");
         let increment = Module::load(&context, INCREMENT).unwrap();
         let increment = increment.kernel("increment").unwrap();
-        let node = graph.add_kernel(&[], &increment, BLOCK, (&*pinned,));
+        let node = unsafe { graph.add_kernel(&[], &increment, BLOCK, (&*pinned,)) };
         assert!(matches!(node, Err(Error::Captured { .. })), "{node:?}");
         assert!(graph.nodes().unwrap().is_empty());
     })
@@ -172,11 +172,11 @@ fn memory_that_is_not_portable_is_of_one_context() {
     let stream = Stream::new(&other).unwrap();
     let own = PinnedBuffer::<u32>::with_flags(&context, 32, HostFlags(0).mapped()).unwrap();
     assert!(matches!(
-        increment.launch(BLOCK, &stream, (&own,)),
+        unsafe { increment.launch(BLOCK, &stream, (&own,)) },
         Err(Error::ArgumentContext { .. })
     ));
     let portable = PinnedBuffer::<u32>::zeroed(&context, 32).unwrap();
-    increment.launch(BLOCK, &stream, (&portable,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&portable,)) }.unwrap();
     assert_eq!(portable.to_vec().unwrap(), [1; 32]);
 }
 
@@ -205,12 +205,12 @@ fn readers_wait_for_kernels_that_reach_it_as_a_variable() {
     let Some(image) = bump() else { return };
     let numbers = PinnedBuffer::from_slice(&context, &[1_u32, 2, 41, 4]).unwrap();
     let symbols = [Symbol::new("numbers", &numbers)];
-    let module = Module::load_resolving(&context, image, &symbols).unwrap();
+    let module = unsafe { Module::load_resolving(&context, image, &symbols) }.unwrap();
     let bump = module.kernel("bump").unwrap();
     let stream = Stream::non_blocking(&context).unwrap();
     let one = LaunchConfig::default();
-    let by_arguments = || bump.launch(one, &stream, ());
-    let by_bytes = || bump.launch_bytes(one, &stream, &[]);
+    let by_arguments = || unsafe { bump.launch(one, &stream, ()) };
+    let by_bytes = || unsafe { bump.launch_bytes(one, &stream, &[]) };
     let ways: [&dyn Fn() -> Result<(), Error>; 2] = [&by_arguments, &by_bytes];
     for (launch, bumped) in ways.into_iter().zip(42..) {
         let (go, wait) = mpsc::channel::<()>();

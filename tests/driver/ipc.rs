@@ -53,8 +53,7 @@ fn add_in(memory: [u8; 64], event: [u8; 64]) {
         .unwrap()
         .kernel("add")
         .unwrap();
-    add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32))
-        .unwrap();
+    unsafe { add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32)) }.unwrap();
 }
 
 #[test]
@@ -110,8 +109,7 @@ fn add_in_pool(handle: [u8; 64]) {
     assert_eq!(theirs.to_vec().unwrap(), [40, 1, 2]);
     let add = Module::load(&context, ADD.as_bytes()).unwrap();
     let add = add.kernel("add").unwrap();
-    add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32))
-        .unwrap();
+    unsafe { add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32)) }.unwrap();
 }
 
 #[cfg(unix)]

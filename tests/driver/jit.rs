@@ -8,13 +8,12 @@ use crate::kernels::{PLACE, SLOW, VECADD};
 use crate::support::{context, device, is_gpu};
 
 fn runs(context: &Context, binary: &[u8]) {
-    let module = Module::load(context, binary).unwrap();
+    // SAFETY: what the compiler made.
+    let module = unsafe { Module::load_image(context, binary) }.unwrap();
     let place = module.kernel("place").unwrap();
     let stream = Stream::new(context).unwrap();
     let out = DeviceBuffer::<u32>::zeroed(context, 8).unwrap();
-    place
-        .launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&out,))
-        .unwrap();
+    unsafe { place.launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
@@ -30,10 +29,9 @@ fn what_is_compiled_loads_and_runs() {
     runs(&context, &compiled.binary);
     // A binary cut short is refused before the driver reads past its end.
     for len in [8, 40, compiled.binary.len() / 2] {
-        assert!(
-            Module::load(&context, &compiled.binary[..len]).is_err(),
-            "{len} bytes"
-        );
+        // SAFETY: it is refused.
+        let cut = unsafe { Module::load_image(&context, &compiled.binary[..len]) };
+        assert!(cut.is_err(), "{len} bytes");
     }
 }
 
@@ -213,19 +211,16 @@ fn several_inputs_are_linked() {
     for inputs in [[TWICE, DOUBLE], [DOUBLE, TWICE]] {
         let inputs = inputs.map(|text| LinkInput::ptx("part.ptx", text));
         let linked = jit::link(&context, &inputs, &JitOptions::default()).unwrap();
-        let module = Module::load(&context, &linked.binary).unwrap();
+        // SAFETY: what the linker made.
+        let module = unsafe { Module::load_image(&context, &linked.binary) }.unwrap();
         let twice = module.kernel("twice").unwrap();
         let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
         let stream = Stream::new(&context).unwrap();
-        twice
-            .launch(LaunchConfig::default(), &stream, (&out,))
-            .unwrap();
+        unsafe { twice.launch(LaunchConfig::default(), &stream, (&out,)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(out.to_vec().unwrap(), [42]);
         module.global("bias").unwrap().set(0_u32).unwrap();
-        twice
-            .launch(LaunchConfig::default(), &stream, (&out,))
-            .unwrap();
+        unsafe { twice.launch(LaunchConfig::default(), &stream, (&out,)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(out.to_vec().unwrap(), [40]);
     }
@@ -245,9 +240,9 @@ fn what_does_not_link_is_told() {
         assert!(error.to_string().contains(word), "{error}");
     }
     for wrong in [
-        LinkInput::cubin("cubin", PLACE.as_bytes()),
-        LinkInput::library("library", PLACE.as_bytes()),
-        LinkInput::object("object", b"\x7fELF"),
+        unsafe { LinkInput::cubin("cubin", PLACE.as_bytes()) },
+        unsafe { LinkInput::library("library", PLACE.as_bytes()) },
+        unsafe { LinkInput::object("object", b"\x7fELF") },
     ] {
         let error = jit::link(&context, &[wrong], &plain).unwrap_err();
         assert!(matches!(error, Error::BadImage(_)), "{error}");
@@ -259,7 +254,7 @@ fn code_for_link_time_optimisation_is_an_input() {
     if is_gpu() {
         return; // only drivers before CUDA 12.0 take what nobody can make here
     }
-    let input = LinkInput::lto("code.ltoir", b"BC\xc0\xde");
+    let input = unsafe { LinkInput::lto("code.ltoir", b"BC\xc0\xde") };
     let error = jit::link(&context(), &[input], &JitOptions::default()).unwrap_err();
     assert_eq!(
         error.code(),
@@ -272,7 +267,12 @@ fn code_for_link_time_optimisation_is_an_input() {
 /// The toolkit that `CUDA_HOME` names, if it has nvJitLink.
 fn nvjitlink() -> Option<NvJitLink> {
     let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);
-    match NvJitLink::open(toolkit.as_deref()) {
+    let opened = match &toolkit {
+        // SAFETY: the toolkit is NVIDIA's.
+        Some(toolkit) => unsafe { NvJitLink::open_in(toolkit) },
+        None => NvJitLink::open(),
+    };
+    match opened {
         Ok(library) => Some(library),
         Err(why) => {
             eprintln!("nvJitLink is left out: {why}");
@@ -304,7 +304,10 @@ fn nvjitlink_links_several_inputs() {
     assert!(error.to_string().contains('f'), "{error}");
     // What is no object is not handed to it.
     let error = library
-        .link(&[LinkInput::cubin("k", kernel.as_bytes())], &options)
+        .link(
+            &[unsafe { LinkInput::cubin("k", kernel.as_bytes()) }],
+            &options,
+        )
         .unwrap_err();
     assert!(matches!(error, NvJitLinkError::BadInput(_)), "{error}");
 }
@@ -345,7 +348,9 @@ fn nvjitlink_optimises_when_it_links() {
     ) else {
         return;
     };
-    let inputs = [LinkInput::lto("k", &k), LinkInput::lto("f", &f)];
+    let inputs = [unsafe { LinkInput::lto("k", &k) }, unsafe {
+        LinkInput::lto("f", &f)
+    }];
     let options = ["-arch=sm_90".to_owned(), "-lto".to_owned()];
     let (cubin, _) = library.link(&inputs, &options).unwrap();
     assert!(cubin.starts_with(b"\x7fELF"));

@@ -26,9 +26,7 @@ fn vecadd_by_pointers_and_by_buffer() {
     let config = LaunchConfig::for_elements(N as u32, 128);
 
     let mut sum = DeviceBuffer::<f32>::zeroed(&context, N + 1).unwrap();
-    vecadd
-        .launch(config, &stream, (&a, &b, &mut sum, N as u32))
-        .unwrap();
+    unsafe { vecadd.launch(config, &stream, (&a, &b, &mut sum, N as u32)) }.unwrap();
     stream.synchronize().unwrap();
     let got = sum.to_vec().unwrap();
     assert_eq!(got[..N], expected);
@@ -37,14 +35,14 @@ fn vecadd_by_pointers_and_by_buffer() {
     let sum = DeviceBuffer::<f32>::zeroed(&context, N).unwrap();
     let mut params = ParamBuffer::new();
     params.push(&a).push(&b).push(&sum).push(N as u32);
-    vecadd.launch_buffer(config, &stream, &params).unwrap();
+    unsafe { vecadd.launch_buffer(config, &stream, &params) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(sum.to_vec().unwrap(), expected);
 
     let sum = DeviceBuffer::<f32>::zeroed(&context, N).unwrap();
     let count = (N as u32).to_le_bytes();
     let args = [a.arg(), b.arg(), sum.arg(), Arg::bytes(&count, 4)];
-    vecadd.launch(config, &stream, &args[..]).unwrap();
+    unsafe { vecadd.launch(config, &stream, &args[..]) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(sum.to_vec().unwrap(), expected);
 }
@@ -57,9 +55,7 @@ fn parameters_of_mixed_alignment() {
     let one = LaunchConfig::default();
 
     let out = DeviceBuffer::<u64>::zeroed(&context, 5).unwrap();
-    mixed
-        .launch(one, &stream, (200_u8, 60_000_u16, 1.25_f64, vector, &out))
-        .unwrap();
+    unsafe { mixed.launch(one, &stream, (200_u8, 60_000_u16, 1.25_f64, vector, &out)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), expected);
 
@@ -69,7 +65,7 @@ fn parameters_of_mixed_alignment() {
     params.push(200_u8).push(60_000_u16).push(1.25_f64);
     params.push(Arg::bytes(&bytes, 16)).push(&out);
     assert_eq!(params.bytes().len(), 40);
-    mixed.launch_buffer(one, &stream, &params).unwrap();
+    unsafe { mixed.launch_buffer(one, &stream, &params) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), expected);
 }
@@ -81,7 +77,7 @@ fn grids_and_blocks_in_three_dimensions() {
     let count = 3 * 2 * 4 * 5 * 3 * 2;
     let mut out = DeviceBuffer::<u32>::new(&context, count).unwrap();
     out.fill(u32::MAX).unwrap();
-    place.launch(config, &stream, (&out,)).unwrap();
+    unsafe { place.launch(config, &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), (0..count as u32).collect::<Vec<_>>());
 }
@@ -91,9 +87,7 @@ fn part_of_a_buffer_is_an_argument() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 8).unwrap();
     let part = out.slice(3..).unwrap();
-    place
-        .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (part,))
-        .unwrap();
+    unsafe { place.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (part,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0, 0, 0, 0, 1, 2, 3, 0]);
 }
@@ -103,9 +97,7 @@ fn pinned_memory_is_reached_by_a_kernel() {
     let (context, stream, place) = kernel(PLACE, "place");
     let pinned = PinnedBuffer::<u32>::zeroed(&context, 6).unwrap();
     let address = pinned.device_address();
-    place
-        .launch(LaunchConfig::new([3, 1, 1], [2, 1, 1]), &stream, (address,))
-        .unwrap();
+    unsafe { place.launch(LaunchConfig::new([3, 1, 1], [2, 1, 1]), &stream, (address,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(pinned.to_vec().unwrap(), [0, 1, 2, 3, 4, 5]);
 }
@@ -120,17 +112,13 @@ fn dynamic_shared_memory_by_default_and_by_opting_in() {
     for bytes in [256, 48 * 1024, limit] {
         let data = DeviceBuffer::from_slice(&context, &values).unwrap();
         let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(bytes);
-        reverse
-            .launch(config, &stream, (&data, 64_u32, bytes))
-            .unwrap();
+        unsafe { reverse.launch(config, &stream, (&data, 64_u32, bytes)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(data.to_vec().unwrap(), backwards, "{bytes} bytes");
     }
     let data = DeviceBuffer::from_slice(&context, &values).unwrap();
     let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(limit + 1);
-    let error = reverse
-        .launch(config, &stream, (&data, 64_u32, 256_u32))
-        .unwrap_err();
+    let error = unsafe { reverse.launch(config, &stream, (&data, 64_u32, 256_u32)) }.unwrap_err();
     assert!(
         matches!(error, Error::SharedMemory { dynamic, limit: l, .. } if dynamic == l + 1),
         "{error}"
@@ -145,9 +133,7 @@ fn kernels_of_one_function_opt_in_beside_one_another() {
     let data = DeviceBuffer::from_slice(&context, &[0_u32; 64]).unwrap();
     for (kernel, bytes) in [(&one, limit), (&other, 49 * 1024), (&one, limit)] {
         let config = LaunchConfig::new([1; 3], [64, 1, 1]).with_shared(bytes);
-        kernel
-            .launch(config, &stream, (&data, 64_u32, bytes))
-            .unwrap();
+        unsafe { kernel.launch(config, &stream, (&data, 64_u32, bytes)) }.unwrap();
     }
     stream.synchronize().unwrap();
 }
@@ -157,7 +143,7 @@ fn wrong_arguments_are_told_before_the_launch() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let kernels = signatures(&read(VECADD).module, VECADD);
-    let known = Module::load_with(&context, VECADD.as_bytes(), kernels).unwrap();
+    let known = unsafe { Module::load_with(&context, VECADD.as_bytes(), kernels) }.unwrap();
     let plain = Module::load(&context, VECADD.as_bytes()).unwrap();
     let buffer = DeviceBuffer::<f32>::zeroed(&context, 4).unwrap();
     let (one, b) = (LaunchConfig::default(), &buffer);
@@ -167,7 +153,7 @@ fn wrong_arguments_are_told_before_the_launch() {
         if vecadd.layout().is_none() {
             continue; // a driver before CUDA 12.4, and no PTX told
         }
-        let error = vecadd.launch(one, &stream, (b, b, b)).unwrap_err();
+        let error = unsafe { vecadd.launch(one, &stream, (b, b, b)) }.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -179,7 +165,7 @@ fn wrong_arguments_are_told_before_the_launch() {
             ),
             "{error}"
         );
-        let error = vecadd.launch(one, &stream, (b, b, b, 4_u64)).unwrap_err();
+        let error = unsafe { vecadd.launch(one, &stream, (b, b, b, 4_u64)) }.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -195,9 +181,9 @@ fn wrong_arguments_are_told_before_the_launch() {
 
         let mut params = ParamBuffer::new();
         params.push(b).push(b).push(b);
-        let error = vecadd.launch_buffer(one, &stream, &params).unwrap_err();
+        let error = unsafe { vecadd.launch_buffer(one, &stream, &params) }.unwrap_err();
         assert!(matches!(error, Error::ArgumentCount { .. }), "{error}");
-        let error = vecadd.launch_bytes(one, &stream, &[0; 24]).unwrap_err();
+        let error = unsafe { vecadd.launch_bytes(one, &stream, &[0; 24]) }.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -211,9 +197,7 @@ fn wrong_arguments_are_told_before_the_launch() {
         );
     }
     let vecadd = known.kernel("vecadd").unwrap();
-    let error = vecadd
-        .launch(one, &stream, (b, 1_u32, b, 4_u32))
-        .unwrap_err();
+    let error = unsafe { vecadd.launch(one, &stream, (b, 1_u32, b, 4_u32)) }.unwrap_err();
     let text = error.to_string();
     for part in ["argument 1", "`vecadd`", "8 bytes", "4 given", ".u64 b"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -228,9 +212,7 @@ fn wrongly_aligned_parameters_are_told() {
     params.push(1_u8).push(2_u16).push(3.0_f64);
     params.push([0_u8; 16]).push(&out);
     // The vector lands at 16 by chance; the short does not when it is two bytes.
-    mixed
-        .launch_buffer(LaunchConfig::default(), &stream, &params)
-        .unwrap();
+    unsafe { mixed.launch_buffer(LaunchConfig::default(), &stream, &params) }.unwrap();
     stream.synchronize().unwrap();
     let mut params = ParamBuffer::new();
     params
@@ -239,9 +221,8 @@ fn wrongly_aligned_parameters_are_told() {
         .push(3.0_f64)
         .push([0_u8; 16])
         .push(&out);
-    let error = mixed
-        .launch_buffer(LaunchConfig::default(), &stream, &params)
-        .unwrap_err();
+    let error =
+        unsafe { mixed.launch_buffer(LaunchConfig::default(), &stream, &params) }.unwrap_err();
     assert!(
         matches!(
             error,
@@ -261,9 +242,7 @@ fn grids_and_blocks_out_of_range_are_told() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let try_it = |grid, block| {
-        place
-            .launch(LaunchConfig::new(grid, block), &stream, (&out,))
-            .unwrap_err()
+        unsafe { place.launch(LaunchConfig::new(grid, block), &stream, (&out,)) }.unwrap_err()
     };
 
     let limit = device()
@@ -322,16 +301,13 @@ fn a_required_block_is_told() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let kernels = signatures(&read(FIXED).module, FIXED);
-    let module = Module::load_with(&context, FIXED.as_bytes(), kernels).unwrap();
+    let module = unsafe { Module::load_with(&context, FIXED.as_bytes(), kernels) }.unwrap();
     let fixed = module.kernel("fixed").unwrap();
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    let error = fixed
-        .launch(LaunchConfig::new([1; 3], [32, 1, 1]), &stream, (&out,))
+    let error = unsafe { fixed.launch(LaunchConfig::new([1; 3], [32, 1, 1]), &stream, (&out,)) }
         .unwrap_err();
     assert!(error.to_string().contains("8 x 4 x 1"), "{error}");
-    fixed
-        .launch(LaunchConfig::new([1; 3], [8, 4, 1]), &stream, (&out,))
-        .unwrap();
+    unsafe { fixed.launch(LaunchConfig::new([1; 3], [8, 4, 1]), &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [32]);
 }
@@ -344,19 +320,19 @@ fn contexts_do_not_mix() {
     let out = DeviceBuffer::<u32>::zeroed(&other, 1).unwrap();
     let theirs = Stream::new(&other).unwrap();
     let one = LaunchConfig::default();
-    let error = place.launch(one, &stream, (&out,)).unwrap_err();
+    let error = unsafe { place.launch(one, &stream, (&out,)) }.unwrap_err();
     assert!(
         matches!(error, Error::ArgumentContext { index: 0, .. }),
         "{error}"
     );
     let mut params = ParamBuffer::new();
     params.push(&out);
-    let error = place.launch_buffer(one, &stream, &params).unwrap_err();
+    let error = unsafe { place.launch_buffer(one, &stream, &params) }.unwrap_err();
     assert!(
         matches!(error, Error::ArgumentContext { index: 0, .. }),
         "{error}"
     );
-    let error = place.launch(one, &theirs, (0_u64,)).unwrap_err();
+    let error = unsafe { place.launch(one, &theirs, (0_u64,)) }.unwrap_err();
     assert!(matches!(error, Error::DifferentContexts { .. }), "{error}");
 }
 
@@ -368,12 +344,12 @@ fn two_values_for_one_context_are_one() {
     let out = DeviceBuffer::from_slice(&again, &[7_u32]).unwrap();
     let theirs = Stream::new(&again).unwrap();
     let one = LaunchConfig::default();
-    place.launch(one, &stream, (&out,)).unwrap();
+    unsafe { place.launch(one, &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0]);
     let mut params = ParamBuffer::new();
     params.push(&out);
-    place.launch_buffer(one, &theirs, &params).unwrap();
+    unsafe { place.launch_buffer(one, &theirs, &params) }.unwrap();
     theirs.synchronize().unwrap();
 }
 
@@ -403,7 +379,7 @@ fn arguments_that_are_others_when_asked_again_are_checked_again() {
     let one = LaunchConfig::default();
     for answers in [[&first[..], &[]], [&first[..], &short]] {
         let asked = std::cell::Cell::new(0);
-        let error = place.launch(one, &stream, Fickle { asked, answers });
+        let error = unsafe { place.launch(one, &stream, Fickle { asked, answers }) };
         let error = error.unwrap_err();
         let told = matches!(
             error,
@@ -413,9 +389,7 @@ fn arguments_that_are_others_when_asked_again_are_checked_again() {
     }
     let (asked, right) = (std::cell::Cell::new(0), [out.arg()]);
     let answers = [&right[..], &short];
-    place
-        .launch(one, &stream, Fickle { asked, answers })
-        .unwrap();
+    unsafe { place.launch(one, &stream, Fickle { asked, answers }) }.unwrap();
     stream.synchronize().unwrap();
 }
 
@@ -423,8 +397,7 @@ fn arguments_that_are_others_when_asked_again_are_checked_again() {
 fn memory_dropped_after_the_launch_is_freed_after_the_kernel() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 2_000_000_u32))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, 2_000_000_u32)) }.unwrap();
     drop(data);
     stream.synchronize().unwrap();
     context.synchronize().unwrap();
@@ -435,8 +408,7 @@ fn a_kernel_outlives_the_module_it_came_from() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     // `kernel` has dropped the module.
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 1000_u32))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, 1000_u32)) }.unwrap();
     drop(slow);
     stream.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(1000)]);
@@ -456,9 +428,7 @@ fn several_threads_launch_at_once() {
                 for _ in 0..20 {
                     sum.fill_bytes(0).unwrap();
                     let config = LaunchConfig::for_elements(N as u32, 64);
-                    vecadd
-                        .launch(config, &stream, (&a, &b, &sum, N as u32))
-                        .unwrap();
+                    unsafe { vecadd.launch(config, &stream, (&a, &b, &sum, N as u32)) }.unwrap();
                     stream.synchronize().unwrap();
                     assert_eq!(sum.to_vec().unwrap(), expected);
                 }
@@ -472,7 +442,7 @@ fn a_cooperative_launch_computes_too() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 64).unwrap();
     let config = LaunchConfig::new([2, 1, 1], [32, 1, 1]);
-    place.launch_cooperative(config, &stream, (&out,)).unwrap();
+    unsafe { place.launch_cooperative(config, &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), (0..64).collect::<Vec<_>>());
 }

@@ -1,5 +1,9 @@
 //! The driver layer, seen from outside, on the device that `PTXKIT_DEVICE`
 //! names (`cpu` where it names none): the same tests for both drivers.
+//!
+//! `unsafe` blocks without a comment launch kernels of these tests, which access
+//! what each test passes them and no more; where one does more on purpose, the
+//! device finds out. Binaries among the inputs are the tests' own, or refused.
 #![cfg(feature = "driver")]
 
 mod array;
@@ -37,4 +41,5 @@ mod texture;
 mod texture_array;
 mod threads;
 mod two_drivers;
+mod typed;
 mod virtual_memory;

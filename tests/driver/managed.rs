@@ -23,12 +23,12 @@ fn kernels_and_host_share_values() {
     stream
         .call(move || wait.recv().unwrap_or_default())
         .unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
     go.send(()).unwrap();
     // Read after the kernel, though in no order with its stream.
     assert_eq!(numbers.to_vec().unwrap(), (1..33).collect::<Vec<_>>());
     numbers.write_at(3, &[100, 200]).unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
     let mut some = [0; 3];
     numbers.read_at(2, &mut some).unwrap();
     assert_eq!(some, [4, 101, 201]);
@@ -45,7 +45,7 @@ fn a_reader_waits_for_the_kernel() {
     stream
         .call(move || wait.recv().unwrap_or_default())
         .unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| numbers.to_vec().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -64,12 +64,12 @@ fn every_context_reaches_it() {
     let increment = Module::load(&other, INCREMENT).unwrap();
     let increment = increment.kernel("increment").unwrap();
     let stream = Stream::new(&other).unwrap();
-    increment.launch(BLOCK, &stream, (&numbers,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
     assert_eq!(numbers.to_vec().unwrap(), [2; 32]);
 
     let theirs = DeviceBuffer::<u32>::zeroed(&context(), 32).unwrap();
     assert!(matches!(
-        increment.launch(BLOCK, &stream, (&theirs,)),
+        unsafe { increment.launch(BLOCK, &stream, (&theirs,)) },
         Err(Error::ArgumentContext { .. })
     ));
 }
@@ -157,13 +157,14 @@ fn it_is_attached_to_streams() {
     let increment = increment.kernel("increment").unwrap();
     let numbers = ManagedBuffer::<u32>::zeroed(&context(), 32, Attach::Host).unwrap();
     numbers.attach(Attach::Single, &stream).unwrap();
-    increment
-        .launch(
+    unsafe {
+        increment.launch(
             LaunchConfig::new([1, 1, 1], [32, 1, 1]),
             &stream,
             (&numbers,),
         )
-        .unwrap();
+    }
+    .unwrap();
     assert_eq!(numbers.to_vec().unwrap(), [1; 32]);
 }
 

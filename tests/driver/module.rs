@@ -25,9 +25,7 @@ fn variables_are_set_from_the_host() {
     let (context, stream, scale) = kernel(SCALE, "scale");
     let out = DeviceBuffer::<f32>::zeroed(&context, 4).unwrap();
     let run = || {
-        scale
-            .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
-            .unwrap();
+        unsafe { scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)) }.unwrap();
         stream.synchronize().unwrap();
         out.to_vec().unwrap()
     };
@@ -103,12 +101,14 @@ fn no_bytes_crash_the_load() {
         &[0xff; 100],
     ];
     for image in cases {
-        let error = Module::load(&context, image).unwrap_err();
+        // SAFETY: it is refused.
+        let error = unsafe { Module::load_image(&context, image) }.unwrap_err();
         assert!(!error.to_string().is_empty());
     }
     let mut elf = vec![0; 64];
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-    assert!(Module::load(&context, &elf).is_err());
+    // SAFETY: it is refused.
+    assert!(unsafe { Module::load_image(&context, &elf) }.is_err());
     // The context still works.
     Module::load(&context, VECADD.as_bytes()).unwrap();
 }
@@ -152,8 +152,7 @@ fn a_module_is_used_from_several_threads() {
                 let scale = module.kernel("scale").unwrap();
                 let stream = Stream::new(module.context()).unwrap();
                 let out = DeviceBuffer::<f32>::zeroed(module.context(), 4).unwrap();
-                scale
-                    .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
+                unsafe { scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)) }
                     .unwrap();
                 stream.synchronize().unwrap();
                 assert_eq!(out.to_vec().unwrap(), [10.0, 20.0, 30.0, 40.0]);
@@ -218,9 +217,7 @@ fn a_library_serves_every_context() {
         let a = DeviceBuffer::from_slice(context, &[1.0_f32, 2.0]).unwrap();
         let sum = DeviceBuffer::<f32>::zeroed(context, 2).unwrap();
         let config = LaunchConfig::for_elements(2, 32);
-        vecadd
-            .launch(config, &stream, (&a, &a, &sum, 2_u32))
-            .unwrap();
+        unsafe { vecadd.launch(config, &stream, (&a, &a, &sum, 2_u32)) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(sum.to_vec().unwrap(), [2.0, 4.0]);
     }
@@ -228,7 +225,8 @@ fn a_library_serves_every_context() {
     Library::load(&contexts[0], b".version 8.0\n.target sm_80\nwrong")
         .and_then(|library| library.kernel(&contexts[0], "vecadd"))
         .unwrap_err();
-    assert!(Library::load(&contexts[0], b"\x7fELF").is_err());
+    // SAFETY: it is refused.
+    assert!(unsafe { Library::load_image(&contexts[0], b"\x7fELF") }.is_err());
 }
 
 /// Somebody destroys the context under a module: errors, and nothing worse.
@@ -248,13 +246,14 @@ fn a_context_destroyed_under_a_module() {
     let stream = Stream::new(&context).unwrap();
     // SAFETY: a live context; destroyed once.
     unsafe { context.api().cuCtxDestroy_v2(raw) }.unwrap();
-    let error = vecadd
-        .launch(
+    let error = unsafe {
+        vecadd.launch(
             LaunchConfig::default(),
             &stream,
             (0_u64, 0_u64, 0_u64, 0_u32),
         )
-        .unwrap_err();
+    }
+    .unwrap_err();
     assert_eq!(error.code(), Some(CudaError::INVALID_CONTEXT), "{error}");
     assert!(module.kernel("vecadd").is_err());
     assert!(module.global("x").is_err());
@@ -296,9 +295,7 @@ fn a_library_tells_of_kernels_and_variables() {
     let (context, stream) = (&contexts[0], Stream::new(&contexts[0]).unwrap());
     let scale = library.kernel(context, "scale").unwrap();
     let out = DeviceBuffer::<f32>::zeroed(context, 4).unwrap();
-    scale
-        .launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,))
-        .unwrap();
+    unsafe { scale.launch(LaunchConfig::new([1; 3], [4, 1, 1]), &stream, (&out,)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 
@@ -331,7 +328,7 @@ fn a_managed_variable_is_the_hosts_too() {
     assert_eq!((shared.bytes(), shared.get::<u32>().unwrap()), (4, 5));
     let stream = Stream::new(&context).unwrap();
     let bump = library.kernel(&context, "bump").unwrap();
-    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    unsafe { bump.launch(LaunchConfig::default(), &stream, ()) }.unwrap();
     stream.synchronize().unwrap();
     // SAFETY: managed memory is the host's at the same address, and no kernel runs.
     let seen =
@@ -371,7 +368,8 @@ fn give_an_address() {
     let context = context();
     if is_gpu() {
         let buffer = PinnedBuffer::from_slice(&context, &[0_u32; 4]).unwrap();
-        let error = Module::load_resolving(&context, BUMP, &[Symbol::new("numbers", &buffer)]);
+        let error =
+            unsafe { Module::load_resolving(&context, BUMP, &[Symbol::new("numbers", &buffer)]) };
         assert!(matches!(error, Err(Error::SymbolsInPtx)), "{error:?}");
     }
     let Some(image) = bump() else { return };
@@ -382,10 +380,10 @@ fn give_an_address() {
             Symbol::new("other", &other),
             Symbol::new("numbers", &numbers),
         ];
-        let module = Module::load_resolving(&context, image, &symbols[1..]).unwrap();
+        let module = unsafe { Module::load_resolving(&context, image, &symbols[1..]) }.unwrap();
         let stream = Stream::new(&context).unwrap();
         let bump = module.kernel("bump").unwrap();
-        bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+        unsafe { bump.launch(LaunchConfig::default(), &stream, ()) }.unwrap();
         stream.synchronize().unwrap();
         assert_eq!(numbers.to_vec().unwrap(), [1, 2, 4, 4]);
         // The module keeps the memory.
@@ -393,26 +391,26 @@ fn give_an_address() {
     };
     let stream = Stream::new(&context).unwrap();
     let bump = module.kernel("bump").unwrap();
-    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    unsafe { bump.launch(LaunchConfig::default(), &stream, ()) }.unwrap();
     stream.synchronize().unwrap();
 
     // Nobody says where it is. A GPU finds out when the kernel runs.
     if !is_gpu() {
-        Module::load_resolving(&context, image, &[]).unwrap_err();
+        unsafe { Module::load_resolving(&context, image, &[]) }.unwrap_err();
         Module::load(&context, image).unwrap_err();
     }
     let foreign = Context::create(&device(), 0).unwrap();
     let buffer = DeviceBuffer::<u32>::zeroed(&foreign, 4).unwrap();
     let symbols = [Symbol::device("numbers", &buffer)];
-    let error = Module::load_resolving(&context, image, &symbols);
+    let error = unsafe { Module::load_resolving(&context, image, &symbols) };
     assert!(matches!(error, Err(Error::DifferentContexts { .. })));
 
     // Memory of the device.
     let numbers = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3, 4]).unwrap();
     let symbols = [Symbol::device("numbers", &numbers)];
-    let module = Module::load_resolving(&context, image, &symbols).unwrap();
+    let module = unsafe { Module::load_resolving(&context, image, &symbols) }.unwrap();
     let bump = module.kernel("bump").unwrap();
-    bump.launch(LaunchConfig::default(), &stream, ()).unwrap();
+    unsafe { bump.launch(LaunchConfig::default(), &stream, ()) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(numbers.to_vec().unwrap(), [1, 2, 4, 4]);
 }
@@ -436,11 +434,13 @@ fn a_kernel_of_another_library() {
     let stream = Stream::new(&context).unwrap();
     let a = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0]).unwrap();
     let sum = DeviceBuffer::<f32>::zeroed(&context, 2).unwrap();
-    same.launch(
-        LaunchConfig::for_elements(2, 32),
-        &stream,
-        (&a, &a, &sum, 2_u32),
-    )
+    unsafe {
+        same.launch(
+            LaunchConfig::for_elements(2, 32),
+            &stream,
+            (&a, &a, &sum, 2_u32),
+        )
+    }
     .unwrap();
     assert_eq!(sum.to_vec().unwrap(), [2.0, 4.0]);
 }
@@ -466,13 +466,14 @@ fn the_primary_context_reset_under_a_module() {
                 CudaError::CONTEXT_IS_DESTROYED,
                 CudaError::INVALID_HANDLE,
             ];
-            let error = vecadd
-                .launch(
+            let error = unsafe {
+                vecadd.launch(
                     LaunchConfig::default(),
                     &stream,
                     (0_u64, 0_u64, 0_u64, 0_u32),
                 )
-                .unwrap_err();
+            }
+            .unwrap_err();
             assert!(
                 error.code().is_some_and(|code| gone.contains(&code)),
                 "{error}"
@@ -486,8 +487,7 @@ fn the_primary_context_reset_under_a_module() {
             let (context, stream, vecadd) = kernel(VECADD, "vecadd");
             let a = DeviceBuffer::from_slice(&context, &[1.0_f32]).unwrap();
             let sum = DeviceBuffer::<f32>::zeroed(&context, 1).unwrap();
-            vecadd
-                .launch(LaunchConfig::default(), &stream, (&a, &a, &sum, 1_u32))
+            unsafe { vecadd.launch(LaunchConfig::default(), &stream, (&a, &a, &sum, 1_u32)) }
                 .unwrap();
             assert_eq!(sum.to_vec().unwrap(), [2.0]);
         },

@@ -42,9 +42,7 @@ fn adds(module: &Module) {
     let a = DeviceBuffer::from_slice(context, &[1.0_f32, 2.0, 3.0]).unwrap();
     let sum = DeviceBuffer::<f32>::zeroed(context, 3).unwrap();
     let config = LaunchConfig::for_elements(3, 32);
-    vecadd
-        .launch(config, &stream, (&a, &a, &sum, 3_u32))
-        .unwrap();
+    unsafe { vecadd.launch(config, &stream, (&a, &a, &sum, 3_u32)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(sum.to_vec().unwrap(), [2.0, 4.0, 6.0]);
 }
@@ -52,9 +50,8 @@ fn adds(module: &Module) {
 fn counts_arguments(module: &Module) {
     let vecadd = module.kernel("vecadd").unwrap();
     let stream = Stream::new(module.context()).unwrap();
-    let error = vecadd
-        .launch(LaunchConfig::default(), &stream, (0_u64, 0_u64))
-        .unwrap_err();
+    let error =
+        unsafe { vecadd.launch(LaunchConfig::default(), &stream, (0_u64, 0_u64)) }.unwrap_err();
     assert!(
         matches!(
             error,
@@ -82,7 +79,7 @@ fn a_binary_takes_what_its_ptx_says() {
     let context = older();
     let compiled = jit::compile(&context, VECADD, &JitOptions::default()).unwrap();
     let kernels = signatures(&read(VECADD).module, VECADD);
-    let module = Module::load_with(&context, &compiled.binary, kernels).unwrap();
+    let module = unsafe { Module::load_with(&context, &compiled.binary, kernels) }.unwrap();
     adds(&module);
     counts_arguments(&module);
 }
@@ -91,7 +88,8 @@ fn a_binary_takes_what_its_ptx_says() {
 fn a_binary_of_which_little_is_known_still_runs() {
     let context = older();
     let compiled = jit::compile(&context, VECADD, &JitOptions::default()).unwrap();
-    let module = Module::load(&context, &compiled.binary).unwrap();
+    // SAFETY: what the compiler made.
+    let module = unsafe { Module::load_image(&context, &compiled.binary) }.unwrap();
     adds(&module);
     let vecadd = module.kernel("vecadd").unwrap();
     match is_gpu() {
@@ -100,7 +98,8 @@ fn a_binary_of_which_little_is_known_still_runs() {
     }
     let stream = Stream::new(&context).unwrap();
     let arguments = (0_u64, 0_u64, 0_u64, 0_u32);
-    let cooperative = vecadd.launch_cooperative(LaunchConfig::default(), &stream, arguments);
+    let cooperative =
+        unsafe { vecadd.launch_cooperative(LaunchConfig::default(), &stream, arguments) };
     let Err(Error::EntryMissing(EntryMissing { entry, .. })) = cooperative else {
         panic!("{cooperative:?}")
     };
@@ -141,7 +140,9 @@ fn a_cubin_says_what_its_kernels_take() {
     let mut entries = contents.entries();
     let cubin = entries.find(|entry| entry.kind == EntryKind::Elf).unwrap();
     let mut unpacker = Unpacker::default();
-    let module = Module::load(&context, unpacker.unpack(&cubin).unwrap()).unwrap();
+    let cubin = unpacker.unpack(&cubin).unwrap();
+    // SAFETY: a compiler made it, and the entry loads other code.
+    let module = unsafe { Module::load_image(&context, cubin) }.unwrap();
     assert!(
         module
             .kernel_names()
@@ -156,12 +157,12 @@ fn a_cubin_says_what_its_kernels_take() {
     let one = LaunchConfig::default();
     let values = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let point = [0_u32; 5];
-    let few = kernel.launch(one, &stream, (&values, point)).unwrap_err();
+    let few = unsafe { kernel.launch(one, &stream, (&values, point)) }.unwrap_err();
     assert!(
         matches!(few, Error::ArgumentCount { expected: 3, .. }),
         "{few}"
     );
-    let small = kernel.launch(one, &stream, (&values, 0_u32, 7_u32));
+    let small = unsafe { kernel.launch(one, &stream, (&values, 0_u32, 7_u32)) };
     let small = small.unwrap_err();
     assert!(
         matches!(
@@ -175,9 +176,7 @@ fn a_cubin_says_what_its_kernels_take() {
         ),
         "{small}"
     );
-    kernel
-        .launch(one, &stream, (&values, point, 7_u32))
-        .unwrap();
+    unsafe { kernel.launch(one, &stream, (&values, point, 7_u32)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(values.to_vec().unwrap(), [7]);
 }

@@ -67,8 +67,7 @@ fn write_a_buffer() {
     for _ in 0..2 {
         let mapped = buffer.map(&stream).unwrap();
         assert_eq!(mapped.bytes(), 32);
-        place
-            .launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&mapped,))
+        unsafe { place.launch(LaunchConfig::new([2, 1, 1], [4, 1, 1]), &stream, (&mapped,)) }
             .unwrap();
         mapped.unmap().unwrap();
     }

@@ -23,9 +23,7 @@ fn a_structure_has_the_layout_of_the_device() {
     };
     let expected = [1.0_f32, 2.0, 3.0, 4.0, 5.0];
     let out = DeviceBuffer::<f32>::zeroed(&context, 5).unwrap();
-    structure
-        .launch(LaunchConfig::default(), &stream, (value, &out))
-        .unwrap();
+    unsafe { structure.launch(LaunchConfig::default(), &stream, (value, &out)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), expected);
 
@@ -33,9 +31,7 @@ fn a_structure_has_the_layout_of_the_device() {
     let mut params = ParamBuffer::new();
     params.push(value).push(&out);
     assert_eq!(params.bytes()[4..16], [0; 12]);
-    structure
-        .launch_buffer(LaunchConfig::default(), &stream, &params)
-        .unwrap();
+    unsafe { structure.launch_buffer(LaunchConfig::default(), &stream, &params) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), expected);
 }
@@ -50,25 +46,23 @@ fn a_type_aligned_to_more_than_its_parameter_is_told() {
     // SAFETY: two bytes without padding.
     unsafe impl ptxkit::driver::Pod for Short {}
     let vector = [0_u64; 2];
-    mixed
-        .launch(
+    unsafe {
+        mixed.launch(
             LaunchConfig::default(),
             &stream,
             (1_u8, Short(2, 0), 3.0_f64, vector, &out),
         )
-        .unwrap();
+    }
+    .unwrap();
     stream.synchronize().unwrap();
 
     // Eight bytes, but not where eight bytes would be: a kernel of three words.
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
         .visible .entry words(.param .u32 a, .param .align 4 .b8 b[8]) { ret; }";
     let (_, stream, words) = kernel(ptx, "words");
-    words
-        .launch(LaunchConfig::default(), &stream, (1_u32, [2_u32, 3]))
-        .unwrap();
-    let error = words
-        .launch(LaunchConfig::default(), &stream, (1_u32, 2_u64))
-        .unwrap_err();
+    unsafe { words.launch(LaunchConfig::default(), &stream, (1_u32, [2_u32, 3])) }.unwrap();
+    let error =
+        unsafe { words.launch(LaunchConfig::default(), &stream, (1_u32, 2_u64)) }.unwrap_err();
     assert!(
         matches!(
             error,
@@ -93,21 +87,29 @@ fn the_macro_takes_every_form() {
         let expected: Vec<u32> = (0..64).map(|n| if n < threads { n } else { 0 }).collect();
         assert_eq!(out.to_vec().unwrap(), expected);
     };
-    run(&|out| launch!(place[2, 8, &stream](out)), 16);
-    run(&|out| launch!(place[(2, 2), (4, 2, 1), &stream](out)), 32);
-    run(&|out| launch!(place[[1, 1, 2], 5, 64, &stream](out)), 10);
+    run(&|out| unsafe { launch!(place[2, 8, &stream](out)) }, 16);
     run(
-        &|out| launch!(place[LaunchConfig::for_elements(30, 6), &stream](out,)),
+        &|out| unsafe { launch!(place[(2, 2), (4, 2, 1), &stream](out)) },
+        32,
+    );
+    run(
+        &|out| unsafe { launch!(place[[1, 1, 2], 5, 64, &stream](out)) },
+        10,
+    );
+    run(
+        &|out| unsafe { launch!(place[LaunchConfig::for_elements(30, 6), &stream](out,)) },
         30,
     );
     let options = LaunchOptions::new().priority(0);
     run(
-        &|out| launch!(place[LaunchConfig::for_elements(30, 6), &stream; &options](out,)),
+        &|out| unsafe {
+            launch!(place[LaunchConfig::for_elements(30, 6), &stream; &options](out,))
+        },
         30,
     );
 
     let (a, b) = (1, 2);
-    let error = launch!(place[1, 1, &stream](a, b)).unwrap_err();
+    let error = unsafe { launch!(place[1, 1, &stream](a, b)) }.unwrap_err();
     assert!(
         matches!(
             error,
@@ -140,8 +142,7 @@ fn options_are_taken() {
     }
     for options in &all {
         let out = DeviceBuffer::<u32>::zeroed(&context, 64).unwrap();
-        place
-            .launch_with(config, options, &stream, (&out,))
+        unsafe { place.launch_with(config, options, &stream, (&out,)) }
             .unwrap_or_else(|error| panic!("{options:?}: {error}"));
         stream.synchronize().unwrap();
         assert_eq!(
@@ -153,9 +154,7 @@ fn options_are_taken() {
     event.synchronize().unwrap();
 
     let odd = LaunchOptions::new().cluster([3, 1, 1]);
-    let error = place
-        .launch_with(config, &odd, &stream, (0_u64,))
-        .unwrap_err();
+    let error = unsafe { place.launch_with(config, &odd, &stream, (0_u64,)) }.unwrap_err();
     assert!(
         matches!(
             error,
@@ -169,7 +168,7 @@ fn options_are_taken() {
     // A cluster of two blocks runs where there are clusters, and is refused elsewhere.
     let out = DeviceBuffer::<u32>::zeroed(&context, 64).unwrap();
     let pairs = LaunchOptions::new().cluster([2, 1, 1]);
-    let launched = place.launch_with(config, &pairs, &stream, (&out,));
+    let launched = unsafe { place.launch_with(config, &pairs, &stream, (&out,)) };
     let has_clusters = device().attribute(DeviceAttribute::CLUSTER_LAUNCH).unwrap();
     assert_eq!(launched.is_ok(), has_clusters, "{launched:?}");
     let clusters = place.max_active_clusters(config, &pairs);
@@ -188,9 +187,7 @@ fn a_cooperative_launch_too_large_is_told() {
     let (context, stream, place) = kernel(PLACE, "place");
     let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let config = LaunchConfig::new([1 << 20, 1, 1], [1024, 1, 1]);
-    let error = place
-        .launch_cooperative(config, &stream, (&out,))
-        .unwrap_err();
+    let error = unsafe { place.launch_cooperative(config, &stream, (&out,)) }.unwrap_err();
     assert_eq!(
         error.code(),
         Some(CudaError::COOPERATIVE_LAUNCH_TOO_LARGE),

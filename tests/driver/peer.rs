@@ -60,7 +60,7 @@ fn a_kernel_reaches_its_peers_memory() {
                 .unwrap()
                 .kernel("add")
                 .unwrap();
-            let error = add.launch(ONE, &stream, (&theirs, 2_u32)).unwrap_err();
+            let error = unsafe { add.launch(ONE, &stream, (&theirs, 2_u32)) }.unwrap_err();
             assert!(
                 matches!(error, Error::ArgumentContext { index: 0, .. }),
                 "{error}"
@@ -68,7 +68,7 @@ fn a_kernel_reaches_its_peers_memory() {
             assert!(error.to_string().contains("enable_peer"), "{error}");
 
             let access = second.enable_peer(&first).unwrap();
-            add.launch(ONE, &stream, (&theirs, 2_u32)).unwrap();
+            unsafe { add.launch(ONE, &stream, (&theirs, 2_u32)) }.unwrap();
             stream.synchronize().unwrap();
             assert_eq!(theirs.to_vec().unwrap(), [42]);
 
@@ -79,10 +79,10 @@ fn a_kernel_reaches_its_peers_memory() {
                 .kernel("add")
                 .unwrap();
             let queue = Stream::new(&first).unwrap();
-            assert!(back.launch(ONE, &queue, (&own, 1_u32)).is_err());
+            assert!(unsafe { back.launch(ONE, &queue, (&own, 1_u32)) }.is_err());
 
             drop(access);
-            let error = add.launch(ONE, &stream, (&theirs, 2_u32)).unwrap_err();
+            let error = unsafe { add.launch(ONE, &stream, (&theirs, 2_u32)) }.unwrap_err();
             assert!(matches!(error, Error::ArgumentContext { .. }), "{error}");
         },
     );
@@ -101,7 +101,7 @@ fn access_is_counted() {
         let once = second.enable_peer(&first).unwrap();
         let twice = second.enable_peer(&first).unwrap();
         drop(once);
-        add.launch(ONE, &stream, (&theirs, 1_u32)).unwrap();
+        unsafe { add.launch(ONE, &stream, (&theirs, 1_u32)) }.unwrap();
         drop(twice);
         assert_eq!(
             theirs.to_vec().unwrap(),
@@ -139,7 +139,7 @@ fn an_address_without_access_is_a_fault() {
                 .unwrap()
                 .kernel("add")
                 .unwrap();
-            add.launch(ONE, &stream, (theirs.address(), 1_u32)).unwrap();
+            unsafe { add.launch(ONE, &stream, (theirs.address(), 1_u32)) }.unwrap();
             let error = stream.synchronize().unwrap_err();
             assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
             assert!(error.is_sticky());
@@ -170,7 +170,7 @@ fn a_kernel_does_not_reach_its_peers_variables() {
                 .unwrap();
             let _access = second.enable_peer(&first).unwrap();
             assert_eq!(n.get::<u32>().unwrap(), 5);
-            add.launch(ONE, &stream, (n.address(), 2_u32)).unwrap();
+            unsafe { add.launch(ONE, &stream, (n.address(), 2_u32)) }.unwrap();
             let error = stream.synchronize().unwrap_err();
             assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
         },

@@ -175,7 +175,7 @@ fn memory_is_freed_after_the_work_of_all_its_streams() {
     buffer.fill_async(41, &home).unwrap();
     let used = pool.used().unwrap().now;
     while_stopped(&other, || {
-        increment.launch(BLOCK, &other, (&buffer,)).unwrap();
+        unsafe { increment.launch(BLOCK, &other, (&buffer,)) }.unwrap();
         result.copy_from_async(&buffer, &other).unwrap();
         drop(buffer);
         if !is_gpu() {
@@ -209,7 +209,7 @@ fn a_stream_waits_for_memory_that_another_allocates() {
     home.call(move || wait.recv().unwrap_or_default()).unwrap();
     let mut late = pool.buffer::<u32>(&home, 32).unwrap();
     late.fill_async(9, &home).unwrap();
-    increment.launch(BLOCK, &other, (&late,)).unwrap();
+    unsafe { increment.launch(BLOCK, &other, (&late,)) }.unwrap();
     buffer.copy_from_async(&late, &other).unwrap();
     assert!(!other.is_done().unwrap(), "it did not wait");
     go.send(()).unwrap();
@@ -247,7 +247,7 @@ fn graphs_keep_memory_of_streams() {
     let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
         let refused = DeviceBuffer::<u32>::new_async(stream, 1).unwrap_err();
         assert!(matches!(refused, Error::Captured { .. }), "{refused}");
-        increment.launch(BLOCK, stream, (&buffer,))?;
+        unsafe { increment.launch(BLOCK, stream, (&buffer,)) }?;
         result.copy_from_async(&buffer, stream)?;
         // Its stream captures now, so that it is freed with the graph.
         drop(spare);
@@ -330,7 +330,7 @@ fn a_threads_own_stream_is_another_in_another_thread() {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             // By the same name, a stream of this thread.
-            increment.launch(BLOCK, &own, (&late,)).unwrap();
+            unsafe { increment.launch(BLOCK, &own, (&late,)) }.unwrap();
             own.synchronize().unwrap();
         });
         std::thread::sleep(std::time::Duration::from_millis(50));

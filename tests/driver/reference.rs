@@ -76,14 +76,14 @@ fn result(
 fn fetch(module: &Module, x: f32, y: f32) -> f32 {
     result(module, "fetch", |kernel, stream, results| {
         let one = LaunchConfig::default();
-        kernel.launch(one, stream, (x, y, results)).unwrap();
+        unsafe { kernel.launch(one, stream, (x, y, results)) }.unwrap();
     })
 }
 
 fn look_up(module: &Module, n: u32) -> f32 {
     result(module, "look_up", |kernel, stream, results| {
         let one = LaunchConfig::default();
-        kernel.launch(one, stream, (n, results)).unwrap();
+        unsafe { kernel.launch(one, stream, (n, results)) }.unwrap();
     })
 }
 
@@ -181,9 +181,7 @@ fn a_surface_reference_writes() {
     assert_eq!(canvas.array().unwrap(), row.raw());
     let stream = Stream::new(&context).unwrap();
     let paint = module.kernel("paint").unwrap();
-    paint
-        .launch(LaunchConfig::default(), &stream, (8_u32, 77_u32))
-        .unwrap();
+    unsafe { paint.launch(LaunchConfig::default(), &stream, (8_u32, 77_u32)) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(row.to_vec().unwrap(), [1, 2, 77]);
 
@@ -267,9 +265,7 @@ fn a_module_is_unloaded_after_the_kernels_that_read_what_is_bound() {
         .call(move || wait.recv_timeout(patience).unwrap_or_default())
         .unwrap();
     let look_up = module.kernel("look_up").unwrap();
-    look_up
-        .launch(LaunchConfig::default(), &stream, (2_u32, &results))
-        .unwrap();
+    unsafe { look_up.launch(LaunchConfig::default(), &stream, (2_u32, &results)) }.unwrap();
     drop((look_up, module, row));
     stream.synchronize().unwrap();
     assert_eq!(results.to_vec().unwrap(), [2.5]);

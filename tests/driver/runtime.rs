@@ -88,8 +88,7 @@ fn exchange(runtime: &Library) {
     {
         // SAFETY: the stream is destroyed below.
         let stream = unsafe { Stream::from_raw(&context, queue.cast()) };
-        add.launch(LaunchConfig::default(), &stream, (theirs as u64, 2_u32))
-            .unwrap();
+        unsafe { add.launch(LaunchConfig::default(), &stream, (theirs as u64, 2_u32)) }.unwrap();
     }
     cuda!(runtime, b"cudaStreamSynchronize": (*mut c_void), queue);
     let mut read = 0_u32;
@@ -106,8 +105,7 @@ fn exchange(runtime: &Library) {
         runtime, b"cudaMemcpyAsync": (*mut c_void, *const c_void, usize, c_int, *mut c_void),
         ours.address() as *mut c_void, (&raw const number).cast(), 4, TO_DEVICE, stream.raw().cast()
     );
-    add.launch(LaunchConfig::default(), &stream, (&ours, 5_u32))
-        .unwrap();
+    unsafe { add.launch(LaunchConfig::default(), &stream, (&ours, 5_u32)) }.unwrap();
     cuda!(runtime, b"cudaStreamSynchronize": (*mut c_void), stream.raw().cast());
     assert_eq!(ours.to_vec().unwrap(), [45]);
 

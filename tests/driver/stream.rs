@@ -17,8 +17,7 @@ fn work_of_a_stream_runs_in_order() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let mut data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let mut copy = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)) }.unwrap();
     copy.copy_from_async(&data, &stream).unwrap();
     data.fill_bytes_async(0, &stream).unwrap();
     stream.synchronize().unwrap();
@@ -37,8 +36,7 @@ fn an_event_orders_two_streams() {
     context.synchronize().unwrap();
 
     let written = Event::without_timing(&context).unwrap();
-    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS)) }.unwrap();
     written.record(&first).unwrap();
     second.wait_for(&written).unwrap();
     copy.copy_from_async(&data, &second).unwrap();
@@ -53,11 +51,9 @@ fn events_measure_the_kernel_between_them() {
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let [start, middle, end] = std::array::from_fn(|_| Event::new(&context).unwrap());
     start.record(&stream).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 1_u32))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, 1_u32)) }.unwrap();
     middle.record(&stream).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, 10 * ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, 10 * ROUNDS)) }.unwrap();
     end.record(&stream).unwrap();
     end.synchronize().unwrap();
     let (short, long) = (
@@ -80,8 +76,7 @@ fn a_host_function_is_called_in_order() {
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let mut pinned = PinnedBuffer::<u32>::zeroed(&context, 1).unwrap();
     let count = Arc::new(AtomicU32::new(0));
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)) }.unwrap();
     data.read_async(&mut pinned, &stream).unwrap();
     for expected in 0..10 {
         let count = Arc::clone(&count);
@@ -143,8 +138,7 @@ fn a_panic_in_a_host_function_stays_there() {
 fn a_dropped_stream_finishes_its_work() {
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)) }.unwrap();
     drop(stream);
     context.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(ROUNDS)]);
@@ -154,11 +148,13 @@ fn a_dropped_stream_finishes_its_work() {
 fn the_default_stream_and_priorities() {
     let (context, _, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(
-        LaunchConfig::default(),
-        &Stream::default_of(&context),
-        (&data, 10_u32),
-    )
+    unsafe {
+        slow.launch(
+            LaunchConfig::default(),
+            &Stream::default_of(&context),
+            (&data, 10_u32),
+        )
+    }
     .unwrap();
     // Copies without a stream keep order with the default stream.
     assert_eq!(data.to_vec().unwrap(), [slow_result(10)]);
@@ -166,8 +162,7 @@ fn the_default_stream_and_priorities() {
     let (least, most) = Stream::priorities(&context).unwrap();
     assert!(most <= least);
     let urgent = Stream::with_priority(&context, most).unwrap();
-    slow.launch(LaunchConfig::default(), &urgent, (&data, 20_u32))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &urgent, (&data, 20_u32)) }.unwrap();
     urgent.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
 }
@@ -185,8 +180,7 @@ fn a_stream_waits_for_a_value_that_another_writes() {
 
     // The writes are queued first: while a stream waits for what is not queued
     // yet, a call that waits for the whole device keeps it from being queued.
-    slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &first, (&data, ROUNDS)) }.unwrap();
     first.write_value(&flag, 7).unwrap();
     first.write_value_64(&wide, 1 << 40).unwrap();
     second.wait_value(&flag, WaitValue::AtLeast, 5).unwrap();
@@ -240,13 +234,11 @@ fn handles_of_others_are_used_and_left_alone() {
             (theirs, borrowed)
         };
         assert_eq!(theirs, context);
-        slow.launch(LaunchConfig::default(), &borrowed, (&data, 10_u32))
-            .unwrap();
+        unsafe { slow.launch(LaunchConfig::default(), &borrowed, (&data, 10_u32)) }.unwrap();
     }
     stream.synchronize().unwrap();
     let own = Stream::per_thread(&context);
-    slow.launch(LaunchConfig::default(), &own, (&data, 20_u32))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &own, (&data, 20_u32)) }.unwrap();
     own.synchronize().unwrap();
     assert_eq!(data.to_vec().unwrap(), [slow_result(20)]);
 }
@@ -271,8 +263,7 @@ fn a_callback_is_told_how_it_went() {
     alone();
     let (context, stream, slow) = kernel(SLOW, "slow");
     let data = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
-    slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS))
-        .unwrap();
+    unsafe { slow.launch(LaunchConfig::default(), &stream, (&data, ROUNDS)) }.unwrap();
     let (tell, told) = mpsc::channel();
     stream
         .add_callback(move |result| tell.send(result).unwrap())
@@ -298,9 +289,7 @@ fn a_callback_is_told_how_it_went() {
 fn a_callback_is_told_of_a_fault() {
     isolated("stream::a_callback_is_told_of_a_fault", &[], || {
         let (_context, stream, stray) = kernel(STRAY, "stray");
-        stray
-            .launch(LaunchConfig::default(), &stream, (0x10_u64,))
-            .unwrap();
+        unsafe { stray.launch(LaunchConfig::default(), &stream, (0x10_u64,)) }.unwrap();
         let (tell, told) = mpsc::channel();
         // A GPU may have met the fault already.
         if stream

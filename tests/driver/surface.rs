@@ -21,7 +21,7 @@ fn try_run(surface: &Surface, instruction: &str, given: &[Given]) -> Result<Vec<
     let operands = DeviceBuffer::from_slice(context, given)?;
     let results = DeviceBuffer::<[u32; 4]>::zeroed(context, given.len())?;
     let config = LaunchConfig::new([1; 3], [given.len() as u32, 1, 1]);
-    kernel.launch(config, &stream, (surface, &operands, &results))?;
+    unsafe { kernel.launch(config, &stream, (surface, &operands, &results)) }?;
     stream.synchronize()?;
     results.to_vec()
 }
@@ -322,13 +322,14 @@ fn one_array_is_texture_and_surface() {
     let operands = DeviceBuffer::from_slice(&context, &[[2.5_f32; 10]]).unwrap();
     let results = DeviceBuffer::<[f32; 4]>::zeroed(&context, 1).unwrap();
     let fetch = module.kernel("fetch").unwrap();
-    fetch
-        .launch(
+    unsafe {
+        fetch.launch(
             LaunchConfig::default(),
             &stream,
             (&texture, &operands, &results),
         )
-        .unwrap();
+    }
+    .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(results.to_vec().unwrap()[0][0], 2.5);
 }
@@ -359,7 +360,7 @@ fn a_graph_keeps_its_surfaces() {
     context.synchronize().unwrap();
     let graph = {
         let surface = Surface::new(&row).unwrap();
-        let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| unsafe {
             kernel.launch(
                 LaunchConfig::default(),
                 stream,

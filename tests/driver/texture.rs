@@ -57,9 +57,7 @@ pub fn fetch(texture: &Texture, instruction: &str, given: &[Given]) -> Vec<[u32;
     let operands = DeviceBuffer::from_slice(context, given).unwrap();
     let results = DeviceBuffer::<[u32; 4]>::zeroed(context, given.len()).unwrap();
     let config = LaunchConfig::new([1; 3], [given.len() as u32, 1, 1]);
-    kernel
-        .launch(config, &stream, (texture, &operands, &results))
-        .unwrap();
+    unsafe { kernel.launch(config, &stream, (texture, &operands, &results)) }.unwrap();
     stream.synchronize().unwrap();
     results.to_vec().unwrap()
 }
@@ -435,9 +433,7 @@ fn one_dimension_is_memory_by_number_or_an_array_by_coordinate() {
             let given = DeviceBuffer::from_slice(&context, &places).unwrap();
             let results = DeviceBuffer::<[u32; 4]>::zeroed(&context, 2).unwrap();
             let config = LaunchConfig::new([1; 3], [2, 1, 1]);
-            kernel
-                .launch(config, &stream, (&array, &given, &results))
-                .unwrap();
+            unsafe { kernel.launch(config, &stream, (&array, &given, &results)) }.unwrap();
             let error = stream.synchronize().unwrap_err().to_string();
             assert!(error.contains("an array by .f32"), "{error}");
         },
@@ -553,7 +549,7 @@ fn a_graph_keeps_its_textures() {
     let graph = {
         let array = row(&context, &[4.0, 6.0]);
         let texture = Texture::new(&array, &TextureDescriptor::default()).unwrap();
-        let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+        let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| unsafe {
             kernel.launch(
                 LaunchConfig::default(),
                 stream,
@@ -583,9 +579,7 @@ fn a_handle_that_is_none_is_a_fault_with_a_name() {
             let stream = Stream::new(&context).unwrap();
             let operands = DeviceBuffer::from_slice(&context, &[at([0.5])]).unwrap();
             let one = LaunchConfig::default();
-            kernel
-                .launch(one, &stream, (0x1234_u64, &operands, &operands))
-                .unwrap();
+            unsafe { kernel.launch(one, &stream, (0x1234_u64, &operands, &operands)) }.unwrap();
             let fault = stream.synchronize().unwrap_err();
             assert!(fault.to_string().contains("0x1234"), "{fault}");
         },
@@ -612,9 +606,7 @@ fn memory_that_is_gone_is_a_fault_with_a_name() {
             let kernel = module.kernel("fetch").unwrap();
             let stream = Stream::new(&context).unwrap();
             let one = LaunchConfig::default();
-            kernel
-                .launch(one, &stream, (&texture, &operands, &operands))
-                .unwrap();
+            unsafe { kernel.launch(one, &stream, (&texture, &operands, &operands)) }.unwrap();
             let fault = stream.synchronize().unwrap_err();
             assert!(fault.to_string().contains("read of 4 bytes"), "{fault}");
         },
@@ -661,9 +653,7 @@ fn a_texture_dropped_within_a_capture_stays_for_its_kernels() {
         .call(move || wait.recv_timeout(patience).unwrap_or_default())
         .unwrap();
     let arguments = (&texture, &operands, &results);
-    kernel
-        .launch(LaunchConfig::default(), &stream, arguments)
-        .unwrap();
+    unsafe { kernel.launch(LaunchConfig::default(), &stream, arguments) }.unwrap();
     // There nobody can wait for the kernel: the array must not go.
     let graph = Graph::capture(&stream, CaptureMode::Relaxed, |_| {
         drop((texture, array));

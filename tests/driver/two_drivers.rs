@@ -57,9 +57,9 @@ fn memory_that_all_contexts_reach_is_of_one() {
     let increment = increment.kernel("increment").unwrap();
     let stream = Stream::new(&here).unwrap();
     let pinned = PinnedBuffer::<u32>::zeroed(&there, 32).unwrap();
-    refused(increment.launch(BLOCK, &stream, (&pinned,)));
+    refused(unsafe { increment.launch(BLOCK, &stream, (&pinned,)) });
     let mut managed = ManagedBuffer::<u32>::zeroed(&there, 32, Attach::Global).unwrap();
-    refused(increment.launch(BLOCK, &stream, (&managed,)));
+    refused(unsafe { increment.launch(BLOCK, &stream, (&managed,)) });
     let ours = PinnedBuffer::<u32>::zeroed(&here, 32).unwrap();
     refused(copy(&mut managed, &ours));
 }

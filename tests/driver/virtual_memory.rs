@@ -51,7 +51,7 @@ fn memory_keeps_its_values_wherever_it_is_mapped() {
     let mut first = DeviceBuffer::<u32>::mapped(open(&range, 0, &memory));
     assert_eq!(first.bytes(), bytes);
     first.fill(5).unwrap();
-    increment.launch(BLOCK, &stream, (&first,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&first,)) }.unwrap();
     stream.synchronize().unwrap();
 
     // The same memory at a second place, and then there alone.
@@ -61,7 +61,7 @@ fn memory_keeps_its_values_wherever_it_is_mapped() {
     second.read_at(0, &mut found).unwrap();
     assert_eq!((found[0], found[31], found[32]), (6, 6, 5));
     drop(first);
-    increment.launch(BLOCK, &stream, (&second,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&second,)) }.unwrap();
     stream.synchronize().unwrap();
     drop(second);
     let third = DeviceBuffer::<u32>::mapped(open(&range, bytes, &memory));
@@ -99,7 +99,7 @@ fn memory_without_access_is_out_of_reach() {
             let stream = Stream::new(&context).unwrap();
             let range = AddressRange::reserve(&context, memory.bytes(), 0).unwrap();
             let buffer = DeviceBuffer::<u32>::mapped(range.map(0, &memory).unwrap());
-            let launched = increment.launch(BLOCK, &stream, (&buffer,));
+            let launched = unsafe { increment.launch(BLOCK, &stream, (&buffer,)) };
             let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
             assert!(error.is_sticky(), "{error}");
         },
@@ -204,7 +204,7 @@ fn buffers_grow_where_they_are() {
     let increment = increment.kernel("increment").unwrap();
     let stream = Stream::new(&context).unwrap();
     let border = numbers.slice(granule - 16..granule + 16).unwrap();
-    increment.launch(BLOCK, &stream, (border,)).unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (border,)) }.unwrap();
     let mut some = [0; 34];
     numbers.read_at(granule - 17, &mut some).unwrap();
     let first = granule as u32 - 17;
@@ -236,7 +236,7 @@ fn graphs_keep_what_is_mapped() {
     let mut numbers = GrowableBuffer::<u32>::with_capacity(&context, 100).unwrap();
     numbers.extend(&[1; 32]).unwrap();
     let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
-        increment.launch(BLOCK, stream, (&numbers,))?;
+        unsafe { increment.launch(BLOCK, stream, (&numbers,)) }?;
         result.copy_from_async(&numbers, stream)
     })
     .unwrap();

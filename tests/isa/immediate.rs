@@ -618,14 +618,14 @@ fn check(declarations: &str, cases: &[Case]) {
                 compile(&text, &options).expect("the CPU device takes it")
             }
         };
-        let module = Module::load(&context, &binary).expect("the device takes it");
+        // SAFETY: the binary was compiled a moment ago.
+        let module = unsafe { Module::load_image(&context, &binary) }.expect("the device takes it");
         let kernel = module.kernel("k").expect("a kernel");
         let slots = cases.len() * THREADS as usize;
         let mut output = DeviceBuffer::<u64>::zeroed(&context, slots).expect("memory");
         let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
-        kernel
-            .launch(config, &stream, (&mut output,))
-            .expect("a launch");
+        // SAFETY: each thread writes its slots of the output, which has one for each.
+        unsafe { kernel.launch(config, &stream, (&mut output,)) }.expect("a launch");
         stream.synchronize().expect("the kernel ends");
         let found = output.to_vec().expect("a copy");
         for (case, found) in cases.iter().zip(found.chunks(THREADS as usize)) {

@@ -126,7 +126,8 @@ impl Kernels {
             let mut options = CompileOptions::default();
             options.lanes = lanes;
             let blob = compile(&text, &options).map_err(|e| e.to_string())?;
-            Module::load(&context, &blob).map_err(|e| e.to_string())
+            // SAFETY: it was compiled a moment ago.
+            unsafe { Module::load_image(&context, &blob) }.map_err(|e| e.to_string())
         };
         let kernel = |module: &Module, number: usize| {
             module
@@ -160,7 +161,7 @@ impl Kernels {
             let input = DeviceBuffer::from_slice(&self.context, &words)?;
             let mut output = DeviceBuffer::<u64>::zeroed(&self.context, threads)?;
             let config = LaunchConfig::for_elements(threads as u32, block as u32);
-            kernel.launch(config, &self.stream, (&input, &mut output))?;
+            unsafe { kernel.launch(config, &self.stream, (&input, &mut output)) }?;
             self.stream.synchronize()?;
             output.to_vec()
         };

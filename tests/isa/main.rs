@@ -1,6 +1,8 @@
 //! What instructions compute: PTX in, numbers out, on the device that
 //! `PTXKIT_DEVICE` names (`cpu` where it names none). The same rows for both
-//! kinds of device, so that a GPU proves what is expected of the CPU.
+//! kinds of device, so that a GPU proves what is expected of the CPU. The kernels
+//! access the buffers that they are passed, which is the reason of each launch's
+//! `unsafe`.
 #![cfg(feature = "cpu")]
 
 mod approximate;

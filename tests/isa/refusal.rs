@@ -99,9 +99,7 @@ fn fault(body: &str) -> CudaError {
     let input = DeviceBuffer::<u64>::zeroed(&context, 4).unwrap();
     let mut output = DeviceBuffer::<u64>::zeroed(&context, 1).unwrap();
     let kernel = module.kernel("k0").unwrap();
-    kernel
-        .launch(LaunchConfig::default(), &stream, (&input, &mut output))
-        .unwrap();
+    unsafe { kernel.launch(LaunchConfig::default(), &stream, (&input, &mut output)) }.unwrap();
     let error = stream.synchronize().expect_err(body);
     error.code().unwrap_or_else(|| panic!("{body}: {error}"))
 }

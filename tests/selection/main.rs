@@ -30,8 +30,7 @@ fn marker(context: &Context, module: &Module) -> u32 {
     let kernel = module.kernel("which").expect("the kernel is there");
     let found = DeviceBuffer::<u32>::zeroed(context, 1).expect("memory");
     let stream = Stream::new(context).expect("a stream");
-    kernel
-        .launch(LaunchConfig::for_elements(1, 1), &stream, (&found,))
+    unsafe { kernel.launch(LaunchConfig::for_elements(1, 1), &stream, (&found,)) }
         .expect("it is launched");
     stream.synchronize().expect("it runs");
     found.to_vec().expect("the result")[0]
@@ -49,7 +48,8 @@ fn compare(cases: &[Case], policy: JitPolicy) {
         let ours = image::select(std::slice::from_ref(&opened), target, policy)
             .ok()
             .and_then(|selection| selection.place.entry);
-        let loaded = Module::load(&context, &bytes);
+        // SAFETY: the toolkit compiled the cubins.
+        let loaded = unsafe { Module::load_image(&context, &bytes) };
         let theirs = loaded
             .as_ref()
             .ok()
@@ -109,7 +109,10 @@ fn through_the_loader(policy: JitPolicy) {
     let mut run = 0;
     for case in CASES {
         let newest = case.newest_ptx();
-        let loaded = loader.load(&Source::new("case", &fatbin(case)), &JitOptions::default());
+        let bytes = fatbin(case);
+        // SAFETY: the toolkit compiled the cubins.
+        let source = unsafe { Source::image("case", &bytes) };
+        let loaded = loader.load(&source, &JitOptions::default());
         match (loaded, newest) {
             (Ok(loaded), Some(newest)) => {
                 assert!(!policy.disable_ptx, "{case:?}");

@@ -2,7 +2,7 @@
 //!
 //! An [`Api`] holds a function pointer for each row of `entries.rs`. NVIDIA's
 //! comes from `libcuda.so.1` ([`Api::nvidia`]), the CPU device's from
-//! `cpu::api`. Each entry is also a method: it calls through the pointer and
+//! `cpu::table`. Each entry is also a method: it calls through the pointer and
 //! turns the plain integer that came back into a [`Result`].
 
 #![allow(non_snake_case, unsafe_code)]

@@ -17,7 +17,7 @@ use terminal::output::{Format, check_stdout};
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Traces on standard error; twice for all of them
+    /// Traces on standard error: the steps of a load, -vv with keys, paths and times, -vvv all
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }

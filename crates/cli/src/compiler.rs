@@ -57,6 +57,7 @@ pub enum Compiler {
 impl Compiler {
     /// The compiler of this name, or the first that is available. The driver compiles for the
     /// architecture of its own devices, so it is chosen by default only for that target.
+    #[allow(unsafe_code, reason = "the user names the toolkit")]
     pub fn choose(
         name: Option<CompilerName>,
         toolkit: &Toolkit,
@@ -66,7 +67,14 @@ impl Compiler {
             let device = Driver::nvidia()?.device(0)?;
             Ok(Compiler::Driver(Context::primary(&device)?))
         };
-        let nvjitlink = || NvJitLink::open(toolkit.folder.as_deref()).map(Compiler::NvJitLink);
+        let nvjitlink = || {
+            let opened = match &toolkit.folder {
+                // SAFETY: the user names the toolkit, whose `ptxas` is run too.
+                Some(folder) => unsafe { NvJitLink::open_in(folder) },
+                None => NvJitLink::open(),
+            };
+            opened.map(Compiler::NvJitLink)
+        };
         match name {
             Some(CompilerName::Driver) => driver().map_err(|error| of_driver(&error)),
             Some(CompilerName::NvJitLink) => nvjitlink().map_err(|error| {

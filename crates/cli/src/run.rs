@@ -15,7 +15,7 @@ use ptxkit::image::{self, EntryKind, Image, ImageError, UnpackLimit, Unpacker};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{self, Loaded, Loader, Source};
 use ptxkit::ptx;
-use ptxkit::ptx::signature::signatures;
+use ptxkit::ptx::signature::{KernelSignature, signatures};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, eprint, print};
 
@@ -222,29 +222,45 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
 }
 
 /// Selects the device, loads, launches.
+#[allow(unsafe_code, reason = "the user names the code to be run")]
 fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure> {
     let name = request.name();
     let image = open(&name, &request.bytes)?;
-    let understood = match &image {
-        Image::Ptx(ptx) => Some(Understood::read(&ptx.source, &name)),
+    let text = match &image {
+        Image::Ptx(ptx) => Some(&*ptx.source),
         _ => None,
     };
-    if let Some(understood) = &understood {
-        understood.check(&request.sample)?;
+    // The whole text is read and checked only where something is wrong: that takes
+    // longer than a load from the cache.
+    let understood = || text.map(|text| Understood::read(text, &name));
+    let sample = &request.sample;
+    let declared = text.and_then(|text| declaration(text, &sample.kernel));
+    let fits = declared.is_some_and(|kernel| {
+        let alone = Understood {
+            kernels: vec![kernel],
+            errors: None,
+        };
+        alone.check(sample).is_ok()
+    });
+    if !fits && let Some(understood) = understood() {
+        understood.check(sample)?;
     }
     let selected = driver::select(selection).map_err(|error| of_driver(&error))?;
     let device = selected.device;
-    // A driver may read what this front end does not: on a GPU its word counts.
-    if device.driver().kind() == DriverKind::Cpu
-        && let Some(errors) = understood.as_ref().and_then(|read| read.errors.as_ref())
-    {
-        return Err(Failure::drawn(errors));
-    }
     let context = Context::primary(&device).map_err(|error| of_driver(&error))?;
     let loader = Loader::new(context, Cache::from_environment());
-    let Loaded { module, report, .. } = loader
-        .load(&Source::new(&name, &request.bytes), &JitOptions::default())
-        .map_err(|error| of_load(&error, &name, &image, understood.as_ref()))?;
+    // SAFETY: a binary is run at its user's word, as every program is.
+    let source = unsafe { Source::image(&name, &request.bytes) };
+    let loaded = loader.load(&source, &JitOptions::default());
+    let Loaded { module, report, .. } = loaded.map_err(|error| {
+        let understood = understood();
+        let errors = understood.as_ref().and_then(|read| read.errors.as_ref());
+        // A GPU's driver may read what this front end does not: its own error counts.
+        match errors.filter(|_| device.driver().kind() == DriverKind::Cpu) {
+            Some(errors) => Failure::drawn(errors),
+            None => of_load(&error, &name, &image, understood.as_ref()),
+        }
+    })?;
     let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
         driver::Error::UnknownKernel {
             name: kernel,
@@ -278,6 +294,26 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
         outcome,
         error: error.map(|error| fault(&request.sample.kernel, &error, device.driver().kind())),
     })
+}
+
+/// The signature of a kernel, from its declaration alone. `None` where it is not
+/// found so. A comment may hold another declaration of the same name: what does not
+/// fit this one may fit the text as a whole.
+fn declaration(text: &str, kernel: &str) -> Option<KernelSignature> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
+    let (start, _) = text.match_indices(kernel).find(|(at, name)| {
+        let before = text[..*at].trim_end();
+        before.len() < *at
+            && before.ends_with(".entry")
+            && !text[at + name.len()..].starts_with(is_name)
+    })?;
+    let rest = &text[start..];
+    let body = rest.find('{')?;
+    let alone = format!(".entry {}{{ ret; }}", &rest[..body]);
+    let reading = ptx::read(&alone);
+    let mut kernels = signatures(&reading.module, &alone);
+    let found = kernels.pop()?;
+    (kernels.is_empty() && found.name == kernel && reading.diagnostics.is_empty()).then_some(found)
 }
 
 /// What a kernel was stopped by.
@@ -337,6 +373,28 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_declaration_is_read_alone() {
+        let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+        let text = format!(
+            "{head}.visible .entry scale2(.param .u32 n) {{ ret; }}\n// .entry scale \n\
+             .visible .entry scale(\n\t.param .u64 out, // {{ not the body\n\
+             \t.param .f32 factor\n)\n.reqntid 32\n{{ ret; }}\n"
+        );
+        let whole = signatures(&ptx::read(&text).module, &text);
+        let params = |text: &str, kernel| declaration(text, kernel).map(|found| found.params);
+        // Comments before the kernel or in its declaration need the whole text.
+        assert_eq!(params(&text, "scale"), None);
+        assert_eq!(params(&text, "scale2").as_ref(), Some(&whole[0].params));
+        for absent in ["scal", "out", ""] {
+            assert_eq!(params(&text, absent), None, "{absent}");
+        }
+        let plain = text
+            .replace("// .entry scale ", "")
+            .replace("// { not the body", "");
+        assert_eq!(params(&plain, "scale").as_ref(), Some(&whole[1].params));
+    }
 
     #[test]
     fn extents() {

@@ -120,7 +120,7 @@ pub enum SampleError {
         path: PathBuf,
         /// Such as ``argument `a`, init``.
         place: String,
-        source: PatternError,
+        source: Box<PatternError>,
     },
     #[error("{path}: {place}: {problem}")]
     Invalid {

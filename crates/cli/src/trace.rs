@@ -4,12 +4,13 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Warnings; with `-v` what was chosen, found and compiled, with `-vv` all.
-/// `RUST_LOG` wins over both.
+/// Warnings; with `-v` a line for each step of a load, with `-vv` also its keys,
+/// paths, sizes and times, with `-vvv` everything. `RUST_LOG` overrides them.
 pub fn start(verbose: u8) {
     let level = match verbose {
         0 => "warn",
-        1 => "ptxkit=debug",
+        1 => "ptxkit=info",
+        2 => "ptxkit=debug",
         _ => "ptxkit=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));

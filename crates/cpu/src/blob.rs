@@ -2,8 +2,9 @@
 //! keeps and a module load takes.
 //!
 //! The code in it is position independent and has no relocations. Reading
-//! checks a hash over everything, then every size and offset, so that a file
-//! cut short or changed is an error and never a wild jump.
+//! checks a hash over everything, then every size and offset: a file that was
+//! cut short or damaged is an error. It is no protection against a file that
+//! somebody made on purpose, so reading is `unsafe`: a blob is machine code.
 
 use super::block::{SyncKind, SyncPoint};
 
@@ -13,7 +14,9 @@ pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 /// Raised whenever the meaning of a blob or of `BlockContext` changes.
 pub const VERSION: u32 = 3;
 
-/// Everything a module needs to run.
+/// Everything a module needs to run. What its kernels name as code is what this
+/// crate's compiler made: there is no other way to an image that is loaded
+/// ([`read`](Image::read)).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Image {
     /// Architecture that the code is for, as `std::env::consts::ARCH` names it.
@@ -204,9 +207,14 @@ impl Image {
         all
     }
 
-    /// Reads and checks a blob. That this processor can run it,
-    /// [`check_processor`](Self::check_processor) says.
-    pub fn read(bytes: &[u8]) -> Result<Image, BlobError> {
+    /// Reads a blob, and checks its sizes and offsets. That this processor can
+    /// run it, [`check_processor`](Self::check_processor) says.
+    ///
+    /// # Safety
+    /// The bytes must come from [`write`](Self::write): the checksum finds damage,
+    /// but anybody can compute it, and the machine code is run as it is. An image
+    /// of other bytes may be looked at, but not be loaded.
+    pub unsafe fn read(bytes: &[u8]) -> Result<Image, BlobError> {
         let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             return Err(BlobError::NotABlob);
         };
@@ -545,6 +553,11 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
+    fn read(bytes: &[u8]) -> Result<Image, BlobError> {
+        // SAFETY: none of these images is loaded.
+        unsafe { Image::read(bytes) }
+    }
+
     fn sample() -> Image {
         Image {
             arch: "x86_64".into(),
@@ -590,14 +603,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let image = sample();
-        assert_eq!(Image::read(&image.write()), Ok(image));
+        assert_eq!(read(&image.write()), Ok(image));
     }
 
     #[test]
     fn every_cut_is_an_error() {
         let bytes = sample().write();
         for end in 0..bytes.len() {
-            assert!(Image::read(&bytes[..end]).is_err(), "cut at {end}");
+            assert!(read(&bytes[..end]).is_err(), "cut at {end}");
         }
     }
 
@@ -608,7 +621,7 @@ mod tests {
             for bit in 0..8 {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1 << bit;
-                assert!(Image::read(&changed).is_err(), "byte {at}, bit {bit}");
+                assert!(read(&changed).is_err(), "byte {at}, bit {bit}");
             }
         }
     }
@@ -623,7 +636,7 @@ mod tests {
                 changed[at] = value;
                 let sum = hash(&changed[HEADER..]);
                 changed[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
-                if let Ok(image) = Image::read(&changed) {
+                if let Ok(image) = read(&changed) {
                     assert!(image.check().is_ok());
                 }
             }
@@ -635,7 +648,7 @@ mod tests {
         let mut image = sample();
         image.kernels[0].scalar = 3;
         assert!(matches!(
-            Image::read(&image.write()),
+            read(&image.write()),
             Err(BlobError::Damaged { .. })
         ));
     }
@@ -644,6 +657,6 @@ mod tests {
     fn another_version_is_named() {
         let mut bytes = sample().write();
         bytes[8] = 9;
-        assert_eq!(Image::read(&bytes), Err(BlobError::Version { found: 9 }));
+        assert_eq!(read(&bytes), Err(BlobError::Version { found: 9 }));
     }
 }

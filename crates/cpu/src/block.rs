@@ -363,10 +363,6 @@ pub mod offset {
         GRID_ID = B, grid_id;
         SCALAR = B, scalar;
         FAULT_KIND = B, fault.kind;
-        FAULT_LINE = B, fault.line;
-        FAULT_THREAD = B, fault.thread;
-        FAULT_ACCESS = B, fault.access;
-        FAULT_ADDRESS = B, fault.address;
         REQUEST_OPERANDS = Request, operands;
         REQUEST_RESULTS = Request, results;
     }

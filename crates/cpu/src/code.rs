@@ -71,8 +71,9 @@ impl Code {
             .map
             .as_ref()
             .filter(|map| (offset as usize) < map.len())?;
-        // SAFETY: reading the image checked its hash, and its compiler put a
-        // function of this type at each offset that a kernel names.
+        // SAFETY: the code is an image's, which the compiler of this crate made, by
+        // `Image::read`'s contract where it was kept meanwhile. The compiler puts a function of
+        // this type at each offset that a kernel names.
         Some(unsafe {
             std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
         })
@@ -90,13 +91,14 @@ pub struct LoadedModule {
 }
 
 impl LoadedModule {
-    /// Maps the code and sets up the variables of a blob that has been read.
+    /// Maps the code of an image and sets up its variables.
+    #[cfg(test)]
     pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
         LoadedModule::with_symbols(image, memory, |_| None)
     }
 
-    /// The same, where `defined` tells the addresses of variables that the blob
-    /// declares `.extern`.
+    /// Maps the code of an image and sets up its variables. `defined` tells the
+    /// addresses of those that it declares `.extern`.
     pub fn with_symbols(
         image: Image,
         memory: &Arc<DeviceMemory>,
@@ -196,6 +198,7 @@ impl LoadedModule {
 
     /// Whether its kernels have run for long enough to be compiled with care, and
     /// that is done ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
+    #[cfg(test)]
     pub fn is_hot(&self) -> bool {
         self.hot.better().is_some()
     }

@@ -1,12 +1,14 @@
 //! PTX text → the CPU device's binary.
 
 use std::fmt;
-use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Once, OnceLock};
+use std::thread::{self, available_parallelism};
 
 use super::blob::{Image, KernelImage, LanesImage};
 use super::codegen::{self, Code, KernelCode, Tools};
 use super::program::{self, ModuleData, Program, Refusal, module_data};
-use ptx::ast::{FunctionKind, Item, Span};
+use ptx::ast::{Body, Function, FunctionKind, Item, Span};
 use ptx::diagnostic::{LineIndex, Severity};
 
 /// What a compilation may choose.
@@ -110,21 +112,22 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Compiles every kernel of a module for this machine's processor.
+/// Compiles every kernel of a module for this machine's processor; those of a
+/// large module on all cores.
 ///
-/// The result is what [`Image::read`] takes.
+/// The result is what `cuModuleLoadData` of [`table`](super::table) takes.
 ///
 /// # Errors
 /// Everything wrong with the text, or every instruction that the CPU device
 /// cannot run, each by its name and line.
 ///
 /// ```
-/// use ptxkit_cpu::{CompileErrorKind, CompileOptions, blob::Image, compile};
+/// use ptxkit_cpu::{CompileErrorKind, CompileOptions, compile};
 ///
 /// let kernel = |body| format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}");
 /// let options = CompileOptions::default();
 /// let blob = compile(&kernel("ret;"), &options)?;
-/// assert_eq!(Image::read(&blob)?.kernels[0].name, "k");
+/// assert!(blob.starts_with(b"PTXKCPU1"));
 ///
 /// let refused = compile(&kernel("wgmma.fence.sync.aligned;"), &options).unwrap_err();
 /// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
@@ -171,20 +174,29 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
         },
         ..Image::default()
     };
-    let mut tools = Tools::default();
     image.append(&host.keeper);
-    for item in &reading.module.items {
-        let Item::Function(function) = item else {
-            continue;
-        };
-        let (FunctionKind::Entry, Some(body)) = (function.kind, &function.body) else {
-            continue;
-        };
-        let compiled = program::build(&data, function, body).and_then(|mut program| {
-            let code = codegen::compile_kernel(&mut program, host, options.lanes, &mut tools)?;
-            Ok((program, code))
-        });
-        match compiled {
+    let kernels: Vec<(&Function<'_>, &Body<'_>)> = reading
+        .module
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Function(function) if function.kind == FunctionKind::Entry => {
+                Some((function, function.body.as_ref()?))
+            }
+            _ => None,
+        })
+        .collect();
+    let threads = match source.len() {
+        0..PARALLEL_FROM => 1,
+        _ => available_parallelism().map_or(1, usize::from),
+    };
+    let compiled = in_parallel(&kernels, threads, |tools, (function, body)| {
+        let mut program = program::build(&data, function, body)?;
+        let code = codegen::compile_kernel(&mut program, host, options.lanes, tools)?;
+        Ok::<_, Vec<Refusal>>((program, code))
+    });
+    for result in compiled {
+        match result {
             Ok((program, code)) => image.add(&program, &code),
             Err(found) => refusals.extend(found),
         }
@@ -194,6 +206,39 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     } else {
         Err(refused(source, &data, refusals))
     }
+}
+
+/// From so many bytes of PTX on, kernels are compiled on all cores.
+const PARALLEL_FROM: usize = 100_000;
+
+/// Does `work` on each of `items` with this many threads, each with its own tools;
+/// the results are in the order of the items.
+fn in_parallel<T: Sync, R: Send + Sync>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&mut Tools, &T) -> R + Sync,
+) -> impl Iterator<Item = R> {
+    let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut tools = Tools::default();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(item), Some(result)) = (items.get(at), results.get(at)) else {
+                break;
+            };
+            // Each index is taken once.
+            let _ = result.set(work(&mut tools, item));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(items.len()) {
+            // Where no more threads can be started, the others do the work.
+            let _ = thread::Builder::new().spawn_scoped(scope, worker);
+        }
+        worker();
+    });
+    results.into_iter().filter_map(OnceLock::into_inner)
 }
 
 impl Image {
@@ -275,5 +320,43 @@ fn refused(source: &str, data: &ModuleData<'_, '_>, refusals: Vec<Refusal>) -> C
             CompileErrorKind::NotSupported
         },
         problems,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_threads_compile_what_one_does() {
+        let kernels: String = (0..20)
+            .map(|n| format!(".entry k{n}() {{ .reg .b32 %r; mov.u32 %r, {n}; ret; }}\n"))
+            .collect();
+        let small = format!(".version 8.0\n.target sm_90\n{kernels}");
+        let large = format!("{small}{}", "// nothing\n".repeat(PARALLEL_FROM / 10));
+        assert!(small.len() < PARALLEL_FROM && large.len() > PARALLEL_FROM);
+        // Other binaries have the text in them.
+        let options = CompileOptions {
+            lanes: Lanes::Never,
+        };
+        assert!(compile(&small, &options).unwrap() == compile(&large, &options).unwrap());
+        // Refusals keep their order.
+        let wrong = large.replace("mov.u32 %r, 1", "wgmma.fence.sync.aligned; mov.u32 %r, 1");
+        let refused = compile(&wrong, &options).unwrap_err();
+        let lines: Vec<u32> = refused
+            .problems
+            .iter()
+            .map(|problem| problem.line)
+            .collect();
+        assert_eq!(lines, [4, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]);
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<usize> = (0..1000).collect();
+        for threads in [0, 1, 7] {
+            let doubled = in_parallel(&items, threads, |_, item| 2 * item);
+            assert!(doubled.eq(items.iter().map(|item| 2 * item)), "{threads}");
+        }
     }
 }

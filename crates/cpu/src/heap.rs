@@ -37,6 +37,7 @@ impl Heap {
     }
 
     /// Bytes that kernels hold.
+    #[cfg(test)]
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }

@@ -84,7 +84,6 @@ impl Hot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::Image;
     use crate::code::LoadedModule;
     use crate::memory::{DeviceMemory, Purpose};
     use crate::run::{Engine, LaunchShape};
@@ -111,8 +110,7 @@ more:
 
     #[test]
     fn a_hot_module_is_compiled_again_and_computes_the_same() {
-        let blob = super::super::compile(PTX, &CompileOptions::default()).unwrap();
-        let image = Image::read(&blob).unwrap();
+        let image = compile_image(PTX, &CompileOptions::default()).unwrap();
         assert!(
             image.kernels[0].lanes.is_none(),
             "the first code runs one thread at a time"

@@ -223,12 +223,6 @@ impl Ptx {
             .get_or_init(|| crate::Digest::of(self.text.as_bytes()))
     }
 
-    /// Whether it was computed already.
-    #[cfg(feature = "digest")]
-    pub fn has_digest(&self) -> bool {
-        self.digest.get().is_some()
-    }
-
     fn head(&self) -> &Head {
         self.head.get_or_init(|| {
             let module = parse::read_head(&self.text, &mut Report::default());

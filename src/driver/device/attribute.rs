@@ -24,9 +24,9 @@ pub enum ComputeMode {
 /// # #[cfg(feature = "cpu")] {
 /// use ptxkit::driver::{DeviceAttribute, Driver};
 /// let device = Driver::cpu()?.device(0)?;
-/// assert_eq!(device.attribute(Attribute::WARP_SIZE)?, 32);
-/// assert!(device.attribute(Attribute::MANAGED_MEMORY)?);
-/// assert!(device.attribute(Attribute::CLOCK_RATE)?.hertz() >= 1_000_000);
+/// assert_eq!(device.attribute(DeviceAttribute::WARP_SIZE)?, 32);
+/// assert!(device.attribute(DeviceAttribute::MANAGED_MEMORY)?);
+/// assert!(device.attribute(DeviceAttribute::CLOCK_RATE)?.hertz() >= 1_000_000);
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
@@ -180,7 +180,7 @@ impl<T> fmt::Debug for DeviceAttribute<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match name(self.number) {
             Some(name) => f.write_str(name),
-            None => write!(f, "Attribute({})", self.number),
+            None => write!(f, "DeviceAttribute({})", self.number),
         }
     }
 }

@@ -13,10 +13,10 @@ use api::{Api, CUcontext, DriverKind, ExecAffinity};
 
 /// A context. Clones share it; the last one gives it back.
 ///
-/// Whatever lives in a context keeps it alive and makes it current on the
-/// calling thread by itself, so no order of calls is wrong. A thread's current
-/// context is left as the last call needed it, as in CUDA's runtime API; use
-/// [`enter`](Context::enter) around code that needs the former one back.
+/// Objects of a context keep it alive and make it current on the calling thread, so calls
+/// may come in any order. A thread's current context is left as the last call needed it, as
+/// in CUDA's runtime API; use [`enter`](Context::enter) around code that needs the former
+/// one back.
 #[derive(Clone, Debug)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -449,7 +449,9 @@ impl Context {
     /// let context = Context::create(&Driver::cpu()?.device(0)?, 0)?;
     /// context.set_check_mode(true);
     /// let bad = Module::load(&context, ptx)?.kernel("bad")?;
-    /// let error = bad.launch(LaunchConfig::default(), &Stream::new(&context)?, ()).unwrap_err();
+    /// // SAFETY: the kernel stops, and accesses nothing.
+    /// let launched = unsafe { bad.launch(LaunchConfig::default(), &Stream::new(&context)?, ()) };
+    /// let error = launched.unwrap_err();
     /// assert!(matches!(&error, Error::Checked { what, .. } if what.starts_with("kernel `bad`")));
     /// # }
     /// # Ok::<(), ptxkit::driver::Error>(())

@@ -29,7 +29,7 @@ impl Driver {
     /// The embedded CPU device.
     #[cfg(feature = "cpu")]
     pub fn cpu() -> Result<Driver, Error> {
-        Driver::start(cpu::entries::table())
+        Driver::start(cpu::table())
     }
 
     /// A driver with a table of entries that the caller made: with entries removed,

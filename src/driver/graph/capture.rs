@@ -12,13 +12,13 @@ use crate::driver::stream::retained::{Capture, RetainedRef};
 use api::CUgraph;
 
 impl Graph {
-    /// The graph of what `work` queues in the stream it is given, which does not
-    /// run (`cuStreamBeginCapture_v2`, `cuStreamEndCapture`). Streams that wait
-    /// for an event recorded there take part, and have to be waited for in turn.
+    /// Captures what `work` queues in the stream, which does not run, into a graph
+    /// (`cuStreamBeginCapture_v2`, `cuStreamEndCapture`). Streams that wait for an event
+    /// recorded there join the capture, and must be waited for in turn.
     ///
-    /// The default streams cannot be captured. What other threads queue in the
-    /// stream meanwhile is in the graph too. Where `work` fails, or calls what cannot
-    /// be captured, there is no graph, and the error of that call.
+    /// The default streams cannot be captured. Work that other threads queue in the stream
+    /// meanwhile is captured too. If `work` fails, or makes a call that cannot be captured,
+    /// the result is the error of that call.
     pub fn capture(
         stream: &Stream,
         mode: CaptureMode,

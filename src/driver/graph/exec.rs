@@ -123,7 +123,10 @@ impl GraphExec {
     /// Gives one launch another kernel, grid or arguments
     /// (`cuGraphExecKernelNodeSetParams_v2`, from CUDA 12.0). `node` is of the
     /// graph that this was instantiated from.
-    pub fn set_kernel(
+    ///
+    /// # Safety
+    /// As for [`Graph::add_kernel`].
+    pub unsafe fn set_kernel(
         &mut self,
         node: GraphNode,
         kernel: &Kernel,

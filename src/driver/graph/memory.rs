@@ -68,16 +68,15 @@ pub struct GraphMemory {
 const PINNED: u32 = 1;
 
 impl Graph {
-    /// Adds memory that each launch allocates and frees (`cuGraphAddMemAllocNode`,
-    /// `cuGraphAddMemFreeNode`, from CUDA 11.4): `len` values, for the nodes that
-    /// `build` adds. Those that use the buffer come after its allocation, which
-    /// comes after `after`, and it is freed after all of them; the node that frees
-    /// it is returned. Which values it has at first is not said. Graphs whose
-    /// launches are in order share such memory.
+    /// Adds memory of `len` values that each launch allocates and frees
+    /// (`cuGraphAddMemAllocNode`, `cuGraphAddMemFreeNode`, from CUDA 11.4). `build` adds
+    /// the nodes that use the buffer: they come after its allocation, which comes after
+    /// `after`, and before its free node, which is returned. The initial values are
+    /// unspecified. Graphs launched in order share such memory.
     ///
-    /// The buffer is there for nodes of this graph alone: whatever else is asked of
-    /// it is [`Error::GraphMemory`]. CUDA neither clones nor nests a graph with such
-    /// memory, and keeps one instantiation of it at a time.
+    /// Only nodes of this graph may use the buffer; any other use is
+    /// [`Error::GraphMemory`]. CUDA neither clones nor nests a graph with such memory, and
+    /// allows one instantiation of it at a time.
     ///
     /// ```
     /// # #[cfg(feature = "cpu")] {

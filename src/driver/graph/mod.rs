@@ -17,12 +17,11 @@ use crate::driver::error::Error;
 use crate::driver::stream::retained::RetainedRef;
 use api::{CUgraph, CUgraphNode};
 
-/// A graph of launches, copies, fills and calls, each after those it depends
-/// on. It is captured from a stream, or built node by node, and
-/// [instantiated](Graph::instantiate) to be launched.
+/// A graph of launches, copies, fills and host calls with dependencies. It is captured from
+/// a stream, or built node by node, and [instantiated](Graph::instantiate) to be launched.
 ///
-/// A graph keeps what its nodes use: memory, kernels and functions live at
-/// least as long as the graph and what was instantiated from it.
+/// A graph retains what its nodes use: memory, kernels and functions live at least as long
+/// as the graph and its executable graphs.
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -40,8 +39,11 @@ use api::{CUgraph, CUgraphNode};
 /// let n = DeviceBuffer::<u32>::zeroed(&context, 1)?;
 ///
 /// let graph = Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
-///     increment.launch(LaunchConfig::default(), stream, (&n,))?;
-///     increment.launch(LaunchConfig::default(), stream, (&n,))
+///     // SAFETY: the kernel accesses one number.
+///     unsafe {
+///         increment.launch(LaunchConfig::default(), stream, (&n,))?;
+///         increment.launch(LaunchConfig::default(), stream, (&n,))
+///     }
 /// })?;
 /// let ready = graph.instantiate()?;
 /// for _ in 0..10 {

@@ -19,7 +19,11 @@ use api::{Api, CUDA_MEMCPY3D, CUgraph, CUgraphNode};
 impl Graph {
     /// Adds a launch (`cuGraphAddKernelNode_v2`, from CUDA 12.0), checked as
     /// [`Kernel::launch`] checks it. The arguments are copied now.
-    pub fn add_kernel(
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`], for each launch of the graph, whatever its other
+    /// nodes do before or beside it.
+    pub unsafe fn add_kernel(
         &mut self,
         after: &[GraphNode],
         kernel: &Kernel,

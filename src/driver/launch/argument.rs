@@ -2,13 +2,12 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::module::layout::ParamLayout;
 use crate::driver::pod::Pod;
-use crate::driver::pod::param::DeviceParam;
+use crate::driver::pod::param::{self, DeviceParam};
 use crate::driver::stream::Stream;
 use crate::driver::texture::object::Object;
 
@@ -20,8 +19,8 @@ pub struct Arg<'a> {
     align: usize,
     memory: Option<&'a Arc<Allocation>>,
     object: Option<&'a dyn Object>,
-    /// Bytes of the value that belong to none of its fields.
-    padding: &'static [Range<usize>],
+    /// Of a structure with padding: what writes its fields.
+    structure: Option<&'a dyn DeviceParam>,
     lifetime: PhantomData<&'a ()>,
 }
 
@@ -35,7 +34,7 @@ impl<'a> Arg<'a> {
             align: align_of::<T>(),
             memory: None,
             object: None,
-            padding: &[],
+            structure: None,
             lifetime: PhantomData,
         }
     }
@@ -51,13 +50,13 @@ impl<'a> Arg<'a> {
             align: align.clamp(1, 32 << 10),
             memory: None,
             object: None,
-            padding: &[],
+            structure: None,
             lifetime: PhantomData,
         }
     }
 
-    /// A structure with the layout of device code, whose padding is nothing to
-    /// read; [`device_param!`](crate::device_param) makes them.
+    /// A structure with the layout of device code, which
+    /// [`device_param!`](crate::device_param) defines.
     #[inline]
     pub fn structure<T: DeviceParam>(value: &'a T) -> Arg<'a> {
         Arg {
@@ -66,7 +65,7 @@ impl<'a> Arg<'a> {
             align: align_of::<T>(),
             memory: None,
             object: None,
-            padding: T::PADDING,
+            structure: Some(value),
             lifetime: PhantomData,
         }
     }
@@ -138,13 +137,14 @@ impl<'a> Arg<'a> {
         self.object.is_none() && memory.is_none_or(|memory| memory.needs_no_tracking(stream))
     }
 
+    /// Whether its bytes may be read only by its fields.
     #[inline]
-    pub(crate) fn has_padding(&self) -> bool {
-        !self.padding.is_empty()
+    pub(crate) fn is_structure(&self) -> bool {
+        self.structure.is_some()
     }
 
-    /// Its value with zeros for padding, which lives as long as `copies`.
-    pub(crate) fn without_padding(&self, copies: &mut Vec<Vec<u8>>) -> *mut c_void {
+    /// A copy of its value with zeros for padding, which lives as long as `copies`.
+    pub(crate) fn copied_to(&self, copies: &mut Vec<Vec<u8>>) -> *mut c_void {
         let mut copy = Vec::with_capacity(self.size);
         self.append_to(&mut copy);
         let pointer = copy.as_mut_ptr().cast();
@@ -154,20 +154,28 @@ impl<'a> Arg<'a> {
 
     /// Appends its bytes, with zeros for padding.
     pub(crate) fn append_to(&self, block: &mut Vec<u8>) {
-        let mut at = 0;
-        for gap in self.padding {
-            block.extend_from_slice(self.field(at, gap.start));
-            block.resize(block.len() + gap.len(), 0);
-            at = gap.end;
-        }
-        block.extend_from_slice(self.field(at, self.size));
+        let Some(structure) = self.structure else {
+            // SAFETY: made from a reference to `size` bytes that lives for `'a`, of a type without
+            // padding.
+            let bytes = unsafe { std::slice::from_raw_parts(self.value.cast::<u8>(), self.size) };
+            return block.extend_from_slice(bytes);
+        };
+        let start = block.len();
+        block.resize(start + self.size, 0);
+        param::write(structure, &mut block[start..]);
     }
 
-    /// Bytes between two gaps.
-    fn field(&self, start: usize, end: usize) -> &'a [u8] {
-        // SAFETY: made from a reference to `size` bytes that lives for `'a`; those outside
-        // of gaps are fields, and initialised.
-        unsafe { std::slice::from_raw_parts(self.value.cast::<u8>().add(start), end - start) }
+    /// What a parameter of such a size and alignment takes, without a value.
+    pub(crate) const fn of_type<T>() -> Arg<'static> {
+        Arg {
+            value: std::ptr::null(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            memory: None,
+            object: None,
+            structure: None,
+            lifetime: PhantomData,
+        }
     }
 }
 

@@ -52,8 +52,7 @@ impl LaunchConfig {
     }
 }
 
-/// Blocks of a grid, or threads of a block: a number in a row, or up to three.
-/// What is not said is 1.
+/// Dimensions of a grid or a block: one number, or up to three; missing ones are 1.
 ///
 /// ```
 /// use ptxkit::driver::Dim;
@@ -96,7 +95,7 @@ impl<G: Into<Dim>, B: Into<Dim>> From<(G, B)> for LaunchConfig {
 
 /// Launches a kernel as CUDA C++ does with `<<<grid, block, shared, stream>>>`,
 /// with any number of arguments, checked as [`Kernel::launch`](crate::driver::Kernel::launch)
-/// checks them.
+/// checks them. It is `unsafe` as that is.
 ///
 /// In the brackets stand grid and block (each anything that is a [`Dim`]), the
 /// bytes of dynamic shared memory if there are any, and the stream; or a
@@ -117,9 +116,12 @@ impl<G: Into<Dim>, B: Into<Dim>> From<(G, B)> for LaunchConfig {
 /// let stream = Stream::new(&context)?;
 /// let to = DeviceBuffer::<u32>::zeroed(&context, 1)?;
 ///
-/// launch!(store[1, 32, &stream](&to, 7_u32))?;
-/// launch!(store[(1, 1), (8, 4), 1024, &stream](&to, 8_u32))?;
-/// launch!(store[LaunchConfig::for_elements(100, 64), &stream](&to, 9_u32))?;
+/// // SAFETY: the kernel writes one number.
+/// unsafe {
+///     launch!(store[1, 32, &stream](&to, 7_u32))?;
+///     launch!(store[(1, 1), (8, 4), 1024, &stream](&to, 8_u32))?;
+///     launch!(store[LaunchConfig::for_elements(100, 64), &stream](&to, 9_u32))?;
+/// }
 /// assert_eq!(to.to_vec()?, [9]);
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())

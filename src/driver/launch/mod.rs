@@ -7,6 +7,7 @@ pub(crate) mod occupancy;
 pub(crate) mod options;
 pub(crate) mod params;
 pub(crate) mod resource_argument;
+pub(crate) mod typed;
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -65,35 +66,51 @@ impl Kernel {
     /// is known, grid and block against the device, the block against the
     /// kernel. Shared memory above the default of 48 KB is opted into.
     ///
-    /// A kernel is code: what it does with addresses is not checked on a GPU.
-    /// Memory that a device can write is never behind a Rust reference in this
-    /// module's safe API, so a wrong kernel spoils data, not references, but on
-    /// devices that reach all of the host's memory
-    /// ([`PAGEABLE_MEMORY_ACCESS`](crate::driver::DeviceAttribute::PAGEABLE_MEMORY_ACCESS)): there it is to be
-    /// trusted like any other native code.
-    pub fn launch(
+    /// [`typed`](Kernel::typed) gives a kernel that is launched without `unsafe`.
+    ///
+    /// # Safety
+    /// With these arguments, grid and block, the kernel must access nothing but
+    /// the buffers, textures and surfaces among the arguments, the variables of
+    /// its module, and memory of its own. A GPU does not check addresses: where
+    /// [`PAGEABLE_MEMORY_ACCESS`](crate::driver::DeviceAttribute::PAGEABLE_MEMORY_ACCESS)
+    /// is true, a wrong one reaches all memory of the process.
+    ///
+    /// Memory whose address is passed as a number, or inside a structure, is not
+    /// tracked: it must stay allocated, and the host must not use it, until the
+    /// kernel is done.
+    ///
+    /// If the stream is captured, all of this holds for each launch of the graph.
+    pub unsafe fn launch(
         &self,
         config: LaunchConfig,
         stream: &Stream,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        self.launch_in_mode(config, stream, arguments, LaunchMode::Default)
+        // SAFETY: the caller's.
+        unsafe { self.launch_in_mode(config, stream, arguments, LaunchMode::Default) }
     }
 
     /// The same for kernels whose blocks wait for one another: all blocks must
     /// fit on the device at once (`cuLaunchCooperativeKernel`).
-    pub fn launch_cooperative(
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    pub unsafe fn launch_cooperative(
         &self,
         config: LaunchConfig,
         stream: &Stream,
         arguments: impl Arguments,
     ) -> Result<(), Error> {
-        self.launch_in_mode(config, stream, arguments, LaunchMode::Cooperative)
+        // SAFETY: the caller's.
+        unsafe { self.launch_in_mode(config, stream, arguments, LaunchMode::Cooperative) }
     }
 
     /// The same with clusters, programmatic launch and the other
     /// [options](LaunchOptions) (`cuLaunchKernelEx`, from CUDA 11.6).
-    pub fn launch_with(
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    pub unsafe fn launch_with(
         &self,
         config: LaunchConfig,
         options: &LaunchOptions<'_>,
@@ -101,7 +118,8 @@ impl Kernel {
         arguments: impl Arguments,
     ) -> Result<(), Error> {
         options.check(self, config, stream)?;
-        self.launch_in_mode(config, stream, arguments, LaunchMode::With(options))?;
+        // SAFETY: the caller's.
+        unsafe { self.launch_in_mode(config, stream, arguments, LaunchMode::With(options)) }?;
         options.record_capture(stream);
         Ok(())
     }
@@ -109,8 +127,11 @@ impl Kernel {
     /// Nearly every launch passes numbers and addresses, and nobody else is to
     /// hear of it: then the checks are a few comparisons, and nothing is written
     /// but the pointers.
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
     #[inline]
-    fn launch_in_mode(
+    unsafe fn launch_in_mode(
         &self,
         config: LaunchConfig,
         stream: &Stream,
@@ -125,7 +146,7 @@ impl Kernel {
                 return Ok(());
             }
             // SAFETY: as many pointers as the driver told parameters, each to a value of its
-            // size that lives through the call, which copies it.
+            // size that lives through the call, which copies it. For the kernel the caller answers.
             with_pointers(args, |pointers| unsafe {
                 self.call(&config, stream, mode, Parameters::pointers(pointers))
             })?;
@@ -137,7 +158,10 @@ impl Kernel {
         match tracked {
             false => launched.and_then(|()| self.after_launch(&config, stream)),
             // Asked for anew: no other function sees those above, so they stay in registers.
-            true => arguments.with(|args| self.launch_tracked(&config, stream, args, mode)),
+            // SAFETY: the caller's.
+            true => {
+                arguments.with(|args| unsafe { self.launch_tracked(&config, stream, args, mode) })
+            }
         }
     }
 
@@ -174,8 +198,11 @@ impl Kernel {
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
     /// uses what.
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
     #[inline(never)]
-    fn launch_tracked(
+    unsafe fn launch_tracked(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
@@ -183,7 +210,8 @@ impl Kernel {
         mode: LaunchMode<'_>,
     ) -> Result<(), Error> {
         if !self.layout_is_certain() {
-            return self.launch_packed(config, stream, args, mode);
+            // SAFETY: the caller's.
+            return unsafe { self.launch_packed(config, stream, args, mode) };
         }
         self.check_stream(stream)?;
         self.check_args(args)?;
@@ -201,7 +229,8 @@ impl Kernel {
     /// Checks everything but the parameters, and launches.
     ///
     /// # Safety
-    /// The parameters are the kernel's, and live through the call.
+    /// The parameters are the kernel's, and live through the call; and as for
+    /// [`launch`](Kernel::launch).
     unsafe fn call(
         &self,
         config: &LaunchConfig,
@@ -239,8 +268,11 @@ impl Kernel {
 
     /// A driver that cannot tell the parameters gets the arguments as one block
     /// with a length, which it does not read beyond.
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
     #[cold]
-    fn launch_packed(
+    unsafe fn launch_packed(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
@@ -259,12 +291,16 @@ impl Kernel {
         for &arg in args {
             params.push(arg);
         }
-        self.launch_params(config, stream, &params, mode)
+        // SAFETY: the caller's.
+        unsafe { self.launch_params(config, stream, &params, mode) }
     }
 
     /// Launches the kernel with its parameters as one block
     /// (`cuLaunchKernel` with `CU_LAUNCH_PARAM_BUFFER_POINTER`).
-    pub fn launch_buffer(
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    pub unsafe fn launch_buffer(
         &self,
         config: LaunchConfig,
         stream: &Stream,
@@ -272,9 +308,11 @@ impl Kernel {
     ) -> Result<(), Error> {
         let capture_epoch = stream.capture_epoch();
         if self.needs_tracking(capture_epoch) || !self.is_untracked_block(stream, params) {
-            return self.launch_params(&config, stream, params, LaunchMode::Default);
+            // SAFETY: the caller's.
+            return unsafe { self.launch_params(&config, stream, params, LaunchMode::Default) };
         }
-        self.launch_block(&config, stream, params.bytes(), LaunchMode::Default)?;
+        // SAFETY: the caller's.
+        unsafe { self.launch_block(&config, stream, params.bytes(), LaunchMode::Default) }?;
         if stream.capture_epoch() != capture_epoch {
             let packed = params.packed().iter();
             self.leak(packed.filter_map(|argument| argument.memory.as_ref()));
@@ -294,7 +332,10 @@ impl Kernel {
     }
 
     /// Every other launch of a block.
-    fn launch_params(
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    unsafe fn launch_params(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
@@ -307,7 +348,8 @@ impl Kernel {
         let packed = params.packed().iter();
         let memory = packed.filter_map(|argument| argument.memory.as_ref());
         let guard = allocation::lock_memory(Some(stream), memory.chain(self.module().resolved()))?;
-        self.launch_block(config, stream, params.bytes(), mode)?;
+        // SAFETY: the caller's.
+        unsafe { self.launch_block(config, stream, params.bytes(), mode) }?;
         let packed = params.packed().iter();
         let objects = packed.filter_map(|argument| argument.object.as_ref());
         self.retain_for_launch(stream, guard, objects.map(|(_, retained)| retained.clone()));
@@ -315,7 +357,10 @@ impl Kernel {
     }
 
     /// Launches the kernel with a block of parameters that the caller laid out.
-    pub fn launch_bytes(
+    ///
+    /// # Safety
+    /// As for [`launch`](Kernel::launch); no buffer is tracked.
+    pub unsafe fn launch_bytes(
         &self,
         config: LaunchConfig,
         stream: &Stream,
@@ -323,12 +368,15 @@ impl Kernel {
     ) -> Result<(), Error> {
         self.check_stream(stream)?;
         let guard = allocation::lock_memory(Some(stream), self.module().resolved())?;
-        self.launch_block(&config, stream, params, LaunchMode::Default)?;
+        // SAFETY: the caller's.
+        unsafe { self.launch_block(&config, stream, params, LaunchMode::Default) }?;
         self.retain_for_launch(stream, guard, []);
         self.after_launch(&config, stream)
     }
 
-    fn launch_block(
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    unsafe fn launch_block(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
@@ -359,7 +407,8 @@ impl Kernel {
                 false => extra.as_mut_ptr(),
             },
         };
-        // SAFETY: the block has the length given and lives through the call, which copies it.
+        // SAFETY: the block has the length given and lives through the call, which copies it. For
+        // the kernel the caller answers.
         unsafe { self.call(config, stream, mode, parameters) }
     }
 
@@ -409,8 +458,8 @@ pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_v
     // Padding is nothing that anybody may read: such values are copied without it.
     let mut padded = Vec::new();
     for (pointer, arg) in pointers.iter_mut().zip(args) {
-        pointer.write(match arg.has_padding() {
-            true => arg.without_padding(&mut padded),
+        pointer.write(match arg.is_structure() {
+            true => arg.copied_to(&mut padded),
             false => arg.pointer(),
         });
     }

@@ -112,7 +112,7 @@ impl Drop for VecParts {
 }
 
 impl Allocation {
-    /// Device memory, freed by `cuMemFree_v2`.
+    /// Device memory, freed by an entry that waits for all work.
     pub fn device(context: &Context, address: CUdeviceptr, bytes: usize) -> Arc<Allocation> {
         let release = match address {
             0 => Release::Nothing,

@@ -1,7 +1,7 @@
 //! Device memory: owned, typed, copied both ways.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
@@ -420,6 +420,14 @@ impl<T: Pod> DeviceBuffer<T> {
         })
     }
 
+    /// Part of it that a kernel writes.
+    pub fn slice_mut(
+        &mut self,
+        range: impl RangeBounds<usize>,
+    ) -> Result<DeviceSliceMut<'_, T>, Error> {
+        self.slice(range).map(DeviceSliceMut)
+    }
+
     fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
         if stream.is_some_and(|stream| stream.context() != self.context()) {
             return Err(Error::DifferentContexts {
@@ -510,5 +518,17 @@ impl MemoryPool {
         let bytes = len.saturating_mul(size_of::<T>());
         self.memory(stream, bytes)
             .map(|memory| DeviceBuffer::of(memory, len))
+    }
+}
+
+/// Part of a [`DeviceBuffer`] that a kernel writes.
+#[derive(Debug)]
+pub struct DeviceSliceMut<'a, T>(DeviceSlice<'a, T>);
+
+impl<'a, T> Deref for DeviceSliceMut<'a, T> {
+    type Target = DeviceSlice<'a, T>;
+
+    fn deref(&self) -> &DeviceSlice<'a, T> {
+        &self.0
     }
 }

@@ -331,8 +331,8 @@ impl<T: Pod> PinnedBuffer<T> {
     }
 
     /// The address under which a kernel reaches it (`cuMemHostGetDevicePointer_v2`).
-    /// Work that is given the bare number is not waited for: synchronise before
-    /// reading, or give the kernel [`arg`](PinnedBuffer::arg).
+    /// Work that is given the bare number is not waited for, and a launch that is
+    /// given it answers for that: give the kernel [`arg`](PinnedBuffer::arg).
     pub fn device_address(&self) -> CUdeviceptr {
         *self.memory.address()
     }

@@ -168,9 +168,9 @@ impl MemoryPool {
         Ok(MemoryPool::with(device, handle, false))
     }
 
-    /// The pool that [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) takes from on a device
-    /// (`cuDeviceGetMemPool`); `None` where another library made it so, who
-    /// answers for its life.
+    /// The device's current pool, from which
+    /// [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) allocates
+    /// (`cuDeviceGetMemPool`); `None` if another library made its own pool current.
     pub fn current_of(device: &Device) -> Result<Option<MemoryPool>, Error> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
@@ -184,8 +184,9 @@ impl MemoryPool {
         Ok(ours.cloned())
     }
 
-    /// Makes it the one that [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) takes from on its
-    /// device (`cuDeviceSetMemPool`). It lives at least until another one is.
+    /// Makes it the device's current pool, from which
+    /// [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) allocates
+    /// (`cuDeviceSetMemPool`). It lives at least until another pool is made current.
     pub fn make_current(&self) -> Result<(), Error> {
         let device = self.device();
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);

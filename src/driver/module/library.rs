@@ -31,7 +31,8 @@ use api::{Api, CUdeviceptr, CUkernel, CUlibrary};
 ///     .visible .entry nothing() { ret; }")?;
 /// assert_eq!(library.kernel_names()?, ["nothing"]);
 /// let nothing = library.kernel(&context, "nothing")?;
-/// nothing.launch(LaunchConfig::default(), &Stream::new(&context)?, ())?;
+/// // SAFETY: the kernel does nothing.
+/// unsafe { nothing.launch(LaunchConfig::default(), &Stream::new(&context)?, ()) }?;
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
@@ -41,12 +42,28 @@ pub struct Library {
 }
 
 impl Library {
+    /// Loads PTX, as [`Module::load`] does. It is compiled for the device of
+    /// `context`.
+    pub fn load(context: &Context, ptx: &[u8]) -> Result<Library, Error> {
+        match image_bounds::check(ptx)? {
+            ptx @ CheckedImage::Ptx(_) => Library::load_checked(context, ptx),
+            CheckedImage::Binary(_) => Err(Error::Binary),
+        }
+    }
+
     /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device, as
-    /// [`Module::load`] takes them. PTX is compiled for the device of `context`.
-    pub fn load(context: &Context, image: &[u8]) -> Result<Library, Error> {
+    /// [`Module::load_image`] does.
+    ///
+    /// # Safety
+    /// As for [`Module::load_image`].
+    pub unsafe fn load_image(context: &Context, image: &[u8]) -> Result<Library, Error> {
+        Library::load_checked(context, image_bounds::check(image)?)
+    }
+
+    fn load_checked(context: &Context, image: CheckedImage<'_>) -> Result<Library, Error> {
         let api = context.bind()?;
         let mut handle = null_mut();
-        match image_bounds::check(image)? {
+        match image {
             CheckedImage::Ptx(text) => {
                 let mut options = JitOptionList::new();
                 let (count, none) = (options.count(), null_mut());
@@ -92,7 +109,7 @@ impl Library {
         })
     }
 
-    /// Loads a file, as [`load`](Library::load) does its bytes.
+    /// Loads a file with PTX, as [`load`](Library::load) does its bytes.
     /// `cuLibraryLoadFromFile` is not called, as `cuModuleLoad` is not by
     /// [`Module::load_file`].
     pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Library, Error> {

@@ -54,7 +54,11 @@ impl<'a> LinkInput<'a> {
     }
 
     /// A cubin that was made to be linked (`-rdc`), or a binary of the CPU device.
-    pub fn cubin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    ///
+    /// # Safety
+    /// It must come from a compiler, unchanged: what is linked is loaded, and the
+    /// linker does not verify it.
+    pub unsafe fn cubin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
@@ -63,7 +67,10 @@ impl<'a> LinkInput<'a> {
     }
 
     /// A fatbin.
-    pub fn fatbin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    ///
+    /// # Safety
+    /// As for [`cubin`](LinkInput::cubin).
+    pub unsafe fn fatbin(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
@@ -72,7 +79,10 @@ impl<'a> LinkInput<'a> {
     }
 
     /// An object file of the host with device code in it.
-    pub fn object(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    ///
+    /// # Safety
+    /// As for [`cubin`](LinkInput::cubin).
+    pub unsafe fn object(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
@@ -81,7 +91,10 @@ impl<'a> LinkInput<'a> {
     }
 
     /// An archive of such object files, `libcudadevrt.a`.
-    pub fn library(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    ///
+    /// # Safety
+    /// As for [`cubin`](LinkInput::cubin).
+    pub unsafe fn library(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
@@ -93,7 +106,10 @@ impl<'a> LinkInput<'a> {
     /// (`nvcc -dlto -ltoir`). A driver's linker takes what toolkits before CUDA
     /// 12.0 made; [`NvJitLink::link`](crate::driver::module::nvjitlink::NvJitLink::link) takes what
     /// its own toolkit and earlier ones made, with the option `-lto`.
-    pub fn lto(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
+    ///
+    /// # Safety
+    /// As for [`cubin`](LinkInput::cubin).
+    pub unsafe fn lto(name: &'a str, bytes: &'a [u8]) -> LinkInput<'a> {
         LinkInput {
             name,
             bytes,
@@ -108,6 +124,14 @@ impl<'a> LinkInput<'a> {
 
     pub(super) fn kind(&self) -> LinkKind {
         self.kind
+    }
+
+    /// Bytes of PTX that the linker compiles: none of other inputs.
+    pub(crate) fn ptx_bytes(&self) -> usize {
+        match self.kind {
+            LinkKind::Ptx => self.bytes.len(),
+            _ => 0,
+        }
     }
 
     /// The bytes for the driver, which neither lead outside nor lack a NUL.

@@ -107,25 +107,49 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Module {
-    /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device
-    /// (`cuModuleLoadDataEx`). PTX needs no NUL at its end; the headers of a
-    /// binary are checked to keep to its bytes. Loading a binary is trusting it:
-    /// a kernel reaches all memory that its device reaches, and a binary of the
-    /// CPU device is machine code of this process. PTX for the CPU device is
-    /// not trusted: every address is checked.
+    /// Loads PTX (`cuModuleLoadDataEx`), which needs no NUL at its end. PTX that
+    /// does not compile is an [`Error::Jit`] with the compiler's log, a binary an
+    /// [`Error::Binary`].
     ///
-    /// PTX that does not compile is an [`Error::Jit`] with the compiler's log.
-    pub fn load(context: &Context, image: &[u8]) -> Result<Module, Error> {
-        Module::load_with(context, image, Vec::new())
+    /// Loading PTX runs none of it. Its kernels are run by launches, which are
+    /// `unsafe`, or of a [typed](Kernel::typed) kernel.
+    pub fn load(context: &Context, ptx: &[u8]) -> Result<Module, Error> {
+        match image_bounds::check(ptx)? {
+            ptx @ CheckedImage::Ptx(_) => Module::load_checked(context, ptx, Vec::new()),
+            CheckedImage::Binary(_) => Err(Error::Binary),
+        }
+    }
+
+    /// Loads PTX, a cubin, a fatbin, or a binary of the CPU device
+    /// (`cuModuleLoadDataEx`, `cuModuleLoadData`). The headers of a binary are
+    /// checked to keep to its bytes.
+    ///
+    /// # Safety
+    /// A binary must come from a compiler, unchanged. A binary of the CPU device is
+    /// machine code of this process; a cubin is machine code of the device, which
+    /// the driver takes apart on the host and does not verify.
+    pub unsafe fn load_image(context: &Context, image: &[u8]) -> Result<Module, Error> {
+        Module::load_checked(context, image_bounds::check(image)?, Vec::new())
     }
 
     /// The same, for a binary whose PTX is known: `kernels` are what
     /// [`signatures`](ptx::signature::signatures) read there. Wrong
     /// arguments are then reported with name and type. Drivers before CUDA 12.4
     /// cannot tell a kernel's parameters: there PTX and cubins are read for them.
-    pub fn load_with(
+    ///
+    /// # Safety
+    /// As for [`load_image`](Module::load_image).
+    pub unsafe fn load_with(
         context: &Context,
         image: &[u8],
+        kernels: Vec<KernelSignature>,
+    ) -> Result<Module, Error> {
+        Module::load_checked(context, image_bounds::check(image)?, kernels)
+    }
+
+    fn load_checked(
+        context: &Context,
+        image: CheckedImage<'_>,
         kernels: Vec<KernelSignature>,
     ) -> Result<Module, Error> {
         let mut inner = Inner {
@@ -138,7 +162,7 @@ impl Module {
         };
         let api = context.bind()?;
         let is_asked = inner.kernels.is_empty() && api.cuFuncGetParamInfo.is_none();
-        match image_bounds::check(image)? {
+        match image {
             CheckedImage::Ptx(text) => {
                 inner.handle = load_image(api, &text, JitOptionList::new())?;
                 if is_asked {
@@ -174,19 +198,27 @@ impl Module {
     /// use ptxkit::driver::{Context, Driver, LaunchConfig, Module, PinnedBuffer, Stream, Symbol};
     /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
     /// let counter = PinnedBuffer::from_slice(&context, &[41_u32])?;
-    /// let module = Module::load_resolving(&context, b".version 8.0 .target sm_80 .address_size 64
+    /// let ptx = b".version 8.0 .target sm_80 .address_size 64
     ///     .extern .global .u32 counter;
     ///     .visible .entry count() { .reg .b32 %r; ld.global.u32 %r, [counter];
-    ///         add.u32 %r, %r, 1; st.global.u32 [counter], %r; ret; }",
-    ///     &[Symbol::new("counter", &counter)])?;
+    ///         add.u32 %r, %r, 1; st.global.u32 [counter], %r; ret; }";
+    /// // SAFETY: it is PTX, and `counter` is one number there too.
+    /// let module = unsafe {
+    ///     Module::load_resolving(&context, ptx, &[Symbol::new("counter", &counter)])
+    /// }?;
     /// let stream = Stream::new(&context)?;
-    /// module.kernel("count")?.launch(LaunchConfig::default(), &stream, ())?;
+    /// // SAFETY: the kernel accesses the counter alone.
+    /// unsafe { module.kernel("count")?.launch(LaunchConfig::default(), &stream, ()) }?;
     /// stream.synchronize()?;
     /// assert_eq!(counter.to_vec()?, [42]);
     /// # }
     /// # Ok::<(), ptxkit::driver::Error>(())
     /// ```
-    pub fn load_resolving(
+    ///
+    /// # Safety
+    /// As for [`load_image`](Module::load_image), and each buffer must be as large
+    /// as the code declares its variable.
+    pub unsafe fn load_resolving(
         context: &Context,
         image: &[u8],
         symbols: &[Symbol<'_>],
@@ -241,11 +273,11 @@ impl Module {
         })
     }
 
-    /// Loads a file with PTX, a cubin, a fatbin, or a binary of the CPU device,
-    /// as [`load`](Module::load) does its bytes.
+    /// Loads a file with PTX, as [`load`](Module::load) does its bytes. For a
+    /// binary, read the file and call [`load_image`](Module::load_image).
     ///
-    /// `cuModuleLoad` is not called: it reads the file itself, where nothing
-    /// checks that the headers stay within it, and keeps no log.
+    /// `cuModuleLoad` is not called: it reads the file itself, takes binaries, and
+    /// keeps no log.
     pub fn load_file(context: &Context, path: impl AsRef<Path>) -> Result<Module, Error> {
         Module::load(context, &Error::read(path.as_ref())?)
     }

@@ -65,20 +65,31 @@ pub enum NvJitLinkError {
 }
 
 impl NvJitLink {
-    /// Opens `libnvJitLink.so.13` or `.12`: in the folder of a toolkit, or where the system's
-    /// loader finds it.
-    pub fn open(toolkit: Option<&Path>) -> Result<NvJitLink, NvJitLinkError> {
+    /// Opens `libnvJitLink.so.13` or `.12` where the system's loader finds it.
+    pub fn open() -> Result<NvJitLink, NvJitLinkError> {
+        // SAFETY: the system's folders are as trusted as those of the program's own libraries.
+        unsafe { NvJitLink::open_first(&[]) }
+    }
+
+    /// The same, but first from the folder of a toolkit, `/usr/local/cuda`.
+    ///
+    /// # Safety
+    /// Opening a library runs its code: what lies in the folder under the name must
+    /// be NVIDIA's.
+    pub unsafe fn open_in(toolkit: &Path) -> Result<NvJitLink, NvJitLinkError> {
+        // SAFETY: the caller's.
+        unsafe { NvJitLink::open_first(&[toolkit.join("lib64"), toolkit.join("lib")]) }
+    }
+
+    /// # Safety
+    /// What lies in the folders under the library's name must be NVIDIA's.
+    unsafe fn open_first(folders: &[PathBuf]) -> Result<NvJitLink, NvJitLinkError> {
         let mut tried = Vec::new();
         for major in MAJORS {
             let name = PathBuf::from(format!("libnvJitLink.so.{major}"));
-            let folders = toolkit
-                .into_iter()
-                .flat_map(|toolkit| [toolkit.join("lib64"), toolkit.join("lib")]);
-            for path in folders
-                .map(|folder| folder.join(&name))
-                .chain([name.clone()])
-            {
-                // SAFETY: opening runs the library's initialisers; the names are NVIDIA's own.
+            let in_folders = folders.iter().map(|folder| folder.join(&name));
+            for path in in_folders.chain([name.clone()]) {
+                // SAFETY: opening runs the library's initialisers, for which the caller answers.
                 match unsafe { Library::new(&path) } {
                     Ok(library) => return NvJitLink::of(library, major, path),
                     Err(_) => tried.push(path.display().to_string()),

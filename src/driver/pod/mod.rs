@@ -21,18 +21,18 @@ pub(crate) mod vector;
 ///     mass: f32,
 /// }
 /// // SAFETY: four floats without padding.
-/// unsafe impl Plain for Particle {}
+/// unsafe impl Pod for Particle {}
 /// ```
 pub unsafe trait Pod: Copy + Send + Sync + 'static {}
 
-macro_rules! plain {
+macro_rules! pod {
     ($($ty:ty)*) => { $(
         // SAFETY: a number without padding; any bits are a value.
         unsafe impl Pod for $ty {}
     )* };
 }
 
-plain!(u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
+pod!(u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
 
 // SAFETY: an array has its element's bytes in a row and nothing between.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}

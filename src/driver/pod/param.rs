@@ -1,17 +1,42 @@
 //! Structures with the layout that device code gives them.
 
-use std::ops::Range;
-
 /// A structure that lies in memory as device code lays it out, so that it can
 /// be a kernel's parameter by value. [`device_param!`](crate::device_param)
 /// defines them.
-///
-/// # Safety
-/// `PADDING` must be the bytes of the value that belong to no field, in order,
-/// and the fields must be [`DeviceField`]s.
-pub unsafe trait DeviceParam: Copy + Send + Sync + 'static {
-    /// Bytes that belong to no field: where in the value they lie, in order.
-    const PADDING: &'static [Range<usize>];
+pub trait DeviceParam: Send + Sync + 'static {
+    /// Hands over each field, with the byte of the structure at which it begins.
+    fn fields(&self, fields: &mut Fields<'_>);
+}
+
+/// The bytes of a structure, into which [`DeviceParam::fields`] writes; padding
+/// stays zero.
+#[derive(Debug)]
+pub struct Fields<'a>(&'a mut [u8]);
+
+impl Fields<'_> {
+    /// Writes the field that begins at byte `offset`. What would lie outside of
+    /// the structure is left out.
+    pub fn put<T: DeviceField>(&mut self, offset: usize, field: &T) {
+        let end = offset.saturating_add(size_of::<T>());
+        if let Some(bytes) = self.0.get_mut(offset..end) {
+            // SAFETY: a field has no padding, so that all its bytes are initialised.
+            let field = unsafe {
+                std::slice::from_raw_parts(std::ptr::from_ref(field).cast::<u8>(), size_of::<T>())
+            };
+            bytes.copy_from_slice(field);
+        }
+    }
+}
+
+/// Writes a structure into as many bytes as it has, all zero.
+pub(crate) fn write(structure: &dyn DeviceParam, bytes: &mut [u8]) {
+    structure.fields(&mut Fields(bytes));
+}
+
+impl std::fmt::Debug for dyn DeviceParam {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DeviceParam")
+    }
 }
 
 /// What a [`DeviceParam`] is made of: a type whose size and alignment on the
@@ -86,68 +111,20 @@ macro_rules! device_param {
         #[repr(C)]
         $vis struct $name { $( $(#[$field_meta])* $field_vis $field: $ty ),* }
 
-        const _: () = {
-            const ENDS: &[(usize, usize)] = &[
-                $( {
-                    const fn field<T: $crate::driver::DeviceField>() -> usize { ::core::mem::size_of::<T>() }
-                    let start = ::core::mem::offset_of!($name, $field);
-                    (start, start + field::<$ty>())
-                } ),*
-            ];
-            const GAPS: usize = $crate::driver::padding_count(ENDS, ::core::mem::size_of::<$name>());
-            const PADDING: [::core::ops::Range<usize>; GAPS] =
-                $crate::driver::padding_of(ENDS, ::core::mem::size_of::<$name>());
-
-            // SAFETY: the bytes between the fields' ends and the next fields' starts; each
-            // field was shown to be a `DeviceField`.
-            #[allow(unsafe_code)]
-            unsafe impl $crate::driver::DeviceParam for $name {
-                const PADDING: &'static [::core::ops::Range<usize>] = &PADDING;
+        impl $crate::driver::DeviceParam for $name {
+            fn fields(&self, fields: &mut $crate::driver::Fields<'_>) {
+                $( fields.put(::core::mem::offset_of!($name, $field), &self.$field); )*
             }
+        }
 
-            impl $crate::driver::Argument for $name {
-                fn arg(&self) -> $crate::driver::Arg<'_> {
-                    $crate::driver::Arg::structure(self)
-                }
+        impl $crate::driver::Argument for $name {
+            fn arg(&self) -> $crate::driver::Arg<'_> {
+                $crate::driver::Arg::structure(self)
             }
-        };
+        }
+
+        impl $crate::driver::ByValue for $name {}
     )* };
-}
-
-/// How many gaps there are between fields, given as starts and ends in order.
-#[doc(hidden)]
-pub const fn padding_count(fields: &[(usize, usize)], size: usize) -> usize {
-    let (mut at, mut index, mut count) = (0, 0, 0);
-    while index < fields.len() {
-        if fields[index].0 > at {
-            count += 1;
-        }
-        at = fields[index].1;
-        index += 1;
-    }
-    count + (size > at) as usize
-}
-
-/// The gaps themselves.
-#[doc(hidden)]
-pub const fn padding_of<const N: usize>(
-    fields: &[(usize, usize)],
-    size: usize,
-) -> [Range<usize>; N] {
-    let mut gaps = [const { 0..0 }; N];
-    let (mut at, mut index, mut gap) = (0, 0, 0);
-    while index < fields.len() {
-        if fields[index].0 > at {
-            gaps[gap] = at..fields[index].0;
-            gap += 1;
-        }
-        at = fields[index].1;
-        index += 1;
-    }
-    if size > at {
-        gaps[gap] = at..size;
-    }
-    gaps
 }
 
 #[cfg(test)]
@@ -155,11 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_lie_between_fields_and_at_the_end() {
-        const FIELDS: &[(usize, usize)] = &[(0, 4), (16, 32), (32, 33)];
-        assert_eq!(padding_count(FIELDS, 48), 2);
-        assert_eq!(padding_of::<2>(FIELDS, 48), [4..16, 33..48]);
-        assert_eq!(padding_count(&[(0, 8)], 8), 0);
-        assert_eq!(padding_count(&[], 0), 0);
+    fn fields_outside_of_the_structure_are_left_out() {
+        let mut bytes = [0; 8];
+        let mut fields = Fields(&mut bytes);
+        fields.put(0, &1_u8);
+        fields.put(4, &0x0403_0201_u32);
+        fields.put(5, &u32::MAX);
+        fields.put(usize::MAX, &u64::MAX);
+        assert_eq!(bytes, [1, 0, 0, 0, 1, 2, 3, 4]);
     }
 }

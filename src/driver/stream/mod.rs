@@ -20,8 +20,8 @@ use crate::driver::stream::retained::Capture;
 use api::CudaError;
 use api::{CUcontext, CUstream};
 
-/// A stream of a context. Clones share it; the last one destroys it, and what
-/// is queued still runs.
+/// A stream of a context. Clones share it; the last one destroys it, and queued work still
+/// runs.
 #[derive(Clone, Debug)]
 pub struct Stream {
     inner: Arc<Inner>,

@@ -11,9 +11,8 @@ use crate::driver::texture::mipmapped_memory::MipmappedMemory;
 use crate::driver::texture::shape::{ArrayFlags, ArrayShape, raw_descriptor};
 use api::CUmipmappedArray;
 
-/// An array with levels (`cuMipmappedArrayCreate`): level 0 has its shape, each
-/// further one [half of it](ArrayShape::level). A texture of it filters within
-/// and between levels.
+/// A mipmapped array (`cuMipmappedArrayCreate`): level 0 has its shape, each further level
+/// [half of it](ArrayShape::level). A texture of it filters within and between levels.
 ///
 /// Freed when dropped (`cuMipmappedArrayDestroy`), after the copies of its levels,
 /// or with the last level, texture or graph of it.
@@ -37,8 +36,8 @@ pub struct MipmappedArray<T> {
 }
 
 impl<T: Texel> MipmappedArray<T> {
-    /// An array with `levels` levels; which texels is not said. A shape has
-    /// [so many](ArrayShape::most_levels) at most ([`Error::MipmapLevel`]).
+    /// An array with `levels` levels and unspecified contents. The shape limits [their
+    /// number](ArrayShape::most_levels) ([`Error::MipmapLevel`]).
     pub fn new(
         context: &Context,
         shape: ArrayShape,

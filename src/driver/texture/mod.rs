@@ -319,7 +319,9 @@ impl ResourceView {
 /// let result = DeviceBuffer::<f32>::zeroed(&context, 1)?;
 /// let stream = Stream::new(&context)?;
 /// // Halfway between the middles of the texels 1 and 2.
-/// module.kernel("fetch")?.launch(LaunchConfig::default(), &stream, (&texture, 2.0_f32, &result))?;
+/// let arguments = (&texture, 2.0_f32, &result);
+/// // SAFETY: the kernel reads the texture and writes one number.
+/// unsafe { module.kernel("fetch")?.launch(LaunchConfig::default(), &stream, arguments) }?;
 /// stream.synchronize()?;
 /// assert_eq!(result.to_vec()?, [2.5]);
 /// # }

@@ -38,7 +38,8 @@ use api::{ArrayDesc, CUarray, CUmipmappedArray, CUsurfref, CUtexref};
 ///
 /// let result = DeviceBuffer::<i32>::zeroed(&context, 1)?;
 /// let stream = Stream::new(&context)?;
-/// module.kernel("fetch")?.launch(LaunchConfig::default(), &stream, (&result,))?;
+/// // SAFETY: the kernel writes one number.
+/// unsafe { module.kernel("fetch")?.launch(LaunchConfig::default(), &stream, (&result,)) }?;
 /// stream.synchronize()?;
 /// assert_eq!(result.to_vec()?, [7]);
 /// # }

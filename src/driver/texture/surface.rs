@@ -42,7 +42,9 @@ use api::{CUsurfObject, ResourceDesc};
 ///     }")?;
 /// let stream = Stream::new(&context)?;
 /// // The texel 1 begins at byte 4.
-/// module.kernel("add")?.launch(LaunchConfig::default(), &stream, (&surface, 4_u32, 40_u32))?;
+/// let arguments = (&surface, 4_u32, 40_u32);
+/// // SAFETY: the kernel accesses the surface alone.
+/// unsafe { module.kernel("add")?.launch(LaunchConfig::default(), &stream, arguments) }?;
 /// stream.synchronize()?;
 /// assert_eq!(row.to_vec()?, [1, 42, 3]);
 /// # }

@@ -133,15 +133,6 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
     if entry.stale {
         lines.add("stale", "an older driver made it: it goes first");
     }
-    let parts: Vec<String> = entry
-        .parts
-        .iter()
-        .filter(|name| !name.is_empty())
-        .cloned()
-        .collect();
-    if !parts.is_empty() {
-        lines.add("parts", parts.join(" "));
-    }
     for (index, kernel) in provenance.kernels.iter().enumerate() {
         lines.add(if index == 0 { "kernels" } else { "" }, kernel);
     }
@@ -187,7 +178,6 @@ fn json(entry: &Entry) -> Value {
         "hits": entry.hits,
         "stale": entry.stale,
         "read_only": read_only,
-        "parts": entry.parts,
         "source": provenance.source,
         "target": provenance.target,
         "compiler": provenance.compiler,

@@ -17,7 +17,8 @@ use terminal::output::Escaped;
 pub const AFTER_HELP: &str = "\
 A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
 programs look there after their own cache. A container image ships one so; it
-must belong to the user that runs there, or to root.";
+must belong to the user that runs there, or to root. What is imported is code
+that runs later: import what you trust.";
 
 /// How archives end that are neither written nor read.
 const PACKED: &[&str] = &[
@@ -48,10 +49,11 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failu
         "exported to",
         to,
         moved,
-        "were there or were damaged",
+        "were there already or did not fit",
     ))
 }
 
+#[allow(unsafe_code, reason = "the user names the archive")]
 pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
     if !cache.policy().enabled() {
         return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
@@ -62,7 +64,8 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
             .help("unpack it first, and give the .tar or the folder"));
     }
     let mut progress = Progress::of_bytes("import");
-    let imported = cache.import(from, |now| progress.show(now.done, now.of, ""));
+    // SAFETY: an archive is imported at its user's word; the help says what that means.
+    let imported = unsafe { cache.import(from, |now| progress.show(now.done, now.of, "")) };
     drop(progress);
     let moved = match imported {
         Ok(moved) => moved,
@@ -77,15 +80,16 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
             });
         }
     };
-    let skipped = "were there, were damaged or found no room";
+    let is_empty = moved == Moved::default();
+    let skipped = "were there already or did not fit";
     let mut answer = answer("imported from", from, moved, skipped);
-    if moved.blobs + moved.skipped == 0 {
+    if is_empty {
         answer.text = format!(
             "{} holds no blob: {EXPORTED}\n",
             Escaped::new(from.display())
         );
     }
-    if moved.damaged > 0 || moved.blobs + moved.skipped == 0 {
+    if is_empty {
         answer.status = MISMATCHES;
     }
     Ok(answer)
@@ -139,16 +143,27 @@ fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
     if moved.skipped > 0 {
         text += &format!("; {} {skipped}", moved.skipped);
     }
-    if moved.damaged > 0 {
-        text += &format!("; damaged: {}", moved.damaged);
+    if !moved.damaged.is_empty() {
+        text += &format!("; damaged: {}", moved.damaged.len());
     }
     text.push('\n');
+    for file in &moved.damaged {
+        text += &format!(
+            "{}: {}\n",
+            Escaped::new(file.path.display()),
+            Escaped::new(&file.why)
+        );
+    }
     let json = json!({
         "path": text_of(path),
         "blobs": moved.blobs,
         "bytes": moved.bytes,
         "skipped": moved.skipped,
-        "damaged": moved.damaged,
+        "damaged": moved.damaged.len(),
     });
-    Answer::new(text, json)
+    let mut answer = Answer::new(text, json);
+    if !moved.damaged.is_empty() {
+        answer.status = MISMATCHES;
+    }
+    answer
 }

@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
         SampleError::Pattern {
             path: self.path.to_owned(),
             place: place.to_owned(),
-            source,
+            source: Box::new(source),
         }
     }
 

@@ -169,13 +169,25 @@ fn auto_says_which_device_and_why() {
 }
 
 #[test]
-fn traces_go_to_standard_error() {
+fn traces_go_to_standard_error_and_more_flags_tell_more() {
     let cache = tempfile::tempdir().unwrap();
-    let output = run(cache.path(), "vecadd.toml", &["-v"]);
-    let traces = stderr(&output);
-    assert!(
-        traces.contains("cache miss") && traces.contains("cache put"),
-        "{traces}"
-    );
-    assert!(!stdout(&output).contains("cache miss"));
+    let traces = |flag: &str| {
+        let output = run(cache.path(), "vecadd.toml", &[flag]);
+        assert!(!stdout(&output).contains("selected"));
+        stderr(&output)
+    };
+    let folder = cache.path().display().to_string();
+    // A line for each step; with two flags the files, too.
+    for (flag, steps, has_paths) in [
+        ("-v", ["selected PTX", "cache miss", "compiled"], false),
+        ("-vv", ["selected PTX", "cache hit", "module loaded"], true),
+        ("-v", ["selected PTX", "cache hit", ""], false),
+    ] {
+        let text = traces(flag);
+        assert!(
+            steps.iter().all(|step| text.contains(step)),
+            "{flag}: {text}"
+        );
+        assert_eq!(text.contains(&folder), has_paths, "{flag}: {text}");
+    }
 }

@@ -7,7 +7,8 @@ use super::entry::Given;
 use super::options::Options;
 use super::status::{Answer, Failure, Status};
 use crate::blob::{self, BlobError, Image};
-use crate::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile};
+use crate::compile::compile_image;
+use crate::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use ptx::ast::Version;
 use ptx::text_of;
 
@@ -70,19 +71,25 @@ pub(super) fn file(path: Given<c_char>) -> Answer<Vec<u8>> {
 
 /// Reads an image of known length.
 pub(super) fn read(bytes: &[u8], options: &mut Options) -> Answer<Image> {
-    if bytes.starts_with(&blob::MAGIC) {
-        return Image::read(bytes).map_err(|error| bad_blob(&error));
+    match bytes.starts_with(&blob::MAGIC) {
+        // SAFETY: a binary is machine code, for which the caller of the entry answers.
+        true => unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error)),
+        false => compiled(bytes, options),
     }
-    let blob = assemble(bytes, options)?;
-    Image::read(&blob).map_err(|error| bad_blob(&error))
 }
 
 /// Compiles PTX to a binary of the CPU device; a binary stays as it is.
 pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
     if bytes.starts_with(&blob::MAGIC) {
-        Image::read(bytes).map_err(|error| bad_blob(&error))?;
+        // SAFETY: it is checked for damage, and not loaded.
+        unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?;
         return Ok(bytes.to_vec());
     }
+    Ok(compiled(bytes, options)?.write())
+}
+
+/// Compiles PTX.
+fn compiled(bytes: &[u8], options: &mut Options) -> Answer<Image> {
     if [ELF, FATBIN, FATBIN_WRAPPER]
         .iter()
         .any(|magic| bytes.starts_with(magic))
@@ -96,13 +103,10 @@ pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
             .because("the image is neither PTX nor a binary of the CPU device"));
     }
     check_version(&text, options)?;
-    let compiled = compile(&text, &CompileOptions::from_environment());
-    let blob = compiled.or_else(|error| Err(refused(&error, options)?))?;
-    options.verbose(|| match Image::read(&blob) {
-        Ok(image) => describe(&image),
-        Err(error) => format!("{error}\n"),
-    })?;
-    Ok(blob)
+    let compiled = compile_image(&text, &CompileOptions::from_environment());
+    let image = compiled.or_else(|error| Err(refused(&error, options)?))?;
+    options.verbose(|| describe(&image))?;
+    Ok(image)
 }
 
 /// The line of the module's `.version`, and what it says; `None` where it is

@@ -79,7 +79,8 @@ impl Session {
         let binary = image::assemble(bytes, &mut self.options)?;
         let kept = match text {
             Some(text) => Some(text.to_owned()),
-            None => Image::read(&binary).ok().map(|image| image.ptx),
+            // SAFETY: its text is read, and its code is not loaded.
+            None => unsafe { Image::read(&binary) }.ok().map(|image| image.ptx),
         };
         Ok(Input {
             text: kept.filter(|text| !text.is_empty()),

@@ -325,9 +325,8 @@ entries! {
             );
         }
         host.as_ptr().expose_provenance(); // kernels make pointers from the address
-        arena
-            .register(start, bytes as u64)
-            .map_err(|error| failure(&error))?;
+        // SAFETY: the caller of the entry answers for the memory until it unregisters it.
+        unsafe { arena.register(start, bytes as u64) }.map_err(|error| failure(&error))?;
         own(start, &context, flags, true, 0);
         Ok(())
     }

@@ -50,7 +50,7 @@ use api::{Api, DriverKind};
 /// The entries that the CPU device serves; the others are `None`.
 ///
 /// ```
-/// let api = ptxkit_cpu::entries::table();
+/// let api = ptxkit_cpu::table();
 /// let mut count = 0;
 /// // SAFETY: the results are written to variables of the types that the entries ask for.
 /// unsafe {

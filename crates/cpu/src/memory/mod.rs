@@ -88,17 +88,6 @@ pub struct Allocation {
 }
 
 /// The memory of the CPU devices. All methods may be called from any thread.
-///
-/// ```
-/// use ptxkit_cpu::memory::{DeviceMemory, Purpose};
-///
-/// let memory = DeviceMemory::with_size(1 << 20)?;
-/// let address = memory.allocate(1000, 256, Purpose::Device)?;
-/// assert!(memory.check(address, 1000).is_ok());
-/// assert!(memory.check(address, 1001).is_err());
-/// memory.free(address)?;
-/// # Ok::<(), ptxkit_cpu::memory::MemoryError>(())
-/// ```
 pub struct DeviceMemory {
     arena: MmapRaw,
     shadow: MmapRaw,
@@ -110,13 +99,8 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has, for one
-    /// device.
-    pub fn new() -> Result<DeviceMemory, MemoryError> {
-        DeviceMemory::from_environment(1)
-    }
-
-    /// The same for several devices.
+    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has, for several
+    /// devices.
     pub fn from_environment(devices: usize) -> Result<DeviceMemory, MemoryError> {
         if let Ok(value) = std::env::var(SIZE_VARIABLE) {
             let bytes = value
@@ -139,11 +123,13 @@ impl DeviceMemory {
 
     /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for one
     /// device.
+    #[cfg(test)]
     pub fn with_size(bytes: u64) -> Result<DeviceMemory, MemoryError> {
         DeviceMemory::for_devices(bytes, 1)
     }
 
-    /// The same for several devices, at most 32: all of it is open to all, up to
+    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for several
+    /// devices, at most 32: all of it is open to all, up to
     /// [`restrict`](Self::restrict).
     pub fn for_devices(bytes: u64, devices: usize) -> Result<DeviceMemory, MemoryError> {
         const PAGE: u64 = 64 << 10;
@@ -200,6 +186,7 @@ impl DeviceMemory {
     }
 
     /// The shadow: one number a granule.
+    #[cfg(test)]
     pub fn shadow(&self) -> *const u16 {
         self.shadow.as_ptr().cast()
     }
@@ -275,6 +262,7 @@ impl DeviceMemory {
     }
 
     /// All live allocations, by address.
+    #[cfg(test)]
     pub fn allocations(&self) -> Vec<Allocation> {
         let book = self.book();
         book.live
@@ -311,9 +299,12 @@ impl DeviceMemory {
         })
     }
 
-    /// Lets kernels access memory of the host's own (`cuMemHostRegister`). It
-    /// must stay valid until [`unregister`](Self::unregister).
-    pub fn register(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
+    /// Lets kernels access memory of the host's own (`cuMemHostRegister`).
+    ///
+    /// # Safety
+    /// The memory must stay valid until [`unregister`](Self::unregister), and the
+    /// host must not use it while a kernel does.
+    pub unsafe fn register(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
         let end = address.checked_add(bytes).filter(|_| bytes > 0);
         let end = end.ok_or(MemoryError::Size { bytes, align: 1 })?;
         let mut book = self.book();
@@ -621,11 +612,13 @@ mod tests {
         let host = [0_u8; 100];
         let at = host.as_ptr() as u64;
         assert!(memory.check(at, 100).is_err());
-        memory.register(at, 100).unwrap();
+        // SAFETY: no kernel is run.
+        let register = |address, bytes| unsafe { memory.register(address, bytes) };
+        register(at, 100).unwrap();
         assert!(memory.check(at + 50, 50).is_ok());
         assert!(memory.check(at + 50, 51).is_err());
-        assert!(memory.register(at + 99, 10).is_err());
-        assert!(memory.register(at - 1, 2).is_err());
+        assert!(register(at + 99, 10).is_err());
+        assert!(register(at - 1, 2).is_err());
         memory.unregister(at).unwrap();
         assert!(memory.unregister(at).is_err());
         assert!(memory.check(at, 1).is_err());

@@ -69,6 +69,7 @@ impl Engine {
     }
 
     /// The same with a number of threads.
+    #[cfg(test)]
     pub fn with_workers(memory: Arc<DeviceMemory>, workers: u32) -> Engine {
         Engine::with_pool(memory, Pool::with_workers(workers))
     }
@@ -106,6 +107,7 @@ impl Engine {
 
     /// Runs a kernel of the module to its end. `params` are laid out as the
     /// kernel declares them; missing bytes are 0.
+    #[cfg(test)]
     pub fn launch(
         &self,
         module: &LoadedModule,
@@ -116,8 +118,9 @@ impl Engine {
         self.launch_on(0, module, kernel, shape, params)
     }
 
-    /// The same on one of several devices, which decides about the memory that
-    /// the kernel may access.
+    /// Runs a kernel of the module to its end on one of several devices, which
+    /// decides about the memory that the kernel may access. `params` are laid out as
+    /// the kernel declares them; missing bytes are 0.
     pub fn launch_on(
         &self,
         device: usize,

@@ -1,9 +1,9 @@
-//! How often blobs were used, as lines that processes append to one file:
-//! `KEY COUNT`. The catalogue takes them in when it is opened.
+//! The hit log: how often blobs were used, as lines `KEY COUNT` that processes
+//! append to one file. The catalogue reads them in when it is opened.
 //!
-//! A lost line is a hit that is not counted and nothing worse, so nothing here
-//! is synced or locked. What orders eviction is the time of the last use, which
-//! is the modification time of the blob itself.
+//! A lost line is a hit that is not counted, so nothing here is synced or locked.
+//! Eviction goes by the time of the last use, which is the modification time of
+//! the blob itself.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,46 +14,48 @@ use std::path::Path;
 use super::folder::{self, Owner};
 use super::key::Key;
 
-/// A file that nobody took in is summed up where it lies before it is larger.
-const LARGEST: u64 = 16 << 20;
+/// The file's name in the store.
+const NAME: &str = "hits";
+/// A log of this size that nobody read in is compacted.
+const MAX_SIZE: u64 = 16 << 20;
 
-/// Appends `uses` to the file of the store in `root`, with one call.
-pub(super) fn append(root: &Path, uses: &[(Key, u64)]) -> io::Result<()> {
-    if uses.is_empty() {
+/// Appends `hits` to the log of the store in `root`, with one call.
+pub(super) fn append(root: &Path, hits: &[(Key, u64)]) -> io::Result<()> {
+    if hits.is_empty() {
         return Ok(());
     }
-    let path = root.join("uses");
-    if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() > LARGEST) {
-        sum_up(root, &path)?;
+    let path = root.join(NAME);
+    if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_SIZE) {
+        compact(root, &path)?;
     }
-    write_lines(&path, uses)
+    write_lines(&path, hits)
 }
 
-/// Takes the file away and gives what it said.
+/// Removes the log and returns its sums.
 pub(super) fn take(root: &Path) -> io::Result<HashMap<Key, u64>> {
-    let aside = root.join("uses.taken");
-    match fs::rename(root.join("uses"), &aside) {
+    let aside = root.join("hits.reading");
+    match fs::rename(root.join(NAME), &aside) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
         renamed => renamed?,
     }
     let (mut file, metadata) = match folder::open(&aside, Owner::User) {
-        // Two came at once, and the other took it.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
         opened => opened?,
     };
     let mut bytes = Vec::new();
-    if metadata.len() <= 2 * LARGEST {
+    if metadata.len() <= 2 * MAX_SIZE {
         io::Read::read_to_end(&mut file, &mut bytes)?;
     }
     let _ = fs::remove_file(&aside);
     Ok(sums(&bytes))
 }
 
-/// What the file says, leaving it as it is.
+/// The log's sums; it stays as it is.
 pub(super) fn peek(root: &Path) -> HashMap<Key, u64> {
     let mut bytes = Vec::new();
-    if let Ok((mut file, metadata)) = folder::open(&root.join("uses"), Owner::User)
-        && metadata.len() <= 2 * LARGEST
+    if let Ok((mut file, metadata)) = folder::open(&root.join(NAME), Owner::User)
+        && metadata.len() <= 2 * MAX_SIZE
         && io::Read::read_to_end(&mut file, &mut bytes).is_err()
     {
         bytes.clear();
@@ -61,17 +63,18 @@ pub(super) fn peek(root: &Path) -> HashMap<Key, u64> {
     sums(&bytes)
 }
 
-fn sum_up(root: &Path, path: &Path) -> io::Result<()> {
-    let mut uses: Vec<(Key, u64)> = take(root)?.into_iter().collect();
-    // Those used least make room: of many blobs used once each, none matters.
-    uses.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    uses.truncate(LARGEST as usize / 2 / 80);
-    write_lines(path, &uses)
+/// Replaces the lines by their sums.
+fn compact(root: &Path, path: &Path) -> io::Result<()> {
+    let mut hits: Vec<(Key, u64)> = take(root)?.into_iter().collect();
+    // The smallest counts are dropped where there are too many.
+    hits.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    hits.truncate(MAX_SIZE as usize / 2 / 80);
+    write_lines(path, &hits)
 }
 
-fn write_lines(path: &Path, uses: &[(Key, u64)]) -> io::Result<()> {
-    let mut text = String::with_capacity(uses.len() * 68);
-    for (key, count) in uses {
+fn write_lines(path: &Path, hits: &[(Key, u64)]) -> io::Result<()> {
+    let mut text = String::with_capacity(hits.len() * 68);
+    for (key, count) in hits {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key} {count}");
     }
@@ -86,7 +89,7 @@ fn write_lines(path: &Path, uses: &[(Key, u64)]) -> io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Lines that a killed process cut short are passed over.
+/// Skips lines that a killed process cut short.
 fn sums(bytes: &[u8]) -> HashMap<Key, u64> {
     let mut sums: HashMap<Key, u64> = HashMap::new();
     for line in String::from_utf8_lossy(bytes).lines() {
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_are_summed_and_taken_once() {
+    fn hits_are_summed_and_taken_once() {
         let root = tempfile::tempdir().unwrap();
         append(root.path(), &[(key(1), 2), (key(2), 1)]).unwrap();
         append(root.path(), &[(key(1), 3)]).unwrap();
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_passed_over() {
+    fn a_line_cut_short_is_skipped() {
         let whole = format!("{} 7\n", key(1));
         for length in 0..whole.len() - 2 {
             let text = format!("{}\n{whole}", &whole[..length]);
@@ -131,11 +134,11 @@ mod tests {
     #[test]
     fn the_file_stays_small() {
         let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("uses");
+        let path = root.path().join(NAME);
         let line = format!("{} 1\n", key(1));
-        fs::write(&path, line.repeat(LARGEST as usize / line.len() + 1)).unwrap();
+        fs::write(&path, line.repeat(MAX_SIZE as usize / line.len() + 1)).unwrap();
         append(root.path(), &[(key(2), 1)]).unwrap();
         assert!(fs::metadata(&path).unwrap().len() < 1000);
-        assert_eq!(peek(root.path())[&key(1)], LARGEST / line.len() as u64 + 1);
+        assert_eq!(peek(root.path())[&key(1)], MAX_SIZE / line.len() as u64 + 1);
     }
 }

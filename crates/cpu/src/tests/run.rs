@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use ptxkit::cpu::blob::Image;
-use ptxkit::cpu::block::FaultKind;
-use ptxkit::cpu::code::LoadedModule;
-use ptxkit::cpu::memory::{DeviceMemory, Purpose};
-use ptxkit::cpu::run::{Engine, Fault, LaunchShape};
-use ptxkit::cpu::{CompileOptions, compile};
+use crate::CompileOptions;
+use crate::block::FaultKind;
+use crate::code::LoadedModule;
+use crate::compile::compile_image;
+use crate::memory::{DeviceMemory, Purpose};
+use crate::run::{Engine, Fault, LaunchShape};
 
 /// An engine, a module with one kernel `k(out)`, and its output.
 struct Bench {
@@ -39,10 +39,10 @@ impl Bench {
             .lines()
             .position(|line| line.contains("The body begins"));
         assert_eq!(body_line, Some(17));
-        let blob =
-            compile(&source, &CompileOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+        let image = compile_image(&source, &CompileOptions::default())
+            .unwrap_or_else(|error| panic!("{error}"));
         let memory = Arc::new(DeviceMemory::with_size(32 << 20).unwrap());
-        let module = LoadedModule::new(Image::read(&blob).unwrap(), &memory).unwrap();
+        let module = LoadedModule::new(image, &memory).unwrap();
         let out = memory
             .allocate(4 * words as u64, 256, Purpose::Device)
             .unwrap();
@@ -334,7 +334,8 @@ fn registered_host_memory_can_be_used() {
     // SAFETY: the output's allocation.
     unsafe { (bench.out as *mut u64).write(address) };
     assert_eq!(bench.launch(1, 1).unwrap_err().kind, FaultKind::OutOfBounds);
-    bench.engine.memory().register(address, 16).unwrap();
+    // SAFETY: the memory outlives the launch, and nobody else uses it meanwhile.
+    unsafe { bench.engine.memory().register(address, 16) }.unwrap();
     bench.launch(1, 1).unwrap();
     // SAFETY: the array above, written by the kernel through its address.
     assert_eq!(unsafe { (&raw const host).read_volatile() }, [77, 0, 0, 78]);

@@ -1,13 +1,13 @@
-//! What the blobs take together, kept so that a put need not count them.
+//! The state file: the size of all blobs, so that a put need not list the folder.
 //!
-//! One small file, read and written in place under its own lock by whoever
-//! puts. It holds the sum of the sizes, how far the queue of what goes next is
-//! used up, and which drivers put lately. Before a blob is renamed or removed
-//! the ledger names it as *pending*, so that whoever comes after a crash looks
-//! at that one file and has the sum right again.
+//! One small file, read and written in place under its own lock by whoever puts.
+//! It holds the total size, how far the eviction queue is used up, and which
+//! drivers put lately. Before a blob is renamed or removed the file names it as
+//! *pending*: whoever comes after a crash checks that one blob and has the total
+//! right again.
 //!
-//! It is derived from the blobs: missing, damaged or of before the last start
-//! of the machine, it is made anew by counting them.
+//! It is derived from the blobs: missing, damaged or older than the last boot, it
+//! is rebuilt by listing them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -19,30 +19,30 @@ use twox_hash::XxHash3_128;
 
 use super::key::{Generation, Key};
 
-const TITLE: &str = "ptxkit ledger 1";
-/// One write of this length replaces the whole of it.
+const TITLE: &str = "ptxkit state 1";
+/// One write of this length replaces the whole file.
 const LENGTH: usize = 2048;
-/// As many drivers as one folder serves; the one quiet for longest makes room.
-const MOST_GENERATIONS: usize = 16;
-/// How exactly it is known when a driver last put.
+/// The most drivers that are recorded; the longest inactive is dropped.
+const MAX_GENERATIONS: usize = 16;
+/// Seconds to which it is known when a driver last put.
 const ACTIVE_EVERY: u64 = 600;
-/// A driver that put nothing for so long, while another of its family did, is
-/// one that was replaced.
+/// A driver that put nothing for so many seconds, while another of its family
+/// did, is taken for replaced.
 const REPLACED_AFTER: u64 = 24 * 60 * 60;
-/// What was counted is believed for so long: somebody may have removed blobs
-/// by hand.
+/// The total is trusted for so many seconds: somebody may have removed blobs by
+/// hand.
 const COUNT_EVERY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ledger {
-    /// Bytes of all blobs, those set aside too.
+pub(super) struct State {
+    /// Bytes of all blobs, quarantined ones too.
     pub total: u64,
-    /// Records of the queue that are used up, and how many there are.
+    /// Records of the eviction queue that are used up, and how many there are.
     pub queue: (u64, u64),
-    /// A blob that is being renamed or removed, and the bytes of it that are in
-    /// the total.
+    /// A blob that is being renamed or removed, and its bytes that the total
+    /// includes.
     pub pending: Option<(Key, u64)>,
-    /// When the blobs were counted, in seconds since 1970.
+    /// When the blobs were listed, in seconds since 1970.
     counted: u64,
     generations: Vec<Row>,
 }
@@ -53,8 +53,8 @@ struct Row {
     active: u64,
 }
 
-impl Ledger {
-    /// A ledger of what was counted just now. What is known of drivers stays.
+impl State {
+    /// Takes over what was counted just now. What is known of drivers stays.
     pub(super) fn recounted(&mut self, total: u64, queue: u64) {
         self.total = total;
         self.queue = (0, queue);
@@ -62,7 +62,7 @@ impl Ledger {
         self.counted = now();
     }
 
-    /// Whether it still may be believed.
+    /// Whether the total may still be trusted.
     pub(super) fn is_current(&self) -> bool {
         // A clock that was set back makes `counted` lie in the future.
         now()
@@ -70,8 +70,8 @@ impl Ledger {
             .is_some_and(|age| age < COUNT_EVERY)
     }
 
-    /// Notes that a blob of `generation` is put.
-    pub(super) fn note(&mut self, generation: Generation) {
+    /// Records that a blob of `generation` is put.
+    pub(super) fn record_put(&mut self, generation: Generation) {
         let now = now();
         let before = self.newest(generation.family);
         match self
@@ -82,7 +82,7 @@ impl Ledger {
             Some(row) if row.active > now || now - row.active > ACTIVE_EVERY => row.active = now,
             Some(_) => return,
             None => {
-                if self.generations.len() == MOST_GENERATIONS {
+                if self.generations.len() == MAX_GENERATIONS {
                     self.generations.sort_by_key(|row| row.active);
                     self.generations.remove(0);
                 }
@@ -90,15 +90,15 @@ impl Ledger {
                 self.generations.push(Row { generation, active });
             }
         }
-        // Other blobs are stale now than those that the queue put first.
+        // Other blobs are stale now than when the queue was written.
         if before.is_some() && self.newest(generation.family) != before {
             self.queue = (0, 0);
         }
     }
 
-    /// Whether a newer driver than that of `generation` is at work, or this
-    /// one no longer is, of which a blob of it that was `used` lately is proof:
-    /// machines of another build of the driver may find all that they need.
+    /// Whether blobs of `generation` are of no more use: a newer driver is active
+    /// here, or this one is not. A blob that was `used` lately shows that its driver
+    /// is active: machines with another build may find all that they need.
     pub(super) fn is_stale(&self, generation: Generation, used: SystemTime) -> bool {
         let family = generation.family;
         let Some(newest) = self.newest(family) else {
@@ -112,7 +112,7 @@ impl Ledger {
         generation.version < newest || !is_live()
     }
 
-    /// The newest driver of a family that is at work.
+    /// The newest active driver of a family.
     fn newest(&self, family: u16) -> Option<u32> {
         self.live(family).map(|row| row.generation.version).max()
     }
@@ -133,8 +133,8 @@ impl Ledger {
         rows.filter(move |row| row.generation.family == family)
     }
 
-    /// Reads it; `None` where there is none that holds.
-    pub(super) fn read(mut file: &File) -> Option<Ledger> {
+    /// Reads the file; `None` where it is missing or damaged.
+    pub(super) fn read(mut file: &File) -> Option<State> {
         let mut bytes = [0; LENGTH];
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_exact(&mut bytes).ok()?;
@@ -144,20 +144,20 @@ impl Ledger {
             .then_some(())?;
         let mut lines = text.lines();
         (lines.next()? == TITLE).then_some(())?;
-        let mut ledger = Ledger::default();
+        let mut state = State::default();
         for line in lines {
             let mut words = line.split(' ');
             let name = words.next()?;
             let first = words.next()?;
             let mut number = || words.next()?.parse::<u64>().ok();
             match name {
-                "total" => ledger.total = first.parse().ok()?,
-                "counted" => ledger.counted = first.parse().ok()?,
-                "queue" => ledger.queue = (first.parse().ok()?, number()?),
-                "pending" => ledger.pending = Some((Key::parse(first)?, number()?)),
+                "total" => state.total = first.parse().ok()?,
+                "counted" => state.counted = first.parse().ok()?,
+                "queue" => state.queue = (first.parse().ok()?, number()?),
+                "pending" => state.pending = Some((Key::parse(first)?, number()?)),
                 "driver" => {
                     let bytes = u64::from_str_radix(first, 16).ok()?.to_be_bytes();
-                    ledger.generations.push(Row {
+                    state.generations.push(Row {
                         generation: Generation::from_bytes(bytes),
                         active: number()?,
                     });
@@ -165,11 +165,11 @@ impl Ledger {
                 _ => {}
             }
         }
-        Some(ledger)
+        Some(state)
     }
 
-    /// Writes it in place, with one call: a killed process leaves the old one
-    /// or the new one.
+    /// Writes the file in place, with one call: a killed process leaves the old
+    /// state or the new one.
     pub(super) fn write(&self, mut file: &File) -> io::Result<()> {
         let mut text = format!(
             "{TITLE}\ntotal {}\ncounted {}\nqueue {} {}",
@@ -202,17 +202,17 @@ fn seconds(time: SystemTime) -> u64 {
         .as_secs()
 }
 
-/// Whether the machine was started after `written`: what was not synced then
-/// may be lost, and with it what the ledger said last.
-pub(super) fn is_of_before_start(written: SystemTime) -> bool {
-    static START: OnceLock<Option<SystemTime>> = OnceLock::new();
-    let start = START.get_or_init(|| {
-        // The first number of the file: seconds since the start.
+/// Whether the machine was booted after `written`: the last writes before that
+/// may be lost.
+pub(super) fn is_before_boot(written: SystemTime) -> bool {
+    static BOOT: OnceLock<Option<SystemTime>> = OnceLock::new();
+    let boot = BOOT.get_or_init(|| {
+        // The first number of the file: seconds since boot.
         let text = std::fs::read_to_string("/proc/uptime").ok()?;
         let up: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
         SystemTime::now().checked_sub(Duration::try_from_secs_f64(up).ok()?)
     });
-    start.is_some_and(|start| written < start)
+    boot.is_some_and(|boot| written < boot)
 }
 
 #[cfg(test)]
@@ -229,27 +229,27 @@ mod tests {
         }
     }
 
-    fn full() -> Ledger {
-        let mut ledger = Ledger {
+    fn full() -> State {
+        let mut state = State {
             pending: Some((Key::from_bytes([0xab; 32]), u64::MAX)),
-            ..Ledger::default()
+            ..State::default()
         };
         for n in 0..20 {
-            ledger.note(generation(u32::MAX - n, n as u16));
+            state.record_put(generation(u32::MAX - n, n as u16));
         }
-        ledger.total = u64::MAX;
-        ledger.queue = (u64::MAX, u64::MAX);
-        ledger
+        state.total = u64::MAX;
+        state.queue = (u64::MAX, u64::MAX);
+        state
     }
 
     #[test]
     fn it_is_read_as_it_was_written_and_nothing_else_is() {
         let mut file = tempfile::tempfile().unwrap();
-        assert_eq!(Ledger::read(&file), None);
+        assert_eq!(State::read(&file), None);
         full().write(&file).unwrap();
-        assert_eq!(Ledger::read(&file), Some(full()));
-        Ledger::default().write(&file).unwrap();
-        assert_eq!(Ledger::read(&file), Some(Ledger::default()));
+        assert_eq!(State::read(&file), Some(full()));
+        State::default().write(&file).unwrap();
+        assert_eq!(State::read(&file), Some(State::default()));
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0)).unwrap();
         file.read_to_end(&mut bytes).unwrap();
@@ -259,64 +259,64 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             bad.write_all(&changed).unwrap();
-            assert_eq!(Ledger::read(&bad), None, "byte {at}");
+            assert_eq!(State::read(&bad), None, "byte {at}");
         }
     }
 
     #[test]
     fn a_count_is_believed_for_a_day_and_not_from_the_future() {
-        let mut ledger = Ledger::default();
-        assert!(!ledger.is_current());
-        ledger.recounted(1, 1);
-        assert!(ledger.is_current());
-        ledger.counted -= COUNT_EVERY;
-        assert!(!ledger.is_current());
-        ledger.counted = now() + 1000;
-        assert!(!ledger.is_current());
+        let mut state = State::default();
+        assert!(!state.is_current());
+        state.recounted(1, 1);
+        assert!(state.is_current());
+        state.counted -= COUNT_EVERY;
+        assert!(!state.is_current());
+        state.counted = now() + 1000;
+        assert!(!state.is_current());
     }
 
     #[test]
     fn an_older_driver_is_stale_and_another_family_is_not() {
-        let mut ledger = Ledger::default();
+        let mut state = State::default();
         let (old, new) = (generation(12080, 1), generation(13000, 2));
-        assert!(!ledger.is_stale(old, LONG_AGO));
-        ledger.note(old);
-        assert!(!ledger.is_stale(old, LONG_AGO));
-        ledger.queue = (3, 9);
-        ledger.note(new);
-        assert_eq!(ledger.queue, (0, 0));
-        assert!(ledger.is_stale(old, LONG_AGO) && !ledger.is_stale(new, LONG_AGO));
+        assert!(!state.is_stale(old, LONG_AGO));
+        state.record_put(old);
+        assert!(!state.is_stale(old, LONG_AGO));
+        state.queue = (3, 9);
+        state.record_put(new);
+        assert_eq!(state.queue, (0, 0));
+        assert!(state.is_stale(old, LONG_AGO) && !state.is_stale(new, LONG_AGO));
         let other = Generation { family: 2, ..old };
-        assert!(!ledger.is_stale(other, LONG_AGO));
+        assert!(!state.is_stale(other, LONG_AGO));
     }
 
     #[test]
     fn machines_with_other_compilers_of_one_version_share_a_folder() {
-        let mut ledger = Ledger::default();
-        ledger.note(generation(13000, 1));
-        ledger.note(generation(13000, 2));
-        assert!(!ledger.is_stale(generation(13000, 1), LONG_AGO));
-        assert!(!ledger.is_stale(generation(13000, 2), LONG_AGO));
+        let mut state = State::default();
+        state.record_put(generation(13000, 1));
+        state.record_put(generation(13000, 2));
+        assert!(!state.is_stale(generation(13000, 1), LONG_AGO));
+        assert!(!state.is_stale(generation(13000, 2), LONG_AGO));
         // One that nobody put with for days.
-        ledger.generations[0].active -= 2 * REPLACED_AFTER;
-        assert!(ledger.is_stale(generation(13000, 1), LONG_AGO));
+        state.generations[0].active -= 2 * REPLACED_AFTER;
+        assert!(state.is_stale(generation(13000, 1), LONG_AGO));
         // Its machines are there still: they find what they need.
         let hour = Duration::from_secs(3600);
         let lately = SystemTime::now() - hour;
-        assert!(!ledger.is_stale(generation(13000, 1), lately));
-        assert!(ledger.is_stale(generation(13000, 1), lately - 24 * hour));
+        assert!(!state.is_stale(generation(13000, 1), lately));
+        assert!(state.is_stale(generation(13000, 1), lately - 24 * hour));
         // An older driver's go first, whoever uses them.
-        assert!(ledger.is_stale(generation(12080, 3), lately));
+        assert!(state.is_stale(generation(12080, 3), lately));
     }
 
     #[test]
     fn going_back_to_an_older_driver_makes_it_current_in_time() {
-        let mut ledger = Ledger::default();
-        ledger.note(generation(13000, 1));
-        ledger.note(generation(12080, 2));
-        assert!(ledger.is_stale(generation(12080, 2), LONG_AGO));
-        ledger.generations[0].active -= 2 * REPLACED_AFTER;
-        assert!(!ledger.is_stale(generation(12080, 2), LONG_AGO));
-        assert!(ledger.is_stale(generation(13000, 1), LONG_AGO));
+        let mut state = State::default();
+        state.record_put(generation(13000, 1));
+        state.record_put(generation(12080, 2));
+        assert!(state.is_stale(generation(12080, 2), LONG_AGO));
+        state.generations[0].active -= 2 * REPLACED_AFTER;
+        assert!(!state.is_stale(generation(12080, 2), LONG_AGO));
+        assert!(state.is_stale(generation(13000, 1), LONG_AGO));
     }
 }

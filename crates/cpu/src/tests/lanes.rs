@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ptxkit::cpu::blob::Image;
-use ptxkit::cpu::code::LoadedModule;
-use ptxkit::cpu::memory::{DeviceMemory, Purpose};
-use ptxkit::cpu::run::{Engine, LaunchShape};
-use ptxkit::cpu::{CompileOptions, Lanes, compile};
+use crate::code::LoadedModule;
+use crate::compile::compile_image;
+use crate::memory::{DeviceMemory, Purpose};
+use crate::run::{Engine, LaunchShape};
+use crate::{CompileOptions, Lanes};
 
 const WORDS: usize = 4096;
 
@@ -27,10 +27,7 @@ fn kernel(body: &str) -> String {
 
 /// What the kernel leaves in its output, or its fault.
 fn run(source: &str, lanes: Lanes, grid: u32, block: [u32; 3], n: u32) -> Result<Vec<u32>, String> {
-    let mut options = CompileOptions::default();
-    options.lanes = lanes;
-    let blob = compile(source, &options).map_err(|e| e.to_string())?;
-    let image = Image::read(&blob).map_err(|e| e.to_string())?;
+    let image = compile_image(source, &CompileOptions { lanes }).map_err(|e| e.to_string())?;
     assert_eq!(image.kernels[0].lanes.is_some(), lanes == Lanes::Always);
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
     let module = LoadedModule::new(image, &memory).map_err(|e| e.to_string())?;

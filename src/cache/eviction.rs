@@ -1,13 +1,13 @@
-//! Room for a new blob: what the limit allows, and what has to go for it.
+//! Puts under the size limit, and what is evicted for them.
 //!
-//! Whoever puts locks the ledger, so that no two count on the same room. What
-//! has to go is read off a queue: the records of the blobs that were used
-//! longest ago when the folder was last counted, an eighth of all. A blob whose
-//! time has changed since is passed over. When the queue is used up the folder
-//! is counted again, so that a put reads the folder once in thousands of times.
+//! Whoever puts locks the state file, so that no two writers count on the same
+//! space. What to evict is read from a queue file: the eighth of all blobs that
+//! were least recently used when the folder was last listed. A blob that was used
+//! since is skipped. When the queue is used up the folder is listed again, so
+//! that one put in thousands reads the folder.
 //!
-//! First goes what was set aside, then what an older driver made, then what
-//! was used longest ago.
+//! First to go are quarantined blobs, then those of replaced drivers, then the
+//! least recently used.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,41 +20,41 @@ use tracing::debug;
 use super::blob::Blob;
 use super::folder::{self, Owner};
 use super::key::Key;
-use super::ledger::{self, Ledger};
 use super::lock::FileLock;
 use super::scan::{self, Bad, Scan, Scanned};
+use super::state::{self, State};
 use super::store::Store;
 
-/// How long a put waits for those of others. They are short, but for one that
-/// has to count a large folder.
+/// How long a put waits for others, which are short unless one lists a large
+/// folder.
 const WAIT: Duration = Duration::from_secs(5);
 /// Bytes of a record of the queue: key, time of use, size.
 const RECORD: usize = 32 + 16 + 8;
-/// The shortest queue, where there are as many blobs.
-const LEAST_QUEUE: usize = 1024;
+/// The queue has at least so many records, where there are as many blobs.
+const MIN_QUEUE: usize = 1024;
 
 /// Where a blob that is put comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Compiled just now: its driver is at work here.
+    /// Compiled just now: its driver is active here.
     Compiled,
-    /// From another cache, which may serve other drivers.
-    Elsewhere,
+    /// Imported from another cache, which may serve other drivers.
+    Imported,
 }
 
-/// What came of a put.
+/// The result of a put.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// It is there, and these had to go for it.
+    /// It is stored, and these were evicted for it.
     Stored(Vec<Key>),
-    /// Others were at it for too long.
+    /// The lock on the state file could not be had in time.
     Busy,
-    /// Nothing more can be removed, and still there is no room.
+    /// It does not fit, although nothing is left to evict.
     NoRoom,
 }
 
 impl Store {
-    /// Writes `blob` and makes room for it under `limit`.
+    /// Writes `blob`, and evicts others to stay under `limit` bytes.
     pub(super) fn put(
         &self,
         key: &Key,
@@ -63,101 +63,101 @@ impl Store {
         origin: Origin,
     ) -> io::Result<Placed> {
         let size = blob.file().len() as u64;
-        self.write_aside(key, blob, |aside| match self.enter(WAIT) {
-            Entered::Room(mut room) => {
-                room.check_count()?;
+        self.write_temporary(key, blob, |temporary| match self.lock_state(WAIT) {
+            Access::Locked(mut locked) => {
+                locked.verify_total()?;
                 if origin == Origin::Compiled {
-                    room.ledger.note(key.generation());
+                    locked.state.record_put(key.generation());
                 }
-                room.place(key, size, limit, aside)
+                locked.place(key, size, limit, temporary)
             }
-            Entered::Busy => {
-                fs::remove_file(aside)?;
+            Access::Busy => {
+                fs::remove_file(temporary)?;
                 Ok(Placed::Busy)
             }
-            Entered::NoLocks => self.place_without_lock(key, size, limit, aside),
+            Access::NoLocks => self.place_without_lock(key, size, limit, temporary),
         })
     }
 
-    /// Locks the ledger.
-    pub(super) fn enter(&self, wait: Duration) -> Entered<'_> {
-        // Somebody who was stopped in the middle is not waited for again and again.
+    /// Locks the state file.
+    pub(super) fn lock_state(&self, wait: Duration) -> Access<'_> {
+        // A process that was stopped while it held the lock is not waited for again.
         let wait = if self.stuck.load(Ordering::Relaxed) {
             wait / 100
         } else {
             wait
         };
-        let path = self.root().join("ledger");
+        let path = self.root().join("state");
         match FileLock::acquire(&path, Instant::now() + wait) {
             Ok(Some(lock)) => {
                 self.stuck.store(false, Ordering::Relaxed);
-                let ledger = Ledger::read(lock.file());
-                let before_start = || {
+                let state = State::read(lock.file());
+                let is_before_boot = || {
                     lock.file()
                         .metadata()
                         .and_then(|metadata| metadata.modified())
-                        .is_ok_and(ledger::is_of_before_start)
+                        .is_ok_and(state::is_before_boot)
                 };
-                let counted = ledger.as_ref().is_some_and(Ledger::is_current) && !before_start();
-                Entered::Room(Room {
+                let counted = state.as_ref().is_some_and(State::is_current) && !is_before_boot();
+                Access::Locked(LockedState {
                     store: self,
                     lock,
-                    ledger: ledger.unwrap_or_default(),
+                    state: state.unwrap_or_default(),
                     counted,
                     queue: None,
                 })
             }
             Ok(None) => {
                 self.stuck.store(true, Ordering::Relaxed);
-                Entered::Busy
+                Access::Busy
             }
             Err(error) => {
-                debug!("going on without the ledger: {error}");
-                Entered::NoLocks
+                debug!("the state file cannot be locked: {error}");
+                Access::NoLocks
             }
         }
     }
 
-    /// Takes bytes off the sum that are no longer there.
-    pub(super) fn forget_bytes(&self, bytes: u64) -> io::Result<()> {
-        // Where the ledger cannot be had, it holds too much until the next count.
-        if let Entered::Room(mut room) = self.enter(WAIT / 100) {
-            room.check_count()?;
-            room.ledger.total = room.ledger.total.saturating_sub(bytes);
-            room.close()?;
+    /// Subtracts bytes that are no longer there from the total.
+    pub(super) fn subtract_bytes(&self, bytes: u64) -> io::Result<()> {
+        // Without the lock the total is too large until the next count.
+        if let Access::Locked(mut locked) = self.lock_state(WAIT / 100) {
+            locked.verify_total()?;
+            locked.state.total = locked.state.total.saturating_sub(bytes);
+            locked.write()?;
         }
         Ok(())
     }
 
-    /// Without locks the folder is counted each time, and two writers may each
-    /// take the room that the other counted on.
+    /// Without locks each put lists the folder, and two writers may count on the
+    /// same space.
     fn place_without_lock(
         &self,
         key: &Key,
         size: u64,
         limit: u64,
-        aside: &Path,
+        temporary: &Path,
     ) -> io::Result<Placed> {
-        let _ = fs::remove_file(self.root().join("ledger"));
+        let _ = fs::remove_file(self.root().join("state"));
         let mut scan = scan::scan(self.root())?;
         scan.blobs.retain(|blob| blob.key != *key);
         let (evicted, _) = self.reduce(scan, size, limit, |_| false)?;
-        fs::rename(aside, self.path(key))?;
+        fs::rename(temporary, self.path(key))?;
         Ok(Placed::Stored(evicted))
     }
 
-    /// Removes what `goes` names, then the longest unused until `need` more
-    /// bytes fit, by what `scan` found. Gives their keys and bytes.
+    /// Removes the blobs in `scan` that `is_removed` names, then the least recently
+    /// used until `need` more bytes fit. Returns their keys and bytes.
     pub(super) fn reduce(
         &self,
         mut scan: Scan,
         need: u64,
         limit: u64,
-        goes: impl Fn(&Scanned) -> bool,
+        is_removed: impl Fn(&Scanned) -> bool,
     ) -> io::Result<(Vec<Key>, u64)> {
         let before = scan.total();
         let mut total = before;
-        in_order(&mut scan.blobs, &Ledger::default());
+        sort_for_eviction(&mut scan.blobs, &State::default());
         let mut evicted = Vec::new();
         for bad in &scan.bad {
             if total.saturating_add(need) > limit {
@@ -166,7 +166,7 @@ impl Store {
             }
         }
         for blob in &scan.blobs {
-            if total.saturating_add(need) > limit || goes(blob) {
+            if total.saturating_add(need) > limit || is_removed(blob) {
                 remove(&self.path(&blob.key))?;
                 total = total.saturating_sub(blob.size);
                 evicted.push(blob.key);
@@ -175,42 +175,44 @@ impl Store {
         Ok((evicted, before - total))
     }
 
-    /// What the ledger says, for tools that only read.
-    pub(super) fn ledger(&self) -> Ledger {
-        File::open(self.root().join("ledger"))
+    /// The state file as it is, for tools that only read.
+    pub(super) fn state(&self) -> State {
+        File::open(self.root().join("state"))
             .ok()
-            .and_then(|file| Ledger::read(&file))
+            .and_then(|file| State::read(&file))
             .unwrap_or_default()
     }
 }
 
-pub(super) enum Entered<'a> {
-    Room(Room<'a>),
+/// The result of locking the state file.
+pub(super) enum Access<'a> {
+    Locked(LockedState<'a>),
     Busy,
+    /// The file system has no locks.
     NoLocks,
 }
 
-/// The right to change what the store holds, with the ledger open.
+/// The locked state file: the right to add and remove blobs.
 #[derive(Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct LockedState<'a> {
     store: &'a Store,
     lock: FileLock,
-    pub ledger: Ledger,
+    pub state: State,
     counted: bool,
-    /// Open once something has to go.
+    /// Opened by the first eviction.
     queue: Option<File>,
 }
 
-impl Room<'_> {
-    /// Sees to it that the total is right.
-    pub(super) fn check_count(&mut self) -> io::Result<()> {
+impl LockedState<'_> {
+    /// Makes sure that the total is right.
+    pub(super) fn verify_total(&mut self) -> io::Result<()> {
         if !self.counted {
-            return self.count().map(drop);
+            return self.recount().map(drop);
         }
-        // Whoever named this blob as pending is dead, or the lock would not be ours.
-        if let Some((key, bytes)) = self.ledger.pending.take() {
-            self.ledger.total = self
-                .ledger
+        // The process that wrote this has died, or it would hold the lock.
+        if let Some((key, bytes)) = self.state.pending.take() {
+            self.state.total = self
+                .state
                 .total
                 .saturating_sub(bytes)
                 .saturating_add(self.size_of(&key));
@@ -218,86 +220,84 @@ impl Room<'_> {
         Ok(())
     }
 
-    /// Counts the folder, and writes the queue of what goes next.
-    pub(super) fn count(&mut self) -> io::Result<Scan> {
+    /// Lists the folder, and writes the total and the eviction queue.
+    pub(super) fn recount(&mut self) -> io::Result<Scan> {
         let started = Instant::now();
         self.store.sweep();
         let mut scan = scan::scan(self.store.root())?;
-        in_order(&mut scan.blobs, &self.ledger);
-        let queued = (scan.blobs.len() / 8)
-            .max(LEAST_QUEUE)
-            .min(scan.blobs.len());
+        sort_for_eviction(&mut scan.blobs, &self.state);
+        let queued = (scan.blobs.len() / 8).max(MIN_QUEUE).min(scan.blobs.len());
         self.queue = None;
-        // What is not in the queue is written before what says how long it is.
+        // The queue is written before the state that has its length.
         self.write_queue(&scan.blobs[..queued])?;
-        self.ledger.recounted(scan.total(), queued as u64);
-        self.ledger.write(self.lock.file())?;
+        self.state.recounted(scan.total(), queued as u64);
+        self.state.write(self.lock.file())?;
         self.counted = true;
         debug!(
             blobs = scan.blobs.len(),
-            bytes = self.ledger.total,
+            bytes = self.state.total,
             us = started.elapsed().as_micros(),
-            "cache counted"
+            "cache listed"
         );
         Ok(scan)
     }
 
-    /// Makes room and gives the file at `aside` its name.
-    fn place(&mut self, key: &Key, size: u64, limit: u64, aside: &Path) -> io::Result<Placed> {
+    /// Evicts what is needed, and renames the temporary file.
+    fn place(&mut self, key: &Key, size: u64, limit: u64, temporary: &Path) -> io::Result<Placed> {
         let path = self.store.path(key);
         let replaced = self.size_of(key);
         let need = size.saturating_sub(replaced);
-        let Some(evicted) = self.make_room(need, limit, Some(key))? else {
-            fs::remove_file(aside)?;
+        let Some(evicted) = self.evict_for(need, limit, Some(key))? else {
+            fs::remove_file(temporary)?;
             return Ok(Placed::NoRoom);
         };
-        self.ledger.pending = Some((*key, replaced));
-        self.ledger.write(self.lock.file())?;
-        fs::rename(aside, &path)?;
-        self.ledger.pending = None;
-        self.ledger.total = self
-            .ledger
+        self.state.pending = Some((*key, replaced));
+        self.state.write(self.lock.file())?;
+        fs::rename(temporary, &path)?;
+        self.state.pending = None;
+        self.state.total = self
+            .state
             .total
             .saturating_sub(replaced)
             .saturating_add(size);
-        // The blob is there: what is not written now is still pending there.
-        if let Err(error) = self.ledger.write(self.lock.file()) {
-            debug!("the ledger is not written: {error}");
+        // The blob is stored; a state that is not written has it as pending.
+        if let Err(error) = self.state.write(self.lock.file()) {
+            debug!("the state file is not written: {error}");
         }
         Ok(Placed::Stored(evicted))
     }
 
-    /// Removes blobs until `need` more bytes fit, but never `but`. `None` where
-    /// that cannot be.
-    pub(super) fn make_room(
+    /// Evicts blobs until `need` more bytes fit, but never the blob `except`.
+    /// `None` where that is impossible.
+    pub(super) fn evict_for(
         &mut self,
         need: u64,
         limit: u64,
-        but: Option<&Key>,
+        except: Option<&Key>,
     ) -> io::Result<Option<Vec<Key>>> {
         let mut evicted = Vec::new();
-        let fits = |ledger: &Ledger| ledger.total.saturating_add(need) <= limit;
-        if fits(&self.ledger) {
+        let fits = |state: &State| state.total.saturating_add(need) <= limit;
+        if fits(&self.state) {
             return Ok(Some(evicted));
         }
         for bad in scan::bad(self.store.root())? {
-            if !fits(&self.ledger) {
+            if !fits(&self.state) {
                 self.remove_bad(&bad)?;
             }
         }
-        let mut gone_since_count = true;
-        while !fits(&self.ledger) {
+        let mut evicted_since_count = true;
+        while !fits(&self.state) {
             match self.next_in_queue()? {
-                Some(next) if but == Some(&next.key) => {}
+                Some(next) if except == Some(&next.key) => {}
                 Some(next) => {
                     if self.evict(&next)? {
-                        gone_since_count = true;
+                        evicted_since_count = true;
                         evicted.push(next.key);
                     }
                 }
-                None if gone_since_count => {
-                    self.count()?;
-                    gone_since_count = false;
+                None if evicted_since_count => {
+                    self.recount()?;
+                    evicted_since_count = false;
                 }
                 None => return Ok(None),
             }
@@ -318,28 +318,28 @@ impl Room<'_> {
         Ok(true)
     }
 
-    /// Removes the blob of `key`, of `bytes`, and says so in the ledger.
+    /// Removes the blob of `key`, of `bytes`, from the folder and the total.
     pub(super) fn remove(&mut self, key: &Key, bytes: u64) -> io::Result<()> {
-        self.ledger.pending = Some((*key, bytes));
-        self.ledger.write(self.lock.file())?;
+        self.state.pending = Some((*key, bytes));
+        self.state.write(self.lock.file())?;
         let removed = remove(&self.store.path(key));
-        self.ledger.pending = None;
+        self.state.pending = None;
         if removed.is_ok() {
-            self.ledger.total = self.ledger.total.saturating_sub(bytes);
+            self.state.total = self.state.total.saturating_sub(bytes);
         }
         removed
     }
 
-    /// Removes what was set aside.
+    /// Removes a quarantined blob.
     pub(super) fn remove_bad(&mut self, bad: &Bad) -> io::Result<()> {
         remove(&bad.path)?;
-        self.ledger.total = self.ledger.total.saturating_sub(bad.size);
-        self.ledger.write(self.lock.file())
+        self.state.total = self.state.total.saturating_sub(bad.size);
+        self.state.write(self.lock.file())
     }
 
-    /// Writes the ledger after removals, which are only pending until then.
-    pub(super) fn close(self) -> io::Result<()> {
-        self.ledger.write(self.lock.file())
+    /// Writes the state after removals, which are only pending until then.
+    pub(super) fn write(self) -> io::Result<()> {
+        self.state.write(self.lock.file())
     }
 
     fn size_of(&self, key: &Key) -> u64 {
@@ -359,7 +359,7 @@ impl Room<'_> {
     }
 
     fn next_in_queue(&mut self) -> io::Result<Option<Scanned>> {
-        let (next, length) = self.ledger.queue;
+        let (next, length) = self.state.queue;
         if next >= length {
             return Ok(None);
         }
@@ -368,7 +368,7 @@ impl Room<'_> {
             None => {
                 let path = self.store.root().join("queue");
                 let Ok((mut queue, _)) = folder::open(&path, Owner::User) else {
-                    self.ledger.queue = (0, 0);
+                    self.state.queue = (0, 0);
                     return Ok(None);
                 };
                 queue.seek(SeekFrom::Start(next * RECORD as u64))?;
@@ -377,12 +377,12 @@ impl Room<'_> {
         };
         let mut record = [0; RECORD];
         if queue.read_exact(&mut record).is_err() {
-            // Cut short or gone: counting makes a new one.
-            self.ledger.queue = (0, 0);
+            // Truncated: the next count writes a new one.
+            self.state.queue = (0, 0);
             return Ok(None);
         }
         self.queue = Some(queue);
-        self.ledger.queue.0 = next + 1;
+        self.state.queue.0 = next + 1;
         let (key, rest) = record.split_at(32);
         let (used, size) = rest.split_at(16);
         // The lengths are those of the array.
@@ -400,13 +400,13 @@ impl Room<'_> {
     }
 }
 
-/// What goes first comes first.
-fn in_order(blobs: &mut [Scanned], ledger: &Ledger) {
+/// What is evicted first comes first.
+fn sort_for_eviction(blobs: &mut [Scanned], state: &State) {
     let now = SystemTime::now();
     blobs.sort_by_cached_key(|blob| {
-        // A time in the future is of before the clock was set back, so older
-        // than any that is not.
-        let stale = ledger.is_stale(blob.key.generation(), blob.used);
+        // A time in the future is from before the clock was set back, so older
+        // than any other.
+        let stale = state.is_stale(blob.key.generation(), blob.used);
         (!stale, blob.used <= now, blob.used)
     });
 }
@@ -448,7 +448,7 @@ mod tests {
         let store = Store::open(&folder.join("store")).unwrap();
         let mut size = 0;
         for n in 1..=3 {
-            let blob = Blob::new(&key(n), &Provenance::default(), &[("", &[n; 1000])]);
+            let blob = Blob::new(&key(n), &Provenance::default(), &[n; 1000]);
             size = blob.file().len() as u64;
             let placed = store.put(&key(n), &blob, u64::MAX, Origin::Compiled);
             assert_eq!(placed.unwrap(), Placed::Stored(Vec::new()));
@@ -456,58 +456,58 @@ mod tests {
         (store, size)
     }
 
-    fn room(store: &Store) -> Room<'_> {
-        match store.enter(FAR) {
-            Entered::Room(mut room) => {
-                room.check_count().unwrap();
-                room
+    fn locked(store: &Store) -> LockedState<'_> {
+        match store.lock_state(FAR) {
+            Access::Locked(mut locked) => {
+                locked.verify_total().unwrap();
+                locked
             }
             _ => panic!("nobody else has it"),
         }
     }
 
-    /// Leaves the ledger as a process does that is killed in the middle.
+    /// Leaves the state as a process does that is killed during a put.
     fn killed(store: &Store, pending: (Key, u64), total: u64) {
-        let mut room = room(store);
-        room.ledger.pending = Some(pending);
-        room.ledger.total = total;
-        room.close().unwrap();
+        let mut locked = locked(store);
+        locked.state.pending = Some(pending);
+        locked.state.total = total;
+        locked.write().unwrap();
     }
 
     #[test]
-    fn the_sum_is_right_after_a_kill_at_any_step() {
+    fn the_total_is_right_after_a_kill_at_any_step() {
         let folder = tempfile::tempdir().unwrap();
         let (store, size) = store(folder.path());
-        assert_eq!(room(&store).ledger.total, 3 * size);
+        assert_eq!(locked(&store).state.total, 3 * size);
         // About to put a fourth one, which never got its name.
         killed(&store, (key(4), 0), 3 * size);
-        assert_eq!(room(&store).ledger.total, 3 * size);
-        // The third one has its name, but is not in the sum.
+        assert_eq!(locked(&store).state.total, 3 * size);
+        // The third one has its name, but is not in the total.
         killed(&store, (key(3), 0), 2 * size);
-        assert_eq!(room(&store).ledger.total, 3 * size);
+        assert_eq!(locked(&store).state.total, 3 * size);
         // It replaced one of half its size.
         killed(&store, (key(3), size / 2), 2 * size + size / 2);
-        assert_eq!(room(&store).ledger.total, 3 * size);
+        assert_eq!(locked(&store).state.total, 3 * size);
         // About to remove one that is there still, and one that is not.
         killed(&store, (key(2), size), 3 * size);
-        assert_eq!(room(&store).ledger.total, 3 * size);
+        assert_eq!(locked(&store).state.total, 3 * size);
         fs::remove_file(store.path(&key(2))).unwrap();
         killed(&store, (key(2), size), 3 * size);
-        assert_eq!(room(&store).ledger.total, 2 * size);
+        assert_eq!(locked(&store).state.total, 2 * size);
     }
 
     #[test]
-    fn what_is_set_aside_again_and_again_is_counted_once() {
+    fn what_is_quarantined_again_and_again_is_counted_once() {
         let folder = tempfile::tempdir().unwrap();
         let (store, size) = store(folder.path());
-        let blob = Blob::new(&key(1), &Provenance::default(), &[("", &[1; 1000])]);
+        let blob = Blob::new(&key(1), &Provenance::default(), &[1; 1000]);
         for _ in 0..5 {
-            store.set_aside(&key(1), None).unwrap();
+            store.quarantine(&key(1), None).unwrap();
             store
                 .put(&key(1), &blob, u64::MAX, Origin::Compiled)
                 .unwrap();
         }
-        assert_eq!(room(&store).ledger.total, 4 * size);
+        assert_eq!(locked(&store).state.total, 4 * size);
         assert_eq!(scan::scan(store.root()).unwrap().total(), 4 * size);
     }
 
@@ -515,20 +515,23 @@ mod tests {
     fn a_queue_that_is_used_up_is_written_anew() {
         let folder = tempfile::tempdir().unwrap();
         let (store, size) = store(folder.path());
-        let mut room = room(&store);
-        room.count().unwrap();
-        assert_eq!(room.ledger.queue, (0, 3));
-        // Used since it was queued: passed over, and found by the next count.
+        let mut locked = locked(&store);
+        locked.recount().unwrap();
+        assert_eq!(locked.state.queue, (0, 3));
+        // Used since they were queued: skipped, and found by the next count.
         for n in 1..=3 {
             let file = File::options().write(true).open(store.path(&key(n)));
             let earlier = SystemTime::now() - Duration::from_secs(1000 - u64::from(n));
             file.unwrap().set_modified(earlier).unwrap();
         }
-        let evicted = room.make_room(0, 2 * size, None).unwrap();
+        let evicted = locked.evict_for(0, 2 * size, None).unwrap();
         assert_eq!(evicted, Some(vec![key(1)]));
-        assert_eq!(room.make_room(0, 2 * size, None).unwrap(), Some(Vec::new()));
+        assert_eq!(
+            locked.evict_for(0, 2 * size, None).unwrap(),
+            Some(Vec::new())
+        );
         // More than there is room for at all.
-        assert_eq!(room.make_room(1, 0, None).unwrap(), None);
-        assert_eq!(room.ledger.total, 0);
+        assert_eq!(locked.evict_for(1, 0, None).unwrap(), None);
+        assert_eq!(locked.state.total, 0);
     }
 }

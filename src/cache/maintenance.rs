@@ -9,39 +9,36 @@ use tracing::{debug, warn};
 
 use super::blob::Damage;
 use super::catalogue::{Catalogue, Row, SOON};
+use super::eviction::Access;
+use super::hit_log;
 use super::key::Key;
 use super::provenance::Provenance;
-use super::room::Entered;
 use super::scan::{self, Scanned};
 use super::store::{Found, Store};
-use super::uses;
 use super::{Cache, CacheError, Tier};
 
-/// How long a tool waits for those who put.
+/// How long a tool waits for puts to end.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// One blob, as the tools show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What it is found by.
+    /// Its key.
     pub key: Key,
     /// The file.
     pub path: PathBuf,
     /// Bytes of the file.
     pub size: u64,
-    /// The time of the last use, known to the minute; in a read-only folder
-    /// that of its making.
+    /// The time of the last use, to the minute; in a read-only folder when it was
+    /// written.
     pub used: SystemTime,
-    /// Hits so far, as far as they were written; not counted in a read-only
-    /// folder.
+    /// Hits so far that were written to the log; not counted in a read-only folder.
     pub hits: u64,
-    /// Whether a newer driver puts into this cache: such blobs go first.
+    /// Whether a newer driver puts into this cache: stale blobs are evicted first.
     pub stale: bool,
-    /// Where it lies.
+    /// The folder it lies in.
     pub tier: Tier,
-    /// The names of its parts; mostly one, which is empty.
-    pub parts: Vec<String>,
     /// Where it comes from.
     pub provenance: Provenance,
 }
@@ -62,9 +59,9 @@ pub struct Stats {
     pub hits: u64,
     /// How many an older driver made.
     pub stale: u64,
-    /// Bad blobs that were set aside and lie there still.
+    /// Bad blobs in the quarantine.
     pub bad: u64,
-    /// Bytes that they may take together.
+    /// The limit on the bytes of all files.
     pub max_size: u64,
     /// The read-only folders.
     pub read_only: Vec<TierStats>,
@@ -82,13 +79,13 @@ pub struct TierStats {
     pub bytes: u64,
 }
 
-/// What [`Cache::prune`] removes. What was set aside or left by processes that
-/// died goes in any case, and so does what an older driver made.
+/// What [`Cache::prune`] removes. It always removes quarantined and stale blobs,
+/// and what dead processes left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// Then the longest unused, until no more bytes than this are left.
+    /// Then the least recently used, until no more than these bytes are left.
     pub max_size: Option<u64>,
-    /// And what was not used for so long.
+    /// And what was not used for this long.
     pub older_than: Option<Duration>,
 }
 
@@ -97,15 +94,15 @@ pub struct Prune {
 pub struct Removed {
     /// How many blobs.
     pub blobs: u64,
-    /// Bytes of their files, and of what was set aside.
+    /// Bytes of their files, and of quarantined ones.
     pub bytes: u64,
 }
 
-/// A blob that [`Cache::verify`] just looked at.
+/// A blob that [`Cache::verify`] just checked.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Checked<'a> {
-    /// How many were looked at, this one too.
+    /// How many are checked, with this one.
     pub done: usize,
     /// Of how many.
     pub of: usize,
@@ -117,14 +114,14 @@ pub struct Checked<'a> {
     pub verdict: &'a Verdict,
 }
 
-/// What is to be said of a blob.
+/// The result of checking a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every byte is as it was put.
     Good,
     /// It is damaged, and how.
     Bad(String),
-    /// It is of another version of this program, which alone can judge it.
+    /// It is of another version of this program, which alone can check it.
     OtherSchema(u32),
 }
 
@@ -134,8 +131,8 @@ pub enum Verdict {
 pub struct Verification {
     /// How many blobs are whole.
     pub good: u64,
-    /// Those that are not, and why. They were set aside, but for those in
-    /// read-only folders.
+    /// Those that are not, and why. They are quarantined, except in read-only
+    /// folders.
     pub bad: Vec<(Key, String)>,
     /// Blobs of other versions of this program.
     pub other_schema: u64,
@@ -144,10 +141,9 @@ pub struct Verification {
 }
 
 impl Cache {
-    /// Every blob there is, the last used first; those of the read-only
-    /// folders come after.
+    /// Every blob, the last used first; those of the read-only folders follow.
     pub fn entries(&self) -> Result<Vec<Entry>, CacheError> {
-        self.settle();
+        self.write_hits();
         let all = |store: &Store| listed(store, scan::scan(store.root())?.blobs, true);
         let mut entries = self.tool(all)?;
         entries.extend(self.below(all));
@@ -166,15 +162,15 @@ impl Cache {
             entries.retain(|entry| entry.key.to_string().starts_with(&digits));
             return Ok(entries);
         }
-        self.settle();
+        self.write_hits();
         let find = |store: &Store| listed(store, scan::with_prefix(store.root(), &digits)?, false);
         let mut entries = self.tool(find)?;
         entries.extend(self.below(find));
         Ok(entries)
     }
 
-    /// What `list` gives of the read-only folders. One that cannot be read is
-    /// warned of: the others are there still.
+    /// What `list` returns for the read-only folders. One that cannot be read is a
+    /// warning and keeps nobody from the others.
     fn below(&self, list: impl Fn(&Store) -> io::Result<Vec<Entry>>) -> Vec<Entry> {
         let mut entries = Vec::new();
         for store in self.lower() {
@@ -223,8 +219,8 @@ impl Cache {
         Ok(stats)
     }
 
-    /// Reads every blob and checks all of it; what is bad is set aside. Tells
-    /// `progress` of each.
+    /// Reads every blob and checks all of it; bad ones are quarantined. Reports
+    /// each to `progress`.
     pub fn verify(
         &self,
         mut progress: impl FnMut(&Checked<'_>),
@@ -263,7 +259,7 @@ impl Cache {
                     Verdict::Bad(why) => {
                         found.bad.push((key, why.clone()));
                         if !store.is_read_only() {
-                            store.set_aside(&key, file)?;
+                            store.quarantine(&key, file)?;
                         }
                     }
                 }
@@ -300,85 +296,85 @@ impl Cache {
     pub fn clear(&self) -> Result<Removed, CacheError> {
         let removed = self.reduce(0, |_, _| true)?;
         self.tool(|store| Catalogue::remove(store.root(), SOON).map(drop))?;
-        self.tool(|store| uses::take(store.root()).map(drop))?;
-        #[cfg(feature = "driver")]
-        self.tool(|store| super::guesses::clear(store.root()))?;
+        self.tool(|store| hit_log::take(store.root()).map(drop))?;
         Ok(removed)
     }
 
-    /// Makes the catalogue anew from the blobs, and counts them.
+    /// Rebuilds the catalogue and the state file from the blobs.
     pub fn rebuild(&self) -> Result<Stats, CacheError> {
         self.tool(|store| {
             if !Catalogue::remove(store.root(), WAIT)? {
                 return Err(io::Error::other("another process has the catalogue open"));
             }
-            match store.enter(WAIT) {
-                Entered::Room(mut room) => room.count().map(drop),
-                Entered::Busy => Err(busy()),
-                // Without locks each put counts.
-                Entered::NoLocks => Ok(()),
+            match store.lock_state(WAIT) {
+                Access::Locked(mut locked) => locked.recount().map(drop),
+                Access::Busy => Err(busy()),
+                // Without locks each put lists the folder.
+                Access::NoLocks => Ok(()),
             }
         })?;
         self.stats()
     }
 
-    /// Removes the blobs that `goes` names, what was set aside, and then the
-    /// longest unused until `limit` bytes are left.
+    /// Removes the blobs that `is_removed` names, the quarantine, and then the least
+    /// recently used until `limit` bytes are left.
     fn reduce(
         &self,
         limit: u64,
-        goes: impl Fn(&Scanned, bool) -> bool,
+        is_removed: impl Fn(&Scanned, bool) -> bool,
     ) -> Result<Removed, CacheError> {
         self.tool(|store| {
-            let mut room = match store.enter(WAIT) {
-                Entered::Room(room) => room,
-                Entered::Busy => return Err(busy()),
-                Entered::NoLocks => {
+            let mut locked = match store.lock_state(WAIT) {
+                Access::Locked(locked) => locked,
+                Access::Busy => return Err(busy()),
+                Access::NoLocks => {
                     let scan = scan::scan(store.root())?;
-                    let (gone, bytes) = store.reduce(scan, 0, limit, |blob| goes(blob, false))?;
-                    let blobs = gone.len() as u64;
+                    let (removed, bytes) =
+                        store.reduce(scan, 0, limit, |blob| is_removed(blob, false))?;
+                    let blobs = removed.len() as u64;
                     return Ok(Removed { blobs, bytes });
                 }
             };
-            let scan = room.count()?;
+            let scan = locked.recount()?;
             let before = (scan.blobs.len() as u64, scan.total());
             let mut blobs = before.0;
             for blob in &scan.blobs {
-                if goes(blob, room.ledger.is_stale(blob.key.generation(), blob.used)) {
-                    room.remove(&blob.key, blob.size)?;
+                let stale = locked.state.is_stale(blob.key.generation(), blob.used);
+                if is_removed(blob, stale) {
+                    locked.remove(&blob.key, blob.size)?;
                     blobs -= 1;
                 }
             }
             for bad in &scan.bad {
-                room.remove_bad(bad)?;
+                locked.remove_bad(bad)?;
             }
-            let evicted = room.make_room(0, limit, None)?.unwrap_or_default();
+            let evicted = locked.evict_for(0, limit, None)?.unwrap_or_default();
             blobs -= evicted.len() as u64;
             let removed = Removed {
                 blobs: before.0 - blobs,
-                bytes: before.1.saturating_sub(room.ledger.total),
+                bytes: before.1.saturating_sub(locked.state.total),
             };
-            room.close()?;
+            locked.write()?;
             Ok(removed)
         })
     }
 }
 
 fn busy() -> io::Error {
-    io::Error::other("other processes are busy with it")
+    io::Error::other("other processes hold its state file locked: try again")
 }
 
-/// What is known of these blobs, the last used first. Where `all` of a store's
-/// are given, the catalogue forgets the others.
+/// The entries of these blobs, the last used first. Where they are `all` of the
+/// store's, the catalogue forgets the others.
 fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry>> {
     let catalogue = if store.is_read_only() {
         None
     } else {
         Catalogue::open(store.root())
     };
-    let ledger = store.ledger();
+    let state = store.state();
     let unread = match &catalogue {
-        None if !store.is_read_only() => uses::peek(store.root()),
+        None if !store.is_read_only() => hit_log::peek(store.root()),
         _ => Default::default(),
     };
     let mut entries = Vec::with_capacity(blobs.len());
@@ -386,12 +382,11 @@ fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry
         let known = catalogue.as_ref().and_then(|catalogue| catalogue.get(&key));
         let row = match known {
             Some(row) if row.size == size => row,
-            known => match store.open_parts(&key, false) {
-                Ok(Some((_, head, provenance))) => {
+            known => match store.provenance(&key) {
+                Ok(Some(provenance)) => {
                     let row = Row {
                         size,
                         hits: known.map_or(0, |row| row.hits),
-                        parts: head.parts.into_iter().map(|part| part.name).collect(),
                         provenance,
                     };
                     if let Some(catalogue) = &catalogue {
@@ -399,7 +394,7 @@ fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry
                     }
                     row
                 }
-                // Evicted meanwhile, or bad: a read of it will tell.
+                // Evicted meanwhile.
                 Ok(None) => continue,
                 Err(error) => {
                     debug!(key = %key.short(), "the head cannot be read: {error}");
@@ -413,13 +408,12 @@ fn listed(store: &Store, blobs: Vec<Scanned>, all: bool) -> io::Result<Vec<Entry
             size,
             used,
             hits: row.hits + unread.get(&key).copied().unwrap_or(0),
-            stale: ledger.is_stale(key.generation(), used),
+            stale: state.is_stale(key.generation(), used),
             tier: if store.is_read_only() {
                 Tier::ReadOnly(store.root().to_owned())
             } else {
                 Tier::Writable
             },
-            parts: row.parts,
             provenance: row.provenance,
         });
     }

@@ -1,0 +1,4 @@
+//! Compiled kernels on the engine, without the driver API around it.
+
+mod lanes;
+mod run;

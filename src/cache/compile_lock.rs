@@ -1,0 +1,121 @@
+//! The exclusive right to compile one key.
+
+use std::io;
+use std::time::Instant;
+
+use tracing::{debug, info};
+
+use super::Cache;
+use super::blob::Blob;
+use super::eviction::{Origin, Placed};
+use super::key::Key;
+use super::lock::FileLock;
+use super::provenance::Provenance;
+use super::single_flight::{CompileFailure, Leader};
+use super::store::Store;
+
+/// The exclusive right to compile one key, among threads and processes. The
+/// others wait until the code is put, the compile fails or this is dropped;
+/// dropped, it lets the next of them try.
+#[derive(Debug)]
+pub struct CompileLock {
+    cache: Cache,
+    key: Key,
+    /// Dropped after the blob is stored: a thread that asks then finds the file.
+    leader: Option<Leader>,
+    file: Option<FileLock>,
+}
+
+impl CompileLock {
+    pub(super) fn new(
+        cache: &Cache,
+        key: &Key,
+        leader: Option<Leader>,
+        file: Option<FileLock>,
+    ) -> CompileLock {
+        CompileLock {
+            cache: cache.clone(),
+            key: *key,
+            leader,
+            file,
+        }
+    }
+
+    /// What is to be compiled.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Stores what was compiled and gives it to those who wait. A failure to
+    /// store is a warning; the blob returned is good in any case.
+    ///
+    /// # Safety
+    /// `code` must be what the compiler in the key made of the source in the key:
+    /// whoever looks the key up loads it and runs it.
+    #[allow(unsafe_code, reason = "code in the cache is trusted")]
+    pub unsafe fn put(self, provenance: &Provenance, code: &[u8]) -> Blob {
+        let blob = Blob::new(&self.key, provenance, code);
+        let counts = &self.cache.shared.counts;
+        counts.compile_us.add_us(provenance.compile_time);
+        if let Some(leader) = &self.leader {
+            leader.publish(&blob);
+        }
+        if let Some(store) = self.cache.writable() {
+            self.store(store, &blob);
+        }
+        blob
+    }
+
+    /// Reports that it cannot be compiled. Those who wait, and all who ask in this
+    /// process later, get this answer. For a failure that may pass, such as a lack
+    /// of memory, drop the lock instead.
+    pub fn fail(self, failure: CompileFailure) {
+        debug!(key = %self.key, "compile failed: {failure}");
+        let single_flight = &self.cache.shared.single_flight;
+        single_flight.remember_failure(&self.key, failure);
+    }
+
+    fn store(&self, store: &Store, blob: &Blob) {
+        let started = Instant::now();
+        let shared = &self.cache.shared;
+        let counts = &shared.counts;
+        let key = &self.key;
+        let bytes = blob.file().len() as u64;
+        let limit = shared.policy.max_size();
+        if bytes > limit {
+            info!(key = %key.short(), bytes, limit, "not cached: larger than the cache");
+            return;
+        }
+        match store.put(key, blob, limit, Origin::Compiled) {
+            Ok(Placed::Stored(evicted)) => {
+                counts.puts.one();
+                counts.bytes_written.add(bytes);
+                debug!(%key, path = %store.path(key).display(), bytes,
+                    us = started.elapsed().as_micros(), "blob written");
+                for gone in evicted {
+                    counts.evictions.one();
+                    info!(key = %gone.short(), "cache evict");
+                    debug!(key = %gone, path = %store.path(&gone).display(), limit, "blob removed");
+                }
+            }
+            Ok(Placed::Busy) => {
+                let why = "another process holds the cache's state file for too long";
+                let error = io::Error::new(io::ErrorKind::TimedOut, why);
+                self.cache.failed("write", &error);
+            }
+            Ok(Placed::NoRoom) => {
+                info!(key = %key.short(), bytes, limit, "not cached: nothing left to evict");
+            }
+            Err(error) => self.cache.failed("write", &error),
+        }
+        store.write_hits();
+    }
+}
+
+impl Drop for CompileLock {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.remove();
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Kernels with a declared signature, which are launched without `unsafe`.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::driver::error::Error;
+use crate::driver::launch::argument::{Arg, Argument};
+use crate::driver::launch::config::LaunchConfig;
+use crate::driver::launch::options::LaunchOptions;
+use crate::driver::memory::buffer::{DeviceBuffer, DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::growable::GrowableBuffer;
+use crate::driver::memory::ipc::IpcBuffer;
+use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::module::kernel::Kernel;
+use crate::driver::pod::Pod;
+use crate::driver::stream::Stream;
+use crate::driver::texture::Texture;
+use crate::driver::texture::surface::Surface;
+use sealed::List;
+
+/// A kernel whose parameters have Rust types. Whoever declares them vouches for
+/// the kernel, by [`Kernel::typed`]; launches are safe. Clones share the kernel.
+///
+/// `P` is a tuple of [`Parameter`]s, in the order of the PTX:
+///
+/// | Rust | PTX | passed |
+/// |---|---|---|
+/// | a number, or a structure of [`device_param!`](crate::device_param) | the same | itself |
+/// | `&[T]`, `&mut [T]` | `.u64` address, `.u64` length in values | `&buffer` or [`DeviceSlice`], `&mut buffer` or [`DeviceSliceMut`] |
+/// | `*const T`, `*mut T` | `.u64` address | as above |
+/// | [`Count<N>`](Count) | `.u32` or `.u64` | a number, at most the length of each `*const T` and `*mut T` |
+/// | [`Texture`], [`Surface`] | `.u64` | a reference |
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, Count, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
+///
+/// # let ptx = b".version 8.0 .target sm_80 .address_size 64
+/// # .visible .entry scale(.param .u64 values, .param .u32 n, .param .f32 factor) {
+/// #     .reg .b32 %r<5>; .reg .b64 %rd<4>; .reg .f32 %f<3>; .reg .pred %p;
+/// #     mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; setp.ge.u32 %p, %r1, %r2; @%p ret;
+/// #     ld.param.u64 %rd1, [values]; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+/// #     ld.param.f32 %f1, [factor]; ld.global.f32 %f2, [%rd3]; mul.f32 %f2, %f2, %f1;
+/// #     st.global.f32 [%rd3], %f2; ret; }";
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let kernel = Module::load(&context, ptx)?.kernel("scale")?;
+/// // SAFETY: `scale(float *values, unsigned n, float factor)` accesses `n` values.
+/// let scale = unsafe { kernel.typed::<(*mut f32, Count<u32>, f32)>() }?;
+///
+/// let stream = Stream::new(&context)?;
+/// let mut values = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0, 3.0])?;
+/// scale.launch(LaunchConfig::for_elements(3, 32), &stream, (&mut values, 3, 2.0))?;
+/// assert_eq!(values.to_vec()?, [2.0, 4.0, 6.0]);
+/// // More values than there are:
+/// assert!(scale.launch(LaunchConfig::default(), &stream, (&mut values, 4, 2.0)).is_err());
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
+pub struct TypedKernel<P> {
+    kernel: Kernel,
+    parameters: PhantomData<fn(P)>,
+}
+
+/// How many values of each `*const T` and `*mut T` among the parameters a
+/// kernel may access: `u32`, `i32`, `u64` or `i64`. A launch refuses a number
+/// that is negative, or greater than the length of one of them
+/// ([`Error::Length`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Count<N>(PhantomData<fn(N)>);
+
+/// What a parameter of a [`TypedKernel`] is declared as.
+pub trait Parameter: sealed::Parameter {}
+
+/// The parameters of a [`TypedKernel`]: a tuple of up to 16 [`Parameter`]s.
+pub trait Parameters: sealed::Parameters {}
+
+/// What can be passed for a parameter that is declared as `P`.
+pub trait ArgumentFor<P: Parameter>: sealed::ArgumentFor<P> {}
+
+/// All arguments of a launch, as a tuple: for each parameter of the tuple `P`
+/// one.
+pub trait ArgumentsFor<P: Parameters>: sealed::ArgumentsFor<P> {}
+
+/// A parameter that is passed by value, as any bits that it may have: a number,
+/// or a structure of [`device_param!`](crate::device_param).
+pub trait ByValue: Argument + Copy + 'static {}
+
+impl<T: Pod> ByValue for T {}
+
+/// Implemented here alone: an address that is passed must be one of tracked
+/// memory, and a length be that memory's.
+mod sealed {
+    use crate::driver::error::Error;
+    use crate::driver::launch::argument::Arg;
+
+    pub trait Parameter {
+        /// Size and alignment of the PTX parameters that it stands for.
+        const TYPES: &'static [Arg<'static>];
+    }
+
+    pub trait Parameters {
+        const TYPES: &'static [&'static [Arg<'static>]];
+    }
+
+    pub trait ArgumentFor<P> {
+        /// Values in the memory that is passed.
+        fn length(&self) -> u64 {
+            0
+        }
+
+        fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>);
+    }
+
+    pub trait ArgumentsFor<P> {
+        fn with(&self, use_them: impl FnOnce(&[Arg<'_>]) -> Result<(), Error>)
+        -> Result<(), Error>;
+    }
+
+    /// The arguments so far.
+    pub struct List<'l, 'a> {
+        args: &'l mut [Arg<'a>],
+        len: usize,
+        /// The least length of memory that is passed without it.
+        shortest: Option<u64>,
+        /// The greatest [`Count`](super::Count).
+        count: u64,
+    }
+
+    impl<'l, 'a> List<'l, 'a> {
+        #[inline]
+        pub fn new(args: &'l mut [Arg<'a>]) -> List<'l, 'a> {
+            List {
+                args,
+                len: 0,
+                shortest: None,
+                count: 0,
+            }
+        }
+
+        #[inline]
+        pub fn push(&mut self, arg: Arg<'a>) {
+            if let Some(place) = self.args.get_mut(self.len) {
+                *place = arg;
+                self.len += 1;
+            }
+        }
+
+        #[inline]
+        pub fn push_pointer(&mut self, arg: Arg<'a>, length: u64) {
+            self.shortest = Some(self.shortest.map_or(length, |least| least.min(length)));
+            self.push(arg);
+        }
+
+        #[inline]
+        pub fn push_count(&mut self, arg: Arg<'a>, count: u64) {
+            self.count = self.count.max(count);
+            self.push(arg);
+        }
+
+        /// All of them, if no count is greater than the memory.
+        #[inline]
+        pub fn checked(&self) -> Result<&[Arg<'a>], Error> {
+            // Without such memory there is nothing to access.
+            let shortest = self.shortest.unwrap_or(0);
+            if self.count > shortest {
+                let number = |length| usize::try_from(length).unwrap_or(usize::MAX);
+                return Err(Error::Length {
+                    what: "values that a kernel may access",
+                    given: number(self.count),
+                    capacity: number(shortest),
+                });
+            }
+            Ok(&self.args[..self.len])
+        }
+    }
+}
+
+impl Kernel {
+    /// Declares the types of its parameters. Number, sizes and alignment are
+    /// checked here, once; a driver before CUDA 12.4 tells them of PTX alone, and
+    /// else this is [`Error::EntryMissing`].
+    ///
+    /// # Safety
+    /// The declaration vouches for the kernel, as a `safe fn` in an `unsafe extern`
+    /// block does for a function of another language. For all arguments of these
+    /// types, whatever the buffers and the module's variables hold and other work
+    /// does to them meanwhile, with any grid, block and dynamic shared memory, it
+    /// must access nothing but
+    /// - the values of a `&[T]` or `&mut [T]` below its length,
+    /// - the values of a `*const T` or `*mut T` below each [`Count`],
+    /// - textures and surfaces that it is passed, variables of its module,
+    /// - shared and local memory, and what it allocates by itself.
+    ///
+    /// It must write `&mut [T]`, `*mut T` and surfaces alone of what it is passed,
+    /// and must not leave an address of it where a later launch finds it.
+    pub unsafe fn typed<P: Parameters>(self) -> Result<TypedKernel<P>, Error> {
+        if self.layout().is_none() {
+            return Err(self
+                .context()
+                .api()
+                .missing("cuFuncGetParamInfo", 12_040)
+                .into());
+        }
+        self.check_args(&P::TYPES.concat())?;
+        Ok(TypedKernel {
+            kernel: self,
+            parameters: PhantomData,
+        })
+    }
+}
+
+impl<P: Parameters> TypedKernel<P> {
+    /// Launches it ([`Kernel::launch`]). What is passed stays allocated until the
+    /// kernel is done.
+    ///
+    /// An argument that is passed as `&mut` is written after the call has
+    /// returned. Work of other streams that uses it meanwhile finds old values or
+    /// new ones, as on every device.
+    #[inline]
+    pub fn launch(
+        &self,
+        config: LaunchConfig,
+        stream: &Stream,
+        arguments: impl ArgumentsFor<P>,
+    ) -> Result<(), Error> {
+        // SAFETY: the arguments have the declared types, for which `typed` was promised this.
+        arguments.with(|args| unsafe { self.kernel.launch(config, stream, args) })
+    }
+
+    /// The same for kernels whose blocks wait for one another
+    /// ([`Kernel::launch_cooperative`]).
+    pub fn launch_cooperative(
+        &self,
+        config: LaunchConfig,
+        stream: &Stream,
+        arguments: impl ArgumentsFor<P>,
+    ) -> Result<(), Error> {
+        // SAFETY: as for `launch`.
+        arguments.with(|args| unsafe { self.kernel.launch_cooperative(config, stream, args) })
+    }
+
+    /// The same with [options](LaunchOptions) ([`Kernel::launch_with`]).
+    pub fn launch_with(
+        &self,
+        config: LaunchConfig,
+        options: &LaunchOptions<'_>,
+        stream: &Stream,
+        arguments: impl ArgumentsFor<P>,
+    ) -> Result<(), Error> {
+        // SAFETY: as for `launch`.
+        arguments.with(|args| unsafe { self.kernel.launch_with(config, options, stream, args) })
+    }
+}
+
+impl<P> TypedKernel<P> {
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+impl<P> Clone for TypedKernel<P> {
+    fn clone(&self) -> TypedKernel<P> {
+        TypedKernel {
+            kernel: self.kernel.clone(),
+            parameters: PhantomData,
+        }
+    }
+}
+
+impl<P> fmt::Debug for TypedKernel<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedKernel").field(&self.kernel).finish()
+    }
+}
+
+impl<P: sealed::Parameter> Parameter for P {}
+impl<P: sealed::Parameters> Parameters for P {}
+impl<P: Parameter, A: sealed::ArgumentFor<P>> ArgumentFor<P> for A {}
+impl<P: Parameters, A: sealed::ArgumentsFor<P>> ArgumentsFor<P> for A {}
+
+impl<T: ByValue> sealed::Parameter for T {
+    const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<T>()];
+}
+
+impl<T: ByValue> sealed::ArgumentFor<T> for T {
+    #[inline]
+    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+        list.push(self.arg());
+    }
+}
+
+impl<T: Pod> sealed::Parameter for &[T] {
+    const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<u64>(), Arg::of_type::<u64>()];
+}
+
+impl<T: Pod> sealed::Parameter for &mut [T] {
+    const TYPES: &'static [Arg<'static>] = <&[T]>::TYPES;
+}
+
+impl<T: Pod> sealed::Parameter for *const T {
+    const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<u64>()];
+}
+
+impl<T: Pod> sealed::Parameter for *mut T {
+    const TYPES: &'static [Arg<'static>] = <*const T>::TYPES;
+}
+
+macro_rules! memory {
+    ($($argument:ty => $slice:ty, $pointer:ty;)*) => { $(
+        impl<T: Pod> sealed::ArgumentFor<$slice> for $argument {
+            #[inline]
+            fn length(&self) -> u64 {
+                self.len() as u64
+            }
+
+            #[inline]
+            fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
+                list.push((**self).arg());
+                list.push(Arg::value(length));
+            }
+        }
+
+        impl<T: Pod> sealed::ArgumentFor<$pointer> for $argument {
+            #[inline]
+            fn length(&self) -> u64 {
+                self.len() as u64
+            }
+
+            #[inline]
+            fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
+                list.push_pointer((**self).arg(), *length);
+            }
+        }
+    )* };
+}
+
+memory! {
+    &DeviceBuffer<T> => &[T], *const T;
+    &mut DeviceBuffer<T> => &mut [T], *mut T;
+    &DeviceSlice<'_, T> => &[T], *const T;
+    &mut DeviceSliceMut<'_, T> => &mut [T], *mut T;
+    &GrowableBuffer<T> => &[T], *const T;
+    &mut GrowableBuffer<T> => &mut [T], *mut T;
+    &ManagedBuffer<T> => &[T], *const T;
+    &mut ManagedBuffer<T> => &mut [T], *mut T;
+    &PinnedBuffer<T> => &[T], *const T;
+    &mut PinnedBuffer<T> => &mut [T], *mut T;
+    &IpcBuffer<T> => &[T], *const T;
+    &mut IpcBuffer<T> => &mut [T], *mut T;
+}
+
+macro_rules! counts {
+    ($($number:ty)*) => { $(
+        impl sealed::Parameter for Count<$number> {
+            const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<$number>()];
+        }
+
+        impl sealed::ArgumentFor<Count<$number>> for $number {
+            #[inline]
+            fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+                // A kernel may take a negative number for a large one.
+                list.push_count(Arg::value(self), u64::try_from(*self).unwrap_or(u64::MAX));
+            }
+        }
+    )* };
+}
+
+counts!(u32 i32 u64 i64);
+
+macro_rules! handles {
+    ($($object:ty)*) => { $(
+        impl sealed::Parameter for $object {
+            const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<u64>()];
+        }
+
+        impl sealed::ArgumentFor<$object> for &$object {
+            #[inline]
+            fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+                list.push((**self).arg());
+            }
+        }
+    )* };
+}
+
+handles!(Texture Surface);
+
+macro_rules! tuples {
+    ($($parameter:ident $argument:ident $length:ident),*) => {
+        impl<$($parameter: Parameter),*> sealed::Parameters for ($($parameter,)*) {
+            const TYPES: &'static [&'static [Arg<'static>]] = &[$($parameter::TYPES),*];
+        }
+
+        impl<$($parameter: Parameter, $argument: ArgumentFor<$parameter>),*>
+            sealed::ArgumentsFor<($($parameter,)*)> for ($($argument,)*)
+        {
+            #[allow(non_snake_case, reason = "the types' names")]
+            #[inline]
+            fn with(
+                &self,
+                use_them: impl FnOnce(&[Arg<'_>]) -> Result<(), Error>,
+            ) -> Result<(), Error> {
+                let ($($argument,)*) = self;
+                let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
+                // A slice is two PTX parameters.
+                let mut args = [const { Arg::of_type::<()>() }; 2 * (0 $(+ tuples!(@one $length))*)];
+                #[allow(unused_mut, reason = "without arguments")]
+                let mut list = List::new(&mut args);
+                $($argument.pass(&$length, &mut list);)*
+                use_them(list.checked()?)
+            }
+        }
+    };
+    (@length $length:ident) => { u64 };
+    (@one $length:ident) => { 1 };
+}
+
+macro_rules! tuples_up_to {
+    ($($parameter:ident $argument:ident $length:ident),*; $($next:ident $next_argument:ident $next_length:ident),*) => {
+        tuples!($($parameter $argument $length),*);
+        tuples_up_to!(@next [$($parameter $argument $length),*] $($next $next_argument $next_length),*);
+    };
+    (@next [$($done:tt)*]) => {};
+    (@next [] $next:ident $a:ident $l:ident $(, $($rest:tt)*)?) => {
+        tuples_up_to!($next $a $l; $($($rest)*)?);
+    };
+    (@next [$($done:tt)+] $next:ident $a:ident $l:ident $(, $($rest:tt)*)?) => {
+        tuples_up_to!($($done)+, $next $a $l; $($($rest)*)?);
+    };
+}
+
+tuples_up_to!(;
+    A A1 a, B B1 b, C C1 c, D D1 d, E E1 e, F F1 f, G G1 g, H H1 h,
+    I I1 i, J J1 j, K K1 k, L L1 l, M M1 m, N N1 n, O O1 o, P P1 p);

@@ -1,0 +1,10 @@
+//! A structure whose bytes are not all there, or mean something on the host.
+ptxkit::device_param! {
+    struct Padded { pair: (u8, u32) }
+}
+
+ptxkit::device_param! {
+    struct Pointing { name: &'static str }
+}
+
+fn main() {}

@@ -1,0 +1,48 @@
+//! All that a program without `unsafe` needs but the declaration of its kernels.
+#![forbid(unsafe_code)]
+
+use ptxkit::device_param;
+use ptxkit::driver::{Count, DeviceBuffer, Error, LaunchConfig, ParamBuffer, Stream, TypedKernel};
+
+device_param! {
+    /// With a gap of four bytes.
+    pub struct Step { pub count: u32, pub width: f64 }
+}
+
+pub type Advance = TypedKernel<(
+    &'static [f32],
+    &'static mut [f32],
+    *mut f32,
+    Count<u32>,
+    Step,
+)>;
+
+pub fn advance(kernel: &Advance, stream: &Stream, from: &DeviceBuffer<f32>) -> Result<(), Error> {
+    let step = Step {
+        count: 1,
+        width: 0.5,
+    };
+    let mut to = DeviceBuffer::zeroed(stream.context(), from.len())?;
+    let mut sum = DeviceBuffer::zeroed(stream.context(), 1)?;
+    let config = LaunchConfig::for_elements(from.len() as u32, 64);
+    kernel.launch(config, stream, (from, &mut to, &mut sum, 1, step))?;
+    kernel.launch(
+        config,
+        stream,
+        (
+            &from.slice(1..)?,
+            &mut to.slice_mut(..4)?,
+            &mut sum,
+            1,
+            step,
+        ),
+    )
+}
+
+fn main() {
+    let step = Step {
+        count: 1,
+        width: 0.5,
+    };
+    assert_eq!(ParamBuffer::new().push(step).bytes()[4..8], [0; 4]);
+}
