@@ -349,6 +349,17 @@ pub fn render(source: &str, path: &str, diagnostic: &Diagnostic) -> String {
 /// So many characters of a line are drawn: a whole module may stand on one.
 const SHOWN: usize = 200;
 
+/// Control characters could change the state of a terminal: they are drawn as symbols.
+fn printable(c: char) -> char {
+    match c {
+        '\t' => c,
+        '\0'..='\x1f' => char::from_u32(0x2400 + c as u32).unwrap_or(c),
+        '\x7f' => '\u{2421}',
+        _ if c.is_control() => char::REPLACEMENT_CHARACTER,
+        _ => c,
+    }
+}
+
 fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let Diagnostic {
         code,
@@ -373,7 +384,7 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
         None => None,
     };
     let from = from.map_or(0, |(from, _)| from);
-    let shown: String = line[from..].chars().take(SHOWN).collect();
+    let shown: String = line[from..].chars().take(SHOWN).map(printable).collect();
     let before: String = line[from..at]
         .chars()
         .map(|c| if c == '\t' { '\t' } else { ' ' })

@@ -109,7 +109,7 @@ impl Suppressions {
                     used: false,
                 }),
                 None => {
-                    let message = format!("no code begins with `{word}`");
+                    let message = format!("no code begins with `{}`", word.escape_debug());
                     self.wrong
                         .push(finding(span, message, "`ptxcheck rules` lists them"));
                 }

@@ -186,5 +186,22 @@ fn what_is_no_ptx_does_not_steer_the_terminal() {
         let ran = ptxcheck(folder.path(), &[".", "--format", format]);
         assert_eq!(ran.status, Some(1), "{}", ran.err);
         assert!(ran.out.contains("b\\u{1b}[2J.ptx") && !ran.out.contains('\x1b'));
+fn escape_bytes_of_a_text_are_not_printed() {
+    let source = GOOD.replace(
+        "\tret;\n",
+        "\t.pragma \"\u{1b}[31mx\"; \u{1b} // ptxcheck: disable=\u{1b}[31mW\n\tret;\n",
+    );
+    let folder = folder(&[("k.ptx", &source)]);
+    for args in [
+        &["k.ptx"][..],
+        &["k.ptx", "--format", "concise"],
+        &["k.ptx", "--format", "github"],
+        &["floors", "k.ptx"],
+    ] {
+        let ran = ptxcheck(folder.path(), args);
+        assert_eq!(ran.status, Some(1), "{args:?}: {}", ran.err);
+        for output in [&ran.out, &ran.err] {
+            assert!(!output.contains('\u{1b}'), "{args:?}: {output:?}");
+        }
     }
 }
