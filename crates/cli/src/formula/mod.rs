@@ -74,12 +74,12 @@ impl Numbers {
 #[non_exhaustive]
 pub enum FormulaError {
     #[error("the formula cannot be read: {problem}{place}")]
-    Syntax { problem: String, place: Place },
+    Syntax { problem: String, place: Box<Place> },
     #[error("the formula fails at i = {index}: {problem}{place}")]
     Evaluation {
         index: usize,
         problem: String,
-        place: Place,
+        place: Box<Place>,
     },
     #[error("the formula `{formula}` fails at i = {index}: {limit}")]
     Limit {
@@ -103,7 +103,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(formula: &str, span: &Span) -> Place {
+    fn new(formula: &str, span: &Span) -> Box<Place> {
         let characters = |range: Span| formula.get(range).unwrap_or_default().chars().count();
         let before = formula.get(..span.start).unwrap_or(formula);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -112,7 +112,7 @@ impl Place {
         let text = line.trim_start();
         let indent = line.len() - text.len();
         let end = span.end.min(start + line.len());
-        Place {
+        Box::new(Place {
             line: before.matches('\n').count() + 1,
             column: characters(start..span.start) + 1,
             text: text.to_owned(),
@@ -120,7 +120,7 @@ impl Place {
                 characters(start + indent..span.start),
                 characters(span.start..end).max(1),
             ),
-        }
+        })
     }
 }
 
