@@ -3,10 +3,12 @@
 mod assemble;
 mod bad_input;
 mod cache;
+mod documentation;
 mod explain;
 mod fmt;
 mod isa;
 mod run;
+mod tree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
