@@ -55,7 +55,11 @@ pub fn compare(program: &Path) -> usize {
                         page.display()
                     );
                 }
-                made.push_str(&format!("$ {command}\n{}", if same { shown } else { &printed }));
+                let printed = if same { shown } else { &printed };
+                made.push_str(&format!("$ {command}\n{printed}"));
+                if !made.ends_with('\n') {
+                    made.push('\n');
+                }
             }
             made.push_str("```\n");
         }

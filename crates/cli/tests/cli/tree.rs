@@ -31,7 +31,10 @@ fn tree(arguments: &str) -> Option<Vec<String>> {
     // Each line is a name, a version, and a path or a note.
     let lines = stdout(&output);
     let names = lines.lines().filter_map(|line| line.split(' ').next());
-    let mut names: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let mut names: Vec<String> = names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
     names.sort();
     names.dedup();
     Some(names)
@@ -43,7 +46,10 @@ fn tree(arguments: &str) -> Option<Vec<String>> {
 fn trees() {
     for (name, arguments) in [
         ("library", "-p ptxkit"),
-        ("library_without_cpu", "-p ptxkit --no-default-features --features driver,cache"),
+        (
+            "library_without_cpu",
+            "-p ptxkit --no-default-features --features driver,cache",
+        ),
         ("library_alone", "-p ptxkit --no-default-features"),
         ("ptxcheck", "-p ptxcheck"),
         ("ptxkit", "-p ptxkit-cli"),
@@ -66,7 +72,14 @@ fn the_library_brings_nothing_of_the_command_line() {
     let Some(tree) = tree("-p ptxkit") else {
         return;
     };
-    for name in ["clap", "rhai", "indicatif", "tracing-subscriber", "toml", "serde"] {
+    for name in [
+        "clap",
+        "rhai",
+        "indicatif",
+        "tracing-subscriber",
+        "toml",
+        "serde",
+    ] {
         assert!(!tree.iter().any(|of| of == name), "{name}");
     }
 }
