@@ -10,9 +10,9 @@ fn commands_print_what_is_shown() {
     assert!(console::compare(Path::new(&program())) > 0);
 }
 
-/// Files move; what CONTRIBUTING.md says of them goes with them.
+/// Files move; what the documentation says of them goes with them.
 #[test]
-fn contributing_names_files_that_exist() {
+fn named_files_exist() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let Ok(text) = std::fs::read_to_string(root.join("CONTRIBUTING.md")) else {
         return; // a packed test, away from the sources
@@ -23,6 +23,20 @@ fn contributing_names_files_that_exist() {
         let is_path = folders.iter().any(|folder| quoted.starts_with(folder));
         is_path && !quoted.contains(' ') && !quoted.contains("NAME")
     });
-    let missing: Vec<_> = paths.filter(|path| !root.join(path).exists()).collect();
+    let mut missing: Vec<_> = paths.filter(|path| !root.join(path).exists()).collect();
+
+    let book = std::fs::read_dir(root.join("docs")).unwrap();
+    let pages = book.map(|file| file.unwrap().path());
+    let pages = pages.chain([root.join("README.md")]);
+    let pages = pages.filter(|page| page.extension().is_some_and(|extension| extension == "md"));
+    let pages: Vec<_> = pages
+        .map(|page| (std::fs::read_to_string(&page).unwrap(), page))
+        .collect();
+    for (text, page) in &pages {
+        let links = text.split("](").skip(1);
+        let links = links.filter_map(|rest| rest.split([')', '#']).next());
+        let files = links.filter(|link| !link.is_empty() && !link.contains("://"));
+        missing.extend(files.filter(|link| !page.with_file_name(link).exists()));
+    }
     assert!(missing.is_empty(), "{missing:?}");
 }
