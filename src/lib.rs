@@ -73,7 +73,16 @@ pub use ::lint;
 #[allow(unsafe_code)]
 pub mod loader;
 
-// The README's program is compiled and run with the other examples.
+// The programs of the README and of the book in `docs` are compiled and run with
+// the other examples.
 #[cfg(all(doctest, feature = "cpu", feature = "cache"))]
-#[doc = include_str!("../README.md")]
-mod readme {}
+mod documentation {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/check.md")]
+    mod check {}
+    #[doc = include_str!("../docs/driver.md")]
+    mod driver {}
+    #[doc = include_str!("../docs/loader.md")]
+    mod loader {}
+}

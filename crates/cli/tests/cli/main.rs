@@ -4,11 +4,13 @@ mod assemble;
 mod bad_input;
 mod cache;
 mod cpu_device;
+mod documentation;
 mod explain;
 mod fmt;
 mod isa;
 mod run;
 mod terminal;
+mod tree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -186,6 +186,10 @@ fn what_is_no_ptx_does_not_steer_the_terminal() {
         let ran = ptxcheck(folder.path(), &[".", "--format", format]);
         assert_eq!(ran.status, Some(1), "{}", ran.err);
         assert!(ran.out.contains("b\\u{1b}[2J.ptx") && !ran.out.contains('\x1b'));
+    }
+}
+
+#[test]
 fn escape_bytes_of_a_text_are_not_printed() {
     let source = GOOD.replace(
         "\tret;\n",

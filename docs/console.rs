@@ -1,0 +1,160 @@
+//! Runs the commands that README.md and the pages in `docs` show, and
+//! compares what they print with what stands there. Both programs' tests include
+//! this file, as each can only run its own program.
+//!
+//! A block marked `console` has commands after `$ `, and what they print below.
+//! The commands of one page run in one new folder, which has `ptx-samples` and
+//! `docs/examples`. `PTXKIT_WRITE_DOCS=1` writes anew what has changed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The repository, unless a packed test runs without one.
+fn repository() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("README.md").is_file().then_some(root)
+}
+
+/// Compares the blocks whose commands run `program`; returns how many commands
+/// there are.
+pub fn compare(program: &Path) -> usize {
+    let Some(root) = repository() else {
+        return 1;
+    };
+    let mut pages = vec![root.join("README.md")];
+    let book = std::fs::read_dir(root.join("docs")).unwrap();
+    pages.extend(book.map(|file| file.unwrap().path()));
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    let mut count = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let folder = folder(&root);
+        let (mut made, mut differs) = (String::new(), false);
+        for (number, part) in text.split_inclusive("```\n").enumerate() {
+            // A block ends where a part ends; its fence stands before it.
+            let Some((before, block)) = part.split_once("```console\n") else {
+                made.push_str(part);
+                continue;
+            };
+            let block = block.strip_suffix("```\n").unwrap();
+            if runs(block) != program.file_stem().unwrap() {
+                made.push_str(part);
+                continue;
+            }
+            made.push_str(&format!("{before}```console\n"));
+            for (command, shown) in commands(block) {
+                count += 1;
+                let printed = run(program, folder.path(), command);
+                let same = masked(&printed) == masked(shown);
+                differs |= !same;
+                if !same && std::env::var_os("PTXKIT_WRITE_DOCS").is_none() {
+                    panic!(
+                        "{}, block {number}: `{command}` prints\n{printed}\ninstead of\n{shown}\n\
+                         PTXKIT_WRITE_DOCS=1 writes it anew",
+                        page.display()
+                    );
+                }
+                let printed = if same { shown } else { &printed };
+                made.push_str(&format!("$ {command}\n{printed}"));
+                if !made.ends_with('\n') {
+                    made.push('\n');
+                }
+            }
+            made.push_str("```\n");
+        }
+        if differs {
+            std::fs::write(&page, made).unwrap();
+        }
+    }
+    count
+}
+
+/// The program that a block is about: `cargo run` runs `ptxkit`.
+fn runs(block: &str) -> &str {
+    match block.contains("$ ptxcheck") {
+        true => "ptxcheck",
+        false => "ptxkit",
+    }
+}
+
+/// The commands of a block, and what stands below each.
+fn commands(block: &str) -> impl Iterator<Item = (&str, &str)> {
+    let block = block
+        .strip_prefix("$ ")
+        .expect("a block begins with a command");
+    block.split("\n$ ").map(|part| {
+        // A line that ends in `\` goes on in the next.
+        let ends = |(at, _): &(usize, &str)| !part[..*at].ends_with('\\');
+        match part.match_indices('\n').find(ends) {
+            Some((at, _)) => (&part[..at], &part[at + 1..]),
+            None => (part, ""),
+        }
+    })
+}
+
+/// What a command prints on both streams, as a terminal shows it.
+fn run(program: &Path, folder: &Path, command: &str) -> String {
+    let command = match command.strip_prefix("cargo run --release -- ") {
+        Some(arguments) => format!("ptxkit {arguments}"),
+        None => command.to_owned(),
+    };
+    let programs = program.parent().unwrap().display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PTXKIT_")) {
+        shell.env_remove(name);
+    }
+    let output = shell
+        .args(["-c", &format!("exec 2>&1\n{command}")])
+        .current_dir(folder)
+        .env("PATH", format!("{programs}:{path}"))
+        .env("CUDA_CACHE_PATH", folder.join("cache"))
+        .env_remove("CUDA_CACHE_DISABLE")
+        .env_remove("CUDA_CACHE_MAXSIZE")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The words of a text, line by line, without what differs from run to run and
+/// from machine to machine: times, sizes of blobs, keys, devices and folders.
+fn masked(text: &str) -> Vec<Vec<String>> {
+    let mut lines = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words[0] == "device" {
+            lines.push(vec!["device".to_owned()]);
+            continue;
+        }
+        let mask = |(at, word): (usize, &&str)| {
+            let is_key = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit());
+            let unit = words.get(at + 1).copied().unwrap_or_default();
+            let is_measured = word.parse::<f64>().is_ok()
+                && ["ms", "s", "B", "KiB", "MiB"].contains(&unit.trim_end_matches(','));
+            let is_here = word.starts_with('/') || word.starts_with("cpu-");
+            match is_key || is_measured || is_here {
+                true => "_".to_owned(),
+                false => (*word).to_owned(),
+            }
+        };
+        lines.push(words.iter().enumerate().map(mask).collect());
+    }
+    lines
+}
+
+/// A new folder with the files that the commands name.
+fn folder(root: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["ptx-samples", "docs/examples"] {
+        std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        for file in std::fs::read_dir(root.join(name)).unwrap() {
+            let file = file.unwrap();
+            let to = folder.path().join(name).join(file.file_name());
+            std::fs::copy(file.path(), to).unwrap();
+        }
+    }
+    folder
+}
