@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ptxkit::cpu::blob::Image;
-use ptxkit::cpu::code::LoadedModule;
 use ptxkit::cpu::memory::{DeviceMemory, Purpose};
+use ptxkit::cpu::module::LoadedModule;
 use ptxkit::cpu::run::{Engine, LaunchShape};
-use ptxkit::cpu::{CompileOptions, Lanes, compile};
+use ptxkit::cpu::{CompileOptions, Vectorization, compile};
 
 const WORDS: usize = 4096;
 
@@ -26,12 +26,21 @@ fn kernel(body: &str) -> String {
 }
 
 /// What the kernel leaves in its output, or its fault.
-fn run(source: &str, lanes: Lanes, grid: u32, block: [u32; 3], n: u32) -> Result<Vec<u32>, String> {
+fn run(
+    source: &str,
+    lanes: Vectorization,
+    grid: u32,
+    block: [u32; 3],
+    n: u32,
+) -> Result<Vec<u32>, String> {
     let mut options = CompileOptions::default();
-    options.lanes = lanes;
+    options.vectorization = lanes;
     let blob = compile(source, &options).map_err(|e| e.to_string())?;
     let image = Image::read(&blob).map_err(|e| e.to_string())?;
-    assert_eq!(image.kernels[0].lanes.is_some(), lanes == Lanes::Always);
+    assert_eq!(
+        image.kernels[0].vector.is_some(),
+        lanes == Vectorization::Always
+    );
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
     let module = LoadedModule::new(image, &memory).map_err(|e| e.to_string())?;
     let engine = Engine::with_workers(Arc::clone(&memory), 1);
@@ -71,8 +80,8 @@ fn agree(body: &str) {
         (2, [32, 2, 1], 77),
         (1, [24, 2, 1], 48),
     ] {
-        let alone = run(&source, Lanes::Never, grid, block, n);
-        let together = run(&source, Lanes::Always, grid, block, n);
+        let alone = run(&source, Vectorization::Never, grid, block, n);
+        let together = run(&source, Vectorization::Always, grid, block, n);
         assert_eq!(
             together, alone,
             "{body}\n{grid} blocks of {block:?}, n = {n}"
@@ -208,8 +217,8 @@ fn faults_name_the_thread() {
             .to_owned();
     for body in [beyond, shared] {
         let source = kernel(&body);
-        let alone = run(&source, Lanes::Never, 1, [128, 1, 1], 0).unwrap_err();
-        let together = run(&source, Lanes::Always, 1, [128, 1, 1], 0).unwrap_err();
+        let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+        let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
         assert_eq!(together, alone);
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
     }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use ptxkit::cpu::abi::FaultKind;
 use ptxkit::cpu::blob::Image;
-use ptxkit::cpu::block::FaultKind;
-use ptxkit::cpu::code::LoadedModule;
 use ptxkit::cpu::memory::{DeviceMemory, Purpose};
+use ptxkit::cpu::module::LoadedModule;
 use ptxkit::cpu::run::{Engine, Fault, LaunchShape};
 use ptxkit::cpu::{CompileOptions, compile};
 
