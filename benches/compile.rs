@@ -5,7 +5,7 @@
 //! in the background once a kernel is hot.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ptxkit::cpu::{CompileOptions, Lanes, compile};
+use ptxkit::cpu::{CompileOptions, Vectorization, compile};
 use std::hint::black_box;
 
 fn kernels(c: &mut Criterion) {
@@ -22,9 +22,12 @@ fn kernels(c: &mut Criterion) {
         ),
         ("reduction", include_str!("../ptx-samples/reduction.ptx")),
     ] {
-        for (suffix, lanes) in [("", Lanes::WhenHot), (" (auto)", Lanes::Auto)] {
+        for (suffix, lanes) in [
+            ("", Vectorization::WhenHot),
+            (" (auto)", Vectorization::Auto),
+        ] {
             let mut options = CompileOptions::default();
-            options.lanes = lanes;
+            options.vectorization = lanes;
             group.bench_function(format!("{name}{suffix}"), |b| {
                 b.iter(|| compile(black_box(ptx), &options).expect("it compiles"));
             });

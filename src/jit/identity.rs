@@ -13,7 +13,7 @@ pub fn compiler_identity(kind: DriverKind) -> String {
             "ptxkit {} {} {:?} {}",
             env!("CARGO_PKG_VERSION"),
             cpu::COMPILER_SOURCES,
-            cpu::CompileOptions::from_environment().lanes,
+            cpu::CompileOptions::from_environment().vectorization,
             processor_features().join(",")
         ),
         _ => format!("nvidia {}", identity::driver_build()),

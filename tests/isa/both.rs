@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ptxkit::cpu::Lanes;
+use ptxkit::cpu::Vectorization;
 use ptxkit::driver::{Device, Driver};
 
 use crate::approximate::{APPROXIMATIONS, Bound, agree};
@@ -237,8 +237,8 @@ fn both_devices_agree() {
     };
     let (cpu, all) = (cpu(), all());
     let found = differences(&all, |bodies| {
-        let on_gpu = Kernels::load(&gpu, bodies, Lanes::Auto);
-        let on_cpu = Kernels::load(&cpu, bodies, Lanes::Never);
+        let on_gpu = Kernels::load(&gpu, bodies, Vectorization::Auto);
+        let on_cpu = Kernels::load(&cpu, bodies, Vectorization::Never);
         (0..bodies.len())
             .filter_map(|number| difference(bodies[number], &on_cpu, &on_gpu, number))
             .collect()
@@ -260,8 +260,8 @@ fn lanes_agree_with_threads_alone() {
     let some: Vec<String> = all().into_iter().step_by(step).collect();
     let cpu = cpu();
     let found = differences(&some, |bodies| {
-        let alone = Kernels::load(&cpu, bodies, Lanes::Never);
-        let together = Kernels::load(&cpu, bodies, Lanes::Always);
+        let alone = Kernels::load(&cpu, bodies, Vectorization::Never);
+        let together = Kernels::load(&cpu, bodies, Vectorization::Always);
         let difference = |(number, &body): (usize, &&str)| {
             let inputs = inputs(body, 128);
             match (alone.run(number, &inputs), together.run(number, &inputs)) {
@@ -283,7 +283,7 @@ fn lanes_agree_with_threads_alone() {
 /// A comparison that finds nothing would be of no use.
 #[test]
 fn differences_are_found() {
-    let load = |bodies: &[&str]| Kernels::load(&cpu(), bodies, Lanes::Never);
+    let load = |bodies: &[&str]| Kernels::load(&cpu(), bodies, Vectorization::Never);
     let (add, max, approximate) = (
         "add.rn.f32 %fd, %f0, %f1;",
         "max.f16x2 %rd, %r0, %r1;",

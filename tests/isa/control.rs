@@ -1,6 +1,6 @@
 //! Moves, guards, branches and the spaces of memory.
 
-use ptxkit::cpu::Lanes;
+use ptxkit::cpu::Vectorization;
 
 use crate::kernels::{Kernels, device};
 use crate::row::{Row, check};
@@ -153,7 +153,7 @@ fn special_registers() {
         .map(|(register, _)| format!("mov.u32 %rd, {register};"))
         .collect();
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
-    for lanes in [Lanes::Never, Lanes::Always] {
+    for lanes in [Vectorization::Never, Vectorization::Always] {
         let kernels = Kernels::load(&device(), &bodies, lanes);
         for (number, (register, value)) in REGISTERS.iter().enumerate() {
             let expected: Vec<u64> = (0..THREADS).map(|t| u64::from(value(t))).collect();

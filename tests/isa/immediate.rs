@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 
-use ptxkit::cpu::{CompileOptions, Lanes, compile};
+use ptxkit::cpu::{CompileOptions, Vectorization, compile};
 use ptxkit::driver::{Context, DeviceBuffer, DriverKind, LaunchConfig, Module, Stream};
 
 use crate::constant::{
@@ -599,13 +599,13 @@ fn check(declarations: &str, cases: &[Case]) {
     let device = device();
     let context = Context::primary(&device).expect("a context");
     let stream = Stream::new(&context).expect("a stream");
-    let ways: &[Option<Lanes>] = match device.driver().kind() {
+    let ways: &[Option<Vectorization>] = match device.driver().kind() {
         DriverKind::Nvidia => &[None],
         _ => &[
-            Some(Lanes::Never),
-            Some(Lanes::Auto),
-            Some(Lanes::WhenHot),
-            Some(Lanes::Always),
+            Some(Vectorization::Never),
+            Some(Vectorization::Auto),
+            Some(Vectorization::WhenHot),
+            Some(Vectorization::Always),
         ],
     };
     let mut wrong = Vec::new();
@@ -614,7 +614,7 @@ fn check(declarations: &str, cases: &[Case]) {
             None => text.clone().into_bytes(),
             Some(lanes) => {
                 let mut options = CompileOptions::default();
-                options.lanes = lanes;
+                options.vectorization = lanes;
                 compile(&text, &options).expect("the CPU device takes it")
             }
         };

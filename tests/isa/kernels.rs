@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use ptxkit::cpu::{CompileOptions, Lanes, compile};
+use ptxkit::cpu::{CompileOptions, Vectorization, compile};
 use ptxkit::driver::{
     Context, Device, DeviceBuffer, DriverKind, Kernel, LaunchConfig, Module, Selection, Stream,
     select,
@@ -115,7 +115,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// `lanes` says whether the CPU device runs threads together in vectors.
-    pub fn load(device: &Device, bodies: &[&str], lanes: Lanes) -> Kernels {
+    pub fn load(device: &Device, bodies: &[&str], lanes: Vectorization) -> Kernels {
         let context = Context::primary(device).expect("a context");
         let stream = Stream::new(&context).expect("a stream");
         let load = |bodies: &[&str]| -> Result<Module, String> {
@@ -124,7 +124,7 @@ impl Kernels {
                 return Module::load(&context, text.as_bytes()).map_err(|e| e.to_string());
             }
             let mut options = CompileOptions::default();
-            options.lanes = lanes;
+            options.vectorization = lanes;
             let blob = compile(&text, &options).map_err(|e| e.to_string())?;
             // SAFETY: it was compiled a moment ago.
             unsafe { Module::load_image(&context, &blob) }.map_err(|e| e.to_string())

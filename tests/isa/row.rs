@@ -1,6 +1,6 @@
 //! Rows: statements, inputs, the result.
 
-use ptxkit::cpu::Lanes;
+use ptxkit::cpu::Vectorization;
 
 use crate::kernels::{Kernels, device};
 
@@ -33,7 +33,7 @@ pub fn check(rows: &[Row]) {
     bodies.dedup();
     let device = device();
     let mut wrong = Vec::new();
-    for (threads, lanes) in [(1, Lanes::Never), (32, Lanes::Always)] {
+    for (threads, lanes) in [(1, Vectorization::Never), (32, Vectorization::Always)] {
         let kernels = Kernels::load(&device, &bodies, lanes);
         for &(body, inputs, expected) in rows {
             let number = bodies.binary_search(&body).expect("made of the rows");

@@ -1,63 +1,64 @@
-//! The CPU device's binary: what [`compile`](fn@super::compile) gives, a cache
-//! keeps and a module load takes.
+//! Blobs: the CPU device's binaries. [`compile`](fn@super::compile) returns them, caches
+//! store them, and module loads take them.
 //!
-//! The code in it is position independent and has no relocations. Reading
-//! checks a hash over everything, then every size and offset: a file that was
-//! cut short or damaged is an error. It is no protection against a file that
-//! somebody made on purpose, so reading is `unsafe`: a blob is machine code.
+//! The code is position-independent and has no relocations. Reading verifies a checksum of
+//! the body, then every size and offset, so that a truncated or damaged file is an error.
+//! A checksum is no protection against a file that somebody made on purpose, so reading is
+//! `unsafe`: a blob is machine code.
 
-use super::block::{SyncKind, SyncPoint};
+mod codec;
+
+use super::abi::{SyncKind, SyncPoint};
+use codec::{Reader, Writer};
 
 /// The first bytes of a blob.
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 
-/// Raised whenever the meaning of a blob or of `BlockContext` changes.
+/// The format version. It increases with every change of the format or of the ABI.
 pub const VERSION: u32 = 3;
 
-/// Everything a module needs to run. What its kernels name as code is what this
-/// crate's compiler made: there is no other way to an image that is loaded
-/// ([`read`](Image::read)).
+/// A compiled module. Its code is what this crate's compiler made: no other image is loaded,
+/// but one that [`read`](Image::read) returns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Image {
-    /// Architecture that the code is for, as `std::env::consts::ARCH` names it.
+    /// Architecture of the code, as in `std::env::consts::ARCH`.
     pub arch: String,
     /// Names of the processor features that the code uses (`avx2`, `fma` …).
     pub features: Vec<String>,
-    /// The module's text, to compile it better once it has proved hot; empty
-    /// where that is not wanted.
+    /// The PTX of the module, for tier-up; empty without tier-up.
     pub ptx: String,
     /// Machine code of all kernels.
     pub code: Vec<u8>,
     /// In the order of the text.
     pub kernels: Vec<KernelImage>,
-    /// Of the whole module; code and [`Relocation`]s name them by index.
+    /// The variables of the module. Code and [`Relocation`]s refer to them by index.
     pub variables: Vec<VariableImage>,
 }
 
 /// One `.entry`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelImage {
-    /// As the PTX has it.
+    /// The name in the PTX.
     pub name: String,
     /// 1-based line of the kernel in the PTX.
     pub line: u32,
     /// Offset in [`Image::code`] of the function that runs one thread at a time.
     pub scalar: u32,
-    /// Offset of the function that runs several consecutive threads at once.
-    pub lanes: Option<LanesImage>,
+    /// The vector function, if there is one.
+    pub vector: Option<VectorFunction>,
     /// In the order of the arguments.
     pub params: Vec<ParamLayout>,
-    /// Bytes of the parameter block, padding included.
+    /// Size of the parameters in bytes, including padding.
     pub param_bytes: u32,
-    /// Bytes of static shared memory; what the launch adds comes behind.
+    /// Bytes of static shared memory.
     pub shared_bytes: u32,
     /// Bytes of the local frame of one thread.
     pub local_bytes: u32,
-    /// Slots that one suspended thread needs.
+    /// Number of slots for saved registers.
     pub slots: u32,
-    /// No sync points: `states`, `slots` and `requests` are never touched.
+    /// The kernel has no resume points, and does not access `states`, `slots` and `requests`.
     pub stateless: bool,
-    /// Where threads stop for one another: state `n` of a thread is point `n - 1`.
+    /// A thread in state `n` is suspended at sync point `n - 1`.
     pub sync_points: Vec<SyncPoint>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
@@ -65,22 +66,22 @@ pub struct KernelImage {
     pub max_threads: Option<[u32; 3]>,
 }
 
-/// The function of a kernel that runs `width` neighbouring threads at once.
+/// The function of a kernel that runs lane groups of `width` consecutive threads.
 ///
-/// It needs the block's width (`%ntid.x`) and the threads' range to be multiples
-/// of `width`, and all of them in the same state.
+/// `%ntid.x` and the range of threads must be multiples of `width`, and all threads must be
+/// in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LanesImage {
+pub struct VectorFunction {
     /// Offset in [`Image::code`].
-    pub code: u32,
+    pub offset: u32,
     /// A power of two.
     pub width: u32,
 }
 
-/// A kernel parameter in the parameter block.
+/// The layout of a kernel parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParamLayout {
-    /// Bytes from the start of the block.
+    /// Offset in the parameters.
     pub offset: u32,
     /// Bytes.
     pub size: u32,
@@ -91,33 +92,33 @@ pub struct ParamLayout {
 /// A module variable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VariableImage {
-    /// By which [`external`](Self::external) variables find it when modules are linked.
+    /// The name, to which [`external`](Self::external) variables of other modules refer.
     pub name: String,
     /// `.const`
     pub constant: bool,
     /// `.extern`: defined in another module.
     pub external: bool,
-    /// `.visible`, `.weak` or `.common`: other modules may name it.
+    /// `.visible`, `.weak` or `.common`: other modules may refer to it.
     pub exported: bool,
-    /// `.attribute(.managed)`: the host reaches it by its address too.
+    /// `.attribute(.managed)`: the host may access it, too.
     pub managed: bool,
-    /// A texture or surface, of which the address is the name.
+    /// Whether it is a texture or surface reference.
     pub reference: Reference,
     /// Bytes.
     pub size: u64,
     /// Bytes, a power of two.
     pub align: u32,
-    /// First bytes; the rest is zero.
+    /// Initial bytes; the rest is zero.
     pub init: Vec<u8>,
-    /// Addresses in it, known only once the module is loaded.
+    /// The addresses in its initial value.
     pub relocations: Vec<Relocation>,
 }
 
-/// What a variable stands for, if not for its bytes.
+/// The kind of texture or surface reference that a variable is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reference {
-    /// Nothing else.
+    /// An ordinary variable.
     #[default]
     None = 0,
     /// `.texref`
@@ -137,9 +138,9 @@ pub struct Relocation {
     pub addend: i64,
 }
 
-/// Why bytes are no blob that can be loaded here.
+/// Why a blob cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it all")]
+#[allow(missing_docs, reason = "the messages describe the variants")]
 #[non_exhaustive]
 pub enum BlobError {
     #[error("not a binary of the CPU device (it does not start with PTXKCPU1)")]
@@ -154,11 +155,11 @@ pub enum BlobError {
     Processor { needs: String },
 }
 
-/// Bytes before the body: magic, version, zeros, the body's length and hash.
+/// Size of the header: magic, version, reserved zeros, length and checksum of the body.
 pub(crate) const HEADER: usize = 8 + 4 + 4 + 8 + 8;
 
-/// Bytes of the whole blob as its header states them, for callers who have a
-/// pointer alone; `None` if these are not a header's bytes.
+/// The size of a blob according to its header, for callers that have only a pointer; `None`
+/// if the bytes are not a header.
 pub(crate) fn length(header: &[u8]) -> Option<usize> {
     let body = header.get(..HEADER)?.strip_prefix(&MAGIC)?[8..].first_chunk()?;
     usize::try_from(u64::from_le_bytes(*body))
@@ -170,7 +171,8 @@ fn damaged<T>(what: &'static str) -> Result<T, BlobError> {
     Err(BlobError::Damaged { what })
 }
 
-/// Every step is a bijection of the state, so one changed word always shows.
+/// The checksum. Each step is a bijection of the state, so that any one changed word is
+/// detected.
 fn hash(bytes: &[u8]) -> u64 {
     let mut state = 0xCBF2_9CE4_8422_2325_u64 ^ bytes.len() as u64;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -185,7 +187,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 impl Image {
-    /// The image as bytes.
+    /// Serializes the image.
     pub fn write(&self) -> Vec<u8> {
         let mut body = Writer::default();
         body.text(&self.arch);
@@ -193,7 +195,7 @@ impl Image {
         body.text(&self.ptx);
         body.list(&self.kernels, |w, k| k.write(w));
         body.list(&self.variables, |w, v| v.write(w));
-        // The code goes last: everything before it has been checked by then.
+        // The code goes last: everything before it is decoded first.
         body.bytes(&self.code);
         let body = body.0;
 
@@ -207,13 +209,13 @@ impl Image {
         all
     }
 
-    /// Reads a blob, and checks its sizes and offsets. That this processor can
-    /// run it, [`check_processor`](Self::check_processor) says.
+    /// Reads and checks a blob. [`check_processor`](Self::check_processor) checks that this
+    /// processor can run it.
     ///
     /// # Safety
-    /// The bytes must come from [`write`](Self::write): the checksum finds damage,
-    /// but anybody can compute it, and the machine code is run as it is. An image
-    /// of other bytes may be looked at, but not be loaded.
+    /// The bytes must come from [`write`](Self::write): the checksum finds damage, but anybody
+    /// can compute it, and the machine code is run as it is. An image of other bytes may be
+    /// inspected, but not loaded.
     pub unsafe fn read(bytes: &[u8]) -> Result<Image, BlobError> {
         let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             return Err(BlobError::NotABlob);
@@ -230,7 +232,7 @@ impl Image {
         let sum = header.u64()?;
         let body = header.0;
         if body.len() as u64 != length {
-            return damaged("its length is not the length that it states");
+            return damaged("its length differs from the length in its header");
         }
         if hash(body) != sum {
             return damaged("its checksum is wrong");
@@ -258,7 +260,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Whether this processor can run the code.
+    /// Checks that this processor can run the code.
     pub fn check_processor(&self) -> Result<(), BlobError> {
         if self.arch != std::env::consts::ARCH {
             return Err(BlobError::Processor {
@@ -285,21 +287,21 @@ impl Image {
             let inside = |offset: u32| (offset as usize) < self.code.len();
             if !inside(kernel.scalar)
                 || kernel
-                    .lanes
-                    .is_some_and(|l| !inside(l.code) || !l.width.is_power_of_two())
+                    .vector
+                    .is_some_and(|l| !inside(l.offset) || !l.width.is_power_of_two())
             {
-                return damaged("a kernel lies outside of the code");
+                return damaged("the offset of a kernel is outside the code");
             }
             for p in &kernel.params {
                 let end = u64::from(p.offset) + u64::from(p.size);
                 if end > u64::from(kernel.param_bytes) || !p.align.is_power_of_two() {
-                    return damaged("a parameter lies outside of the parameter block");
+                    return damaged("a parameter is outside the parameter space");
                 }
             }
         }
         for variable in &self.variables {
             if variable.init.len() as u64 > variable.size || !variable.align.is_power_of_two() {
-                return damaged("a variable is smaller than its first value");
+                return damaged("a variable is smaller than its initial value");
             }
             for r in &variable.relocations {
                 let fits = r
@@ -307,7 +309,7 @@ impl Image {
                     .checked_add(8)
                     .is_some_and(|end| end <= variable.size);
                 if !fits || r.variable as usize >= self.variables.len() {
-                    return damaged("an address lies outside of its variable");
+                    return damaged("a relocation is outside its variable");
                 }
             }
         }
@@ -320,8 +322,8 @@ impl KernelImage {
         w.text(&self.name);
         w.u32(self.line);
         w.u32(self.scalar);
-        w.option(self.lanes, |w, l| {
-            w.u32(l.code);
+        w.option(self.vector, |w, l| {
+            w.u32(l.offset);
             w.u32(l.width);
         });
         w.list(&self.params, |w, p| {
@@ -350,9 +352,9 @@ impl KernelImage {
             name: r.text()?,
             line: r.u32()?,
             scalar: r.u32()?,
-            lanes: r.option(|r| {
-                Ok(LanesImage {
-                    code: r.u32()?,
+            vector: r.option(|r| {
+                Ok(VectorFunction {
+                    offset: r.u32()?,
                     width: r.u32()?,
                 })
             })?,
@@ -429,126 +431,6 @@ impl VariableImage {
     }
 }
 
-/// Little endian; lists and texts are preceded by their length.
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn u8(&mut self, value: u8) {
-        self.0.push(value);
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.u64(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-    }
-
-    fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Self, &T)) {
-        self.u64(items.len() as u64);
-        for item in items {
-            each(self, item);
-        }
-    }
-
-    fn option<T>(&mut self, value: Option<T>, each: impl FnOnce(&mut Self, T)) {
-        self.u8(u8::from(value.is_some()));
-        if let Some(value) = value {
-            each(self, value);
-        }
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], BlobError> {
-        let Some((head, rest)) = self.0.split_first_chunk::<N>() else {
-            return damaged("it ends too early");
-        };
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8, BlobError> {
-        self.take::<1>().map(|[b]| b)
-    }
-
-    fn flag(&mut self) -> Result<bool, BlobError> {
-        match self.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => damaged("a flag is neither 0 nor 1"),
-        }
-    }
-
-    fn u32(&mut self) -> Result<u32, BlobError> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, BlobError> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn bytes(&mut self) -> Result<&'a [u8], BlobError> {
-        let length = self.u64()?;
-        let split = usize::try_from(length)
-            .ok()
-            .and_then(|n| self.0.split_at_checked(n));
-        let Some((head, rest)) = split else {
-            return damaged("it ends too early");
-        };
-        self.0 = rest;
-        Ok(head)
-    }
-
-    fn text(&mut self) -> Result<String, BlobError> {
-        match std::str::from_utf8(self.bytes()?) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(_) => damaged("a name is not UTF-8"),
-        }
-    }
-
-    fn list<T>(
-        &mut self,
-        mut each: impl FnMut(&mut Self) -> Result<T, BlobError>,
-    ) -> Result<Vec<T>, BlobError> {
-        let length = self.u64()?;
-        // An item takes a byte or more: a longer list cannot be real, and must
-        // not make us reserve memory for it.
-        if length > self.0.len() as u64 {
-            return damaged("a list is longer than the file");
-        }
-        let mut items = Vec::new();
-        for _ in 0..length {
-            items.push(each(self)?);
-        }
-        Ok(items)
-    }
-
-    fn option<T>(
-        &mut self,
-        each: impl FnOnce(&mut Self) -> Result<T, BlobError>,
-    ) -> Result<Option<T>, BlobError> {
-        Ok(if self.flag()? {
-            Some(each(self)?)
-        } else {
-            None
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -568,7 +450,10 @@ mod tests {
                 name: "vecadd".into(),
                 line: 7,
                 scalar: 0,
-                lanes: Some(LanesImage { code: 1, width: 8 }),
+                vector: Some(VectorFunction {
+                    offset: 1,
+                    width: 8,
+                }),
                 params: vec![ParamLayout {
                     offset: 0,
                     size: 8,
@@ -626,7 +511,7 @@ mod tests {
         }
     }
 
-    /// With the hash made right again, structure alone must keep reading safe.
+    /// With a corrected checksum, the structural checks alone must prevent a panic.
     #[test]
     fn damage_behind_a_right_checksum_never_panics() {
         let bytes = sample().write();

@@ -1,66 +1,66 @@
-//! PTX text → the CPU device's binary.
+//! The compiler: PTX to a binary of the CPU device.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, available_parallelism};
 
-use super::blob::{Image, KernelImage, LanesImage};
-use super::codegen::{self, Code, KernelCode, Tools};
-use super::program::{self, ModuleData, Program, Refusal, module_data};
+use super::blob::{Image, KernelImage, VectorFunction};
+use super::codegen::{self, CompilerContexts, KernelCode, MachineCode};
+use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Span};
 use ptx::diagnostic::{LineIndex, Severity};
 
-/// What a compilation may choose.
+/// The options of a compilation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompileOptions {
-    /// Whether kernels run several neighbouring threads at once.
-    pub lanes: Lanes,
+    /// When kernels are vectorized.
+    pub vectorization: Vectorization,
 }
 
 impl CompileOptions {
-    /// What the variable `PTXKIT_CPU_LANES` says: `always`, `auto`, `never`, or
-    /// `hot`, which is the default ([`Lanes`]). Any other word is the default
-    /// too, with one warning a process.
+    /// The options in the variable `PTXKIT_CPU_LANES`: `always`, `auto`, `never`, or `hot`,
+    /// which is the default ([`Vectorization`]). An unknown value means the default, with
+    /// one warning per process.
     pub fn from_environment() -> CompileOptions {
-        let lanes = match std::env::var("PTXKIT_CPU_LANES").as_deref() {
-            Ok("always") => Lanes::Always,
-            Ok("auto") => Lanes::Auto,
-            Ok("never") => Lanes::Never,
-            Ok("hot") | Err(_) => Lanes::WhenHot,
+        let vectorization = match std::env::var("PTXKIT_CPU_LANES").as_deref() {
+            Ok("always") => Vectorization::Always,
+            Ok("auto") => Vectorization::Auto,
+            Ok("never") => Vectorization::Never,
+            Ok("hot") | Err(_) => Vectorization::WhenHot,
             Ok(word) => {
                 static WARNED: Once = Once::new();
                 WARNED.call_once(|| {
                     tracing::warn!(
-                        "PTXKIT_CPU_LANES={word} is not known: use hot, auto, always or never"
+                        "PTXKIT_CPU_LANES={word} is unknown: use hot, auto, always or never"
                     );
                 });
-                Lanes::WhenHot
+                Vectorization::WhenHot
             }
         };
-        CompileOptions { lanes }
+        CompileOptions { vectorization }
     }
 }
 
-/// When a kernel gets a second function that runs several threads at once.
+/// When a kernel gets a vector function, which runs several consecutive threads at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Lanes {
-    /// Where it is likely to be faster, once the kernel has run for a while.
-    /// Good code takes several times as long to compile, so that happens in the
-    /// background, while the kernel runs in code that was quick to make.
+pub enum Vectorization {
+    /// If it is likely to be faster, once the kernel has run for a while. Optimized code
+    /// takes several times as long to compile. That happens in the background while the
+    /// kernel runs in code that was compiled quickly.
     #[default]
     WhenHot,
-    /// At once, where it is likely to be faster.
+    /// Immediately, if it is likely to be faster.
     Auto,
-    /// Wherever it is possible.
+    /// Whenever it is possible.
     Always,
-    /// The smallest binary, compiled fastest.
+    /// Never: the smallest binary and the fastest compilation.
     Never,
 }
 
-/// Why a module cannot be compiled: everything found, in the order of the text.
+/// Why a module cannot be compiled: all problems found, in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompileError {
@@ -70,22 +70,22 @@ pub struct CompileError {
     pub problems: Vec<Problem>,
 }
 
-/// Whose fault it is, and which CUDA error a load gives.
+/// The kind of a failure, which decides the CUDA error of a module load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileErrorKind {
     /// The text is not PTX (`CUDA_ERROR_INVALID_PTX`).
     Invalid,
-    /// It is PTX that the CPU device cannot run (`CUDA_ERROR_NOT_SUPPORTED`).
+    /// The CPU device does not support an instruction (`CUDA_ERROR_NOT_SUPPORTED`).
     NotSupported,
 }
 
-/// One line of a compilation's log.
+/// A problem, which is one line of the compilation log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// 1-based line of the PTX; 0 where none can be named.
+    /// 1-based line of the PTX; 0 if unknown.
     pub line: u32,
-    /// Without the line; instructions that cannot run are quoted.
+    /// The message, without the line. It quotes the instruction.
     pub message: String,
 }
 
@@ -118,8 +118,8 @@ impl std::error::Error for CompileError {}
 /// The result is what `cuModuleLoadData` of [`table`](super::table) takes.
 ///
 /// # Errors
-/// Everything wrong with the text, or every instruction that the CPU device
-/// cannot run, each by its name and line.
+/// All errors in the text, or all instructions that the CPU device does not support, each
+/// with its line.
 ///
 /// ```
 /// use ptxkit_cpu::{CompileErrorKind, CompileOptions, compile};
@@ -138,11 +138,11 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
     Ok(compile_image(source, options)?.write())
 }
 
-/// The same, before it is bytes.
+/// The same, before serialization.
 pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
     let reading = ptx::read(source);
     let lines = LineIndex::new(source);
-    let wrong: Vec<Problem> = reading
+    let syntax_errors: Vec<Problem> = reading
         .diagnostics
         .iter()
         .filter(|d| d.severity == Severity::Error)
@@ -151,30 +151,30 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
             message: d.message.clone(),
         })
         .collect();
-    if !wrong.is_empty() {
+    if !syntax_errors.is_empty() {
         return Err(CompileError {
             kind: CompileErrorKind::Invalid,
-            problems: wrong,
+            problems: syntax_errors,
         });
     }
-    let unavailable = |message| CompileError {
+    let unsupported_host = |message| CompileError {
         kind: CompileErrorKind::NotSupported,
         problems: vec![Problem { line: 0, message }],
     };
-    let host = codegen::host().map_err(unavailable)?;
+    let host = codegen::host().map_err(unsupported_host)?;
 
-    let (data, mut refusals) = module_data(&reading.module, source);
+    let (data, mut errors) = module_data(&reading.module, source);
     let mut image = Image {
         arch: std::env::consts::ARCH.to_owned(),
         features: codegen::features().into_iter().map(str::to_owned).collect(),
         variables: data.variables.clone(),
-        ptx: match options.lanes {
-            Lanes::WhenHot => source.to_owned(),
+        ptx: match options.vectorization {
+            Vectorization::WhenHot => source.to_owned(),
             _ => String::new(),
         },
         ..Image::default()
     };
-    image.append(&host.keeper);
+    image.append(&host.slow_path_thunk);
     let kernels: Vec<(&Function<'_>, &Body<'_>)> = reading
         .module
         .items
@@ -190,45 +190,45 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
         0..PARALLEL_FROM => 1,
         _ => available_parallelism().map_or(1, usize::from),
     };
-    let compiled = in_parallel(&kernels, threads, |tools, (function, body)| {
+    let compiled = in_parallel(&kernels, threads, |contexts, (function, body)| {
         let mut program = program::build(&data, function, body)?;
-        let code = codegen::compile_kernel(&mut program, host, options.lanes, tools)?;
-        Ok::<_, Vec<Refusal>>((program, code))
+        let code = codegen::compile_kernel(&mut program, host, options.vectorization, contexts)?;
+        Ok::<_, Vec<LoweringError>>((program, code))
     });
     for result in compiled {
         match result {
             Ok((program, code)) => image.add(&program, &code),
-            Err(found) => refusals.extend(found),
+            Err(found) => errors.extend(found),
         }
     }
-    if refusals.is_empty() {
+    if errors.is_empty() {
         Ok(image)
     } else {
-        Err(refused(source, &data, refusals))
+        Err(compile_error(source, &data, errors))
     }
 }
 
 /// From so many bytes of PTX on, kernels are compiled on all cores.
 const PARALLEL_FROM: usize = 100_000;
 
-/// Does `work` on each of `items` with this many threads, each with its own tools;
+/// Does `work` on each of `items` with this many threads, each with its own contexts;
 /// the results are in the order of the items.
 fn in_parallel<T: Sync, R: Send + Sync>(
     items: &[T],
     threads: usize,
-    work: impl Fn(&mut Tools, &T) -> R + Sync,
+    work: impl Fn(&mut CompilerContexts, &T) -> R + Sync,
 ) -> impl Iterator<Item = R> {
     let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let worker = || {
-        let mut tools = Tools::default();
+        let mut contexts = CompilerContexts::default();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let (Some(item), Some(result)) = (items.get(at), results.get(at)) else {
                 break;
             };
             // Each index is taken once.
-            let _ = result.set(work(&mut tools, item));
+            let _ = result.set(work(&mut contexts, item));
         }
     };
     thread::scope(|scope| {
@@ -244,34 +244,34 @@ fn in_parallel<T: Sync, R: Send + Sync>(
 impl Image {
     fn add(&mut self, program: &Program<'_>, code: &KernelCode) {
         let scalar = self.append(&code.scalar);
-        let lanes = code.lanes.as_ref().map(|(code, width)| LanesImage {
-            code: self.append(code),
+        let vector = code.vector.as_ref().map(|(code, width)| VectorFunction {
+            offset: self.append(code),
             width: *width,
         });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),
             line: program.line,
             scalar,
-            lanes,
+            vector,
             params: program.params.clone(),
             param_bytes: program.param_bytes,
             shared_bytes: program.shared_bytes,
             local_bytes: program.local_bytes,
             slots: code.slots,
             stateless: code.stateless,
-            sync_points: code.points.clone(),
+            sync_points: code.sync_points.clone(),
             required_threads: program.required_threads,
             max_threads: program.max_threads,
         });
     }
 
-    /// Adds a function; it starts where the processor likes functions to start.
-    /// The keeper is the first of all.
-    fn append(&mut self, code: &Code) -> u32 {
+    /// Appends an aligned function, and patches its calls of the slow-path thunk, which is at
+    /// offset 0.
+    fn append(&mut self, code: &MachineCode) -> u32 {
         let start = self.code.len().next_multiple_of(FUNCTION_ALIGN);
         self.code.resize(start, 0);
         self.code.extend_from_slice(&code.bytes);
-        for &call in &code.calls {
+        for &call in &code.thunk_calls {
             let at = start + call as usize;
             let distance = -(at as i64 + 4);
             self.code[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
@@ -280,30 +280,33 @@ impl Image {
     }
 }
 
-/// Constants behind a function are vectors of up to 16 bytes; the instruction
-/// cache has lines of 64.
+/// The size of a cache line. The constants after a function need alignment 16.
 const FUNCTION_ALIGN: usize = 64;
 
-fn refused(source: &str, data: &ModuleData<'_, '_>, refusals: Vec<Refusal>) -> CompileError {
-    let invalid = refusals.iter().any(|r| r.invalid);
-    let mut problems: Vec<Problem> = refusals
+fn compile_error(
+    source: &str,
+    data: &ModuleData<'_, '_>,
+    errors: Vec<LoweringError>,
+) -> CompileError {
+    let invalid = errors.iter().any(|r| r.invalid);
+    let mut problems: Vec<Problem> = errors
         .into_iter()
-        .map(|refusal| {
-            let at = refusal.span;
+        .map(|error| {
+            let at = error.span;
             if at == Span::default() {
                 return Problem {
                     line: 0,
-                    message: refusal.reason,
+                    message: error.reason,
                 };
             }
             let text = source
                 .get(at.start as usize..at.end as usize)
                 .unwrap_or_default();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let message = if refusal.invalid {
-                format!("{}: `{text}`", refusal.reason)
+            let message = if error.invalid {
+                format!("{}: `{text}`", error.reason)
             } else {
-                format!("the CPU device cannot run `{text}`: {}", refusal.reason)
+                format!("the CPU device cannot run `{text}`: {}", error.reason)
             };
             Problem {
                 line: data.line(at),
@@ -337,7 +340,7 @@ mod tests {
         assert!(small.len() < PARALLEL_FROM && large.len() > PARALLEL_FROM);
         // Other binaries have the text in them.
         let options = CompileOptions {
-            lanes: Lanes::Never,
+            vectorization: Vectorization::Never,
         };
         assert!(compile(&small, &options).unwrap() == compile(&large, &options).unwrap());
         // Refusals keep their order.

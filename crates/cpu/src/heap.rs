@@ -1,4 +1,4 @@
-//! `malloc` and `free` in a kernel: pieces of device memory, up to the limit
+//! The heap of kernels (`malloc` and `free`): allocations of device memory up to the limit
 //! `CU_LIMIT_MALLOC_HEAP_SIZE`.
 
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::{DeviceMemory, MemoryError, Purpose};
 
-/// The limit unless the host sets another: 8 MiB.
+/// The default limit: 8 MiB.
 pub const DEFAULT_LIMIT: u64 = 8 << 20;
 
-/// What kernels have allocated. It outlives the launch: a later kernel may use
-/// and free it.
+/// The heap of a device. Allocations outlive the launch: a later kernel may use and free
+/// them.
 pub struct Heap {
     memory: Arc<DeviceMemory>,
     limit: AtomicU64,
@@ -26,7 +26,7 @@ impl Heap {
         }
     }
 
-    /// Bytes that kernels may hold at once.
+    /// The limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -36,14 +36,14 @@ impl Heap {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that kernels hold.
+    /// Allocated bytes.
     #[cfg(test)]
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// `malloc`: an address aligned to 256, or 0 where the limit or the device's
-    /// memory is reached, or `bytes` is 0.
+    /// `malloc`: an address aligned to 256, or 0 if the limit is reached, device memory is
+    /// exhausted, or `bytes` is 0.
     pub fn allocate(&self, bytes: u64) -> u64 {
         let limit = self.limit();
         let fits = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= limit);
@@ -75,7 +75,7 @@ impl Heap {
             let what = self.memory.describe(address);
             return Err(MemoryError::NotAllocated { address, what });
         };
-        // Of two threads that free the same, one gets the error here.
+        // If two threads free the same address, one of them fails here.
         self.memory.free(address)?;
         self.used.fetch_sub(allocation.size, Ordering::Relaxed);
         Ok(())

@@ -1,22 +1,21 @@
-//! The CPU device: a driver of its own behind the same table of entry points.
+//! The CPU device: it implements the table of CUDA driver entries on the host's processor.
 //!
-//! Public are the table, the compiler and its options. What the device is made
-//! of stays private: a program that could fill in a code image, or open a range
-//! of addresses to kernels, would reach all of its own memory.
+//! Public are the table, the compiler and its options. The rest is private: a program that
+//! could fill in a code image, or register a range of addresses for kernels, would reach all
+//! of its own memory.
 
 #![allow(unsafe_code)]
 
+mod abi;
 mod blob;
-mod block;
-mod code;
 mod codegen;
 mod compile;
 mod entries;
 mod heap;
-mod hot;
 mod math;
 mod memory;
 mod merge;
+mod module;
 mod print;
 mod program;
 mod run;
@@ -24,13 +23,16 @@ mod setting;
 #[cfg(test)]
 mod tests;
 mod texture;
+mod tier_up;
 
-/// The newest PTX that the device reads. What it cannot run of it, it refuses
-/// by name.
+/// The newest PTX version that the device reads. Instructions that it does not support are
+/// errors that name them.
 pub const NEWEST_PTX: ptx::ast::Version = ptx::ast::Version { major: 9, minor: 5 };
 
-pub use compile::{CompileError, CompileErrorKind, CompileOptions, Lanes, Problem, compile};
+pub use compile::{
+    CompileError, CompileErrorKind, CompileOptions, Problem, Vectorization, compile,
+};
 pub use entries::table;
 
-/// A hash of the compiler's sources, for what is found by the compiler's identity.
+/// A hash of the compiler's sources, for cache keys that contain the compiler's identity.
 pub const COMPILER_SOURCES: &str = env!("PTXKIT_COMPILER_SOURCES");

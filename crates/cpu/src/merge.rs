@@ -1,8 +1,7 @@
-//! Linking: several PTX modules become one.
+//! Linking of PTX modules: several modules are merged into one text.
 //!
-//! What a module declares `.extern` and another defines is one thing in the
-//! text that comes out; names that no other module may use are made different
-//! where two modules have them.
+//! An `.extern` declaration and the definition in another module become one symbol. Local
+//! symbols are renamed if another module has a symbol of that name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +12,7 @@ use ptx::ast::{DirectiveKind, Item, Linkage, Module, Span, Version};
 struct Symbol<'a> {
     name: &'a str,
     linkage: Linkage,
-    /// Whether there is a body or a place, and not a declaration alone.
+    /// It is a definition, not only a declaration.
     defined: bool,
     is_kernel: bool,
 }
@@ -44,7 +43,7 @@ fn span(item: &Item<'_>) -> Span {
     }
 }
 
-/// Whether a module calls or reads what another has to define.
+/// Whether a module has undefined symbols.
 pub(crate) fn needs_others(source: &str) -> bool {
     let module = ptx::read(source).module;
     let symbols: Vec<_> = module.items.iter().filter_map(symbol).collect();
@@ -60,10 +59,10 @@ pub(crate) fn needs_others(source: &str) -> bool {
     })
 }
 
-/// What every program has.
+/// The functions of CUDA's device runtime.
 const SYSTEM: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
-/// One module of several, or what is wrong with them together.
+/// Merges modules. The error is a message of the linker.
 pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
     let modules: Vec<Module<'_>> = sources
         .iter()
@@ -74,7 +73,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         .map(|module| module.items.iter().filter_map(symbol).collect())
         .collect();
 
-    // Which module's definition counts: the first that is not weak, or the first.
+    // The module whose definition is used: the first strong one, otherwise the first.
     let mut owner: HashMap<&str, (usize, Linkage)> = HashMap::new();
     for (index, symbols) in symbols.iter().enumerate() {
         for symbol in symbols.iter().filter(|s| s.defined && is_shared(s)) {
@@ -126,12 +125,12 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
                     .get(symbol.name)
                     .is_some_and(|(owner, _)| *owner != index)
             {
-                continue; // another module's definition is taken
+                continue; // another module's definition is used
             }
             if let Item::Directive(directive) = item
                 && !matches!(directive.kind, DirectiveKind::Alias { .. })
             {
-                continue; // for debuggers, and hints
+                continue; // debugging information and hints
             }
             let Span { start, end } = span(item);
             let piece = source.get(start as usize..end as usize).unwrap_or_default();
@@ -145,7 +144,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Whether other modules, or the host, name it.
+/// Whether other modules or the host may refer to it.
 fn is_shared(symbol: &Symbol<'_>) -> bool {
     symbol.is_kernel
         || matches!(
@@ -154,8 +153,8 @@ fn is_shared(symbol: &Symbol<'_>) -> bool {
         )
 }
 
-/// Appends `piece` with names replaced, outside of comments and strings. A name
-/// before or after a dot is part of an instruction.
+/// Appends a piece of text with symbols renamed, except in comments and strings. A name
+/// next to a dot is part of a mnemonic.
 fn rename(piece: &str, renamed: &HashMap<&str, String>, text: &mut String) {
     if renamed.is_empty() {
         text.push_str(piece);

@@ -1,12 +1,12 @@
 //! `atom` and `red` (PTX ISA, "Parallel Synchronization": atomics).
 //!
-//! Cranelift's atomics are those of integers and sequentially consistent. The
-//! rest are loops around compare-and-swap.
+//! Cranelift has sequentially consistent integer atomics. All others are
+//! compare-and-swap loops.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed};
+use super::emitter::{EmitResult, Emitter, is_signed};
 use crate::math::Helper;
 use crate::program::{Arg, Instruction};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -25,28 +25,28 @@ const OPERATIONS: &[M] = &[
 ];
 
 impl Emitter<'_, '_> {
-    pub fn atomic(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn atomic(&mut self, i: &Instruction) -> EmitResult<()> {
         let atom = i.opcode == O::Atom;
         let ptx = self.ty(i, 0)?;
         let Some(operation) = i.modifiers.first_of(OPERATIONS) else {
-            return self.refuse(i, "this operation");
+            return self.unsupported(i, "unsupported operation");
         };
         if i.modifiers
             .first_of(&[M::Async, M::V2, M::V4, M::V8])
             .is_some()
         {
-            return self.refuse(i, "this form");
+            return self.unsupported(i, "unsupported form");
         }
         let Some(ty) = Type::int(ptx.bits() as u16).filter(|t| t.bits() <= 64) else {
-            return self.refuse(i, "atomics of 128 bits");
+            return self.unsupported(i, "atomics of 128 bits");
         };
         let address_at = usize::from(atom);
         let value_at = address_at + 1;
-        let at = self.locate(i, address_at, ty.bytes(), true)?;
+        let at = self.checked_address(i, address_at, ty.bytes(), true)?;
         let address = self.add_offset(at.address, at.offset.into());
         let flags = MemFlagsData::trusted();
 
-        let plain = match (operation, ptx) {
+        let rmw_op = match (operation, ptx) {
             (_, P::F16 | P::F16x2 | P::Bf16 | P::Bf16x2 | P::F32 | P::F64) => None,
             (M::Add, _) => Some(AtomicRmwOp::Add),
             (M::And, _) => Some(AtomicRmwOp::And),
@@ -59,9 +59,9 @@ impl Emitter<'_, '_> {
             (M::Max, _) => Some(AtomicRmwOp::Umax),
             _ => None,
         };
-        let old = if let Some(plain) = plain {
+        let old = if let Some(rmw_op) = rmw_op {
             let value = self.operand(i, value_at, ty)?;
-            self.b.ins().atomic_rmw(ty, flags, plain, address, value)
+            self.b.ins().atomic_rmw(ty, flags, rmw_op, address, value)
         } else if operation == M::Cas {
             let compare = self.operand(i, value_at, ty)?;
             let value = self.operand(i, value_at + 1, ty)?;
@@ -81,7 +81,7 @@ impl Emitter<'_, '_> {
         self.result(i, old)
     }
 
-    /// Gives the old value.
+    /// Emits a compare-and-swap loop, and returns the old value.
     fn compare_and_swap_loop(
         &mut self,
         i: &Instruction,
@@ -90,24 +90,24 @@ impl Emitter<'_, '_> {
         ty: Type,
         address: Value,
         value: Value,
-    ) -> Emitted<Value> {
+    ) -> EmitResult<Value> {
         let flags = MemFlagsData::trusted();
         let again = self.b.create_block();
         let done = self.b.create_block();
-        let seen = self.b.append_block_param(again, ty);
+        let expected = self.b.append_block_param(again, ty);
         let first = self.b.ins().load(ty, flags, address, 0);
         self.b.ins().jump(again, &[first.into()]);
         self.b.switch_to_block(again);
-        let new = self.combined_with(i, operation, ptx, ty, seen, value)?;
-        let found = self.b.ins().atomic_cas(flags, address, seen, new);
-        let same = self.icmp(IntCC::Equal, found, seen);
+        let new = self.rmw_result(i, operation, ptx, ty, expected, value)?;
+        let found = self.b.ins().atomic_cas(flags, address, expected, new);
+        let same = self.icmp(IntCC::Equal, found, expected);
         self.b.ins().brif(same, done, &[], again, &[found.into()]);
         self.b.switch_to_block(done);
-        Ok(seen)
+        Ok(expected)
     }
 
-    /// The new value for `old` and the operand.
-    fn combined_with(
+    /// The new value, computed from `old` and the operand.
+    fn rmw_result(
         &mut self,
         i: &Instruction,
         operation: M,
@@ -115,7 +115,7 @@ impl Emitter<'_, '_> {
         ty: Type,
         old: Value,
         value: Value,
-    ) -> Emitted<Value> {
+    ) -> EmitResult<Value> {
         Ok(match (operation, ptx) {
             (M::Inc, _) => {
                 let next = self.b.ins().iadd_imm_s(old, 1);
@@ -136,58 +136,58 @@ impl Emitter<'_, '_> {
                 } else {
                     types::F64
                 };
-                let a = self.reshape(old, float);
-                let b = self.reshape(value, float);
-                // Sums of `f32` in global memory flush subnormals, those in shared
-                // memory do not; a generic address is taken for a global one.
+                let a = self.coerce(old, float);
+                let b = self.coerce(value, float);
+                // `f32` addition flushes subnormals in global memory, but not in shared
+                // memory. A generic address counts as global.
                 let shared = [M::Shared, M::SharedCta, M::SharedCluster];
                 let flush = ptx == P::F32 && !shared.iter().any(|&space| i.modifiers.has(space));
                 let (a, b) = (self.flushed(a, flush), self.flushed(b, flush));
                 let sum = self.b.ins().fadd(a, b);
                 let mut sum = self.flushed(sum, flush);
                 if ptx == P::F32 {
-                    // What is left in memory can be seen: the NaN of NVIDIA's `f32`.
+                    // Programs can observe the NaN in memory: it is NVIDIA's canonical one.
                     let number = self.fcmp(FloatCC::Ordered, sum, sum);
                     let nan = self.float_bits(types::F32, 0x7FFF_FFFF);
                     sum = self.select(number, sum, nan);
                 }
-                self.reshape(sum, ty)
+                self.coerce(sum, ty)
             }
             (M::Add | M::Min | M::Max, P::F16 | P::Bf16) => {
-                let a = self.reshape(old, types::I32);
-                let b = self.reshape(value, types::I32);
-                let new = self.half_combined(operation, ptx == P::Bf16, a, b);
-                self.reshape(new, ty)
+                let a = self.coerce(old, types::I32);
+                let b = self.coerce(value, types::I32);
+                let new = self.half_rmw(operation, ptx == P::Bf16, a, b);
+                self.coerce(new, ty)
             }
             (M::Add | M::Min | M::Max, P::F16x2 | P::Bf16x2) => {
                 let mask = self.int(types::I32, 0xFFFF);
                 let by = self.int(types::I32, 16);
-                let brain = ptx == P::Bf16x2;
+                let is_bf16 = ptx == P::Bf16x2;
                 let low_a = self.b.ins().band(old, mask);
                 let low_b = self.b.ins().band(value, mask);
-                let low = self.half_combined(operation, brain, low_a, low_b);
+                let low = self.half_rmw(operation, is_bf16, low_a, low_b);
                 let high_a = self.b.ins().ushr(old, by);
                 let high_b = self.b.ins().ushr(value, by);
-                let high = self.half_combined(operation, brain, high_a, high_b);
+                let high = self.half_rmw(operation, is_bf16, high_a, high_b);
                 let high = self.b.ins().ishl(high, by);
                 self.b.ins().bor(low, high)
             }
-            _ => return self.refuse(i, "this operation on this type"),
+            _ => return self.unsupported(i, "unsupported operation on this type"),
         })
     }
 
-    fn half_combined(&mut self, operation: M, brain: bool, a: Value, b: Value) -> Value {
+    fn half_rmw(&mut self, operation: M, is_bf16: bool, a: Value, b: Value) -> Value {
         if operation == M::Add {
-            let helper = if brain {
+            let helper = if is_bf16 {
                 Helper::add_bf16
             } else {
                 Helper::add_f16
             };
             return self.call(helper, &[a, b]);
         }
-        let x = self.half_to_float(a, brain);
-        let y = self.half_to_float(b, brain);
-        let value = self.extreme_of_two(x, y, operation == M::Min, false);
-        self.float_to_half(value, brain, crate::math::Rounding::Nearest)
+        let x = self.half_to_float(a, is_bf16);
+        let y = self.half_to_float(b, is_bf16);
+        let value = self.min_max_of_two(x, y, operation == M::Min, false);
+        self.float_to_half(value, is_bf16, crate::math::Rounding::Nearest)
     }
 }

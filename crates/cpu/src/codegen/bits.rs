@@ -1,20 +1,20 @@
-//! Logic, shifts and bit fields (PTX ISA, "Logic and Shift Instructions" and the
-//! bit instructions among the integer ones).
+//! Logic, shifts and bit fields (PTX ISA, "Logic and Shift Instructions", and the bit
+//! field instructions of "Integer Arithmetic Instructions").
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed};
+use super::emitter::{EmitResult, Emitter, is_signed};
 use crate::math::Helper;
-use crate::program::{Arg, Instruction, Refusal};
+use crate::program::{Arg, Instruction, LoweringError};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 impl Emitter<'_, '_> {
-    pub fn bits(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn bits(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.native(i, 0)?;
         if ty.is_float() {
-            let message = "it works on bits and integers, not on floats";
-            return Err(Refusal::invalid(i.span, message));
+            let message = "the instruction works on bits and integers, not on floats";
+            return Err(LoweringError::invalid(i.span, message));
         }
         let signed = is_signed(self.ty(i, 0)?);
         let predicates = self.ty(i, 0)? == P::Pred;
@@ -42,7 +42,7 @@ impl Emitter<'_, '_> {
             O::Cnot => {
                 let a = self.operand(i, 1, ty)?;
                 let zero = self.icmp_imm(IntCC::Equal, a, 0);
-                self.reshape(zero, ty)
+                self.coerce(zero, ty)
             }
             O::Shl | O::Shr => {
                 let a = self.operand(i, 1, ty)?;
@@ -55,12 +55,12 @@ impl Emitter<'_, '_> {
             O::Popc => {
                 let a = self.operand(i, 1, ty)?;
                 let count = self.b.ins().popcnt(a);
-                self.reshape(count, types::I32)
+                self.coerce(count, types::I32)
             }
             O::Clz => {
                 let a = self.operand(i, 1, ty)?;
                 let count = self.b.ins().clz(a);
-                self.reshape(count, types::I32)
+                self.coerce(count, types::I32)
             }
             O::Brev => {
                 let a = self.operand(i, 1, ty)?;
@@ -85,20 +85,20 @@ impl Emitter<'_, '_> {
                 } else {
                     self.call(Helper::bfe_u64, &[wide, start, length])
                 };
-                self.reshape(field, ty)
+                self.coerce(field, ty)
             }
             O::Bfi => {
                 let a = self.operand(i, 1, ty)?;
                 let b = self.operand(i, 2, ty)?;
                 let start = self.operand(i, 3, types::I32)?;
                 let length = self.operand(i, 4, types::I32)?;
-                let a = self.reshape(a, types::I64);
-                let b = self.reshape(b, types::I64);
+                let a = self.coerce(a, types::I64);
+                let b = self.coerce(b, types::I64);
                 let bits = self.int(types::I32, ty.bits().into());
-                let whole = self.call(Helper::bfi, &[a, b, start, length, bits]);
-                self.reshape(whole, ty)
+                let bytes = self.call(Helper::bfi, &[a, b, start, length, bits]);
+                self.coerce(bytes, ty)
             }
-            O::Fns => self.call_over(i, Helper::fns, types::I32, 3, &[])?,
+            O::Fns => self.call_with_operands(i, Helper::fns, types::I32, 3, &[])?,
             O::Bmsk => self.mask(i)?,
             _ => self.sign_or_zero_extend(i, signed)?,
         };
@@ -117,7 +117,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `shl` and `shr`: amounts are clamped to the width, not taken modulo it.
+    /// `shl` and `shr`. Amounts are clamped to the width, not taken modulo the width.
     fn shift(
         &mut self,
         i: &Instruction,
@@ -125,7 +125,7 @@ impl Emitter<'_, '_> {
         amount: Arg,
         ty: Type,
         signed: bool,
-    ) -> Emitted<Value> {
+    ) -> EmitResult<Value> {
         let bits = u64::from(ty.bits());
         let left = i.opcode == O::Shl;
         if let Arg::Int(n) = amount {
@@ -135,7 +135,7 @@ impl Emitter<'_, '_> {
                 (true, true) => bits - 1,
                 (false, _) => n,
             };
-            let n = self.amount(types::I32, n);
+            let n = self.scalar_int(types::I32, n);
             return Ok(self.shift_by(a, n, left, signed));
         }
         let amount = self.read(amount, types::I32)?;
@@ -159,12 +159,12 @@ impl Emitter<'_, '_> {
     }
 
     /// `shf`: the upper or lower half of a shifted pair.
-    fn funnel(&mut self, i: &Instruction) -> Emitted<Value> {
+    fn funnel(&mut self, i: &Instruction) -> EmitResult<Value> {
         let low = self.operand(i, 1, types::I64)?;
-        let low = self.reshape(low, types::I32);
-        let low = self.reshape(low, types::I64);
+        let low = self.coerce(low, types::I32);
+        let low = self.coerce(low, types::I64);
         let high = self.operand(i, 2, types::I32)?;
-        let high = self.reshape(high, types::I64);
+        let high = self.coerce(high, types::I64);
         let amount = self.operand(i, 3, types::I32)?;
         let amount = if i.modifiers.has(M::Wrap) {
             let mask = self.int(types::I32, 31);
@@ -182,19 +182,19 @@ impl Emitter<'_, '_> {
         } else {
             self.b.ins().ushr(pair, amount)
         };
-        Ok(self.reshape(half, types::I32))
+        Ok(self.coerce(half, types::I32))
     }
 
-    /// `lop3`: any function of three bits, as a sum of its true rows, shortened
-    /// where it does not depend on an input or is the usual kind.
-    fn lop3(&mut self, i: &Instruction) -> Emitted<()> {
-        // `lop3.or.b32 d|p, a, b, c, table, q` puts "any bit set" into `p` too.
+    /// `lop3`: any function of three bits, decomposed by `a` into two functions of `b` and
+    /// `c`.
+    fn lop3(&mut self, i: &Instruction) -> EmitResult<()> {
+        // `lop3.or.b32 d|p, a, b, c, table, q`: `p` is `d != 0` or `q`.
         let combine = i.modifiers.first_of(&[M::And, M::Or]);
         let a = self.operand(i, 1, types::I32)?;
         let b = self.operand(i, 2, types::I32)?;
         let c = self.operand(i, 3, types::I32)?;
         let Arg::Int(table) = self.arg(i, 4)? else {
-            return self.refuse(i, "a table that is no constant");
+            return self.unsupported(i, "a truth table that is not constant");
         };
         let value = self.truth_table(a, b, c, table as u8);
         let Some(combine) = combine else {
@@ -209,7 +209,7 @@ impl Emitter<'_, '_> {
         match self.arg(i, 0)? {
             Arg::List(list) => {
                 let [d, to] = *self.list(list) else {
-                    return self.refuse(i, "this list of results");
+                    return self.unsupported(i, "unsupported list of results");
                 };
                 self.write(i, d, value)?;
                 self.write(i, to, p)
@@ -219,22 +219,22 @@ impl Emitter<'_, '_> {
     }
 
     fn truth_table(&mut self, a: Value, b: Value, c: Value, table: u8) -> Value {
-        // With a as the chooser: rows of a = 1 above, of a = 0 below.
+        // The upper four bits of the table are for a = 1, the lower four for a = 0.
         let high = self.table_of_two(b, c, table >> 4);
         let low = self.table_of_two(b, c, table & 15);
         match (high, low) {
-            (Row::Zero, Row::Zero) => self.int(types::I32, 0),
-            (Row::Ones, Row::Ones) => self.int(types::I32, u64::MAX),
-            (Row::Ones, Row::Zero) => a,
-            (Row::Zero, Row::Ones) => self.b.ins().bnot(a),
-            (Row::Value(v), Row::Zero) => self.b.ins().band(a, v),
-            (Row::Zero, Row::Value(v)) => self.b.ins().band_not(v, a),
-            (Row::Ones, Row::Value(v)) => self.b.ins().bor(a, v),
-            (Row::Value(v), Row::Ones) => {
+            (TwoInputFunction::Zero, TwoInputFunction::Zero) => self.int(types::I32, 0),
+            (TwoInputFunction::Ones, TwoInputFunction::Ones) => self.int(types::I32, u64::MAX),
+            (TwoInputFunction::Ones, TwoInputFunction::Zero) => a,
+            (TwoInputFunction::Zero, TwoInputFunction::Ones) => self.b.ins().bnot(a),
+            (TwoInputFunction::Value(v), TwoInputFunction::Zero) => self.b.ins().band(a, v),
+            (TwoInputFunction::Zero, TwoInputFunction::Value(v)) => self.b.ins().band_not(v, a),
+            (TwoInputFunction::Ones, TwoInputFunction::Value(v)) => self.b.ins().bor(a, v),
+            (TwoInputFunction::Value(v), TwoInputFunction::Ones) => {
                 let not = self.b.ins().bnot(a);
                 self.b.ins().bor(not, v)
             }
-            (Row::Value(high), Row::Value(low)) => {
+            (TwoInputFunction::Value(high), TwoInputFunction::Value(low)) => {
                 if table >> 4 == table & 15 {
                     return high;
                 }
@@ -248,10 +248,10 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn table_of_two(&mut self, b: Value, c: Value, table: u8) -> Row {
-        Row::Value(match table {
-            0b0000 => return Row::Zero,
-            0b1111 => return Row::Ones,
+    fn table_of_two(&mut self, b: Value, c: Value, table: u8) -> TwoInputFunction {
+        TwoInputFunction::Value(match table {
+            0b0000 => return TwoInputFunction::Zero,
+            0b1111 => return TwoInputFunction::Ones,
             0b1100 => b,
             0b0011 => self.b.ins().bnot(b),
             0b1010 => c,
@@ -284,14 +284,14 @@ impl Emitter<'_, '_> {
         })
     }
 
-    fn permute(&mut self, i: &Instruction) -> Emitted<Value> {
+    fn permute(&mut self, i: &Instruction) -> EmitResult<Value> {
         use crate::math::integer::PrmtMode;
         let a = self.operand(i, 1, types::I32)?;
         let b = self.operand(i, 2, types::I32)?;
         let mode = i
             .modifiers
             .first_of(&[M::F4e, M::B4e, M::Rc8, M::Ecl, M::Ecr, M::Rc16]);
-        // The usual: bytes chosen by a constant.
+        // The usual case: a constant selector.
         if let (None, Arg::Int(selector)) = (mode, self.arg(i, 3)?) {
             return Ok(self.choose_bytes(a, b, selector));
         }
@@ -315,18 +315,18 @@ impl Emitter<'_, '_> {
             0x7654 => return b,
             _ => {}
         }
-        let a = self.reshape(a, types::I64);
-        let b = self.reshape(b, types::I64);
+        let a = self.coerce(a, types::I64);
+        let b = self.coerce(b, types::I64);
         let half = self.int(types::I32, 32);
         let b = self.b.ins().ishl(b, half);
         let pair = self.b.ins().bor(a, b);
-        let mut whole = None;
+        let mut bytes = None;
         for byte in 0..4_u64 {
             let choice = selector >> (4 * byte) & 15;
             let by = self.int(types::I32, (choice & 7) * 8);
             let shifted = self.b.ins().ushr(pair, by);
             let part = self.b.ins().ireduce(types::I8, shifted);
-            // The fourth bit copies the sign over the byte.
+            // The fourth bit replicates the sign of the byte.
             let part = if choice & 8 != 0 {
                 let sign = self.int(types::I32, 7);
                 self.b.ins().sshr(part, sign)
@@ -340,16 +340,16 @@ impl Emitter<'_, '_> {
             } else {
                 self.b.ins().ishl(part, by)
             };
-            whole = Some(match whole {
+            bytes = Some(match bytes {
                 None => part,
                 Some(rest) => self.b.ins().bor(rest, part),
             });
         }
-        whole.unwrap_or(pair)
+        bytes.unwrap_or(pair)
     }
 
     /// `bmsk`: `length` ones from bit `start` on.
-    fn mask(&mut self, i: &Instruction) -> Emitted<Value> {
+    fn mask(&mut self, i: &Instruction) -> EmitResult<Value> {
         let start = self.operand(i, 1, types::I32)?;
         let length = self.operand(i, 2, types::I32)?;
         let (start, length) = if i.modifiers.has(M::Wrap) {
@@ -365,16 +365,16 @@ impl Emitter<'_, '_> {
                 self.b.ins().umin(length, most),
             )
         };
-        // 64 bits leave room for shifts by 32.
+        // In 64 bits, so that shifts by 32 are defined.
         let one = self.int(types::I64, 1);
         let ones = self.b.ins().ishl(one, length);
         let ones = self.b.ins().iadd_imm_s(ones, -1);
         let mask = self.b.ins().ishl(ones, start);
-        Ok(self.reshape(mask, types::I32))
+        Ok(self.coerce(mask, types::I32))
     }
 
     /// `szext`: the low `b` bits of `a`, extended.
-    fn sign_or_zero_extend(&mut self, i: &Instruction, signed: bool) -> Emitted<Value> {
+    fn sign_or_zero_extend(&mut self, i: &Instruction, signed: bool) -> EmitResult<Value> {
         let a = self.operand(i, 1, types::I32)?;
         let count = self.operand(i, 2, types::I32)?;
         let count = if i.modifiers.has(M::Wrap) {
@@ -384,21 +384,21 @@ impl Emitter<'_, '_> {
             let most = self.int(types::I32, 32);
             self.b.ins().umin(count, most)
         };
-        // Up to the top and back down, in 64 bits for the shift by 32 of `count` 0.
-        let a = self.reshape(a, types::I64);
+        // Shifts left and back right in 64 bits: `count` may be up to 32.
+        let a = self.coerce(a, types::I64);
         let width = self.int(types::I32, 64);
         let by = self.b.ins().isub(width, count);
         let zero_count = self.icmp_imm(IntCC::Equal, count, 0);
         let up = self.b.ins().ishl(a, by);
         let down = self.shift_by(up, by, false, signed);
-        let down = self.reshape(down, types::I32);
+        let down = self.coerce(down, types::I32);
         let zero = self.int(types::I32, 0);
         Ok(self.select(zero_count, zero, down))
     }
 }
 
 /// A function of two inputs.
-enum Row {
+enum TwoInputFunction {
     Zero,
     Ones,
     Value(Value),

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed, native};
+use super::emitter::{EmitResult, Emitter, is_signed, native};
 use crate::program::{Arg, Instruction};
 use ptx::names::{Modifier as M, Type as P};
 
@@ -29,7 +29,7 @@ const COMPARISONS: &[M] = &[
 ];
 
 impl Emitter<'_, '_> {
-    pub fn setp(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn setp(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.ty(i, 0)?;
         let combine = i.modifiers.first_of(&[M::And, M::Or, M::Xor]);
         let with = match combine {
@@ -37,49 +37,49 @@ impl Emitter<'_, '_> {
             None => None,
         };
         if matches!(ty, P::F16x2 | P::Bf16x2) {
-            // One predicate a half.
+            // One predicate for each of the two values.
             let Arg::List(list) = self.arg(i, 0)? else {
-                return self.refuse(i, "one predicate for two halves");
+                return self.unsupported(i, "one predicate for two values");
             };
             for (half, &to) in self.list(list).iter().enumerate() {
                 let a = self.half_as_float(i, 1, ty, half)?;
                 let b = self.half_as_float(i, 2, ty, half)?;
-                let holds = self.compare_floats(i, a, b)?;
-                let holds = self.combined(holds, combine, with);
-                self.write(i, to, holds)?;
+                let condition = self.compare_floats(i, a, b)?;
+                let condition = self.combined(condition, combine, with);
+                self.write(i, to, condition)?;
             }
             return Ok(());
         }
-        let holds = self.compared(i, 1, ty)?;
+        let condition = self.compared(i, 1, ty)?;
         match self.arg(i, 0)? {
             Arg::List(list) => {
                 let &[p, q] = self.list(list) else {
-                    return self.refuse(i, "this list of results");
+                    return self.unsupported(i, "unsupported list of results");
                 };
-                let first = self.combined(holds, combine, with);
-                let not = self.not(holds);
+                let first = self.combined(condition, combine, with);
+                let not = self.not(condition);
                 let second = self.combined(not, combine, with);
                 self.write(i, p, first)?;
                 self.write(i, q, second)
             }
             to => {
-                let holds = self.combined(holds, combine, with);
-                self.write(i, to, holds)
+                let condition = self.combined(condition, combine, with);
+                self.write(i, to, condition)
             }
         }
     }
 
-    fn combined(&mut self, holds: Value, combine: Option<M>, with: Option<Value>) -> Value {
+    fn combined(&mut self, condition: Value, combine: Option<M>, with: Option<Value>) -> Value {
         match (combine, with) {
-            (Some(M::And), Some(with)) => self.b.ins().band(holds, with),
-            (Some(M::Or), Some(with)) => self.b.ins().bor(holds, with),
-            (Some(M::Xor), Some(with)) => self.b.ins().bxor(holds, with),
-            _ => holds,
+            (Some(M::And), Some(with)) => self.b.ins().band(condition, with),
+            (Some(M::Or), Some(with)) => self.b.ins().bor(condition, with),
+            (Some(M::Xor), Some(with)) => self.b.ins().bxor(condition, with),
+            _ => condition,
         }
     }
 
-    /// `set`: all ones or 1.0 where the comparison holds.
-    pub fn set(&mut self, i: &Instruction) -> Emitted<()> {
+    /// `set`: all ones, or 1.0, if the comparison is true.
+    pub fn set(&mut self, i: &Instruction) -> EmitResult<()> {
         let to = self.ty(i, 0)?;
         let from = self.ty(i, 1)?;
         let combine = i.modifiers.first_of(&[M::And, M::Or, M::Xor]);
@@ -97,32 +97,32 @@ impl Emitter<'_, '_> {
             for (half, value) in halves.iter_mut().enumerate() {
                 let a = self.half_as_float(i, 1, from, half)?;
                 let b = self.half_as_float(i, 2, from, half)?;
-                let holds = self.compare_floats(i, a, b)?;
-                let holds = self.combined(holds, combine, with);
+                let condition = self.compare_floats(i, a, b)?;
+                let condition = self.combined(condition, combine, with);
                 let yes = self.int(types::I16, one.unwrap_or(u64::MAX));
                 let no = self.int(types::I16, 0);
-                *value = Some(self.select(holds, yes, no));
+                *value = Some(self.select(condition, yes, no));
             }
             let [Some(low), Some(high)] = halves else {
-                return self.refuse(i, "an operand is missing");
+                return self.unsupported(i, "an operand is missing");
             };
             let value = self.join(low, high);
             return self.result(i, value);
         }
-        let holds = self.compared(i, 1, from)?;
-        let holds = self.combined(holds, combine, with);
+        let condition = self.compared(i, 1, from)?;
+        let condition = self.combined(condition, combine, with);
         let ty = self.native(i, 0)?;
         let (yes, no) = match (to, one) {
             (P::F32, _) => (self.float(types::F32, 1.0), self.float(types::F32, 0.0)),
             (_, Some(one)) => (self.int(ty, one), self.int(ty, 0)),
             _ => (self.int(ty, u64::MAX), self.int(ty, 0)),
         };
-        let value = self.select(holds, yes, no);
+        let value = self.select(condition, yes, no);
         self.result(i, value)
     }
 
     /// Compares operands `at` and `at + 1` as values of `ty`.
-    fn compared(&mut self, i: &Instruction, at: usize, ty: P) -> Emitted<Value> {
+    fn compared(&mut self, i: &Instruction, at: usize, ty: P) -> EmitResult<Value> {
         match ty {
             P::F32 | P::F64 => {
                 let ty = native(ty).unwrap_or(types::F32);
@@ -140,7 +140,7 @@ impl Emitter<'_, '_> {
             }
             _ => {
                 let Some(native) = native(ty) else {
-                    return self.refuse(i, "this type");
+                    return self.unsupported(i, "unsupported type");
                 };
                 let a = self.operand(i, at, native)?;
                 let b = self.operand(i, at + 1, native)?;
@@ -156,17 +156,17 @@ impl Emitter<'_, '_> {
                     (Some(M::Le | M::Ls), _) => IntCC::UnsignedLessThanOrEqual,
                     (Some(M::Gt | M::Hi), _) => IntCC::UnsignedGreaterThan,
                     (Some(M::Ge | M::Hs), _) => IntCC::UnsignedGreaterThanOrEqual,
-                    _ => return self.refuse(i, "this comparison of integers"),
+                    _ => return self.unsupported(i, "unsupported comparison of integers"),
                 };
                 Ok(self.icmp(cc, a, b))
             }
         }
     }
 
-    pub fn compare_floats(&mut self, i: &Instruction, a: Value, b: Value) -> Emitted<Value> {
+    pub fn compare_floats(&mut self, i: &Instruction, a: Value, b: Value) -> EmitResult<Value> {
         let cc = match i.modifiers.first_of(COMPARISONS) {
             Some(M::Eq) => FloatCC::Equal,
-            // Plain `ne` is false when either is NaN.
+            // `ne` is false if either operand is NaN.
             Some(M::Ne) => FloatCC::OrderedNotEqual,
             Some(M::Lt | M::Lo) => FloatCC::LessThan,
             Some(M::Le | M::Ls) => FloatCC::LessThanOrEqual,
@@ -180,26 +180,26 @@ impl Emitter<'_, '_> {
             Some(M::Geu) => FloatCC::UnorderedOrGreaterThanOrEqual,
             Some(M::Num) => FloatCC::Ordered,
             Some(M::Nan) => FloatCC::Unordered,
-            _ => return self.refuse(i, "this comparison of floating point"),
+            _ => return self.unsupported(i, "unsupported comparison of floating-point values"),
         };
         Ok(self.fcmp(cc, a, b))
     }
 
-    pub fn selp(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn selp(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.result_type(i)?;
-        let a = self.moved(i, 1, ty)?;
-        let b = self.moved(i, 2, ty)?;
+        let a = self.mov_operand(i, 1, ty)?;
+        let b = self.mov_operand(i, 2, ty)?;
         let p = self.predicate(i, 3)?;
         let value = self.select(p, a, b);
         self.result(i, value)
     }
 
-    /// `slct`: by the sign of the third operand.
-    pub fn slct(&mut self, i: &Instruction) -> Emitted<()> {
+    /// `slct`: selects by the sign of the third operand.
+    pub fn slct(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.result_type(i)?;
-        let a = self.moved(i, 1, ty)?;
-        let b = self.moved(i, 2, ty)?;
-        let holds = if self.ty(i, 1)? == P::F32 {
+        let a = self.mov_operand(i, 1, ty)?;
+        let b = self.mov_operand(i, 2, ty)?;
+        let condition = if self.ty(i, 1)? == P::F32 {
             let c = self.operand(i, 3, types::F32)?;
             let c = self.flushed(c, i.modifiers.has(M::Ftz));
             let zero = self.float(types::F32, 0.0);
@@ -208,7 +208,7 @@ impl Emitter<'_, '_> {
             let c = self.operand(i, 3, types::I32)?;
             self.icmp_imm(IntCC::SignedGreaterThanOrEqual, c, 0)
         };
-        let value = self.select(holds, a, b);
+        let value = self.select(condition, a, b);
         self.result(i, value)
     }
 }

@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed, native};
-use crate::block::offset;
+use super::emitter::{EmitResult, Emitter, is_signed, native};
+use crate::abi::offset;
 use crate::math::{Helper, Rounding};
 use crate::program::{Arg, Instruction};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -40,30 +40,34 @@ pub(super) fn is_integer(ty: P) -> bool {
 }
 
 impl Emitter<'_, '_> {
-    /// The type in which a result is moved: that of the register where it is
-    /// held, if that is as wide, so that moves cost nothing.
-    pub fn result_type(&self, i: &Instruction) -> Emitted<Type> {
+    /// The type of a moved value: that of the result's register if it has the same width,
+    /// so that no cast is needed.
+    pub fn result_type(&self, i: &Instruction) -> EmitResult<Type> {
         let ty = self.native(i, 0)?;
         Ok(match self.arg(i, 0)? {
             Arg::Reg(reg) => {
-                let held = super::emitter::type_of(self.program.registers[reg.index()]);
-                if held.bits() == ty.bits() { held } else { ty }
+                let register_type = super::emitter::type_of(self.program.registers[reg.index()]);
+                if register_type.bits() == ty.bits() {
+                    register_type
+                } else {
+                    ty
+                }
             }
             _ => ty,
         })
     }
 
-    pub fn mov(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn mov(&mut self, i: &Instruction) -> EmitResult<()> {
         let (to, from) = (self.arg(i, 0)?, self.arg(i, 1)?);
         match (to, from) {
             (Arg::List(to), Arg::List(from)) if to.len == from.len => {
                 let ty = self.native(i, 0)?;
                 let (to, from) = (self.list(to), self.list(from));
-                // All are read before any is written: lists may swap registers.
+                // All are read before any is written: the lists may swap registers.
                 let values = from
                     .iter()
                     .map(|&from| self.read(from, ty))
-                    .collect::<Emitted<Vec<_>>>()?;
+                    .collect::<EmitResult<Vec<_>>>()?;
                 for (&to, value) in to.iter().zip(values) {
                     self.write(i, to, value)?;
                 }
@@ -75,7 +79,7 @@ impl Emitter<'_, '_> {
                 let parts = self.list(parts);
                 let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
                 else {
-                    return self.refuse(i, "parts of this width");
+                    return self.unsupported(i, "parts of unsupported width");
                 };
                 for (n, &to) in parts.iter().enumerate() {
                     if to == Arg::Sink {
@@ -87,7 +91,7 @@ impl Emitter<'_, '_> {
                     } else {
                         self.b.ins().ushr(value, by)
                     };
-                    let value = self.reshape(shifted, part);
+                    let value = self.coerce(shifted, part);
                     self.write(i, to, value)?;
                 }
                 Ok(())
@@ -98,12 +102,12 @@ impl Emitter<'_, '_> {
                 let parts = self.list(parts);
                 let Some(part) = Type::int((whole.bits() / parts.len().max(1) as u32) as u16)
                 else {
-                    return self.refuse(i, "parts of this width");
+                    return self.unsupported(i, "parts of unsupported width");
                 };
                 let mut value = None;
                 for (n, &from) in parts.iter().enumerate() {
                     let piece = self.read(from, part)?;
-                    let piece = self.reshape(piece, whole);
+                    let piece = self.coerce(piece, whole);
                     let by = self.int(types::I32, n as u64 * u64::from(part.bits()));
                     let piece = if n == 0 {
                         piece
@@ -117,7 +121,7 @@ impl Emitter<'_, '_> {
                 }
                 match value {
                     Some(value) => self.result(i, value),
-                    None => self.refuse(i, "an empty list"),
+                    None => self.unsupported(i, "an empty list"),
                 }
             }
             _ if self.ty(i, 0)? == P::Pred => {
@@ -126,24 +130,24 @@ impl Emitter<'_, '_> {
             }
             _ => {
                 let ty = self.result_type(i)?;
-                let value = self.moved(i, 1, ty)?;
+                let value = self.mov_operand(i, 1, ty)?;
                 self.result(i, value)
             }
         }
     }
 
-    pub fn convert(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn convert(&mut self, i: &Instruction) -> EmitResult<()> {
         use P::*;
         let (to, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
         if i.modifiers.has(M::Pack) {
-            return self.refuse(i, "several numbers packed into one register");
+            return self.unsupported(i, "packed conversion");
         }
         match (to, from) {
             (F16x2 | Bf16x2, F32) => {
                 // The first operand becomes the upper half.
-                let brain = to == Bf16x2;
-                let high = self.narrowed(i, 1, types::F32, brain)?;
-                let low = self.narrowed(i, 2, types::F32, brain)?;
+                let is_bf16 = to == Bf16x2;
+                let high = self.converted_to_half(i, 1, types::F32, is_bf16)?;
+                let low = self.converted_to_half(i, 2, types::F32, is_bf16)?;
                 let by = self.int(types::I32, 16);
                 let high = self.b.ins().ishl(high, by);
                 let value = self.b.ins().bor(low, high);
@@ -164,14 +168,14 @@ impl Emitter<'_, '_> {
                     let by = self.int(types::I32, 16);
                     let low = self.b.ins().band(pair, mask);
                     let high = self.b.ins().ushr(pair, by);
-                    // Exact, so that there is one rounding still.
+                    // Exact: the result is still rounded once.
                     let high = self.half_to_float(high, false);
                     (high, self.half_to_float(low, false))
                 };
                 let [high, low] = [high, low].map(|half| {
                     let half = self.rectified(i, half);
                     let bits = self.call(helper, &[half]);
-                    self.reshape(bits, types::I8)
+                    self.coerce(bits, types::I8)
                 });
                 let value = self.join(low, high);
                 return self.result(i, value);
@@ -183,7 +187,7 @@ impl Emitter<'_, '_> {
                     Helper::e5m2_to_f16
                 };
                 let pair = self.operand(i, 1, types::I16)?;
-                let pair = self.reshape(pair, types::I32);
+                let pair = self.coerce(pair, types::I32);
                 let mask = self.int(types::I32, 0xFF);
                 let by = self.int(types::I32, 8);
                 let low = self.b.ins().band(pair, mask);
@@ -222,19 +226,19 @@ impl Emitter<'_, '_> {
         self.result(i, value)
     }
 
-    fn integer_to_integer(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+    fn integer_to_integer(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<Value> {
         let (Some(wide), Some(narrow)) = (native(from), native(to)) else {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         };
         let a = self.operand(i, 1, wide)?;
         if !i.modifiers.has(M::Sat) {
             return Ok(if wide.bits() > narrow.bits() {
-                self.reshape(a, narrow)
+                self.coerce(a, narrow)
             } else {
                 self.widen(a, narrow, is_signed(from))
             });
         }
-        // Clamped in 64 bits to what both types can hold.
+        // Clamped in 64 bits to the range of both types.
         let a = self.widen(a, types::I64, is_signed(from));
         let bits = u64::from(narrow.bits());
         let (low, high) = if is_signed(to) {
@@ -258,44 +262,44 @@ impl Emitter<'_, '_> {
             let high = self.int(types::I64, high);
             self.b.ins().umin(a, high)
         };
-        Ok(self.reshape(value, narrow))
+        Ok(self.coerce(value, narrow))
     }
 
     /// The source of a conversion as `f32` or `f64`, exact.
-    fn float_source(&mut self, i: &Instruction, from: P) -> Emitted<Value> {
+    fn float_source(&mut self, i: &Instruction, from: P) -> EmitResult<Value> {
         Ok(match from {
             P::F32 => {
                 let a = self.operand(i, 1, types::F32)?;
-                // Devices round a subnormal source of an f16 like any other.
+                // GPUs do not flush the source of a conversion to f16.
                 let to_half = self.ty(i, 0)? == P::F16;
                 self.flushed(a, i.modifiers.has(M::Ftz) && !to_half)
             }
             P::F64 => self.operand(i, 1, types::F64)?,
-            // `.ftz` concerns `f32` alone.
+            // `.ftz` applies to `f32` only.
             P::F16 | P::Bf16 => {
                 let bits = self.half_bits(i, 1, from, 0)?;
                 self.half_to_float(bits, from == P::Bf16)
             }
-            _ => return self.refuse(i, "this type"),
+            _ => return self.unsupported(i, "unsupported type"),
         })
     }
 
-    fn float_to_integer(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+    fn float_to_integer(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<Value> {
         let Some(narrow) = native(to) else {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         };
         let a = self.float_source(i, from)?;
         let rounding = rounding_of(i).unwrap_or(Rounding::Zero);
         let signed = is_signed(to);
         let value = if rounding == Rounding::Zero && narrow == types::I32 {
-            let to = self.shaped(types::I32);
+            let to = self.simd_type(types::I32);
             if signed {
                 self.b.ins().fcvt_to_sint_sat(to, a)
             } else {
                 self.b.ins().fcvt_to_uint_sat(to, a)
             }
         } else {
-            let a = self.promoted(a);
+            let a = self.as_f64(a);
             let bits = self.int(types::I32, narrow.bits().into());
             let rounding = self.int(types::I32, rounding as u64);
             let helper = if signed {
@@ -304,18 +308,18 @@ impl Emitter<'_, '_> {
                 Helper::f64_to_uint
             };
             let value = self.call(helper, &[a, bits, rounding]);
-            self.reshape(value, narrow)
+            self.coerce(value, narrow)
         };
         if from != P::F64 {
             return Ok(value);
         }
-        // NaN gives 0 so far (as PTX has it for narrower floats), or what it should.
+        // NaN has been converted to 0, which is right only for narrower sources.
         let nan = self.int(narrow, 1 << (narrow.bits() - 1));
         let is_nan = self.fcmp(FloatCC::Unordered, a, a);
         Ok(self.select(is_nan, nan, value))
     }
 
-    fn promoted(&mut self, a: Value) -> Value {
+    fn as_f64(&mut self, a: Value) -> Value {
         if self.b.func.dfg.value_type(a) == types::F32 {
             self.b.ins().fpromote(types::F64, a)
         } else {
@@ -323,9 +327,9 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn integer_to_float(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+    fn integer_to_float(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<Value> {
         let Some(wide) = native(from) else {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         };
         let signed = is_signed(from);
         let a = self.operand(i, 1, wide)?;
@@ -341,16 +345,16 @@ impl Emitter<'_, '_> {
             };
             let bits = self.call(helper, &[a, rounding]);
             let bits = self.saturated_half(i, bits, to == P::Bf16);
-            return Ok(self.reshape(bits, types::I16));
+            return Ok(self.coerce(bits, types::I16));
         }
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         };
         let value = if rounding == Rounding::Nearest {
             let vector = self.b.func.dfg.value_type(a).is_vector();
-            let ty = self.shaped(ty);
+            let ty = self.simd_type(ty);
             let least = if signed { types::I32 } else { types::I64 };
-            // Unsigned numbers of up to 32 bits are non-negative in 64.
+            // Zero-extended to 64 bits, unsigned numbers of 32 bits are non-negative.
             let a = self.widen(a, least, signed);
             if signed || (wide.bits() < 64 && !vector) {
                 self.b.ins().fcvt_from_sint(ty, a)
@@ -375,15 +379,22 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// Bits of a half from operand `at`, in an `i32`.
-    fn narrowed(&mut self, i: &Instruction, at: usize, ty: Type, brain: bool) -> Emitted<Value> {
+    /// Operand `at` as the bits of an f16 or bf16, in an `i32`.
+    fn converted_to_half(
+        &mut self,
+        i: &Instruction,
+        at: usize,
+        ty: Type,
+        is_bf16: bool,
+    ) -> EmitResult<Value> {
         let a = self.operand(i, at, ty)?;
         let rounding = rounding_of(i).unwrap_or(Rounding::Nearest);
-        let bits = self.float_to_half(a, brain, rounding);
-        Ok(self.rectified_half(i, bits, brain))
+        let bits = self.float_to_half(a, is_bf16, rounding);
+        Ok(self.rectified_half(i, bits, is_bf16))
     }
 
-    /// `.relu` before a conversion that rounds no negative up to a positive.
+    /// `.relu`, applied before the conversion, which never rounds a negative value to a
+    /// positive one.
     fn rectified(&mut self, i: &Instruction, a: Value) -> Value {
         if !i.modifiers.has(M::Relu) {
             return a;
@@ -393,11 +404,11 @@ impl Emitter<'_, '_> {
         self.select(keep, a, zero)
     }
 
-    fn rectified_half(&mut self, i: &Instruction, bits: Value, brain: bool) -> Value {
+    fn rectified_half(&mut self, i: &Instruction, bits: Value, is_bf16: bool) -> Value {
         let mut bits = bits;
         if i.modifiers.has(M::Satfinite) {
-            // Infinity becomes the largest number; NaN stays.
-            let (infinite, largest) = if brain {
+            // Infinity becomes the largest finite value. NaN is unchanged.
+            let (infinite, largest) = if is_bf16 {
                 (0x7F80, 0x7F7F)
             } else {
                 (0x7C00, 0x7BFF)
@@ -412,7 +423,7 @@ impl Emitter<'_, '_> {
             bits = self.select(over, most, bits);
         }
         if i.modifiers.has(M::Relu) {
-            let value = self.half_to_float(bits, brain);
+            let value = self.half_to_float(bits, is_bf16);
             let zero = self.float(types::F32, 0.0);
             let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
             let none = self.int(types::I32, 0);
@@ -421,21 +432,21 @@ impl Emitter<'_, '_> {
         bits
     }
 
-    /// `.sat` of a half's bits in an `i32`.
-    fn saturated_half(&mut self, i: &Instruction, bits: Value, brain: bool) -> Value {
+    /// `.sat` of an f16 or bf16 in an `i32`.
+    fn saturated_half(&mut self, i: &Instruction, bits: Value, is_bf16: bool) -> Value {
         if !i.modifiers.has(M::Sat) {
             return bits;
         }
-        let value = self.half_to_float(bits, brain);
+        let value = self.half_to_float(bits, is_bf16);
         let value = self.saturated_float(value, types::F32);
-        self.float_to_half(value, brain, Rounding::Nearest)
+        self.float_to_half(value, is_bf16, Rounding::Nearest)
     }
 
-    fn float_to_float(&mut self, i: &Instruction, to: P, from: P) -> Emitted<Value> {
+    fn float_to_float(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<Value> {
         let a = self.float_source(i, from)?;
         let rounding = rounding_of(i);
         if matches!(to, P::F16 | P::Bf16) {
-            let brain = to == P::Bf16;
+            let is_bf16 = to == P::Bf16;
             let integral = i
                 .modifiers
                 .first_of(&[M::Rni, M::Rzi, M::Rmi, M::Rpi])
@@ -445,16 +456,16 @@ impl Emitter<'_, '_> {
             } else {
                 a
             };
-            let bits = self.float_to_half(a, brain, rounding.unwrap_or(Rounding::Nearest));
-            let bits = self.rectified_half(i, bits, brain);
-            let bits = self.saturated_half(i, bits, brain);
-            return Ok(self.reshape(bits, types::I16));
+            let bits = self.float_to_half(a, is_bf16, rounding.unwrap_or(Rounding::Nearest));
+            let bits = self.rectified_half(i, bits, is_bf16);
+            let bits = self.saturated_half(i, bits, is_bf16);
+            return Ok(self.coerce(bits, types::I16));
         }
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         };
-        let given = self.b.func.dfg.value_type(a);
-        let value = if given == ty {
+        let source_type = self.b.func.dfg.value_type(a);
+        let value = if source_type == ty {
             match rounding {
                 Some(_) if from != P::F16 && from != P::Bf16 => self.integral(a, rounding),
                 _ => a,
@@ -478,7 +489,7 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// The integral number next to `a` in a direction.
+    /// `a` rounded to an integral value.
     fn integral(&mut self, a: Value, rounding: Option<Rounding>) -> Value {
         let rounding = rounding.unwrap_or(Rounding::Nearest);
         if self.has_rounding {
@@ -499,17 +510,19 @@ impl Emitter<'_, '_> {
         self.call(helper, &[a, rounding])
     }
 
-    /// `cvta`: between a generic address and one of its space.
-    pub fn cvta(&mut self, i: &Instruction) -> Emitted<()> {
+    /// `cvta`: converts between generic addresses and those of a state space.
+    pub fn cvta(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.native(i, 0)?;
         if ty != types::I64 {
-            return self.refuse(i, "32-bit addresses");
+            return self.unsupported(i, "32-bit addresses");
         }
         let value = self.operand(i, 1, ty)?;
         let base = match i.modifiers.first_of(SPACES) {
-            Some(M::Shared | M::SharedCta | M::SharedCluster) => Some(self.word(offset::SHARED)),
+            Some(M::Shared | M::SharedCta | M::SharedCluster) => {
+                Some(self.context_word(offset::SHARED))
+            }
             Some(M::Local) => Some(self.frame()),
-            Some(M::Param) => Some(self.word(offset::PARAMS)),
+            Some(M::Param) => Some(self.context_word(offset::PARAMS)),
             _ => None,
         };
         let value = match (base, i.modifiers.has(M::To)) {
@@ -520,20 +533,20 @@ impl Emitter<'_, '_> {
         self.result(i, value)
     }
 
-    /// `isspacep`: does a generic address lie in the space?
-    pub fn isspacep(&mut self, i: &Instruction) -> Emitted<()> {
+    /// `isspacep`: whether a generic address is in a state space.
+    pub fn isspacep(&mut self, i: &Instruction) -> EmitResult<()> {
         debug_assert_eq!(i.opcode, O::Isspacep);
         let a = self.operand(i, 1, types::I64)?;
-        let start = self.word(offset::SHARED);
-        let size = self.word(offset::SHARED_SIZE);
+        let start = self.context_word(offset::SHARED);
+        let size = self.context_word(offset::SHARED_SIZE);
         let shared = self.within(a, start, size);
         let frame = self.frame();
-        let local_size = self.word(offset::LOCAL_STRIDE);
+        let local_size = self.context_word(offset::LOCAL_STRIDE);
         let local = self.within(a, frame, local_size);
         let param_size = self.int(types::I64, self.program.param_bytes.into());
-        let params = self.word(offset::PARAMS);
+        let params = self.context_word(offset::PARAMS);
         let param = self.within(a, params, param_size);
-        let holds = match i.modifiers.first_of(SPACES) {
+        let condition = match i.modifiers.first_of(SPACES) {
             Some(M::Shared | M::SharedCta | M::SharedCluster) => shared,
             Some(M::Local) => local,
             Some(M::Param) => param,
@@ -544,7 +557,7 @@ impl Emitter<'_, '_> {
                 self.not(other)
             }
         };
-        self.result(i, holds)
+        self.result(i, condition)
     }
 
     fn within(&mut self, address: Value, start: Value, size: Value) -> Value {
@@ -553,7 +566,7 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// State spaces among the modifiers.
+/// The modifiers that name a state space.
 pub(super) const SPACES: &[M] = &[
     M::Global,
     M::Shared,

@@ -1,8 +1,8 @@
-//! What the families of instructions write with: operands in, results out.
+//! The emitter: reads operands and writes results for all kinds of instructions.
 //!
-//! A family is written once, for "the value" of an operand. What that is, the
-//! emitter's [`Lane`] says: the register of one thread, or a piece of a vector
-//! that holds the register of several neighbouring threads.
+//! The lowering of an instruction is written once, for "the value" of an operand. The
+//! emitter's [`LaneSet`] says which value that is: the scalar of one thread, or one
+//! of the SIMD vectors with the values of consecutive threads.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -13,61 +13,64 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use crate::block::{FaultKind, offset};
+use crate::abi::{FaultKind, offset};
 use crate::math::{Helper, Scalar};
 use crate::program::{
-    Arg, ArgList, Base, Class, Guard, Instruction, Place, Program, Refusal, Reg, Shape, float_bits,
+    Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,
+    Uniformity, float_bits,
 };
 use ptx::ast::Span;
 use ptx::names;
 
-/// What the code of a block context never changes while a function runs.
-pub(super) const FIXED: MemFlagsData = MemFlagsData::trusted().with_readonly().with_can_move();
+/// Fields of the block context that do not change while a function runs.
+pub(super) const READONLY: MemFlagsData = MemFlagsData::trusted().with_readonly().with_can_move();
 
-/// Lanes keep their order whatever their type.
-pub(super) const LANES: MemFlagsData = MemFlagsData::new().with_endianness(Endianness::Little);
+/// Casts between vector types keep the order of the lanes.
+pub(super) const LITTLE_ENDIAN: MemFlagsData =
+    MemFlagsData::new().with_endianness(Endianness::Little);
 
-/// Lanes of a class in one vector of 16 bytes.
-pub(super) fn lanes_in_piece(class: Class) -> u32 {
+/// Vectorization of a register class in one vector of 16 bytes.
+pub(super) fn lanes_per_vector(class: RegClass) -> u32 {
     if class.bytes() == 8 { 2 } else { 4 }
 }
 
-/// Values that the whole function uses, known from its start.
+/// Values that are computed once, in the prologue.
 ///
-/// The rest of the context is loaded where it is used: that costs no more than
-/// a value that lives so long in memory that it would be spilled.
+/// Other fields of the context are loaded where they are used: a value that is live
+/// in the whole function would be spilled, which costs as much.
 #[derive(Clone, Copy)]
 pub(super) struct Invariants {
     pub context: Value,
-    /// The shared memory in units of 1, 2, 4, 8 and 16 bytes.
+    /// The size of shared memory in units of 1, 2, 4, 8 and 16 bytes.
     pub shared_units: [Value; 5],
-    /// How many of them a group's first thread may start at, of 4 and 8 bytes.
+    /// The number of units of 4 and of 8 bytes at which a lane group's contiguous
+    /// access may start.
     pub shared_starts: [Value; 2],
 }
 
-/// What an instruction is written for.
+/// The threads of a lane group for which an instruction is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// The one thread, or what all threads of a group share.
-    Whole,
-    /// The threads of one vector: 4 of 32 bits or 2 of 64.
-    Piece(u32),
-    /// One thread of a group.
-    Single(u32),
+pub(super) enum LaneSet {
+    /// All of them, as one scalar; in the scalar function, its thread.
+    Scalar,
+    /// The lanes of one vector: 4 of 32 bits or 2 of 64.
+    Vector(u32),
+    /// One lane.
+    Lane(u32),
 }
 
-/// Where a register is held: in one variable what threads share, else in the
-/// vectors of their values.
+/// The Cranelift variables of a register: a scalar if it is uniform or affine,
+/// otherwise the vectors of the lane group.
 #[derive(Clone, Debug)]
-pub(super) struct Home {
-    pub shape: Shape,
+pub(super) struct ValueLocation {
+    pub uniformity: Uniformity,
     pub variables: Vec<Variable>,
 }
 
 /// Variables of the loop over threads.
 #[derive(Clone, Copy)]
 pub(super) struct ThreadVariables {
-    /// Linear index of the (first) thread.
+    /// Linear index of the thread, or of the lane group's first thread.
     pub index: Variable,
     pub tid: [Variable; 3],
 }
@@ -75,50 +78,52 @@ pub(super) struct ThreadVariables {
 pub(super) struct Emitter<'e, 'a> {
     pub program: &'e Program<'a>,
     pub b: FunctionBuilder<'e>,
-    /// Where each register is held.
-    pub homes: Vec<Home>,
-    /// Threads that run together; 1 in the scalar function.
+    /// By register.
+    pub locations: Vec<ValueLocation>,
+    /// Width of the lane group; 1 in the scalar function.
     pub width: u32,
-    /// For whom the next instruction is written.
-    pub lane: Lane,
+    /// The lanes for which the current instruction is emitted.
+    pub lane_set: LaneSet,
     pub fixed: Invariants,
     pub thread: ThreadVariables,
-    /// Where a thread that exits goes.
+    /// The latch of the loop over threads.
     pub next_thread: Block,
-    /// Returns 1.
+    /// Returns 1: a fault has been recorded.
     pub fail: Block,
     pub convention: CallConv,
-    /// Calls `check_neighbours` and preserves every register, where there is one.
-    pub keeper: Option<FuncRef>,
-    /// The processor multiplies and adds in one rounding.
+    /// The slow-path thunk, where calls of it can be patched.
+    pub slow_path: Option<FuncRef>,
+    /// The processor has fused multiply-add.
     pub has_fma: bool,
+    /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
-    /// The instruction at hand, for its line and name.
+    /// PTX line of the current instruction.
     pub line: u32,
+    /// The guard of the current instruction.
     pub guard: Option<Value>,
-    /// What single threads of the group have written.
-    pub pending: Vec<(Reg, u32, Value)>,
-    /// Where operands and results of texture instructions lie, once there is one.
-    pub scratch: Option<StackSlot>,
-    /// Values of the step at hand and their vectors.
-    pub spreads: Vec<(Value, Value)>,
+    /// Results of a scalarized step: register, lane and value.
+    pub lane_writes: Vec<(Reg, u32, Value)>,
+    /// The stack slot for operands and results of texture instructions.
+    pub texture_slot: Option<StackSlot>,
+    /// The vectors to which scalars of the current step were splatted.
+    pub splats: Vec<(Value, Value)>,
 }
 
-pub(super) type Emitted<T> = Result<T, Refusal>;
+pub(super) type EmitResult<T> = Result<T, LoweringError>;
 
-/// The type of a class in code.
-pub(super) fn type_of(class: Class) -> Type {
+/// Cranelift's type for a register class.
+pub(super) fn type_of(class: RegClass) -> Type {
     match class {
-        Class::Pred => types::I8,
-        Class::I16 => types::I16,
-        Class::I32 => types::I32,
-        Class::I64 => types::I64,
-        Class::F32 => types::F32,
-        Class::F64 => types::F64,
+        RegClass::Pred => types::I8,
+        RegClass::I16 => types::I16,
+        RegClass::I32 => types::I32,
+        RegClass::I64 => types::I64,
+        RegClass::F32 => types::F32,
+        RegClass::F64 => types::F64,
     }
 }
 
-/// The type in code of a value of a PTX type; `None` for what code cannot hold.
+/// Cranelift's type for values of a PTX type, if there is one.
 pub(super) fn native(ty: names::Type) -> Option<Type> {
     use names::Type as T;
     Some(match ty {
@@ -135,13 +140,13 @@ pub(super) fn native(ty: names::Type) -> Option<Type> {
     })
 }
 
-/// The bits of a constant where the instruction has a value of type `ty`; `None`
-/// for any other operand.
-fn constant_bits(arg: Arg, ty: Type) -> Emitted<Option<u64>> {
+/// The bits of a constant operand of type `ty`; `None` if the operand is not
+/// constant.
+fn constant_bits(arg: Arg, ty: Type) -> EmitResult<Option<u64>> {
     match arg {
-        Arg::Int(_) if ty.is_float() => Err(Refusal::invalid(
+        Arg::Int(_) if ty.is_float() => Err(LoweringError::invalid(
             Span::default(),
-            "an integer, where a floating-point constant belongs",
+            "an integer constant as a floating-point operand",
         )),
         Arg::Int(n) => Ok(Some(n)),
         Arg::Float(value) => Ok(Some(float_bits(value, ty.bytes().into()))),
@@ -155,18 +160,18 @@ pub(super) fn is_signed(ty: names::Type) -> bool {
 }
 
 impl<'e, 'a> Emitter<'e, 'a> {
-    /// The instruction cannot be run, for this reason.
-    pub fn refuse<T>(&self, instruction: &Instruction, reason: &str) -> Emitted<T> {
-        Err(Refusal::unsupported(instruction.span, reason))
+    /// The error that the device does not support the instruction.
+    pub fn unsupported<T>(&self, instruction: &Instruction, reason: &str) -> EmitResult<T> {
+        Err(LoweringError::unsupported(instruction.span, reason))
     }
 
     /// Operand `i` of an instruction.
-    pub fn arg(&self, instruction: &Instruction, i: usize) -> Emitted<Arg> {
+    pub fn arg(&self, instruction: &Instruction, i: usize) -> EmitResult<Arg> {
         self.program
             .list(instruction.args)
             .get(i)
             .copied()
-            .ok_or_else(|| Refusal::invalid(instruction.span, "an operand is missing"))
+            .ok_or_else(|| LoweringError::invalid(instruction.span, "an operand is missing"))
     }
 
     pub fn arg_count(&self, instruction: &Instruction) -> usize {
@@ -174,30 +179,30 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     /// The `n`-th type among the modifiers.
-    pub fn ty(&self, instruction: &Instruction, n: usize) -> Emitted<names::Type> {
+    pub fn ty(&self, instruction: &Instruction, n: usize) -> EmitResult<names::Type> {
         instruction
             .modifiers
             .types()
             .nth(n)
-            .ok_or_else(|| Refusal::invalid(instruction.span, "its type is missing"))
+            .ok_or_else(|| LoweringError::invalid(instruction.span, "its type is missing"))
     }
 
-    /// The type in code of the `n`-th type.
-    pub fn native(&self, instruction: &Instruction, n: usize) -> Emitted<Type> {
+    /// Cranelift's type for the `n`-th type among the modifiers.
+    pub fn native(&self, instruction: &Instruction, n: usize) -> EmitResult<Type> {
         let ty = self.ty(instruction, n)?;
         native(ty).ok_or_else(|| {
-            Refusal::unsupported(instruction.span, format!("values of type .{}", ty.text()))
+            LoweringError::unsupported(instruction.span, format!("values of type .{}", ty.text()))
         })
     }
 
-    /// An integer constant, cut to the type's width; the same in every lane.
+    /// An integer constant, truncated to the type's width, for every lane.
     pub fn int(&mut self, ty: Type, value: u64) -> Value {
-        let value = self.amount(ty, value);
-        self.spread(value)
+        let value = self.scalar_int(ty, value);
+        self.splat(value)
     }
 
-    /// A constant that stays one number: the amount of a shift.
-    pub fn amount(&mut self, ty: Type, value: u64) -> Value {
+    /// A constant that stays scalar, such as the amount of a shift.
+    pub fn scalar_int(&mut self, ty: Type, value: u64) -> Value {
         let masked = value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)));
         self.b.ins().iconst(ty, masked.cast_signed())
     }
@@ -208,7 +213,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         } else {
             self.b.ins().f64const(value)
         };
-        self.spread(value)
+        self.splat(value)
     }
 
     /// A floating-point constant by its bits.
@@ -218,43 +223,43 @@ impl<'e, 'a> Emitter<'e, 'a> {
         } else {
             self.b.ins().f64const(Ieee64::with_bits(bits))
         };
-        self.spread(value)
+        self.splat(value)
     }
 
-    /// The operand as a value of type `ty`: registers of another type give
-    /// their bits, wider ones their low bits, narrower ones are zero-extended.
-    /// The type of the instruction decides about a constant: where a register is
-    /// held as another type, [`moved`](Self::moved) reads the operand.
-    pub fn read(&mut self, arg: Arg, ty: Type) -> Emitted<Value> {
+    /// The operand as a value of type `ty`. A register of another class is bitcast; a
+    /// wider one is truncated, a narrower one zero-extended. The value of a constant
+    /// depends on the type of the instruction: where the result's register has another
+    /// class, [`mov_operand`](Self::mov_operand) reads the operand.
+    pub fn read(&mut self, arg: Arg, ty: Type) -> EmitResult<Value> {
         if let Some(bits) = constant_bits(arg, ty)? {
             return Ok(self.constant(ty, bits));
         }
         Ok(match arg {
             Arg::Reg(reg) => {
                 let value = self.register(reg);
-                self.reshape(value, ty)
+                self.coerce(value, ty)
             }
             Arg::Not(reg) => {
                 let value = self.register(reg);
                 let value = self.not(value);
-                self.reshape(value, ty)
+                self.coerce(value, ty)
             }
             Arg::Special(register) => {
                 let value = self.special(register)?;
-                let value = self.spread_affine(register, value);
-                self.reshape(value, ty)
+                let value = self.splat_special(register, value);
+                self.coerce(value, ty)
             }
-            Arg::Symbol(place, offset) => {
-                let value = self.place_address(place, offset);
-                let value = self.spread(value);
-                self.reshape(value, ty)
+            Arg::Symbol(storage, offset) => {
+                let value = self.storage_address(storage, offset);
+                let value = self.splat(value);
+                self.coerce(value, ty)
             }
             Arg::Sink => self.zero(ty),
-            // Constants have been read above.
+            // Constants are read above.
             Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
-                return Err(Refusal::unsupported(
+                return Err(LoweringError::unsupported(
                     Span::default(),
-                    "this kind of operand",
+                    "unsupported kind of operand",
                 ));
             }
         })
@@ -269,51 +274,56 @@ impl<'e, 'a> Emitter<'e, 'a> {
         }
     }
 
-    /// Operand `i` of an instruction that moves bits, in the type `held` of the
-    /// result's register. The bits of a constant are those that the type of the
-    /// instruction gives it: `mov.b32` of 1 is 1 in a register held as `f32`, too.
-    pub fn moved(&mut self, instruction: &Instruction, i: usize, held: Type) -> Emitted<Value> {
-        let ty = self.native(instruction, 0)?;
-        match constant_bits(self.arg(instruction, i)?, ty)? {
-            Some(bits) => Ok(self.constant(held, bits)),
-            None => self.operand(instruction, i, held),
+    /// Operand `i` of an instruction that moves bits, as the type `ty` of the result's
+    /// register. The bits of a constant are those in the type of the instruction:
+    /// `mov.b32` of 1 has the bits 1 also in a register of class `F32`.
+    pub fn mov_operand(
+        &mut self,
+        instruction: &Instruction,
+        i: usize,
+        ty: Type,
+    ) -> EmitResult<Value> {
+        let native = self.native(instruction, 0)?;
+        match constant_bits(self.arg(instruction, i)?, native)? {
+            Some(bits) => Ok(self.constant(ty, bits)),
+            None => self.operand(instruction, i, ty),
         }
     }
 
-    /// Predicate operand `i`, 0 or 1. Every constant but 0 is true.
-    pub fn predicate(&mut self, instruction: &Instruction, i: usize) -> Emitted<Value> {
+    /// Predicate operand `i`, 0 or 1. Every constant other than 0 is true.
+    pub fn predicate(&mut self, instruction: &Instruction, i: usize) -> EmitResult<Value> {
         match self.arg(instruction, i)? {
             Arg::Int(n) => Ok(self.int(types::I8, u64::from(n != 0))),
-            Arg::Float(_) => Err(Refusal::invalid(
+            Arg::Float(_) => Err(LoweringError::invalid(
                 instruction.span,
-                "a floating-point constant, where a predicate belongs",
+                "a floating-point constant as a predicate",
             )),
             _ => self.operand(instruction, i, types::I8),
         }
     }
 
     /// Reads operand `i` as type `ty`.
-    pub fn operand(&mut self, instruction: &Instruction, i: usize, ty: Type) -> Emitted<Value> {
+    pub fn operand(&mut self, instruction: &Instruction, i: usize, ty: Type) -> EmitResult<Value> {
         let arg = self.arg(instruction, i)?;
-        self.read(arg, ty).map_err(|mut refusal| {
-            refusal.span = instruction.span;
-            refusal
+        self.read(arg, ty).map_err(|mut error| {
+            error.span = instruction.span;
+            error
         })
     }
 
     /// Writes the result to operand 0.
-    pub fn result(&mut self, instruction: &Instruction, value: Value) -> Emitted<()> {
+    pub fn result(&mut self, instruction: &Instruction, value: Value) -> EmitResult<()> {
         let arg = self.arg(instruction, 0)?;
         self.write(instruction, arg, value)
     }
 
-    /// The same for an integer that a wider register takes sign-extended.
+    /// The same for an integer that is sign-extended to a wider register.
     pub fn result_signed(
         &mut self,
         instruction: &Instruction,
         value: Value,
         signed: bool,
-    ) -> Emitted<()> {
+    ) -> EmitResult<()> {
         let arg = self.arg(instruction, 0)?;
         self.write_extended(instruction, arg, value, signed)
     }
@@ -324,7 +334,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         arg: Arg,
         value: Value,
         signed: bool,
-    ) -> Emitted<()> {
+    ) -> EmitResult<()> {
         let mut value = value;
         if let Arg::Reg(reg) = arg {
             let bits = self.program.registers[reg.index()].bytes() * 8;
@@ -337,21 +347,21 @@ impl<'e, 'a> Emitter<'e, 'a> {
         self.write(instruction, arg, value)
     }
 
-    pub fn write(&mut self, instruction: &Instruction, arg: Arg, value: Value) -> Emitted<()> {
+    pub fn write(&mut self, instruction: &Instruction, arg: Arg, value: Value) -> EmitResult<()> {
         match arg {
             Arg::Reg(reg) => {
                 self.set_register(reg, value);
                 Ok(())
             }
             Arg::Sink => Ok(()),
-            _ => Err(Refusal::invalid(
+            _ => Err(LoweringError::invalid(
                 instruction.span,
-                "the result needs a register",
+                "the result operand is not a register",
             )),
         }
     }
 
-    /// A predicate's opposite.
+    /// The negation of a predicate.
     pub fn not(&mut self, predicate: Value) -> Value {
         if self.b.func.dfg.value_type(predicate).is_vector() {
             self.b.ins().bnot(predicate)
@@ -360,23 +370,23 @@ impl<'e, 'a> Emitter<'e, 'a> {
         }
     }
 
-    /// Linear index of the thread that the lane at hand stands for.
+    /// Linear index of the first thread of the current lane set.
     pub fn thread_index(&mut self) -> Value {
         let first = self.b.use_var(self.thread.index);
-        match self.lane {
-            Lane::Single(lane) => self.add_offset(first, lane.into()),
+        match self.lane_set {
+            LaneSet::Lane(lane) => self.add_offset(first, lane.into()),
             _ => first,
         }
     }
 
-    /// What follows changes registers only where the guard holds.
+    /// Sets the guard of the following instruction.
     pub fn set_guard(&mut self, guard: Option<Guard>) {
         self.guard = None;
-        self.guard = guard.map(|guard| self.holds(guard));
+        self.guard = guard.map(|guard| self.guard_value(guard));
     }
 
-    /// 1 where the guard holds.
-    pub fn holds(&mut self, guard: Guard) -> Value {
+    /// 1 where the guard is true.
+    pub fn guard_value(&mut self, guard: Guard) -> Value {
         let value = self.register(guard.reg);
         if guard.negated {
             self.not(value)
@@ -385,15 +395,15 @@ impl<'e, 'a> Emitter<'e, 'a> {
         }
     }
 
-    /// The bits of `value` as type `ty`: cut, or extended with zeros.
-    pub fn reshape(&mut self, value: Value, ty: Type) -> Value {
+    /// The bits of `value` as type `ty`, truncated or zero-extended.
+    pub fn coerce(&mut self, value: Value, ty: Type) -> Value {
         let from = self.b.func.dfg.value_type(value);
         if from.is_vector() {
-            let wanted = self.shaped(ty);
+            let wanted = self.simd_type(ty);
             return if from == wanted {
                 value
             } else {
-                self.b.ins().bitcast(wanted, LANES, value)
+                self.b.ins().bitcast(wanted, LITTLE_ENDIAN, value)
             };
         }
         if from == ty {
@@ -439,7 +449,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         if !self.b.func.dfg.value_type(a).is_vector() {
             return self.b.ins().fcmp(cc, a, b);
         }
-        // Two comparisons that Cranelift has no vector instruction for.
+        // Cranelift has no vector instruction for these two.
         let (first, second) = match cc {
             FloatCC::OrderedNotEqual => (FloatCC::Ordered, FloatCC::NotEqual),
             FloatCC::UnorderedOrEqual => (FloatCC::Unordered, FloatCC::Equal),
@@ -463,12 +473,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
         let condition = if mask == ty {
             condition
         } else {
-            self.b.ins().bitcast(ty, LANES, condition)
+            self.b.ins().bitcast(ty, LITTLE_ENDIAN, condition)
         };
         self.b.ins().bitselect(condition, a, b)
     }
 
-    /// Calls a function of the runtime.
+    /// Calls a helper of the runtime.
     pub fn call(&mut self, helper: Helper, args: &[Value]) -> Value {
         let (params, result) = helper.signature();
         let ty = |scalar: Scalar| match scalar {
@@ -485,21 +495,21 @@ impl<'e, 'a> Emitter<'e, 'a> {
         debug_assert_eq!(params.len(), args.len(), "{}", helper.name());
         let signature = self.b.import_signature(signature);
         let at = helper as i32 * 8;
-        let helpers = self.word(offset::HELPERS);
-        let function = self.b.ins().load(types::I64, FIXED, helpers, at);
+        let helpers = self.context_word(offset::HELPERS);
+        let function = self.b.ins().load(types::I64, READONLY, helpers, at);
         let call = self.b.ins().call_indirect(signature, function, args);
         self.b.inst_results(call)[0]
     }
 
-    /// A helper over plain operands: sources from 1 on, then `extra` constants.
-    pub fn call_over(
+    /// Calls a helper with the operands from 1 on, followed by constants.
+    pub fn call_with_operands(
         &mut self,
         instruction: &Instruction,
         helper: Helper,
         ty: Type,
         sources: usize,
         extra: &[u32],
-    ) -> Emitted<Value> {
+    ) -> EmitResult<Value> {
         let mut args = Vec::with_capacity(sources + extra.len());
         for i in 1..=sources {
             args.push(self.operand(instruction, i, ty)?);
@@ -510,7 +520,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         Ok(self.call(helper, &args))
     }
 
-    /// Stops with a fault that is no access. Ends the block.
+    /// Records a fault other than that of an access, and ends the block.
     pub fn fault(&mut self, kind: FaultKind) {
         let thread = self.thread_index();
         let kind = self.int(types::I32, kind as u64);
@@ -523,38 +533,38 @@ impl<'e, 'a> Emitter<'e, 'a> {
         self.b.ins().jump(fail, &[]);
     }
 
-    /// The address of a place in its own space; module variables, which have
-    /// none, at their generic address.
-    pub fn place_address(&mut self, place: Place, at: i64) -> Value {
-        match place {
-            Place::Global(index) => {
+    /// The address of a storage location in its own state space. Module variables
+    /// get their generic address.
+    pub fn storage_address(&mut self, storage: Storage, at: i64) -> Value {
+        match storage {
+            Storage::Global(index) => {
                 let context = self.fixed.context;
                 let globals = self
                     .b
                     .ins()
-                    .load(types::I64, FIXED, context, offset::GLOBALS);
+                    .load(types::I64, READONLY, context, offset::GLOBALS);
                 let address = self
                     .b
                     .ins()
-                    .load(types::I64, FIXED, globals, index as i32 * 8);
+                    .load(types::I64, READONLY, globals, index as i32 * 8);
                 self.add_offset(address, at)
             }
-            Place::Shared(base) | Place::Local(base) | Place::Param(base) => {
+            Storage::Shared(base) | Storage::Local(base) | Storage::Param(base) => {
                 self.int(types::I64, (i64::from(base) + at).cast_unsigned())
             }
-            Place::DynamicShared => {
+            Storage::DynamicShared => {
                 let base = i64::from(self.program.shared_bytes);
                 self.int(types::I64, (base + at).cast_unsigned())
             }
-            // Areas have become registers or local memory before this.
-            Place::Area(_) => self.int(types::I64, 0),
+            // Promotion has replaced all of these.
+            Storage::CallParam(_) => self.int(types::I64, 0),
         }
     }
 
-    /// A word of the context.
-    pub fn word(&mut self, at: i32) -> Value {
+    /// A 64-bit field of the block context.
+    pub fn context_word(&mut self, at: i32) -> Value {
         let context = self.fixed.context;
-        self.b.ins().load(types::I64, FIXED, context, at)
+        self.b.ins().load(types::I64, READONLY, context, at)
     }
 
     pub fn add_offset(&mut self, address: Value, offset: i64) -> Value {
@@ -569,12 +579,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
         self.program.list(list)
     }
 
-    /// The address operand `i`: what it counts from, and the offset.
-    pub fn address(&self, instruction: &Instruction, i: usize) -> Emitted<(Base, i64)> {
+    /// Base and offset of address operand `i`.
+    pub fn address(&self, instruction: &Instruction, i: usize) -> EmitResult<(Base, i64)> {
         match self.arg(instruction, i)? {
             Arg::Address(base, offset) => Ok((base, offset)),
-            // `[x]` may be written without brackets nowhere.
-            _ => Err(Refusal::invalid(instruction.span, "an address is missing")),
+            _ => Err(LoweringError::invalid(
+                instruction.span,
+                "an address is missing",
+            )),
         }
     }
 }

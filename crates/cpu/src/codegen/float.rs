@@ -3,12 +3,12 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter};
+use super::emitter::{EmitResult, Emitter};
 use crate::math::{Helper, Rounding};
 use crate::program::Instruction;
 use ptx::names::{Modifier as M, Opcode as O};
 
-/// The rounding that the modifiers ask for, if it is not to nearest.
+/// The rounding mode of the instruction, unless it is to nearest.
 pub(super) fn directed(i: &Instruction) -> Option<Rounding> {
     match i.modifiers.first_of(&[M::Rz, M::Rm, M::Rp])? {
         M::Rz => Some(Rounding::Zero),
@@ -18,14 +18,14 @@ pub(super) fn directed(i: &Instruction) -> Option<Rounding> {
 }
 
 impl Emitter<'_, '_> {
-    pub fn floating(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn float_arithmetic(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.native(i, 0)?;
         let single = ty == types::F32;
         let flush = i.modifiers.has(M::Ftz) && single;
         let rounding = directed(i);
         let a = self.operand(i, 1, ty)?;
         let value = match i.opcode {
-            // These move bits: `abs` and `neg` flush, but round nothing.
+            // `abs` and `neg` flush subnormals, but do not round.
             O::Abs => {
                 let a = self.flushed(a, flush);
                 self.b.ins().fabs(a)
@@ -77,7 +77,7 @@ impl Emitter<'_, '_> {
                 let b = self.operand(i, 2, ty)?;
                 let a = self.flushed(a, flush);
                 let b = self.flushed(b, flush);
-                // `.full` is in range everywhere, as a true quotient is.
+                // `.full` covers the full range: an exact quotient does.
                 if i.modifiers.has(M::Approx) {
                     self.call(Helper::div_approx_f32, &[a, b])
                 } else {
@@ -111,7 +111,7 @@ impl Emitter<'_, '_> {
                     }
                 }
             }
-            O::Min | O::Max => self.extreme(i, a, ty, flush)?,
+            O::Min | O::Max => self.min_max(i, a, ty, flush)?,
             _ => {
                 let helper = match (i.opcode, single) {
                     (O::Rsqrt, true) => Helper::rsqrt_f32,
@@ -122,7 +122,7 @@ impl Emitter<'_, '_> {
                     (O::Lg2, true) => Helper::lg2_f32,
                     (O::Ex2, true) => Helper::ex2_f32,
                     (O::Tanh, true) => Helper::tanh_f32,
-                    _ => return self.refuse(i, "this type"),
+                    _ => return self.unsupported(i, "unsupported type"),
                 };
                 let a = self.flushed(a, flush);
                 self.call(helper, &[a])
@@ -140,7 +140,7 @@ impl Emitter<'_, '_> {
         self.result(i, value)
     }
 
-    /// Subnormal numbers become zeros of their sign, where `flush` asks for it.
+    /// Flushes subnormals to zeros of the same sign, if `flush` is set.
     pub fn flushed(&mut self, value: Value, flush: bool) -> Value {
         if !flush {
             return value;
@@ -152,7 +152,7 @@ impl Emitter<'_, '_> {
         self.zero_where_below(value, value, f32::MIN_POSITIVE)
     }
 
-    /// Zero with the sign of `value`, where the magnitude of `of` is below `least`.
+    /// `value`, or a zero of its sign if the magnitude of `of` is below `least`.
     fn zero_where_below(&mut self, value: Value, of: Value, least: f32) -> Value {
         let size = self.b.ins().fabs(of);
         let least = self.float(types::F32, least.into());
@@ -175,20 +175,20 @@ impl Emitter<'_, '_> {
         self.call(helper, &[a, b, rounding])
     }
 
-    /// `mul.ftz.f32` of flushed operands. Devices flush a product that is below
-    /// the normal numbers before it loses digits, even if it would then round up
-    /// to the least of them; 2^24 times the product has all its digits there.
+    /// `mul.ftz.f32` of flushed operands. GPUs flush a product before rounding if it is
+    /// below the normal range, even if it would be rounded up to the least normal
+    /// number. 2^24 times the product shows that: it is in the normal range.
     fn product_flushed(&mut self, a: Value, b: Value, rounding: Option<Rounding>) -> Value {
         const SCALE: f32 = (1 << 24) as f32;
         let product = self.rounded_product(a, b, rounding);
         let scale = self.float(types::F32, SCALE.into());
-        // Exact, or infinite where the product is far from tiny.
+        // Exact, or infinite if the product is large.
         let scaled = self.b.ins().fmul(a, scale);
         let scaled = self.rounded_product(scaled, b, rounding);
         self.zero_where_below(product, scaled, f32::MIN_POSITIVE * SCALE)
     }
 
-    /// `.sat`: into [0, 1]; NaN becomes 0.
+    /// `.sat`: clamps to [0, 1]. NaN becomes 0.
     pub fn saturated_float(&mut self, value: Value, ty: Type) -> Value {
         let zero = self.float(ty, 0.0);
         let one = self.float(ty, 1.0);
@@ -233,8 +233,8 @@ impl Emitter<'_, '_> {
         self.call(helper, &[a, b, rounding])
     }
 
-    /// `min`, `max`: of two or three; a NaN yields to a number, unless `.NaN`.
-    fn extreme(&mut self, i: &Instruction, a: Value, ty: Type, flush: bool) -> Emitted<Value> {
+    /// `min` and `max` of two or three operands. Without `.NaN`, a NaN operand is ignored.
+    fn min_max(&mut self, i: &Instruction, a: Value, ty: Type, flush: bool) -> EmitResult<Value> {
         let mut value = self.flushed(a, flush);
         let magnitude = i.modifiers.has(M::Abs);
         let first = value;
@@ -247,7 +247,7 @@ impl Emitter<'_, '_> {
             let b = self.flushed(b, flush);
             last = b;
             let b = if magnitude { self.b.ins().fabs(b) } else { b };
-            value = self.extreme_of_two(value, b, i.opcode == O::Min, i.modifiers.has(M::NaN));
+            value = self.min_max_of_two(value, b, i.opcode == O::Min, i.modifiers.has(M::NaN));
         }
         if i.modifiers.has(M::Xorsign) {
             let ty = self.b.func.dfg.value_type(value);
@@ -264,8 +264,8 @@ impl Emitter<'_, '_> {
         Ok(value)
     }
 
-    pub fn extreme_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
-        // Cranelift's give NaN if either is, and order the zeros as PTX does.
+    pub fn min_max_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
+        // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
         let both = if min {
             self.b.ins().fmin(a, b)
         } else {
@@ -288,7 +288,7 @@ impl Emitter<'_, '_> {
         self.select(unordered, number, both)
     }
 
-    fn testp(&mut self, i: &Instruction, a: Value, ty: Type) -> Emitted<()> {
+    fn testp(&mut self, i: &Instruction, a: Value, ty: Type) -> EmitResult<()> {
         let int = Type::int(ty.bits() as u16).unwrap_or(types::I64);
         let size = self.b.ins().fabs(a);
         let bits = self.b.ins().bitcast(int, MemFlagsData::new(), size);
@@ -309,13 +309,13 @@ impl Emitter<'_, '_> {
             M::Normal,
             M::Subnormal,
         ];
-        let holds = match i.modifiers.first_of(&kinds) {
+        let condition = match i.modifiers.first_of(&kinds) {
             Some(M::Finite) => self.icmp(IntCC::UnsignedLessThan, bits, infinity),
             Some(M::Infinite) => self.icmp(IntCC::Equal, bits, infinity),
             Some(M::Number) => self.icmp(IntCC::UnsignedLessThanOrEqual, bits, infinity),
             Some(M::Notanumber) => self.icmp(IntCC::UnsignedGreaterThan, bits, infinity),
             Some(kind) => {
-                // From the least of the kind on, so many values belong to it.
+                // The values of a kind are consecutive in their bits.
                 let (start, end) = if kind == M::Normal {
                     (least, infinite)
                 } else {
@@ -333,8 +333,8 @@ impl Emitter<'_, '_> {
                     inside
                 }
             }
-            None => return self.refuse(i, "this property"),
+            None => return self.unsupported(i, "unsupported property"),
         };
-        self.result(i, holds)
+        self.result(i, condition)
     }
 }

@@ -1,5 +1,5 @@
-//! The function around a kernel's code: the loop over threads, and where each
-//! of them goes on.
+//! The function of a kernel: the loop over threads around the kernel's code, and the
+//! dispatch of each thread to the point where it resumes.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::binemit::Reloc;
@@ -13,25 +13,28 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::emitter::{
-    Emitted, Emitter, FIXED, Home, Invariants, Lane, ThreadVariables, lanes_in_piece, type_of,
+    EmitResult, Emitter, Invariants, LaneSet, READONLY, ThreadVariables, ValueLocation,
+    lanes_per_vector, type_of,
 };
-use super::plan::Plan;
+use super::resume::ResumePlan;
 use super::slots::{reload, save};
-use super::{Code, Host, KernelCode, keeper, lanes, ways};
-use crate::Lanes;
-use crate::block::{EXITED, FaultKind, offset};
-use crate::program::{BlockId, Program, Refusal, Reg, Shape, Shapes, Step, Terminator};
+use super::{HostIsa, KernelCode, MachineCode, lane_group, slow_path, vectorize};
+use crate::Vectorization;
+use crate::abi::{EXITED, FaultKind, offset};
+use crate::program::{
+    BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+};
 use ptx::ast::Span;
 
-/// What Cranelift uses again from function to function.
-pub(crate) struct Tools {
+/// Cranelift's contexts, which keep their allocations from function to function.
+pub(crate) struct CompilerContexts {
     pub context: Context,
     pub builder: FunctionBuilderContext,
 }
 
-impl Default for Tools {
-    fn default() -> Tools {
-        Tools {
+impl Default for CompilerContexts {
+    fn default() -> CompilerContexts {
+        CompilerContexts {
             context: Context::new(),
             builder: FunctionBuilderContext::new(),
         }
@@ -41,59 +44,67 @@ impl Default for Tools {
 /// Compiles one kernel.
 pub(crate) fn compile_kernel(
     program: &mut Program<'_>,
-    host: &Host,
-    asked: Lanes,
-    tools: &mut Tools,
-) -> Result<KernelCode, Vec<Refusal>> {
-    let lanes = ways::choose(program, host, asked);
-    let checks = match &lanes {
-        Some((_, shapes)) => lanes::split_at_checks(program, shapes),
+    host: &HostIsa,
+    vectorization: Vectorization,
+    contexts: &mut CompilerContexts,
+) -> Result<KernelCode, Vec<LoweringError>> {
+    let vectorized = vectorize::choose(program, host, vectorization);
+    let checks = match &vectorized {
+        Some((_, uniformity)) => lane_group::split_at_checks(program, uniformity),
         None => vec![Vec::new(); program.blocks.len()],
     };
     let program = &*program;
-    let shapes = lanes.as_ref().map(|(_, shapes)| shapes);
-    let plan = Plan::new(program, shapes, checks).map_err(|r| vec![r])?;
-    let compile = |tools: &mut Tools, isa: &OwnedTargetIsa, width: u32, shapes: Option<&Shapes>| {
-        let context = &mut tools.context;
+    let uniformity = vectorized.as_ref().map(|(_, uniformity)| uniformity);
+    let plan = ResumePlan::new(program, uniformity, checks).map_err(|r| vec![r])?;
+    let compile = |contexts: &mut CompilerContexts,
+                   isa: &OwnedTargetIsa,
+                   width: u32,
+                   uniformity: Option<&UniformityInfo>| {
+        let context = &mut contexts.context;
         context.clear();
         context.func =
             Function::with_name_signature(UserFuncName::default(), entry_signature(host));
-        let function = FunctionBuilder::new(&mut context.func, &mut tools.builder);
-        let mut emitter = prologue(program, host, function, width, shapes);
-        let refusals = kernel(&mut emitter, &plan);
+        let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
+        let mut emitter = prologue(program, host, function, width, uniformity);
+        let errors = emit_kernel(&mut emitter, &plan);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(isa.frontend_config());
-        if !refusals.is_empty() {
-            return Err(refusals);
+        if !errors.is_empty() {
+            return Err(errors);
         }
         machine_code(context, isa).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
-            vec![Refusal::unsupported(Span::default(), reason)]
+            vec![LoweringError::unsupported(Span::default(), reason)]
         })
     };
-    let (scalar, lanes) = match &lanes {
-        // A hot module is compiled again.
-        None if asked == Lanes::WhenHot => (compile(tools, &host.quick, 1, None)?, None),
-        None => (compile(tools, &host.isa, 1, None)?, None),
-        Some((width, shapes)) => {
-            // Few threads will run in the scalar function then.
-            let scalar = compile(tools, &host.quick, 1, None)?;
+    let (scalar, vector) = match &vectorized {
+        // Tier-up compiles a hot module again.
+        None if vectorization == Vectorization::WhenHot => {
+            (compile(contexts, &host.quick, 1, None)?, None)
+        }
+        None => (compile(contexts, &host.isa, 1, None)?, None),
+        Some((width, uniformity)) => {
+            // Few threads run in the scalar function then.
+            let scalar = compile(contexts, &host.quick, 1, None)?;
             (
                 scalar,
-                Some((compile(tools, &host.isa, *width, Some(shapes))?, *width)),
+                Some((
+                    compile(contexts, &host.isa, *width, Some(uniformity))?,
+                    *width,
+                )),
             )
         }
     };
     Ok(KernelCode {
         scalar,
-        lanes,
+        vector,
         slots: plan.slot_count,
-        stateless: plan.stops.is_empty(),
-        points: plan.points,
+        stateless: plan.resume_points.is_empty(),
+        sync_points: plan.sync_points,
     })
 }
 
-fn entry_signature(host: &Host) -> Signature {
+fn entry_signature(host: &HostIsa) -> Signature {
     let mut signature = Signature::new(host.isa.default_call_conv());
     for ty in [types::I64, types::I32, types::I32] {
         signature.params.push(AbiParam::new(ty));
@@ -102,36 +113,39 @@ fn entry_signature(host: &Host) -> Signature {
     signature
 }
 
-/// Machine code, and where it calls the keeper.
-pub(super) fn machine_code(context: &mut Context, isa: &OwnedTargetIsa) -> Result<Code, String> {
+/// Compiles the function in `context`.
+pub(super) fn machine_code(
+    context: &mut Context,
+    isa: &OwnedTargetIsa,
+) -> Result<MachineCode, String> {
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())
-        .map_err(|e| format!("Cranelift refused the code: {:?}", e.inner))?;
-    let calls = compiled.buffer.relocs().iter().map(|reloc| {
-        let keeper = reloc.kind == Reloc::X86CallPCRel4 && reloc.addend == -4;
-        if keeper {
+        .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
+    let thunk_calls = compiled.buffer.relocs().iter().map(|reloc| {
+        // The only direct calls are those of the slow-path thunk.
+        if reloc.kind == Reloc::X86CallPCRel4 && reloc.addend == -4 {
             Ok(reloc.offset)
         } else {
             Err(format!(
-                "the code needs a library function of Cranelift's ({:?})",
+                "the function has an unsupported relocation ({:?})",
                 reloc.kind
             ))
         }
     });
-    let calls = calls.collect::<Result<_, _>>()?;
-    Ok(Code {
+    let thunk_calls = thunk_calls.collect::<Result<_, _>>()?;
+    Ok(MachineCode {
         bytes: compiled.code_buffer().to_vec(),
-        calls,
+        thunk_calls,
     })
 }
 
-/// Opens the function and loads what all of it uses.
+/// Starts the function and emits the invariants.
 fn prologue<'e, 'a>(
     program: &'e Program<'a>,
-    host: &Host,
+    host: &HostIsa,
     mut b: FunctionBuilder<'e>,
     width: u32,
-    shapes: Option<&Shapes>,
+    uniformity: Option<&UniformityInfo>,
 ) -> Emitter<'e, 'a> {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
@@ -139,13 +153,13 @@ fn prologue<'e, 'a>(
     let context = b.block_params(entry)[0];
     let shared_size = b
         .ins()
-        .load(types::I64, FIXED, context, offset::SHARED_SIZE);
+        .load(types::I64, READONLY, context, offset::SHARED_SIZE);
     let shared_units = [0, 1, 2, 3, 4].map(|shift| {
         let shift = b.ins().iconst(types::I32, shift);
         b.ins().ushr(shared_size, shift)
     });
     let shared_starts = [shared_units[2], shared_units[3]].map(|units| {
-        // None if there is no room for one group.
+        // 0 if shared memory is smaller than one such access.
         let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
         let zero = b.ins().iconst(types::I64, 0);
         b.ins().smax(starts, zero)
@@ -159,46 +173,51 @@ fn prologue<'e, 'a>(
         index: b.declare_var(types::I32),
         tid: [(); 3].map(|()| b.declare_var(types::I32)),
     };
-    let homes = program.registers.iter().enumerate().map(|(i, &class)| {
-        let shape = shapes.map_or(Shape::Uniform, |shapes| shapes.of(Reg(i as u32)));
-        let variables = if shape == Shape::Varying {
-            let piece = lanes::piece_type(class);
-            (0..width / lanes_in_piece(class))
+    let locations = program.registers.iter().enumerate().map(|(i, &class)| {
+        let uniformity = uniformity.map_or(Uniformity::Uniform, |uniformity| {
+            uniformity.of(Reg(i as u32))
+        });
+        let variables = if uniformity == Uniformity::Divergent {
+            let piece = lane_group::vector_type(class);
+            (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
         } else {
             vec![b.declare_var(type_of(class))]
         };
-        Home { shape, variables }
+        ValueLocation {
+            uniformity,
+            variables,
+        }
     });
-    let homes = homes.collect();
+    let locations = locations.collect();
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
-    let keeper = keeper::declare(&mut b);
+    let slow_path = slow_path::declare(&mut b);
     Emitter {
         program,
         b,
-        homes,
+        locations,
         width,
-        lane: Lane::Whole,
+        lane_set: LaneSet::Scalar,
         fixed,
         thread,
         next_thread,
         fail,
         convention: host.isa.default_call_conv(),
-        keeper,
+        slow_path,
         has_fma: host.has_fma,
         has_rounding: host.has_rounding,
         line: 0,
         guard: None,
-        pending: Vec::new(),
-        scratch: None,
-        spreads: Vec::new(),
+        lane_writes: Vec::new(),
+        texture_slot: None,
+        splats: Vec::new(),
     }
 }
 
-fn kernel(e: &mut Emitter<'_, '_>, plan: &Plan) -> Vec<Refusal> {
+fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError> {
     let program = e.program;
     let Some(entry) = e.b.current_block() else {
         return Vec::new();
@@ -218,32 +237,32 @@ fn kernel(e: &mut Emitter<'_, '_>, plan: &Plan) -> Vec<Refusal> {
 
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
-    let mut refusals = Vec::new();
-    enter(e, plan, &blocks, &mut refusals);
+    let mut errors = Vec::new();
+    resume_threads(e, plan, &blocks, &mut errors);
 
     for (i, block) in program.blocks.iter().enumerate() {
         e.b.switch_to_block(blocks[i]);
         if e.width > 1 {
-            lanes::check(e, plan, BlockId(i as u32));
+            lane_group::check(e, plan, BlockId(i as u32));
         }
         for step in &block.steps {
             let written = if e.width > 1 {
-                lanes::step(e, step)
+                lane_group::step(e, step)
             } else {
-                step_whole(e, step)
+                emit_step(e, step)
             };
-            if let Err(mut refusal) = written {
-                if let (Step::Instruction(i), true) = (step, refusal.span == Span::default()) {
-                    refusal.span = i.span;
+            if let Err(mut error) = written {
+                if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
+                    error.span = i.span;
                 }
-                refusals.push(refusal);
+                errors.push(error);
             }
         }
-        e.lane = Lane::Whole;
+        e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
-        if let Err(refusal) = terminate(e, plan, BlockId(i as u32), &blocks) {
-            refusals.push(refusal);
-            // The function is dropped, but each block must end.
+        if let Err(error) = terminate(e, plan, BlockId(i as u32), &blocks) {
+            errors.push(error);
+            // The function is discarded, but the builder needs a terminator.
             let fail = e.fail;
             if !e.b.is_unreachable() {
                 e.b.ins().jump(fail, &[]);
@@ -251,7 +270,7 @@ fn kernel(e: &mut Emitter<'_, '_>, plan: &Plan) -> Vec<Refusal> {
         }
     }
 
-    e.lane = Lane::Whole;
+    e.lane_set = LaneSet::Scalar;
     let next_thread = e.next_thread;
     e.b.switch_to_block(next_thread);
     let thread = e.b.use_var(e.thread.index);
@@ -267,10 +286,10 @@ fn kernel(e: &mut Emitter<'_, '_>, plan: &Plan) -> Vec<Refusal> {
     e.b.switch_to_block(fail);
     let one = e.int(types::I32, 1);
     e.b.ins().return_(&[one]);
-    refusals
+    errors
 }
 
-pub(super) fn step_whole(e: &mut Emitter<'_, '_>, step: &Step) -> Emitted<()> {
+pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
     match step {
         Step::Instruction(instruction) => e.instruction(instruction),
         Step::SystemCall {
@@ -282,75 +301,82 @@ pub(super) fn step_whole(e: &mut Emitter<'_, '_>, step: &Step) -> Emitted<()> {
     }
 }
 
-/// From the top of the loop to where the thread goes on.
-fn enter(e: &mut Emitter<'_, '_>, plan: &Plan, blocks: &[Block], refusals: &mut Vec<Refusal>) {
-    // Lanes part into the scalar function: they never come back to such a stop.
+/// Dispatches the thread to its resume point.
+fn resume_threads(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    blocks: &[Block],
+    errors: &mut Vec<LoweringError>,
+) {
+    // After divergence only the scalar function resumes.
     let count = if e.width > 1 {
-        plan.points.len()
+        plan.sync_points.len()
     } else {
-        plan.stops.len()
+        plan.resume_points.len()
     };
-    let stops = &plan.stops[..count];
-    if stops.is_empty() {
-        begin(e, plan, blocks[0]);
+    let resume_points = &plan.resume_points[..count];
+    if resume_points.is_empty() {
+        start_thread(e, plan, blocks[0]);
         return;
     }
     let start = e.b.create_block();
     let mut targets = vec![start];
-    targets.extend(stops.iter().map(|_| e.b.create_block()));
+    targets.extend(resume_points.iter().map(|_| e.b.create_block()));
     dispatch(e, &targets);
     e.b.switch_to_block(start);
-    begin(e, plan, blocks[0]);
-    for (stop, &block) in stops.iter().zip(&targets[1..]) {
+    start_thread(e, plan, blocks[0]);
+    for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 {
-            lanes::only_in_step(e, plan);
+            lane_group::require_in_step(e, plan);
         }
-        reload(e, plan, stop);
-        if let Some(block) = stop.sync
+        reload(e, plan, point);
+        if let Some(block) = point.sync
             && let Terminator::Sync { instruction, .. } =
                 &e.program.blocks[block.index()].terminator
         {
-            for lane in lanes::singles(e.width) {
-                e.lane = lane;
-                if let Err(refusal) = e.take_results(instruction) {
-                    refusals.push(refusal);
+            for lane in lane_group::each_lane(e.width) {
+                e.lane_set = lane;
+                if let Err(error) = e.load_results(instruction) {
+                    errors.push(error);
                 }
             }
-            e.gather();
-            e.lane = Lane::Whole;
+            e.pack_lane_writes();
+            e.lane_set = LaneSet::Scalar;
         }
-        let next = blocks[stop.next.index()];
+        let next = blocks[point.next.index()];
         e.b.ins().jump(next, &[]);
     }
 }
 
-/// Goes to the kernel's first block. Registers that may be read before they are
-/// written are 0: not what the thread before left in them.
-fn begin(e: &mut Emitter<'_, '_>, plan: &Plan, block: Block) {
-    for &reg in &plan.entry {
+/// Jumps to the kernel's first block. Registers that may be read before they are
+/// written are cleared: otherwise they would hold values of the previous thread.
+fn start_thread(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: Block) {
+    for &reg in &plan.entry_live_in {
         let class = e.program.registers[reg.index()];
-        for n in 0..e.homes[reg.index()].variables.len() {
-            if e.homes[reg.index()].shape == Shape::Varying {
-                e.lane = Lane::Piece(n as u32);
+        for n in 0..e.locations[reg.index()].variables.len() {
+            if e.locations[reg.index()].uniformity == Uniformity::Divergent {
+                e.lane_set = LaneSet::Vector(n as u32);
             }
             let zero = e.zero(type_of(class));
-            let variable = e.homes[reg.index()].variables[n];
+            let variable = e.locations[reg.index()].variables[n];
             e.b.def_var(variable, zero);
-            e.lane = Lane::Whole;
+            e.lane_set = LaneSet::Scalar;
         }
     }
     e.b.ins().jump(block, &[]);
 }
 
-/// Jumps to where the thread's state says.
+/// A jump table over the thread's state.
 fn dispatch(e: &mut Emitter<'_, '_>, targets: &[Block]) {
     let context = e.fixed.context;
-    let states = e.b.ins().load(types::I64, FIXED, context, offset::STATES);
+    let states =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::STATES);
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
     let state = e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0);
-    // A thread that has exited is past the table.
+    // The state of a thread that has exited is out of range.
     let exited = BlockCall::new(
         e.next_thread,
         std::iter::empty(),
@@ -376,29 +402,31 @@ pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
     }
 }
 
-/// Sets the state of the thread, or of the group.
+/// Sets the state of the thread, or of all threads of the lane group.
 pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
     let context = e.fixed.context;
-    let states = e.b.ins().load(types::I64, FIXED, context, offset::STATES);
+    let states =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::STATES);
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
     if e.width > 1 {
-        e.lane = Lane::Piece(0);
+        e.lane_set = LaneSet::Vector(0);
     }
     let state = e.int(types::I32, state.into());
     for piece in 0..e.width.div_ceil(4) as i32 {
         e.b.ins()
             .store(MemFlagsData::trusted(), state, at, 16 * piece);
     }
-    e.lane = Lane::Whole;
+    e.lane_set = LaneSet::Scalar;
 }
 
 fn terminate(
     e: &mut Emitter<'_, '_>,
-    plan: &Plan,
+    plan: &ResumePlan,
     block: BlockId,
     blocks: &[Block],
-) -> Emitted<()> {
+) -> EmitResult<()> {
     let to = |block: &BlockId| blocks[block.index()];
     match &e.program.blocks[block.index()].terminator {
         Terminator::Jump(next) => {
@@ -414,8 +442,8 @@ fn terminate(
             } else {
                 (then, otherwise)
             };
-            if e.homes[predicate.reg.index()].shape != Shape::Uniform {
-                return lanes::branch(e, plan, predicate.reg, (*yes, *no), blocks);
+            if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform {
+                return lane_group::branch(e, plan, predicate.reg, (*yes, *no), blocks);
             }
             let value = e.register(predicate.reg);
             e.b.ins().brif(value, to(yes), &[], to(no), &[]);
@@ -427,20 +455,24 @@ fn terminate(
         } => {
             e.line = *line;
             let index = e.read(*index, types::I32)?;
-            let beyond = e.b.create_block();
-            e.b.set_cold_block(beyond);
+            let out_of_range = e.b.create_block();
+            e.b.set_cold_block(out_of_range);
             let calls: Vec<BlockCall> = targets
                 .iter()
                 .map(|t| BlockCall::new(to(t), std::iter::empty(), &mut e.b.func.dfg.value_lists))
                 .collect();
-            let default = BlockCall::new(beyond, std::iter::empty(), &mut e.b.func.dfg.value_lists);
+            let default = BlockCall::new(
+                out_of_range,
+                std::iter::empty(),
+                &mut e.b.func.dfg.value_lists,
+            );
             let table = e.b.create_jump_table(JumpTableData::new(default, &calls));
             e.b.ins().br_table(index, table);
-            e.b.switch_to_block(beyond);
+            e.b.switch_to_block(out_of_range);
             e.fault(FaultKind::IllegalInstruction);
         }
         Terminator::Exit => {
-            if !plan.stops.is_empty() {
+            if !plan.resume_points.is_empty() {
                 set_state(e, EXITED);
             }
             let next = e.next_thread;
@@ -451,17 +483,24 @@ fn terminate(
             e.fault(FaultKind::Trap);
         }
         Terminator::Sync { instruction, .. } => {
-            let Some(at) = plan.stops.iter().position(|s| s.sync == Some(block)) else {
-                return Err(Refusal::unsupported(instruction.span, "this sync point"));
+            let Some(at) = plan
+                .resume_points
+                .iter()
+                .position(|p| p.sync == Some(block))
+            else {
+                return Err(LoweringError::unsupported(
+                    instruction.span,
+                    "unsupported sync point",
+                ));
             };
             e.line = instruction.line;
-            for lane in lanes::singles(e.width) {
-                e.lane = lane;
-                e.leave_request(instruction)?;
+            for lane in lane_group::each_lane(e.width) {
+                e.lane_set = lane;
+                e.store_request(instruction)?;
             }
-            e.lane = Lane::Whole;
-            save(e, plan, &plan.stops[at].changed);
-            lanes::mark(e, plan);
+            e.lane_set = LaneSet::Scalar;
+            save(e, plan, &plan.resume_points[at].dirty);
+            lane_group::store_in_step_flags(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);

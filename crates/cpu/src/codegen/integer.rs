@@ -5,26 +5,26 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::convert::is_integer;
-use super::emitter::{Emitted, Emitter, is_signed};
+use super::emitter::{EmitResult, Emitter, is_signed};
 use crate::math::Helper;
 use crate::program::Instruction;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 impl Emitter<'_, '_> {
-    pub fn integer(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn integer(&mut self, i: &Instruction) -> EmitResult<()> {
         let ptx = self.ty(i, 0)?;
         let signed = is_signed(ptx);
         if matches!(ptx, P::U16x2 | P::S16x2) {
             return self.packed_pair(i, signed);
         }
-        // Several numbers in one register are no integer of its width.
+        // The other packed types are not integers of the register's width.
         if !is_integer(ptx) {
-            return self.refuse(i, "this type");
+            return self.unsupported(i, "unsupported type");
         }
         let ty = self.native(i, 0)?;
         let carry = i.modifiers.has(M::Cc);
         if matches!(i.opcode, O::Addc | O::Subc | O::Madc) && i.modifiers.has(M::Sat) {
-            return self.refuse(i, "saturation of a sum with a carry");
+            return self.unsupported(i, "saturation of a sum with a carry");
         }
         let value = match i.opcode {
             O::Add if carry => return self.with_carry(i, ty, false, false),
@@ -114,18 +114,18 @@ impl Emitter<'_, '_> {
                 }
             }
             O::Dp4a | O::Dp2a => return self.dot(i),
-            _ => return self.refuse(i, "this type"),
+            _ => return self.unsupported(i, "unsupported type"),
         };
         self.result_signed(i, value, signed)
     }
 
     /// `mul.lo`, `.hi` and `.wide` of operands 1 and 2.
-    fn product(&mut self, i: &Instruction, ty: Type, signed: bool) -> Emitted<Value> {
+    fn product(&mut self, i: &Instruction, ty: Type, signed: bool) -> EmitResult<Value> {
         let a = self.operand(i, 1, ty)?;
         let b = self.operand(i, 2, ty)?;
         if i.modifiers.has(M::Wide) {
             let Some(wide) = ty.double_width() else {
-                return self.refuse(i, "this type");
+                return self.unsupported(i, "unsupported type");
             };
             let a = self.widen(a, wide, signed);
             let b = self.widen(b, wide, signed);
@@ -143,12 +143,12 @@ impl Emitter<'_, '_> {
                 let product = self.b.ins().imul(a, b);
                 let bits = self.int(types::I32, ty.bits().into());
                 let high = self.b.ins().ushr(product, bits);
-                self.reshape(high, ty)
+                self.coerce(high, ty)
             }
         })
     }
 
-    fn product24(&mut self, i: &Instruction, signed: bool) -> Emitted<Value> {
+    fn product24(&mut self, i: &Instruction, signed: bool) -> EmitResult<Value> {
         let mut factors = [None; 2];
         for (n, factor) in factors.iter_mut().enumerate() {
             let a = self.operand(i, n + 1, types::I32)?;
@@ -162,7 +162,7 @@ impl Emitter<'_, '_> {
             *factor = Some(self.widen(low, types::I64, signed));
         }
         let [Some(a), Some(b)] = factors else {
-            return self.refuse(i, "an operand is missing");
+            return self.unsupported(i, "an operand is missing");
         };
         let product = self.b.ins().imul(a, b);
         // The product has 48 bits; `.hi` are bits 16 to 47.
@@ -172,10 +172,10 @@ impl Emitter<'_, '_> {
         } else {
             product
         };
-        Ok(self.reshape(product, types::I32))
+        Ok(self.coerce(product, types::I32))
     }
 
-    /// `.sat`: 32-bit signed, clamped.
+    /// `.sat`: a 32-bit signed sum or difference, clamped.
     fn saturated(&mut self, a: Value, b: Value, add: bool) -> Value {
         let a = self.b.ins().sextend(types::I64, a);
         let b = self.b.ins().sextend(types::I64, b);
@@ -191,12 +191,12 @@ impl Emitter<'_, '_> {
         self.b.ins().ireduce(types::I32, value)
     }
 
-    /// Division without the host's traps. By zero, as on NVIDIA's devices, the
-    /// quotient and the remainder are all ones; the least value by -1 is itself,
-    /// without remainder.
+    /// Division that does not trap on the host. As on NVIDIA's GPUs, quotient and remainder
+    /// of a division by zero are all ones, and the least value divided by -1 is itself with
+    /// remainder 0.
     fn quotient(&mut self, a: Value, b: Value, quotient: bool, signed: bool) -> Value {
-        let given = self.b.func.dfg.value_type(a);
-        let (a, b) = if given.bits() < 32 {
+        let narrow = self.b.func.dfg.value_type(a);
+        let (a, b) = if narrow.bits() < 32 {
             (
                 self.widen(a, types::I32, signed),
                 self.widen(b, types::I32, signed),
@@ -209,7 +209,7 @@ impl Emitter<'_, '_> {
         let one = self.int(ty, 1);
         let safe = self.select(by_zero, one, b);
         let value = if signed {
-            // Minus one is done by negation, which wraps as wanted.
+            // Division by -1 is negation, which wraps.
             let minus_one = self.icmp_imm(IntCC::Equal, b, -1);
             let safe = self.select(minus_one, one, safe);
             if quotient {
@@ -224,17 +224,17 @@ impl Emitter<'_, '_> {
         } else {
             self.b.ins().urem(a, safe)
         };
-        let of_zero = self.int(ty, u64::MAX);
-        let value = self.select(by_zero, of_zero, value);
-        self.reshape(value, given)
+        let all_ones = self.int(ty, u64::MAX);
+        let value = self.select(by_zero, all_ones, value);
+        self.coerce(value, narrow)
     }
 
-    fn carry_in(&mut self, i: &Instruction, ty: Type) -> Emitted<Value> {
+    fn carry_in(&mut self, i: &Instruction, ty: Type) -> EmitResult<Value> {
         let Some(carry) = self.program.carry else {
-            return self.refuse(i, "a carry that nothing sets");
+            return self.unsupported(i, "a carry that no instruction sets");
         };
         let bit = self.register(carry);
-        Ok(self.reshape(bit, ty))
+        Ok(self.coerce(bit, ty))
     }
 
     fn carry_out(&mut self, i: &Instruction, bit: Value) {
@@ -245,12 +245,18 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `add.cc`, `addc`, `sub.cc`, `subc`. The flag is a carry for sums and a
-    /// borrow for differences.
-    fn with_carry(&mut self, i: &Instruction, ty: Type, takes: bool, sub: bool) -> Emitted<()> {
+    /// `add.cc`, `addc`, `sub.cc`, `subc`. The flag is the carry of a sum or the borrow of a
+    /// difference.
+    fn with_carry(
+        &mut self,
+        i: &Instruction,
+        ty: Type,
+        uses_carry: bool,
+        sub: bool,
+    ) -> EmitResult<()> {
         let a = self.operand(i, 1, ty)?;
         let b = self.operand(i, 2, ty)?;
-        let (value, out) = self.sum_with_carry(i, a, b, ty, takes, sub)?;
+        let (value, out) = self.sum_with_carry(i, a, b, ty, uses_carry, sub)?;
         self.result(i, value)?;
         self.carry_out(i, out);
         Ok(())
@@ -262,9 +268,9 @@ impl Emitter<'_, '_> {
         a: Value,
         b: Value,
         ty: Type,
-        takes: bool,
+        uses_carry: bool,
         sub: bool,
-    ) -> Emitted<(Value, Value)> {
+    ) -> EmitResult<(Value, Value)> {
         let first = if sub {
             self.b.ins().isub(a, b)
         } else {
@@ -275,7 +281,7 @@ impl Emitter<'_, '_> {
         } else {
             self.icmp(IntCC::UnsignedLessThan, first, a)
         };
-        if !takes {
+        if !uses_carry {
             return Ok((first, overflow));
         }
         let bit = self.carry_in(i, ty)?;
@@ -298,31 +304,31 @@ impl Emitter<'_, '_> {
         i: &Instruction,
         ty: Type,
         signed: bool,
-        takes: bool,
-    ) -> Emitted<()> {
+        uses_carry: bool,
+    ) -> EmitResult<()> {
         let product = self.product(i, ty, signed)?;
         let c = self.operand(i, 3, ty)?;
-        let (value, out) = self.sum_with_carry(i, product, c, ty, takes, false)?;
+        let (value, out) = self.sum_with_carry(i, product, c, ty, uses_carry, false)?;
         self.result(i, value)?;
         self.carry_out(i, out);
         Ok(())
     }
 
-    fn dot(&mut self, i: &Instruction) -> Emitted<()> {
+    fn dot(&mut self, i: &Instruction) -> EmitResult<()> {
         let a_signed = is_signed(self.ty(i, 0)?);
         let b_signed = is_signed(self.ty(i, 1)?);
         let signs = u32::from(a_signed) | u32::from(b_signed) << 1;
         let value = if i.opcode == O::Dp4a {
-            self.call_over(i, Helper::dp4a, types::I32, 3, &[signs])?
+            self.call_with_operands(i, Helper::dp4a, types::I32, 3, &[signs])?
         } else {
             let high = u32::from(i.modifiers.has(M::Hi)) << 2;
-            self.call_over(i, Helper::dp2a, types::I32, 3, &[signs | high])?
+            self.call_with_operands(i, Helper::dp2a, types::I32, 3, &[signs | high])?
         };
         self.result(i, value)
     }
 
-    /// `add`, `min` and `max` of two 16-bit halves.
-    fn packed_pair(&mut self, i: &Instruction, signed: bool) -> Emitted<()> {
+    /// `add`, `sub`, `min` and `max` of packed 16-bit integers.
+    fn packed_pair(&mut self, i: &Instruction, signed: bool) -> EmitResult<()> {
         let a = self.operand(i, 1, types::I32)?;
         let b = self.operand(i, 2, types::I32)?;
         let mut halves = [None; 2];
@@ -339,7 +345,7 @@ impl Emitter<'_, '_> {
                 (O::Min, false) => self.b.ins().umin(a, b),
                 (O::Max, true) => self.b.ins().smax(a, b),
                 (O::Max, false) => self.b.ins().umax(a, b),
-                _ => return self.refuse(i, "this operation on halves"),
+                _ => return self.unsupported(i, "unsupported operation on packed 16-bit integers"),
             };
             let value = if i.modifiers.has(M::Relu) {
                 let zero = self.int(types::I16, 0);
@@ -350,13 +356,13 @@ impl Emitter<'_, '_> {
             *half = Some(value);
         }
         let [Some(low), Some(high)] = halves else {
-            return self.refuse(i, "an operand is missing");
+            return self.unsupported(i, "an operand is missing");
         };
         let value = self.join(low, high);
         self.result(i, value)
     }
 
-    /// Two integers of one width as one of twice the width, `low` first.
+    /// Concatenates two integers of the same width.
     pub fn join(&mut self, low: Value, high: Value) -> Value {
         let narrow = self.b.func.dfg.value_type(low);
         let wide = narrow.double_width().unwrap_or(types::I64);

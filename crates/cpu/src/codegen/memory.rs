@@ -1,19 +1,19 @@
-//! Loads and stores, each checked against what may be accessed.
+//! Loads and stores with bounds and alignment checks.
 //!
-//! A check is one comparison. Rotating an address right by the logarithm of the
-//! access's width puts a misaligned address's low bits on top, so that the same
-//! comparison that finds it too large finds it misaligned.
+//! A check is one comparison: rotating an offset right by the logarithm of the access
+//! size makes a misaligned offset very large, so that the bounds check also finds
+//! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed, native};
-use crate::block::{Access, GRANULE_SHIFT, offset};
+use super::emitter::{EmitResult, Emitter, is_signed, native};
+use crate::abi::{Access, GRANULE_SHIFT, offset};
 use crate::math::Helper;
-use crate::program::{Arg, Base, Instruction, Place};
+use crate::program::{Arg, Base, Instruction, Storage};
 use ptx::names::{Modifier as M, Type as P};
 
-/// The address space that an access counts in.
+/// The state space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// Host addresses.
@@ -23,14 +23,14 @@ pub(super) enum Space {
     Param,
 }
 
-/// A checked place: `address + offset` on the host.
+/// A checked host address: `address + offset`.
 #[derive(Clone, Copy)]
-pub(super) struct Location {
+pub(super) struct CheckedAddress {
     pub address: Value,
     pub offset: i32,
 }
 
-const PLAIN: MemFlagsData = MemFlagsData::trusted();
+const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
 fn space_of(i: &Instruction) -> Space {
     match i.modifiers.first_of(super::convert::SPACES) {
@@ -42,14 +42,14 @@ fn space_of(i: &Instruction) -> Space {
 }
 
 impl Emitter<'_, '_> {
-    pub fn load(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn load(&mut self, i: &Instruction) -> EmitResult<()> {
         let ptx = self.ty(i, 0)?;
         let ty = self.native(i, 0)?;
         let signed = is_signed(ptx);
-        // A parameter of a call that became a register.
+        // A load of a promoted call parameter.
         if let Arg::Reg(cell) = self.arg(i, 1)? {
             let value = self.register(cell);
-            let value = self.reshape(value, ty);
+            let value = self.coerce(value, ty);
             return self.result_signed(i, value, signed);
         }
         let to = self.arg(i, 0)?;
@@ -58,9 +58,9 @@ impl Emitter<'_, '_> {
             single => std::slice::from_ref(single),
         };
         let width = ty.bytes() * parts.len() as u32;
-        let at = self.locate(i, 1, width, false)?;
-        if self.must_order(i) {
-            // An ordered load must not be joined with another.
+        let at = self.checked_address(i, 1, width, false)?;
+        if self.is_ordered(i) {
+            // Keeps an ordered load from being merged with another.
             self.fence();
         }
         for (n, &to) in parts.iter().enumerate() {
@@ -69,21 +69,21 @@ impl Emitter<'_, '_> {
             }
             let ty = self.load_type(to, ptx).unwrap_or(ty);
             let offset = at.offset + n as i32 * ty.bytes() as i32;
-            let value = self.b.ins().load(ty, PLAIN, at.address, offset);
+            let value = self.b.ins().load(ty, TRUSTED, at.address, offset);
             self.write_extended(i, to, value, signed)?;
         }
         Ok(())
     }
 
-    /// A value is loaded as what its register holds.
+    /// The type of the register, if it has the width of the access: that saves a cast.
     fn load_type(&self, to: Arg, ptx: P) -> Option<Type> {
         let Arg::Reg(reg) = to else { return None };
-        let held = super::emitter::type_of(self.program.registers[reg.index()]);
+        let register_type = super::emitter::type_of(self.program.registers[reg.index()]);
         let ty = native(ptx)?;
-        (held.bits() == ty.bits() && held != types::I8).then_some(held)
+        (register_type.bits() == ty.bits() && register_type != types::I8).then_some(register_type)
     }
 
-    pub fn store(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn store(&mut self, i: &Instruction) -> EmitResult<()> {
         let ptx = self.ty(i, 0)?;
         let ty = self.native(i, 0)?;
         if let Arg::Reg(cell) = self.arg(i, 0)? {
@@ -92,7 +92,7 @@ impl Emitter<'_, '_> {
             return Ok(());
         }
         if space_of(i) == Space::Param {
-            return self.refuse(i, "stores to the kernel's own parameters");
+            return self.unsupported(i, "a store to a kernel parameter");
         }
         let from = self.arg(i, 1)?;
         let parts = match &from {
@@ -100,21 +100,21 @@ impl Emitter<'_, '_> {
             single => std::slice::from_ref(single),
         };
         let width = ty.bytes() * parts.len() as u32;
-        let at = self.locate(i, 0, width, true)?;
+        let at = self.checked_address(i, 0, width, true)?;
         for (n, &from) in parts.iter().enumerate() {
             let ty = self.load_type(from, ptx).unwrap_or(ty);
             let value = self.read(from, ty)?;
             let offset = at.offset + n as i32 * ty.bytes() as i32;
-            self.b.ins().store(PLAIN, value, at.address, offset);
+            self.b.ins().store(TRUSTED, value, at.address, offset);
         }
-        if self.must_order(i) {
+        if self.is_ordered(i) {
             self.fence();
         }
         Ok(())
     }
 
-    /// Other blocks, on other host threads, may watch this access.
-    fn must_order(&self, i: &Instruction) -> bool {
+    /// Whether other threads may observe the order of this access.
+    fn is_ordered(&self, i: &Instruction) -> bool {
         i.modifiers
             .first_of(&[M::Volatile, M::Relaxed, M::Acquire, M::Release, M::Mmio])
             .is_some()
@@ -124,19 +124,20 @@ impl Emitter<'_, '_> {
         self.b.ins().fence();
     }
 
-    /// Checks an access of `width` bytes at address operand `n`.
-    pub fn locate(
+    /// Checks an access of `width` bytes at address operand `n`, and returns its host
+    /// address.
+    pub fn checked_address(
         &mut self,
         i: &Instruction,
         n: usize,
         width: u32,
         store: bool,
-    ) -> Emitted<Location> {
+    ) -> EmitResult<CheckedAddress> {
         let (base, offset) = self.address(i, n)?;
         let space = match base {
-            Base::Place(Place::Shared(_) | Place::DynamicShared) => Space::Shared,
-            Base::Place(Place::Local(_)) => Space::Local,
-            Base::Place(Place::Param(_)) => Space::Param,
+            Base::Storage(Storage::Shared(_) | Storage::DynamicShared) => Space::Shared,
+            Base::Storage(Storage::Local(_)) => Space::Local,
+            Base::Storage(Storage::Param(_)) => Space::Param,
             _ => space_of(i),
         };
         let access = width
@@ -147,28 +148,29 @@ impl Emitter<'_, '_> {
                 Space::Local => Access::LOCAL,
                 Space::Param => Access::PARAM,
             };
-        self.locate_at(base, offset, space, width, access)
+        self.checked_address_at(base, offset, space, width, access)
     }
 
-    /// The same for a base and a space; `access` is what a fault will say.
-    pub fn locate_at(
+    /// The same for a base address in a state space. `access` describes the access in a
+    /// fault.
+    pub fn checked_address_at(
         &mut self,
         base: Base,
         offset: i64,
         space: Space,
         width: u32,
         access: u32,
-    ) -> Emitted<Location> {
+    ) -> EmitResult<CheckedAddress> {
         let start = match space {
             Space::Generic => None,
-            Space::Shared => Some(self.word(offset::SHARED)),
+            Space::Shared => Some(self.context_word(offset::SHARED)),
             Space::Local => Some(self.frame()),
-            Space::Param => Some(self.word(offset::PARAMS)),
+            Space::Param => Some(self.context_word(offset::PARAMS)),
         };
-        if let (Base::Place(place), Some(start)) = (base, start)
-            && let Some(offset) = self.known_good(place, offset, width)
+        if let (Base::Storage(storage), Some(start)) = (base, start)
+            && let Some(offset) = self.in_bounds_offset(storage, offset, width)
         {
-            return Ok(Location {
+            return Ok(CheckedAddress {
                 address: start,
                 offset,
             });
@@ -176,10 +178,10 @@ impl Emitter<'_, '_> {
         let address = match base {
             Base::Reg(reg) => {
                 let value = self.register(reg);
-                let value = self.reshape(value, types::I64);
+                let value = self.coerce(value, types::I64);
                 self.add_offset(value, offset)
             }
-            Base::Place(place) => self.place_address(place, offset),
+            Base::Storage(storage) => self.storage_address(storage, offset),
             Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
         };
         self.check(address, space, width, access);
@@ -187,15 +189,15 @@ impl Emitter<'_, '_> {
             Some(start) => self.b.ins().iadd(start, address),
             None => address,
         };
-        Ok(Location { address, offset: 0 })
+        Ok(CheckedAddress { address, offset: 0 })
     }
 
-    /// The offset of an access that cannot fail.
-    fn known_good(&self, place: Place, offset: i64, width: u32) -> Option<i32> {
-        let (base, size) = match place {
-            Place::Shared(base) => (base, self.program.shared_bytes),
-            Place::Local(base) => (base, self.program.local_bytes),
-            Place::Param(base) => (base, self.program.param_bytes),
+    /// The offset of an access to a variable that is statically in bounds and aligned.
+    fn in_bounds_offset(&self, storage: Storage, offset: i64, width: u32) -> Option<i32> {
+        let (base, size) = match storage {
+            Storage::Shared(base) => (base, self.program.shared_bytes),
+            Storage::Local(base) => (base, self.program.local_bytes),
+            Storage::Param(base) => (base, self.program.param_bytes),
             _ => return None,
         };
         let at = i64::from(base).checked_add(offset)?;
@@ -203,25 +205,25 @@ impl Emitter<'_, '_> {
         if good { i32::try_from(at).ok() } else { None }
     }
 
-    /// Faults unless `width` bytes at `address`, in its space, may be accessed.
+    /// Emits a check that `width` bytes at `address` may be accessed.
     pub fn check(&mut self, address: Value, space: Space, width: u32, access: u32) {
         let shift = width.trailing_zeros();
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                let base = self.word(offset::ARENA_BASE);
+                let base = self.context_word(offset::ARENA_BASE);
                 let inside = self.b.ins().isub(address, base);
                 let granule_shift = self.int(types::I32, GRANULE_SHIFT.into());
                 let granule = self.b.ins().ushr(inside, granule_shift);
-                // Nothing in the last granule may be accessed: it stands for all
-                // addresses outside of the arena.
-                let last = self.word(offset::LAST_GRANULE);
+                // No byte of the last granule may be accessed, so that addresses outside
+                // the arena are clamped to it.
+                let last = self.context_word(offset::LAST_GRANULE);
                 let granule = self.b.ins().umin(granule, last);
                 let one = self.int(types::I32, 1);
                 let at = self.b.ins().ishl(granule, one);
-                let shadow = self.word(offset::SHADOW);
+                let shadow = self.context_word(offset::SHADOW);
                 let at = self.b.ins().iadd(shadow, at);
-                let valid = self.b.ins().uload16(types::I32, PLAIN, at, 0);
+                let valid = self.b.ins().uload16(types::I32, TRUSTED, at, 0);
                 let low = self.b.ins().ireduce(types::I8, address);
                 if shift == 0 {
                     let low = self.b.ins().uextend(types::I32, low);
@@ -247,7 +249,7 @@ impl Emitter<'_, '_> {
                     return self.fail_unless(good, address, space, access);
                 }
                 let size = match space {
-                    Space::Shared => self.word(offset::SHARED_SIZE),
+                    Space::Shared => self.context_word(offset::SHARED_SIZE),
                     Space::Local => self.int(types::I64, self.program.local_bytes.into()),
                     _ => self.int(types::I64, self.program.param_bytes.into()),
                 };
@@ -264,62 +266,59 @@ impl Emitter<'_, '_> {
         self.fail_unless(good, address, space, access);
     }
 
-    /// The rare rest of a check: the runtime looks, and says what was wrong.
+    /// Emits the slow path of a check, in which the runtime records the fault.
     fn fail_unless(&mut self, good: Value, address: Value, space: Space, access: u32) {
         let cold = self.b.create_block();
-        let on = self.b.create_block();
+        let ok = self.b.create_block();
         self.b.set_cold_block(cold);
-        self.b.ins().brif(good, on, &[], cold, &[]);
+        self.b.ins().brif(good, ok, &[], cold, &[]);
         self.b.switch_to_block(cold);
-        self.look_closer(address, 1, access);
+        self.call_slow_path(address, 1, access);
         let fail = self.fail;
         if space == Space::Generic {
-            // Registered host memory is good, though the shadow does not know it.
+            // The access is valid in registered host memory, which has no shadow.
             let context = self.fixed.context;
             let kind = self
                 .b
                 .ins()
-                .load(types::I32, PLAIN, context, offset::FAULT_KIND);
-            self.b.ins().brif(kind, fail, &[], on, &[]);
+                .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
+            self.b.ins().brif(kind, fail, &[], ok, &[]);
         } else {
             self.b.ins().jump(fail, &[]);
         }
-        self.b.switch_to_block(on);
+        self.b.switch_to_block(ok);
     }
 
-    /// Asks the runtime about the accesses of neighbouring threads; what is wrong
-    /// is recorded in the context.
-    ///
-    /// The call goes through a function of the same blob that preserves every
-    /// register: what the usual path keeps in registers stays there.
-    pub fn look_closer(&mut self, address: Value, count: u32, access: u32) {
+    /// Lets the runtime check the accesses of `count` threads to consecutive addresses.
+    /// It records a fault in the context.
+    pub fn call_slow_path(&mut self, address: Value, count: u32, access: u32) {
         let context = self.fixed.context;
         let thread = self.thread_index();
-        let what = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
-        let what = self.amount(types::I64, what);
-        let all = [context, thread, address, what];
-        let Some(keeper) = self.keeper else {
-            self.call(Helper::check_neighbours, &all);
+        let encoded = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
+        let encoded = self.scalar_int(types::I64, encoded);
+        let args = [context, thread, address, encoded];
+        let Some(slow_path) = self.slow_path else {
+            self.call(Helper::check_contiguous, &args);
             return;
         };
-        self.b.ins().call(keeper, &all);
+        self.b.ins().call(slow_path, &args);
     }
 
     /// The host address of the thread's local frame.
     pub fn frame(&mut self) -> Value {
         let thread = self.thread_index();
         let thread = self.b.ins().uextend(types::I64, thread);
-        let stride = self.word(offset::LOCAL_STRIDE);
+        let stride = self.context_word(offset::LOCAL_STRIDE);
         let at = self.b.ins().imul(thread, stride);
-        let local = self.word(offset::LOCAL);
+        let local = self.context_word(offset::LOCAL);
         self.b.ins().iadd(local, at)
     }
 
-    /// `cp.async` copies at once; its waits find it done.
-    pub fn copy_async(&mut self, i: &Instruction) -> Emitted<()> {
+    /// `cp.async` copies synchronously, so that its waits do nothing.
+    pub fn copy_async(&mut self, i: &Instruction) -> EmitResult<()> {
         use cranelift_codegen::ir::InstBuilder as _;
         if !i.modifiers.has(M::Async) || i.modifiers.first_of(&[M::Bulk, M::Mbarrier]).is_some() {
-            return self.refuse(i, "this copy");
+            return self.unsupported(i, "unsupported copy");
         }
         if i.modifiers
             .first_of(&[M::CommitGroup, M::WaitGroup, M::WaitAll])
@@ -328,17 +327,17 @@ impl Emitter<'_, '_> {
             return Ok(());
         }
         let Arg::Int(size @ (4 | 8 | 16)) = self.arg(i, 2)? else {
-            return self.refuse(i, "a copy of this size");
+            return self.unsupported(i, "a copy of other than 4, 8 or 16 bytes");
         };
         let size = size as u32;
-        // Bytes beyond the source's size are zeros; a predicate ignores all of it.
-        // A cache policy, which comes last, changes no value.
+        // Bytes beyond the source size, or all bytes if the predicate is true, are zeros.
+        // The last operand may be a cache policy, which has no effect here.
         let operands = self.arg_count(i) - usize::from(i.modifiers.has(M::L2CacheHint));
         let count = match self.arg(i, 3) {
             Ok(arg) if operands > 3 => {
                 let predicate = match arg {
                     Arg::Reg(reg) | Arg::Not(reg) => {
-                        self.program.registers[reg.index()] == crate::program::Class::Pred
+                        self.program.registers[reg.index()] == crate::program::RegClass::Pred
                     }
                     _ => false,
                 };
@@ -356,25 +355,27 @@ impl Emitter<'_, '_> {
         let (to, to_offset) = self.address(i, 0)?;
         let (from, from_offset) = self.address(i, 1)?;
         let access = Access::WRITE | Access::SHARED | size;
-        let to = self.locate_at(to, to_offset, Space::Shared, size, access)?;
+        let to = self.checked_address_at(to, to_offset, Space::Shared, size, access)?;
         let Some(count) = count else {
-            let from = self.locate_at(from, from_offset, Space::Generic, size, size)?;
+            let from = self.checked_address_at(from, from_offset, Space::Generic, size, size)?;
             for at in (0..size as i32).step_by(4) {
                 let word = self
                     .b
                     .ins()
-                    .load(types::I32, PLAIN, from.address, from.offset + at);
-                self.b.ins().store(PLAIN, word, to.address, to.offset + at);
+                    .load(types::I32, TRUSTED, from.address, from.offset + at);
+                self.b
+                    .ins()
+                    .store(TRUSTED, word, to.address, to.offset + at);
             }
             return Ok(());
         };
         let base = match from {
             Base::Reg(reg) => {
                 let value = self.register(reg);
-                let value = self.reshape(value, types::I64);
+                let value = self.coerce(value, types::I64);
                 self.add_offset(value, from_offset)
             }
-            Base::Place(place) => self.place_address(place, from_offset),
+            Base::Storage(storage) => self.storage_address(storage, from_offset),
             Base::Absolute => self.int(types::I64, from_offset.cast_unsigned()),
         };
         for at in 0..size as i32 {
@@ -387,11 +388,13 @@ impl Emitter<'_, '_> {
             self.b.switch_to_block(read);
             let address = self.add_offset(base, at.into());
             self.check(address, Space::Generic, 1, 1);
-            let byte = self.b.ins().load(types::I8, PLAIN, address, 0);
+            let byte = self.b.ins().load(types::I8, TRUSTED, address, 0);
             self.b.ins().jump(done, &[byte.into()]);
             self.b.switch_to_block(done);
             let byte = self.b.block_params(done)[0];
-            self.b.ins().store(PLAIN, byte, to.address, to.offset + at);
+            self.b
+                .ins()
+                .store(TRUSTED, byte, to.address, to.offset + at);
         }
         Ok(())
     }

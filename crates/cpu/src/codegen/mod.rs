@@ -1,83 +1,84 @@
-//! A resolved kernel → machine code, with Cranelift.
+//! Code generation: a lowered kernel becomes machine code, with Cranelift.
 //!
-//! The code addresses nothing by itself: everything comes from the block context
-//! that it is given, so it can be stored and mapped anywhere.
+//! The code contains no absolute address. It reaches everything through the block
+//! context, its first argument, so that it can be stored and mapped anywhere.
 
 mod atomic;
 mod bits;
 mod compare;
 mod convert;
+mod dispatch;
 mod emitter;
 mod float;
 mod function;
 mod half;
-mod instruction;
 mod integer;
-mod keeper;
-mod lanes;
+mod lane_group;
 mod memory;
-mod plan;
 mod registers;
+mod resume;
 mod slots;
+mod slow_path;
 mod special;
 mod sync;
 mod system;
 mod texture;
+mod vectorize;
 mod video;
-mod ways;
 
 use std::sync::LazyLock;
 
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-use crate::block::SyncPoint;
+use crate::abi::SyncPoint;
 
-pub(crate) use function::{Tools, compile_kernel};
+pub(crate) use function::{CompilerContexts, compile_kernel};
 
 /// Machine code of one function.
 #[derive(Clone, Debug)]
-pub(crate) struct Code {
+pub(crate) struct MachineCode {
     pub bytes: Vec<u8>,
-    /// Where the distance to the keeper goes: four bytes that count from their end.
-    pub calls: Vec<u32>,
+    /// Offsets of the calls' 4-byte displacements to the slow-path thunk, which are
+    /// relative to the end of the displacement.
+    pub thunk_calls: Vec<u32>,
 }
 
-/// The machine code of one kernel and what must be known to run it.
+/// The machine code of one kernel and what the scheduler needs to run it.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelCode {
-    pub scalar: Code,
-    /// The function of several threads at once, and how many.
-    pub lanes: Option<(Code, u32)>,
+    pub scalar: MachineCode,
+    /// The function that runs a lane group at a time, and the group's width.
+    pub vector: Option<(MachineCode, u32)>,
     pub slots: u32,
-    /// Needs no states.
+    /// It has no resume points, so that its threads need no state.
     pub stateless: bool,
-    pub points: Vec<SyncPoint>,
+    pub sync_points: Vec<SyncPoint>,
 }
 
-/// Code for the processor at hand.
-pub(crate) struct Host {
+/// Cranelift's target for the host processor.
+pub(crate) struct HostIsa {
     pub isa: OwnedTargetIsa,
-    /// The same with registers allocated in one pass: worse code in half the time.
+    /// The same with the single-pass register allocator: worse code in half the time.
     pub quick: OwnedTargetIsa,
-    /// What every blob begins with.
-    pub keeper: Code,
+    /// The first function of every blob.
+    pub slow_path_thunk: MachineCode,
     pub has_fma: bool,
     pub has_rounding: bool,
 }
 
-/// The processor at hand; the error says why there is no code for it.
-pub(crate) fn host() -> Result<&'static Host, String> {
-    static HOST: LazyLock<Result<Host, String>> = LazyLock::new(find_host);
+/// The host's target, or the reason why Cranelift cannot compile for it.
+pub(crate) fn host() -> Result<&'static HostIsa, String> {
+    static HOST: LazyLock<Result<HostIsa, String>> = LazyLock::new(detect_host);
     HOST.as_ref().map_err(Clone::clone)
 }
 
-fn find_host() -> Result<Host, String> {
+fn detect_host() -> Result<HostIsa, String> {
     let x86 = cfg!(target_arch = "x86_64");
     let found = features();
     let isa = self::isa("backtracking")?;
-    Ok(Host {
-        keeper: keeper::compile(&isa)?,
+    Ok(HostIsa {
+        slow_path_thunk: slow_path::compile(&isa)?,
         isa,
         quick: self::isa("single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
@@ -90,9 +91,9 @@ fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
     let mut set = |name: &str, value: &str| {
         flags
             .set(name, value)
-            .map_err(|e| format!("Cranelift does not take {name}={value}: {e}"))
+            .map_err(|e| format!("Cranelift rejects the setting {name}={value}: {e}"))
     };
-    // Measured: the optimiser costs a third more time and gains nothing here.
+    // Measured: the optimiser takes a third more time and gains nothing here.
     set("opt_level", "none")?;
     set("regalloc_algorithm", register_allocation)?;
     set("enable_probestack", "false")?;
@@ -107,7 +108,7 @@ fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
     let flags = settings::Flags::new(flags);
 
     let mut builder = isa::lookup(target_lexicon::Triple::host())
-        .map_err(|e| format!("no code can be made for this processor: {e}"))?;
+        .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))?;
     for feature in features() {
         builder
             .enable(feature)
@@ -115,11 +116,10 @@ fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
     }
     builder
         .finish(flags)
-        .map_err(|e| format!("no code can be made for this processor: {e}"))
+        .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))
 }
 
-/// What this processor can do beyond its architecture's minimum, by the names
-/// of Cranelift's settings.
+/// The optional features of this processor, by the names of Cranelift's settings.
 pub(crate) fn features() -> Vec<&'static str> {
     let mut found = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -143,7 +143,7 @@ pub(crate) fn features() -> Vec<&'static str> {
             "lzcnt" => "has_lzcnt",
             "popcnt" => "has_popcnt",
         }
-        // Cranelift builds these on each other.
+        // Cranelift's instruction selection assumes AVX for these.
         if !found.contains(&"has_avx") {
             found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
         }

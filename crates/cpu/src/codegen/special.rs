@@ -3,21 +3,21 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitted, Emitter, FIXED, Lane};
-use crate::block::{WARP, offset};
+use super::emitter::{EmitResult, Emitter, LaneSet, READONLY};
+use crate::abi::{WARP, offset};
 use crate::math::Helper;
-use crate::program::Refusal;
+use crate::program::LoweringError;
 use ptx::ast::Span;
 use ptx::names::SpecialRegister as S;
 
 impl Emitter<'_, '_> {
-    pub fn special(&mut self, register: S) -> Emitted<Value> {
+    pub fn special(&mut self, register: S) -> EmitResult<Value> {
         let component = |base: i32, n: i32| base + 4 * n;
         Ok(match register {
             S::TidX => {
                 let first = self.tid(0);
-                match self.lane {
-                    Lane::Single(lane) => self.add_offset(first, lane.into()),
+                match self.lane_set {
+                    LaneSet::Lane(lane) => self.add_offset(first, lane.into()),
                     _ => first,
                 }
             }
@@ -34,7 +34,7 @@ impl Emitter<'_, '_> {
             S::NctaidZ => self.field(types::I32, component(offset::GRID_DIM, 2)),
             S::TidW | S::NtidW | S::CtaidW | S::NctaidW => self.int(types::I32, 0),
             S::Gridid => self.field(types::I64, offset::GRID_ID),
-            S::Laneid => self.lane(),
+            S::Laneid => self.lane_id(),
             S::Warpid => {
                 let thread = self.thread_index();
                 let shift = self.int(types::I32, WARP.trailing_zeros().into());
@@ -49,7 +49,7 @@ impl Emitter<'_, '_> {
             S::Smid => self.field(types::I32, offset::WORKER),
             S::Nsmid => self.field(types::I32, offset::WORKERS),
             S::LanemaskEq | S::LanemaskLe | S::LanemaskLt | S::LanemaskGe | S::LanemaskGt => {
-                let lane = self.lane();
+                let lane = self.lane_id();
                 let one = self.int(types::I32, 1);
                 let equal = self.b.ins().ishl(one, lane);
                 let below = self.b.ins().iadd_imm_s(equal, -1);
@@ -67,7 +67,7 @@ impl Emitter<'_, '_> {
             S::Clock64 => self.call(Helper::clock, &[]),
             S::Clock => {
                 let clock = self.call(Helper::clock, &[]);
-                self.reshape(clock, types::I32)
+                self.coerce(clock, types::I32)
             }
             S::ClockHi => {
                 let clock = self.call(Helper::clock, &[]);
@@ -76,7 +76,7 @@ impl Emitter<'_, '_> {
             S::Globaltimer => self.call(Helper::global_timer, &[]),
             S::GlobaltimerLo => {
                 let time = self.call(Helper::global_timer, &[]);
-                self.reshape(time, types::I32)
+                self.coerce(time, types::I32)
             }
             S::GlobaltimerHi => {
                 let time = self.call(Helper::global_timer, &[]);
@@ -84,7 +84,7 @@ impl Emitter<'_, '_> {
             }
             S::DynamicSmemSize => self.field(types::I32, offset::DYNAMIC_SHARED),
             S::TotalSmemSize | S::AggrSmemSize => self.field(types::I32, offset::TOTAL_SHARED),
-            // Without clusters each block is one of its own.
+            // Without clusters, each block is a cluster.
             S::ClusteridX => self.field(types::I32, component(offset::BLOCK, 0)),
             S::ClusteridY => self.field(types::I32, component(offset::BLOCK, 1)),
             S::ClusteridZ => self.field(types::I32, component(offset::BLOCK, 2)),
@@ -99,7 +99,7 @@ impl Emitter<'_, '_> {
             }
             S::IsExplicitCluster => self.int(types::I8, 0),
             _ => {
-                return Err(Refusal::unsupported(
+                return Err(LoweringError::unsupported(
                     Span::default(),
                     format!("the special register {}", register.text()),
                 ));
@@ -109,14 +109,14 @@ impl Emitter<'_, '_> {
 
     fn field(&mut self, ty: Type, at: i32) -> Value {
         let context = self.fixed.context;
-        self.b.ins().load(ty, FIXED, context, at)
+        self.b.ins().load(ty, READONLY, context, at)
     }
 
     fn tid(&mut self, axis: usize) -> Value {
         self.b.use_var(self.thread.tid[axis])
     }
 
-    fn lane(&mut self) -> Value {
+    fn lane_id(&mut self) -> Value {
         let thread = self.thread_index();
         let mask = self.int(types::I32, u64::from(WARP) - 1);
         self.b.ins().band(thread, mask)
@@ -125,10 +125,11 @@ impl Emitter<'_, '_> {
     fn upper(&mut self, value: Value) -> Value {
         let shift = self.int(types::I32, 32);
         let upper = self.b.ins().ushr(value, shift);
-        self.reshape(upper, types::I32)
+        self.coerce(upper, types::I32)
     }
 
-    /// Moves `%tid` on by one thread, or by one group, which ends no row half-way.
+    /// Advances `%tid` by one thread, or by one lane group, which is never cut by the end
+    /// of a row.
     pub fn advance_tid(&mut self, used: [bool; 3]) {
         let Some(last) = used.iter().rposition(|&u| u) else {
             return;
@@ -140,7 +141,7 @@ impl Emitter<'_, '_> {
             let next = match carry {
                 None => self.add_offset(at, self.width.into()),
                 Some(carry) => {
-                    let carry = self.reshape(carry, types::I32);
+                    let carry = self.coerce(carry, types::I32);
                     self.b.ins().iadd(at, carry)
                 }
             };
@@ -153,7 +154,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `%tid` of the first thread.
+    /// Initializes `%tid` from the linear index of the first thread.
     pub fn first_tid(&mut self, used: [bool; 3], first: Value) {
         let Some(last) = used.iter().rposition(|&u| u) else {
             return;
@@ -161,7 +162,7 @@ impl Emitter<'_, '_> {
         let mut rest = first;
         for axis in 0..=last {
             let size = self.field(types::I32, offset::BLOCK_DIM + 4 * axis as i32);
-            // No block is empty, but a division must not trap if one were.
+            // No block is empty, but the division must never trap.
             let one = self.int(types::I32, 1);
             let size = self.b.ins().umax(size, one);
             let at = self.b.ins().urem(rest, size);

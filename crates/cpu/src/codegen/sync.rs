@@ -1,20 +1,21 @@
-//! Sync points: the operands that a thread leaves and the results it finds.
+//! Sync points: a suspended thread stores its operands in a request, and loads the
+//! results when it resumes.
 
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
-use super::emitter::{Emitted, Emitter, FIXED, is_signed};
+use super::emitter::{EmitResult, Emitter, READONLY, is_signed};
 use super::function::thread_offset;
-use crate::block::{SyncKind, offset};
-use crate::program::{Arg, Instruction, Program, Refusal};
+use crate::abi::{SyncKind, offset};
+use crate::program::{Arg, Instruction, LoweringError, Program};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
-/// Every lane of a warp: what instructions without `.sync` mean.
+/// The member mask of instructions without `.sync`: every lane of the warp.
 const ALL_LANES: u64 = 0xFFFF_FFFF;
 
-/// Where a thread stops at this instruction, what for.
-pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, Refusal> {
+/// The kind of sync point of an instruction.
+pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, LoweringError> {
     let m = &i.modifiers;
-    let unknown = || Refusal::unsupported(i.span, "this form");
+    let unknown = || LoweringError::unsupported(i.span, "unsupported form");
     Ok(match i.opcode {
         O::Bar if m.has(M::Warp) => SyncKind::WarpBarrier,
         O::Bar | O::Barrier if m.has(M::Red) => match m.first_of(&[M::Popc, M::And, M::Or]) {
@@ -66,7 +67,7 @@ pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, Refusal> {
     })
 }
 
-/// The operands of a barrier, where they are constants.
+/// The barrier and the thread count of a barrier instruction, if they are constants.
 pub(super) fn constant_barrier(program: &Program<'_>, i: &Instruction) -> Option<[u32; 2]> {
     if !matches!(kind_of(i), Ok(SyncKind::Barrier | SyncKind::BarrierArrive)) {
         return None;
@@ -88,19 +89,19 @@ impl Emitter<'_, '_> {
         let requests = self
             .b
             .ins()
-            .load(types::I64, FIXED, context, offset::REQUESTS);
+            .load(types::I64, READONLY, context, offset::REQUESTS);
         let at = thread_offset(self, offset::REQUEST_SIZE as u32);
         self.b.ins().iadd(requests, at)
     }
 
-    /// Stores what the scheduler must know.
-    pub fn leave_request(&mut self, i: &Instruction) -> Emitted<()> {
+    /// Stores the operands for the scheduler.
+    pub fn store_request(&mut self, i: &Instruction) -> EmitResult<()> {
         let kind = kind_of(i)?;
         if constant_barrier(self.program, i).is_some() {
             return Ok(());
         }
         let mut operands: Vec<Value> = Vec::with_capacity(4);
-        let mut word = |e: &mut Self, n: usize| -> Emitted<()> {
+        let mut word = |e: &mut Self, n: usize| -> EmitResult<()> {
             let value = e.operand(i, n, types::I32)?;
             operands.push(value);
             Ok(())
@@ -171,7 +172,7 @@ impl Emitter<'_, '_> {
         }
         let request = self.request();
         for (n, value) in operands.into_iter().enumerate() {
-            let value = self.reshape(value, types::I64);
+            let value = self.coerce(value, types::I64);
             let at = offset::REQUEST_OPERANDS + 8 * n as i32;
             self.b
                 .ins()
@@ -180,8 +181,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Reads what the scheduler answered.
-    pub fn take_results(&mut self, i: &Instruction) -> Emitted<()> {
+    /// Loads the results from the scheduler.
+    pub fn load_results(&mut self, i: &Instruction) -> EmitResult<()> {
         if !self.program.has_destination(i) {
             return Ok(());
         }

@@ -1,10 +1,10 @@
-//! Calls of the CUDA runtime's own functions.
+//! Calls of CUDA's device runtime: `vprintf`, `malloc`, `free`, `__assertfail`.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::emitter::{Emitted, Emitter};
+use super::emitter::{EmitResult, Emitter};
 use crate::math::Helper;
-use crate::program::{ArgList, Class, Reg, SystemCall};
+use crate::program::{ArgList, Reg, RegClass, SystemCall};
 
 impl Emitter<'_, '_> {
     pub fn system_call(
@@ -13,14 +13,17 @@ impl Emitter<'_, '_> {
         args: ArgList,
         result: Option<Reg>,
         line: u32,
-    ) -> Emitted<()> {
+    ) -> EmitResult<()> {
         self.line = line;
         self.set_guard(None);
         let mut values: Vec<Value> = Vec::with_capacity(5);
         for &arg in self.list(args) {
             let narrow = match arg {
                 crate::program::Arg::Reg(reg) => {
-                    matches!(self.program.registers[reg.index()], Class::I32 | Class::F32)
+                    matches!(
+                        self.program.registers[reg.index()],
+                        RegClass::I32 | RegClass::F32
+                    )
                 }
                 _ => false,
             };
@@ -46,7 +49,7 @@ impl Emitter<'_, '_> {
                 self.fail_if(failed);
                 None
             }
-            // Building gives each call its number of arguments.
+            // Lowering has checked the number of arguments.
             _ => None,
         };
         if let (Some(value), Some(reg)) = (value, result) {
@@ -55,11 +58,11 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Stops where the runtime has recorded a fault.
+    /// Ends the function if the helper has recorded a fault.
     fn fail_if(&mut self, failed: Value) {
-        let on = self.b.create_block();
+        let ok = self.b.create_block();
         let fail = self.fail;
-        self.b.ins().brif(failed, fail, &[], on, &[]);
-        self.b.switch_to_block(on);
+        self.b.ins().brif(failed, fail, &[], ok, &[]);
+        self.b.switch_to_block(ok);
     }
 }

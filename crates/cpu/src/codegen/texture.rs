@@ -1,5 +1,5 @@
-//! Textures and surfaces: the modifiers become one number, operands and results
-//! go through a few words on the stack, the runtime fetches.
+//! Texture and surface instructions are calls of a helper. The modifiers are encoded in
+//! an integer; operands and results are passed in a stack slot.
 
 use std::mem::offset_of;
 
@@ -8,11 +8,11 @@ use cranelift_codegen::ir::{
     InstBuilder, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
 
-use super::emitter::{Emitted, Emitter, is_signed};
+use super::emitter::{EmitResult, Emitter, is_signed};
 use crate::math::Helper;
 use crate::math::texture::TextureAccess;
-use crate::program::{Arg, Base, Instruction, Place};
-use crate::texture::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
+use crate::program::{Arg, Base, Instruction, Storage};
+use crate::texture::{BoundaryMode, Geometry, Lod, Mode, Operation, Query, Reduction};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 fn geometry(i: &Instruction) -> Option<Geometry> {
@@ -29,48 +29,48 @@ fn geometry(i: &Instruction) -> Option<Geometry> {
     found.map(|(_, geometry)| geometry)
 }
 
-fn question(i: &Instruction) -> Option<Question> {
+fn query(i: &Instruction) -> Option<Query> {
     let all = [
-        (M::Width, Question::Width),
-        (M::Height, Question::Height),
-        (M::Depth, Question::Depth),
-        (M::NumMipmapLevels, Question::Levels),
-        (M::ArraySize, Question::Layers),
-        (M::NumSamples, Question::Samples),
-        (M::NormalizedCoords, Question::Normalized),
-        (M::FilterMode, Question::Filter),
-        (M::AddrMode0, Question::Address0),
-        (M::AddrMode1, Question::Address1),
-        (M::AddrMode2, Question::Address2),
+        (M::Width, Query::Width),
+        (M::Height, Query::Height),
+        (M::Depth, Query::Depth),
+        (M::NumMipmapLevels, Query::Levels),
+        (M::ArraySize, Query::Layers),
+        (M::NumSamples, Query::Samples),
+        (M::NormalizedCoords, Query::Normalized),
+        (M::FilterMode, Query::Filter),
+        (M::AddrMode0, Query::Address0),
+        (M::AddrMode1, Query::Address1),
+        (M::AddrMode2, Query::Address2),
     ];
     let found = all.into_iter().find(|&(word, _)| i.modifiers.has(word));
-    found.map(|(_, question)| question)
+    found.map(|(_, query)| query)
 }
 
 impl Emitter<'_, '_> {
-    pub fn texture(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn texture(&mut self, i: &Instruction) -> EmitResult<()> {
         match i.opcode {
             O::Tex | O::Tld4 => self.fetch(i),
             O::Suld => self.surface_load(i),
             O::Sust | O::Sured => self.surface_store(i),
             O::Istypep => self.is_type(i),
-            _ => self.ask(i),
+            _ => self.query(i),
         }
     }
 
     /// `tex`, `tld4`
-    fn fetch(&mut self, i: &Instruction) -> Emitted<()> {
+    fn fetch(&mut self, i: &Instruction) -> EmitResult<()> {
         let Some(geometry) = geometry(i) else {
-            return self.refuse(i, "textures with several samples");
+            return self.unsupported(i, "textures with several samples");
         };
-        let gathers = i.opcode == O::Tld4;
+        let is_gather = i.opcode == O::Tld4;
         let (result, coordinates) = (self.ty(i, 0)?, self.ty(i, 1)?);
         let mut mode = Mode {
             geometry,
             integers: coordinates == P::S32,
             halves: matches!(result, P::F16 | P::F16x2),
             count: if result == P::F16x2 { 2 } else { 4 },
-            ..Mode::new(if gathers {
+            ..Mode::new(if is_gather {
                 Operation::Gather
             } else {
                 Operation::Fetch
@@ -82,7 +82,7 @@ impl Emitter<'_, '_> {
             Some(M::A) => 3,
             _ => 0,
         };
-        self.name(i, 1)?;
+        self.put_handle_and_coordinates(i, 1)?;
         let mut next = 2;
         match i.modifiers.first_of(&[M::Level, M::Grad]) {
             Some(M::Level) => {
@@ -94,8 +94,8 @@ impl Emitter<'_, '_> {
             Some(_) => {
                 mode.lod = Lod::Gradient;
                 let at = offset_of!(TextureAccess, gradients);
-                self.put_all(i, next, at)?;
-                self.put_all(i, next + 1, at + 16)?;
+                self.put_operand(i, next, at)?;
+                self.put_operand(i, next + 1, at + 16)?;
                 next += 2;
             }
             None => {}
@@ -108,19 +108,19 @@ impl Emitter<'_, '_> {
         if self.arg_count(i) > next {
             let is_offset = match self.arg(i, next)? {
                 Arg::List(_) | Arg::Int(_) => true,
-                // Depths are compared at float coordinates alone. There the declared
-                // type of the register decides, which how it is held does not tell.
+                // With float coordinates, the declared type of the register says whether
+                // it is a depth or an offset. Its register class does not tell.
                 Arg::Reg(_) => mode.integers,
                 _ => false,
             };
             if !is_offset || self.arg_count(i) > next + 1 {
-                return self.refuse(i, "depth comparison, or an offset in a register");
+                return self.unsupported(i, "depth comparison, or an offset in a register");
             }
-            self.put_all(i, next, offset)?;
+            self.put_operand(i, next, offset)?;
         }
         self.call_texture(mode);
 
-        // `d|p`: the texels of an array are always there.
+        // `d|p`: every texel is resident.
         let to = self.arg(i, 0)?;
         let to = match to {
             Arg::List(list) => match *self.list(list) {
@@ -138,77 +138,77 @@ impl Emitter<'_, '_> {
         } else {
             types::I32
         };
-        self.take_all(i, to, ty)
+        self.load_texture_results(i, to, ty)
     }
 
     /// `suld`
-    fn surface_load(&mut self, i: &Instruction) -> Emitted<()> {
+    fn surface_load(&mut self, i: &Instruction) -> EmitResult<()> {
         let mut mode = self.surface_mode(i, Operation::Load)?;
         let to = self.arg(i, 0)?;
         mode.count = self.parts(&to).len() as u8;
         let ty = self.native(i, 0)?;
-        self.name(i, 1)?;
+        self.put_handle_and_coordinates(i, 1)?;
         self.call_texture(mode);
-        self.take_all(i, to, ty)
+        self.load_texture_results(i, to, ty)
     }
 
     /// `sust`, `sured`
-    fn surface_store(&mut self, i: &Instruction) -> Emitted<()> {
-        let of_texels = i.modifiers.has(M::P);
-        let operation = match (i.opcode, of_texels) {
+    fn surface_store(&mut self, i: &Instruction) -> EmitResult<()> {
+        let by_texel = i.modifiers.has(M::P);
+        let operation = match (i.opcode, by_texel) {
             (O::Sust, false) => Operation::Store,
             (O::Sust, true) => Operation::StoreTexel,
-            (_, false) => Operation::Change,
-            (_, true) => Operation::ChangeTexel,
+            (_, false) => Operation::Reduce,
+            (_, true) => Operation::ReduceTexel,
         };
         let mut mode = self.surface_mode(i, operation)?;
         let from = self.arg(i, 1)?;
         let ty = self.native(i, 0)?;
         let parts = self.parts(&from).to_vec();
         mode.count = parts.len() as u8;
-        self.name(i, 0)?;
+        self.put_handle_and_coordinates(i, 0)?;
         for (n, part) in parts.into_iter().enumerate().take(4) {
             let value = self.read(part, ty)?;
-            let value = self.reshape(value, types::I64);
+            let value = self.coerce(value, types::I64);
             self.put(offset_of!(TextureAccess, values) + 8 * n, value);
         }
         self.call_texture(mode);
         Ok(())
     }
 
-    fn surface_mode(&mut self, i: &Instruction, operation: Operation) -> Emitted<Mode> {
+    fn surface_mode(&mut self, i: &Instruction, operation: Operation) -> EmitResult<Mode> {
         let ty = self.ty(i, 0)?;
         let Some(geometry) = geometry(i) else {
-            return self.refuse(i, "this surface");
+            return self.unsupported(i, "unsupported surface geometry");
         };
         Ok(Mode {
             geometry,
             bytes: ty.bytes() as u8,
             signed: is_signed(ty),
-            beyond: match i.modifiers.first_of(&[M::Clamp, M::Zero]) {
-                Some(M::Clamp) => Beyond::Clamp,
-                Some(_) => Beyond::Zero,
-                None => Beyond::Trap,
+            boundary: match i.modifiers.first_of(&[M::Clamp, M::Zero]) {
+                Some(M::Clamp) => BoundaryMode::Clamp,
+                Some(_) => BoundaryMode::Zero,
+                None => BoundaryMode::Trap,
             },
-            change: match i.modifiers.first_of(&[M::Min, M::Max, M::And, M::Or]) {
-                Some(M::Min) => Change::Min,
-                Some(M::Max) => Change::Max,
-                Some(M::And) => Change::And,
-                Some(_) => Change::Or,
-                None => Change::Add,
+            reduction: match i.modifiers.first_of(&[M::Min, M::Max, M::And, M::Or]) {
+                Some(M::Min) => Reduction::Min,
+                Some(M::Max) => Reduction::Max,
+                Some(M::And) => Reduction::And,
+                Some(_) => Reduction::Or,
+                None => Reduction::Add,
             },
             ..Mode::new(operation)
         })
     }
 
     /// `txq`, `suq`
-    fn ask(&mut self, i: &Instruction) -> Emitted<()> {
-        let Some(question) = question(i) else {
-            return self.refuse(i, "this question about a texture or surface");
+    fn query(&mut self, i: &Instruction) -> EmitResult<()> {
+        let Some(query) = query(i) else {
+            return self.unsupported(i, "unsupported query of a texture or surface");
         };
         let operation = match i.opcode {
-            O::Txq => Operation::AskTexture,
-            _ => Operation::AskSurface,
+            O::Txq => Operation::QueryTexture,
+            _ => Operation::QuerySurface,
         };
         let handle = self.handle(i, 1)?;
         self.put(offset_of!(TextureAccess, handle), handle);
@@ -218,28 +218,28 @@ impl Emitter<'_, '_> {
         };
         self.put(offset_of!(TextureAccess, lod), level);
         self.call_texture(Mode {
-            question,
+            query,
             ..Mode::new(operation)
         });
         let to = self.arg(i, 0)?;
-        self.take_all(i, to, types::I32)
+        self.load_texture_results(i, to, types::I32)
     }
 
     /// `istypep`
-    fn is_type(&mut self, i: &Instruction) -> Emitted<()> {
+    fn is_type(&mut self, i: &Instruction) -> EmitResult<()> {
         let operation = match self.ty(i, 0)? {
             P::Texref => Operation::IsTexture,
             P::Surfref => Operation::IsSurface,
-            _ => return self.refuse(i, "samplers"),
+            _ => return self.unsupported(i, "samplers"),
         };
         let handle = self.handle(i, 1)?;
         self.put(offset_of!(TextureAccess, handle), handle);
         self.call_texture(Mode::new(operation));
         let to = self.arg(i, 0)?;
-        self.take_all(i, to, types::I8)
+        self.load_texture_results(i, to, types::I8)
     }
 
-    /// The parts of a vector operand, or the one that it is.
+    /// The elements of a vector operand, or the operand itself.
     fn parts<'p>(&self, arg: &'p Arg) -> &'p [Arg]
     where
         Self: 'p,
@@ -253,13 +253,13 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `[texture, {x, y}]`: the handle and the coordinates.
-    fn name(&mut self, i: &Instruction, n: usize) -> Emitted<()> {
+    /// Stores handle and coordinates of `[texture, {x, y}]`.
+    fn put_handle_and_coordinates(&mut self, i: &Instruction, n: usize) -> EmitResult<()> {
         let Arg::List(list) = self.arg(i, n)? else {
-            return self.refuse(i, "this operand");
+            return self.unsupported(i, "unsupported operand");
         };
         let &[texture, coordinates] = self.list(list) else {
-            return self.refuse(i, "samplers apart from their textures");
+            return self.unsupported(i, "a sampler separate from its texture");
         };
         let handle = self.read(texture, types::I64)?;
         self.put(offset_of!(TextureAccess, handle), handle);
@@ -267,25 +267,25 @@ impl Emitter<'_, '_> {
         self.put_parts(coordinates, at)
     }
 
-    /// A handle in a register, or the address of a reference, which stands for it.
-    fn handle(&mut self, i: &Instruction, n: usize) -> Emitted<Value> {
+    /// A handle in a register, or the address of a texture or surface reference.
+    fn handle(&mut self, i: &Instruction, n: usize) -> EmitResult<Value> {
         match self.arg(i, n)? {
             Arg::Address(Base::Reg(reg), 0) => self.read(Arg::Reg(reg), types::I64),
-            Arg::Address(Base::Place(place @ Place::Global(_)), 0) => {
-                Ok(self.place_address(place, 0))
+            Arg::Address(Base::Storage(storage @ Storage::Global(_)), 0) => {
+                Ok(self.storage_address(storage, 0))
             }
-            arg @ (Arg::Reg(_) | Arg::Symbol(Place::Global(_), 0)) => self.read(arg, types::I64),
-            _ => self.refuse(i, "this operand"),
+            arg @ (Arg::Reg(_) | Arg::Symbol(Storage::Global(_), 0)) => self.read(arg, types::I64),
+            _ => self.unsupported(i, "unsupported operand"),
         }
     }
 
-    fn put_all(&mut self, i: &Instruction, n: usize, at: usize) -> Emitted<()> {
+    fn put_operand(&mut self, i: &Instruction, n: usize, at: usize) -> EmitResult<()> {
         let arg = self.arg(i, n)?;
         self.put_parts(arg, at)
     }
 
-    /// Up to four 32-bit values.
-    fn put_parts(&mut self, arg: Arg, at: usize) -> Emitted<()> {
+    /// Stores up to four 32-bit values.
+    fn put_parts(&mut self, arg: Arg, at: usize) -> EmitResult<()> {
         let parts = self.parts(&arg).to_vec();
         for (n, part) in parts.into_iter().enumerate().take(4) {
             let value = self.read(part, types::I32)?;
@@ -294,26 +294,26 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// The words that the runtime reads operands from and writes results to.
-    fn scratch(&mut self) -> StackSlot {
-        if let Some(slot) = self.scratch {
+    /// The stack slot for operands and results.
+    fn texture_slot(&mut self) -> StackSlot {
+        if let Some(slot) = self.texture_slot {
             return slot;
         }
         let size = size_of::<TextureAccess>() as u32;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
         let slot = self.b.create_sized_stack_slot(data);
-        self.scratch = Some(slot);
+        self.texture_slot = Some(slot);
         slot
     }
 
     fn put(&mut self, at: usize, value: Value) {
-        let slot = self.scratch();
+        let slot = self.texture_slot();
         self.b.ins().stack_store(types::I64, value, slot, at as i32);
     }
 
-    /// Writes the results, of which each has 8 bytes.
-    fn take_all(&mut self, i: &Instruction, to: Arg, ty: Type) -> Emitted<()> {
-        let slot = self.scratch();
+    /// Loads the results, 8 bytes each.
+    fn load_texture_results(&mut self, i: &Instruction, to: Arg, ty: Type) -> EmitResult<()> {
+        let slot = self.texture_slot();
         for (n, to) in self.parts(&to).to_vec().into_iter().enumerate().take(4) {
             if to == Arg::Sink {
                 continue;
@@ -325,9 +325,9 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Has the runtime do it; the thread stops where that is a fault.
+    /// Calls the helper. A fault ends the function.
     fn call_texture(&mut self, mode: Mode) {
-        let slot = self.scratch();
+        let slot = self.texture_slot();
         let context = self.fixed.context;
         let thread = self.thread_index();
         let line = self.int(types::I32, self.line.into());
@@ -335,9 +335,9 @@ impl Emitter<'_, '_> {
         let access = self.b.ins().stack_addr(types::I64, slot, 0);
         let failed = self.call(Helper::texture, &[context, thread, line, mode, access]);
         let failed = self.icmp_imm(IntCC::NotEqual, failed, 0);
-        let on = self.b.create_block();
+        let ok = self.b.create_block();
         let fail = self.fail;
-        self.b.ins().brif(failed, fail, &[], on, &[]);
-        self.b.switch_to_block(on);
+        self.b.ins().brif(failed, fail, &[], ok, &[]);
+        self.b.switch_to_block(ok);
     }
 }

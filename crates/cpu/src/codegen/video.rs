@@ -1,15 +1,15 @@
-//! The video instructions (PTX ISA, "Video Instructions"): the modifiers become
-//! one number, the runtime computes.
+//! Video instructions (PTX ISA, "Video Instructions") are calls of a helper. The
+//! modifiers are encoded in an integer.
 
 use cranelift_codegen::ir::{Value, types};
 
-use super::emitter::{Emitted, Emitter, is_signed};
+use super::emitter::{EmitResult, Emitter, is_signed};
 use crate::math::Helper;
-use crate::math::video::{VideoCompare, VideoMode, VideoOp, VideoPart, VideoThen};
+use crate::math::video::{VideoCompare, VideoMode, VideoOp, VideoPart, VideoSecondaryOp};
 use crate::program::{Arg, Instruction};
 use ptx::names::{Modifier as M, Opcode as O};
 
-/// The operation, and the lanes of a SIMD one.
+/// The operation, and the number of SIMD lanes; 1 if it is scalar.
 fn operation(opcode: O) -> Option<(VideoOp, u8)> {
     Some(match opcode {
         O::Vadd => (VideoOp::Add, 1),
@@ -39,7 +39,7 @@ fn operation(opcode: O) -> Option<(VideoOp, u8)> {
     })
 }
 
-/// The digits of a selector such as `.b7654`, the last one first.
+/// The digits of a selector such as `.b7654`, from the last to the first.
 fn digits(selector: M) -> impl Iterator<Item = u8> {
     selector
         .text()
@@ -63,11 +63,11 @@ fn part(selector: M) -> Option<VideoPart> {
 }
 
 impl Emitter<'_, '_> {
-    pub fn video(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn video(&mut self, i: &Instruction) -> EmitResult<()> {
         let Some((op, lanes)) = operation(i.opcode) else {
-            return self.refuse(i, "this operation");
+            return self.unsupported(i, "unsupported operation");
         };
-        // `vset` has no type of the result.
+        // `vset` names no result type.
         let first = usize::from(op != VideoOp::Set);
         let (d_at, (a, a_selector, a_negated)) = (self.arg(i, 0)?, self.video_operand(i, 1)?);
         let (b, b_selector, b_negated) = self.video_operand(i, 2)?;
@@ -82,15 +82,15 @@ impl Emitter<'_, '_> {
             other => (other, M::NONE),
         };
         if [a_selector, b_selector, d_selector].contains(&M::UNKNOWN) {
-            return self.refuse(i, "this choice of bytes");
+            return self.unsupported(i, "unsupported byte selector");
         }
 
-        let then = match i.modifiers.first_of(&[M::Add, M::Min, M::Max]) {
-            Some(M::Add) => VideoThen::Add,
-            Some(M::Min) => VideoThen::Min,
-            Some(M::Max) => VideoThen::Max,
-            _ if lanes == 1 && op != VideoOp::Mad && has_c => VideoThen::Merge,
-            _ => VideoThen::Nothing,
+        let secondary = match i.modifiers.first_of(&[M::Add, M::Min, M::Max]) {
+            Some(M::Add) => VideoSecondaryOp::Add,
+            Some(M::Min) => VideoSecondaryOp::Min,
+            Some(M::Max) => VideoSecondaryOp::Max,
+            _ if lanes == 1 && op != VideoOp::Mad && has_c => VideoSecondaryOp::Merge,
+            _ => VideoSecondaryOp::Nothing,
         };
         let compare = match i
             .modifiers
@@ -106,7 +106,7 @@ impl Emitter<'_, '_> {
         let mut mode = VideoMode {
             op,
             compare,
-            then,
+            secondary,
             d_signed: first == 1 && is_signed(self.ty(i, 0)?),
             a_signed: is_signed(self.ty(i, first)?),
             b_signed: is_signed(self.ty(i, first + 1)?),
@@ -135,7 +135,7 @@ impl Emitter<'_, '_> {
         if lanes == 1 {
             let parts = (part(a_selector), part(b_selector), part(d_selector));
             let (Some(a), Some(b), Some(d)) = parts else {
-                return self.refuse(i, "this part of an operand");
+                return self.unsupported(i, "unsupported part of an operand");
             };
             (mode.a_part, mode.b_part, mode.d_part) = (a, b, d);
         } else {
@@ -159,9 +159,8 @@ impl Emitter<'_, '_> {
         self.write(i, d, value)
     }
 
-    /// The whole register of an operand, which part of it counts, and whether
-    /// it is negated.
-    fn video_operand(&mut self, i: &Instruction, n: usize) -> Emitted<(Value, M, bool)> {
+    /// The register of an operand, the selector of its part, and whether it is negated.
+    fn video_operand(&mut self, i: &Instruction, n: usize) -> EmitResult<(Value, M, bool)> {
         Ok(match self.arg(i, n)? {
             Arg::Select {
                 reg,

@@ -49,7 +49,7 @@ pub(super) fn limit(attribute: c_uint) -> Option<c_uint> {
         27 | 28 | 42 | 45 | 46 | 52 | 53 | 61 | 63 | 64 | 66 | 67 => MOST_LAYERED,
         29 | 43 | 62 | 65 => MOST_LAYERS,
         54 | 68 => MOST_LAYERS - 2, // layers of cubes, six each
-        69 => texture::MOST_LINEAR as usize,
+        69 => texture::MAX_LINEAR_TEXELS as usize,
         72 => 1 << 21, // bytes of a pitch
         44 => 1,       // CAN_TEX2D_GATHER
         _ => return None,

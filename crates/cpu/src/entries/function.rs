@@ -85,7 +85,7 @@ fn blocks_that_fit(function: &Function, threads: u32, dynamic: usize) -> u32 {
     if threads > function.max_threads() || shared > MAX_SHARED_ASKED as usize {
         return 0;
     }
-    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::block::WARP);
+    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::abi::WARP);
     let by_shared = (MAX_SHARED_ASKED as usize)
         .checked_div(shared)
         .unwrap_or(usize::MAX);
@@ -119,7 +119,7 @@ fn potential_block(
         .ok()
         .filter(|limit| *limit > 0)
         .unwrap_or(MAX_THREADS);
-    let warp = crate::block::WARP;
+    let warp = crate::abi::WARP;
     let mut size = function.max_threads().min(limit);
     while size > 0 {
         let shared = match shared_of {

@@ -12,7 +12,7 @@ use super::handle;
 use super::module::{self, Function};
 use super::status::{Answer, Failure, Status};
 use super::stream;
-use crate::block::FaultKind;
+use crate::abi::FaultKind;
 use crate::run::{Fault, LaunchShape};
 use api::{CUfunction, CUlaunchConfig, CUstream};
 

@@ -14,7 +14,7 @@ use super::memory::arena;
 use super::options::Options;
 use super::status::{Answer, Failure, Status};
 use crate::blob::{Image, KernelImage, Reference};
-use crate::code::{LoadError, LoadedModule};
+use crate::module::{LoadError, LoadedModule};
 use api::{CUdeviceptr, CUfunction, CUmodule};
 use cudarc::driver::sys::CUmod_st as CUmodule_st;
 

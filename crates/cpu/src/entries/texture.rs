@@ -9,8 +9,8 @@ use super::entry::entries;
 use super::handle::{self, Handles};
 use super::status::{Answer, Failure, Status};
 use crate::texture::{
-    self, Level, MOST_LINEAR, NORMALIZED, Object, READ_AS_INTEGER, SURFACE, Sampler, Surface,
-    Texels, Texture,
+    self, MAX_LINEAR_TEXELS, MipLevel, NORMALIZED, Object, READ_AS_INTEGER, SURFACE, Sampler,
+    Surface, Texels, Texture,
 };
 use api::ArrayFormat;
 use api::{CUdevice, CUsurfObject, CUtexObject, ResourceDesc, ResourceViewDesc, TextureDesc};
@@ -48,7 +48,7 @@ fn refuse(why: &str) -> Failure {
 
 /// What a texture reads.
 pub(super) struct Source {
-    pub(super) levels: Vec<Level>,
+    pub(super) levels: Vec<MipLevel>,
     pub(super) format: ArrayFormat,
     pub(super) channels: u32,
     pub(super) flags: u32,
@@ -60,7 +60,7 @@ impl Source {
     pub(super) fn of_levels(levels: Vec<Texels>) -> Answer<Source> {
         let first = levels.first().ok_or(Status::INVALID_VALUE)?;
         Ok(Source {
-            levels: levels.iter().map(Level::from).collect(),
+            levels: levels.iter().map(MipLevel::from).collect(),
             format: first.format,
             channels: first.described.channels,
             flags: first.described.flags,
@@ -98,7 +98,7 @@ impl Source {
             return Err(refuse("its memory is misaligned, or there is none"));
         }
         Ok(Source {
-            levels: vec![Level {
+            levels: vec![MipLevel {
                 address,
                 extent: [width, height, 1],
                 pitch,
@@ -126,7 +126,7 @@ impl Source {
             MIPMAPPED => Source::of_levels(array::mipmapped_at(handle)?.levels.clone()),
             LINEAR => {
                 let width = resource.width / size;
-                if width == 0 || width > MOST_LINEAR as usize {
+                if width == 0 || width > MAX_LINEAR_TEXELS as usize {
                     return Err(refuse("its linear memory is empty or too large"));
                 }
                 Source::linear(format, resource.resource, width, size)
@@ -209,7 +209,7 @@ impl Source {
             flags: self.flags,
             linear: self.linear,
             checked: self.hold.is_empty(),
-            _hold: self.hold,
+            _retained: self.hold,
         })
     }
 }
@@ -370,6 +370,6 @@ entries! {
         if ArrayFormat::from_raw(format).is_none() || !matches!(channels, 1 | 2 | 4) {
             return Err(refuse("its format is none that the CPU device has"));
         }
-        width.put(MOST_LINEAR as usize)
+        width.put(MAX_LINEAR_TEXELS as usize)
     }
 }

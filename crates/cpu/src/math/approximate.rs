@@ -1,7 +1,7 @@
 //! The approximations (`.approx`), within the errors that the PTX ISA states.
 //!
-//! A GPU's own bits cannot be had without its tables. These results are the
-//! correctly rounded ones or next to them: they are evaluated in `f64`.
+//! The exact bits of a GPU cannot be computed without its tables. These results are
+//! evaluated in `f64`, so that they are correctly rounded or off by one unit.
 
 /// `2^a`, close to exact.
 pub(super) fn ex2(a: f32) -> f64 {
@@ -13,7 +13,7 @@ pub(super) fn tanh(a: f32) -> f64 {
     f64::from(a).tanh()
 }
 
-/// NaN as the GPU gives it.
+/// Replaces a NaN by the GPU's canonical one.
 fn canonical(value: f32) -> f32 {
     if value.is_nan() {
         f32::from_bits(0x7fff_ffff)
@@ -22,9 +22,9 @@ fn canonical(value: f32) -> f32 {
     }
 }
 
-/// What `function` gives for the upper 32 bits of `a` in the upper 32 bits of the
-/// result, the lower ones 0 in both, subnormals flushed. A NaN whose payload is
-/// in the lower bits is therefore an infinity.
+/// Applies `function` to the upper 32 bits of `a`, and returns the upper 32 bits of the
+/// result. The lower bits of both are 0, and subnormals are flushed. So a NaN whose payload
+/// is in the lower bits counts as infinity.
 fn of_upper_half(a: f64, function: impl Fn(f64) -> f64) -> f64 {
     let upper = |value: f64| match value {
         _ if value.is_subnormal() => 0.0_f64.copysign(value),
@@ -67,7 +67,8 @@ pub(super) extern "C" fn sqrt_approx_f32(a: f32) -> f32 {
     canonical(a.sqrt())
 }
 
-/// `div.approx`: by the reciprocal of `b`, which above 2^126 is flushed to zero.
+/// `div.approx`: multiplies by the reciprocal of `b`, which is flushed to zero for `b` above
+/// 2^126.
 pub(super) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
     const LARGEST: f32 = f32::from_bits((126 + 127) << 23);
     if b.abs() > LARGEST {

@@ -1,4 +1,4 @@
-//! Conversions, each rounded once, in any direction.
+//! Conversions in every rounding mode, each rounded once.
 
 use super::Rounding;
 use super::exact::{Format, Number};
@@ -19,7 +19,7 @@ fn number_u64(a: u64) -> Number {
     Number::from_integer(false, a)
 }
 
-/// The number in a format of at most 32 bits.
+/// Rounds a number to a format of at most 32 bits.
 fn narrow(number: Number, format: Format, rounding: u32) -> u32 {
     number.to_bits(format, Rounding::from_number(rounding)) as u32
 }
@@ -82,8 +82,8 @@ pub(super) extern "C" fn f64_to_uint(a: f64, bits: u32, rounding: u32) -> u64 {
 }
 
 pub(super) extern "C" fn f32_to_tf32(a: f32, rounding: u32) -> f32 {
-    // Devices cut a NaN off like any number, so that one whose payload is in the
-    // low bits becomes an infinity; the other roundings make NaNs canonical.
+    // GPUs truncate a NaN like any number, so that one whose payload is in the low bits becomes
+    // an infinity. The other rounding modes return the canonical NaN.
     if a.is_nan() && rounding == Rounding::Away as u32 {
         return f32::from_bits(a.to_bits() & !0x1FFF);
     }
@@ -109,7 +109,7 @@ pub(super) extern "C" fn bf16_to_f32(a: u32) -> f32 {
 pub(crate) extern "C" fn f32_to_f16(a: f32, rounding: u32) -> u32 {
     let bits = a.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // Normal results, to the nearest, are most of them.
+    // Fast path: normal results, rounded to the nearest.
     if rounding == Rounding::Nearest as u32 && (0x3880_0000..0x477f_f000).contains(&magnitude) {
         let rebased = magnitude - (112 << 23);
         let rounded = rebased + 0xfff + (rebased >> 13 & 1);
@@ -151,7 +151,7 @@ pub(super) extern "C" fn u64_to_bf16(a: u64, rounding: u32) -> u32 {
     narrow(number_u64(a), Format::BF16, rounding)
 }
 
-/// Rounds to 8 bits; what is too large becomes the largest number, `most`.
+/// Rounds to 8 bits. Values that are too large become the largest finite value, `most`.
 fn saturating(a: f32, format: Format, most: u32) -> u32 {
     let sign = if a.is_sign_negative() { 0x80 } else { 0 };
     if a.is_nan() {

@@ -1,5 +1,5 @@
-//! Floating point in integers: each operation computed exactly, then rounded
-//! once, to any format, in any direction.
+//! Software floating point: each operation is computed exactly with integers, then rounded
+//! once to any format in any rounding mode.
 
 use super::Rounding;
 
@@ -45,7 +45,7 @@ impl Format {
         least: -16,
         most: 15,
     };
-    /// Its largest exponent holds numbers, and a NaN where infinity would end.
+    /// The largest exponent encodes numbers, except for one NaN; there is no infinity.
     pub(super) const E4M3: Format = Format {
         precision: 4,
         least: -9,
@@ -70,7 +70,7 @@ impl Format {
     }
 }
 
-/// A number taken apart: infinite, not a number, or `±significand * 2^exponent`.
+/// A decoded number: infinite, NaN, or `±significand * 2^exponent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     NaN,
@@ -78,15 +78,15 @@ pub(super) enum Number {
     Finite(Finite),
 }
 
-/// `significand * 2^exponent`, negative or not; zero has a sign.
+/// `±significand * 2^exponent`. Zero has a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Finite {
     pub(super) negative: bool,
     /// Below 2^127, and of an operand below 2^126.
     pub(super) significand: u128,
     pub(super) exponent: i32,
-    /// The number is a little larger in magnitude, by less than `2^exponent`; then
-    /// the significand has 60 bits or more.
+    /// The sticky bit: the magnitude is larger by less than `2^exponent`. The significand has
+    /// at least 60 bits then.
     pub(super) inexact: bool,
 }
 
@@ -126,7 +126,7 @@ impl Number {
         })
     }
 
-    /// The nearest number of a format in the direction of `rounding`, as bits.
+    /// Rounds to a format, and returns its bits.
     pub(super) fn to_bits(self, format: Format, rounding: Rounding) -> u64 {
         let (negative, magnitude) = match self {
             Number::NaN => return format.nan(),
@@ -150,9 +150,9 @@ impl Finite {
         let length = (u128::BITS - self.significand.leading_zeros()) as i32;
         let mut exponent = (self.exponent + length - precision as i32).max(least);
         let shift = exponent - self.exponent;
-        // What is kept, whether the rest is half of the last place or more, and
-        // whether it is something besides that half.
-        let (kept, half, rest) = match shift {
+        // The retained bits, whether the rest is at least half of the last place, and
+        // whether it is not exactly that half.
+        let (retained, half, rest) = match shift {
             ..=0 => (self.significand << -shift, false, self.inexact),
             1..128 => {
                 let below = self.significand & ((1 << shift) - 1);
@@ -165,21 +165,21 @@ impl Finite {
             }
             _ => (0, false, true),
         };
-        // At most 53 bits are kept.
-        let mut kept = kept as u64;
+        // At most 53 bits are retained.
+        let mut retained = retained as u64;
         let away = match rounding {
-            Rounding::Nearest => half && (rest || kept & 1 != 0),
+            Rounding::Nearest => half && (rest || retained & 1 != 0),
             Rounding::Away => half,
             Rounding::Zero => false,
             Rounding::Down => self.negative && (half || rest),
             Rounding::Up => !self.negative && (half || rest),
         };
-        kept += u64::from(away);
-        if kept >> precision != 0 {
-            kept >>= 1;
+        retained += u64::from(away);
+        if retained >> precision != 0 {
+            retained >>= 1;
             exponent += 1;
         }
-        let normal = kept >> (precision - 1) != 0;
+        let normal = retained >> (precision - 1) != 0;
         if normal && exponent + precision as i32 - 1 > most {
             let to_infinity = match rounding {
                 Rounding::Nearest | Rounding::Away => true,
@@ -190,7 +190,7 @@ impl Finite {
             return format.infinity() - u64::from(!to_infinity);
         }
         // The hidden bit of a normal number adds 1 to the stored exponent.
-        (((exponent - least) as u64) << (precision - 1)) + kept
+        (((exponent - least) as u64) << (precision - 1)) + retained
     }
 
     fn is_zero(self) -> bool {
@@ -244,7 +244,7 @@ fn add_finite(a: Finite, b: Finite, rounding: Rounding) -> Finite {
     let (significand, negative) = if large.negative == small.negative {
         (x + y, large.negative)
     } else {
-        // Something was lost from what is taken away: one less and a bit more.
+        // Bits of the subtrahend were lost: the difference is less by a fraction.
         (x - y - u128::from(lost), large.negative)
     };
     if significand == 0 {

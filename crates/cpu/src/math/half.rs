@@ -13,13 +13,13 @@ fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
     let product = f64::from(a) * f64::from(b);
     let c = f64::from(c);
     let sum = product + c;
-    // What the sum lost, exactly (Knuth).
+    // The exact rounding error of the sum (Knuth's two-sum).
     let back = sum - product;
     let lost = (product - (sum - back)) + (c - back);
     if lost == 0.0 || !sum.is_finite() || sum.to_bits() & 1 == 1 {
         return sum;
     }
-    // Of the two neighbours around the exact value, the odd one.
+    // Rounds to odd: of the two numbers around the exact value, the odd one.
     if (lost > 0.0) == (sum > 0.0) {
         f64::from_bits(sum.to_bits() + 1)
     } else {
@@ -50,7 +50,7 @@ pub(super) extern "C" fn add_bf16(a: u32, b: u32) -> u32 {
 }
 
 pub(super) extern "C" fn mul_bf16(a: u32, b: u32) -> u32 {
-    // Through f64: in f32 a subnormal product would have too few bits.
+    // In f64: a subnormal product would have too few bits in f32.
     f64_to_bf16(
         f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b)),
         NEAREST,

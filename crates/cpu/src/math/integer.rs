@@ -1,4 +1,4 @@
-//! Integer instructions without a cheap form in Cranelift.
+//! Integer instructions that would need many Cranelift instructions.
 
 /// How `prmt` chooses its bytes.
 #[repr(u32)]
@@ -39,7 +39,7 @@ pub(super) extern "C" fn prmt(a: u32, b: u32, c: u32, mode: u32) -> u32 {
             let chosen = [0, 4, 8, 12].map(|shift| {
                 let nibble = c >> shift;
                 let byte = bytes[(nibble & 7) as usize];
-                // The highest bit of the nibble asks for the sign in all bits.
+                // The highest bit of the nibble replicates the sign.
                 if nibble & 8 != 0 {
                     (byte.cast_signed() >> 7).cast_unsigned()
                 } else {

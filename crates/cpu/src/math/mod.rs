@@ -1,13 +1,13 @@
-//! The functions that compiled code calls: what Cranelift has no instruction
-//! for, because it rounds, approximates or looks at memory as only PTX does.
+//! The helpers that compiled code calls for operations without a Cranelift instruction:
+//! rounding modes, approximations, conversions, and access to the device.
 //!
-//! One table names them all ([`Helper`]): compiled code finds the function
-//! `Helper::x as usize` in the array behind `BlockContext::helpers` and calls it
-//! with the C convention and the [`Scalar`]s of [`Helper::signature`].
+//! [`Helper`] lists them all. Compiled code loads the address of a helper from the array
+//! at `BlockContext::helpers`, at index `Helper::x as usize`, and calls it with the C calling
+//! convention and the types of [`Helper::signature`].
 //!
-//! f16 and bf16 travel as their bits in the low half of a `u32`; a result's
-//! upper half is 0. `rounding` is a [`Rounding`] as a number. `.ftz` and `.sat`
-//! are the caller's: no function here flushes or clamps unless it says so.
+//! f16 and bf16 are passed as their bits in the low half of a `u32`, whose upper half is 0.
+//! `rounding` is a [`Rounding`] as an integer. The caller implements `.ftz` and `.sat`: no
+//! helper flushes or clamps unless stated.
 
 pub mod approximate;
 pub mod convert;
@@ -15,13 +15,13 @@ mod exact;
 pub mod half;
 pub mod integer;
 pub mod round;
-pub mod services;
+pub mod runtime;
 pub mod texture;
 pub mod video;
 
-use crate::block::BlockContext;
+use crate::abi::BlockContext;
 
-/// How a result is rounded. The numbers are those that helpers take.
+/// A rounding mode, with the number by which it is passed to helpers.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rounding {
@@ -38,7 +38,7 @@ pub enum Rounding {
 }
 
 impl Rounding {
-    /// The rounding with this number; a number out of range is `Nearest`.
+    /// The rounding mode with this number; `Nearest` if it is out of range.
     pub fn from_number(number: u32) -> Rounding {
         match number {
             1 => Rounding::Zero,
@@ -84,7 +84,7 @@ abi! {
 
 macro_rules! helpers {
     ($($(#[$doc:meta])* $module:ident::$name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
-        /// A function that compiled code can call, by its place in the table.
+        /// A function that compiled code can call. The number is its index in the table.
         #[allow(non_camel_case_types, reason = "named like the functions")]
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,8 +110,7 @@ macro_rules! helpers {
         /// The functions' addresses, in the order of [`Helper`].
         pub fn table() -> [usize; Helper::ALL.len()] {
             [$({
-                // The cast through the full type is the check that the row says
-                // what the function takes.
+                // The full type checks the row against the function.
                 let function: unsafe extern "C" fn($($type),*) -> $result = $module::$name;
                 function as usize
             },)*]
@@ -156,10 +155,10 @@ helpers! {
     /// `cvt.r.f64.f64`: to an integral value.
     convert::integral_f64(a: f64, rounding: u32) -> f64;
     /// `cvt.s64.f64` and, with `bits` 8, 16 or 32, to the narrower signed types:
-    /// clamped; NaN gives 0, or the least value when `bits` is 64. The result is
+    /// clamped. NaN is converted to 0, or to the least value if `bits` is 64. The result is
     /// sign-extended.
     convert::f64_to_int(a: f64, bits: u32, rounding: u32) -> i64;
-    /// The same to the unsigned types; NaN gives 2^63 when `bits` is 64.
+    /// The same for unsigned types. NaN is converted to 2^63 if `bits` is 64.
     convert::f64_to_uint(a: f64, bits: u32, rounding: u32) -> u64;
     /// `cvt.tf32.f32`.
     convert::f32_to_tf32(a: f32, rounding: u32) -> f32;
@@ -263,32 +262,30 @@ helpers! {
     video::video_simd(mode: u64, a: u32, b: u32, c: u32) -> u32;
 
     /// `%clock64`; `%clock` is its lower half.
-    services::clock() -> u64;
+    runtime::clock() -> u64;
     /// `%globaltimer`: nanoseconds since the Unix epoch.
-    services::global_timer() -> u64;
-    /// The cold path of an access that the shadow does not allow: 0 where the
-    /// access is good after all (registered host memory), else the fault is
-    /// recorded and the thread must stop. `access` is a
-    /// [`block::Access`](crate::block::Access).
-    services::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
-    /// The same for the accesses of several neighbouring threads to neighbouring
-    /// addresses: 0 where all are good, else the first bad one is recorded.
-    /// `what`: the access in 16 bits, how many in 16, the line in 32.
-    services::check_neighbours(context: *mut BlockContext, thread: u32, address: u64, what: u64) -> u32;
-    /// Records a fault (a [`block::FaultKind`](crate::block::FaultKind)) and
-    /// returns 1.
-    services::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;
-    /// `vprintf(format, arguments)`: generic addresses; gives what it returns.
-    services::vprintf(context: *mut BlockContext, format: u64, arguments: u64) -> i32;
+    runtime::global_timer() -> u64;
+    /// The slow path of an access that the shadow memory does not allow. Returns 0 if the
+    /// access is valid (registered host memory), otherwise 1 after recording the fault.
+    /// `access` is an [`abi::Access`](crate::abi::Access).
+    runtime::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
+    /// The same for the accesses of consecutive threads to consecutive addresses. Records the
+    /// first invalid one. `encoded`: the access in bits 0 to 15, the number of threads in 16
+    /// to 31, the line in 32 to 63.
+    runtime::check_contiguous(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
+    /// Records a fault of a kind ([`abi::FaultKind`](crate::abi::FaultKind)), and returns 1.
+    runtime::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;
+    /// `vprintf(format, arguments)` with generic addresses. Returns the result of `vprintf`.
+    runtime::vprintf(context: *mut BlockContext, format: u64, arguments: u64) -> i32;
     /// `__assertfail(message, file, line, function, char size)`: records the
     /// fault and returns 1.
-    services::assertfail(context: *mut BlockContext, thread: u32, ptx_line: u32, message: u64, file: u64, line: u32, function: u64) -> u32;
+    runtime::assertfail(context: *mut BlockContext, thread: u32, ptx_line: u32, message: u64, file: u64, line: u32, function: u64) -> u32;
     /// `malloc(bytes)`: a generic address, or 0.
-    services::malloc(context: *mut BlockContext, bytes: u64) -> u64;
+    runtime::malloc(context: *mut BlockContext, bytes: u64) -> u64;
     /// `free(address)`: 0, or 1 with the fault recorded.
-    services::free(context: *mut BlockContext, thread: u32, line: u32, address: u64) -> u32;
+    runtime::free(context: *mut BlockContext, thread: u32, line: u32, address: u64) -> u32;
 
-    /// Texture and surface instructions: operands and results lie where `access`
-    /// points; 0, or 1 with the fault recorded.
+    /// Texture and surface instructions. `access` points to operands and results. Returns 0,
+    /// or 1 after recording a fault.
     texture::texture(context: *mut BlockContext, thread: u32, line: u32, mode: u64, access: *mut texture::TextureAccess) -> u32;
 }

@@ -1,10 +1,10 @@
-//! IEEE arithmetic in each direction of rounding. To the nearest the host's own
-//! instructions do it; the others are exact integer arithmetic, rounded once.
+//! IEEE arithmetic in every rounding mode. The host's instructions round to the nearest; the
+//! other modes use software floating point.
 
 use super::Rounding;
 use super::exact::{self, Format, Number};
 
-/// A float as the functions below see it.
+/// A float type that is computed in software.
 trait Float: Copy {
     const FORMAT: Format;
     fn to_number(self) -> Number;

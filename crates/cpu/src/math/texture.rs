@@ -1,30 +1,32 @@
-//! Texture and surface instructions, as compiled code calls them.
+//! The helper for texture and surface instructions.
 
 use super::Rounding;
 use super::convert::f32_to_f16;
-use super::services::{context, may_read, record};
-use crate::block::{Access, BlockContext, FaultKind};
-use crate::texture::{self, At, Coordinates, Geometry, Mode, Object, Operation, Outside};
+use super::runtime::{context, may_read, record};
+use crate::abi::{Access, BlockContext, FaultKind};
+use crate::texture::{
+    self, Coordinates, FetchOperands, Geometry, Mode, Object, Operation, SurfaceError,
+};
 
 /// The operands of an instruction and its results.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextureAccess {
-    /// Of a texture or surface object, or the address of a reference.
+    /// The handle of an object, or the address of a reference.
     pub handle: u64,
-    /// What is stored, and what was fetched or loaded.
+    /// The values to store, or the results.
     pub values: [u64; 4],
-    /// As the instruction has them: the layer of an array comes first.
+    /// In the order of the instruction: the layer of an array comes first.
     pub coordinates: [u32; 4],
-    /// Of `.grad`: what coordinates change by in both directions.
+    /// The derivatives of the coordinates in x and y, for `.grad`.
     pub gradients: [[u32; 4]; 2],
     /// In texels.
     pub offset: [i32; 4],
-    /// Of `.level`, or the level that `txq` asks about.
+    /// The level of detail for `.level`, or the level that `txq` queries.
     pub lod: u32,
 }
 
-/// Does what a [`Mode`] says; 0, or 1 with the fault recorded.
+/// Executes the instruction of a [`Mode`]. Returns 0, or 1 after recording a fault.
 pub(super) unsafe extern "C" fn texture(
     context: *mut BlockContext,
     thread: u32,
@@ -32,28 +34,30 @@ pub(super) unsafe extern "C" fn texture(
     mode: u64,
     access: *mut TextureAccess,
 ) -> u32 {
-    // SAFETY: as in `services`: compiled code hands over its own context.
+    // SAFETY: see `runtime`: compiled code passes its own context.
     let context = unsafe { self::context(context) };
-    // SAFETY: a place on the stack of compiled code that nobody else knows, of which it has
-    // written what the mode needs; any bits are numbers.
+    // SAFETY: this is a stack slot of the calling code, to which nothing else refers. Any bits
+    // are valid integers.
     let access = unsafe { &mut *access };
     let mode = Mode::from_number(mode);
-    let good = |address, bytes| may_read(context, address, bytes);
-    let failed = texture::object(access.handle, |object| perform(mode, access, object, &good));
+    let readable = |address, bytes| may_read(context, address, bytes);
+    let failed = texture::object(access.handle, |object| {
+        perform(mode, access, object, &readable)
+    });
     match failed {
         Ok(()) => 0,
         Err((kind, address, what)) => record(context, kind, thread, address, what, line),
     }
 }
 
-/// What a fault is, of which address, in how many bytes.
+/// Kind, address and [`Access`] of a fault.
 type Failure = (FaultKind, u64, u32);
 
 fn perform(
     mode: Mode,
     access: &mut TextureAccess,
     object: Option<&Object>,
-    good: &dyn Fn(u64, u32) -> bool,
+    readable: &dyn Fn(u64, u32) -> bool,
 ) -> Result<(), Failure> {
     let unknown = (FaultKind::BadTexture, access.handle, 0);
     let geometry = mode.geometry;
@@ -64,17 +68,18 @@ fn perform(
         (Operation::IsSurface, _) => {
             access.values[0] = u64::from(matches!(object, Some(Object::Surface(_))));
         }
-        (Operation::AskTexture, Some(Object::Texture(texture))) => {
-            access.values[0] = texture.ask(mode.question, access.lod).into();
+        (Operation::QueryTexture, Some(Object::Texture(texture))) => {
+            access.values[0] = texture.query(mode.query, access.lod).into();
         }
-        (Operation::AskSurface, Some(Object::Surface(surface))) => {
-            access.values[0] = surface.ask(mode.question).into();
+        (Operation::QuerySurface, Some(Object::Surface(surface))) => {
+            access.values[0] = surface.query(mode.query).into();
         }
         (Operation::Fetch | Operation::Gather, Some(Object::Texture(texture)))
-            if texture.has(mode) =>
+            if texture.supports(mode) =>
         {
-            let texel = texture.fetch(mode, &at(mode, access), good);
-            let texel = texel.map_err(|gone| (FaultKind::OutOfBounds, gone.address, gone.bytes))?;
+            let texel = texture.fetch(mode, &fetch_operands(mode, access), readable);
+            let texel = texel
+                .map_err(|unmapped| (FaultKind::OutOfBounds, unmapped.address, unmapped.bytes))?;
             access.values = match mode.halves {
                 false => texel.map(u64::from),
                 true => halves(mode, texel),
@@ -84,17 +89,17 @@ fn perform(
             Operation::Load
             | Operation::Store
             | Operation::StoreTexel
-            | Operation::Change
-            | Operation::ChangeTexel,
+            | Operation::Reduce
+            | Operation::ReduceTexel,
             Some(Object::Surface(surface)),
-        ) if surface.has(geometry) => {
+        ) if surface.supports(geometry) => {
             let at = place(geometry, access.coordinates.map(u32::cast_signed));
             let bytes = u32::from(mode.bytes) * u32::from(mode.count);
             surface
                 .access(mode, at, &mut access.values)
                 .map_err(|outside| match outside {
-                    Outside::Beyond => (FaultKind::OutsideSurface, access.handle, 0),
-                    Outside::Misaligned => {
+                    SurfaceError::OutOfBounds => (FaultKind::OutsideSurface, access.handle, 0),
+                    SurfaceError::Misaligned => {
                         let write = match mode.operation {
                             Operation::Load => 0,
                             _ => Access::WRITE,
@@ -109,19 +114,19 @@ fn perform(
     Ok(())
 }
 
-/// Coordinates without the layer, and the layer.
-fn split<T: Copy>(geometry: Geometry, given: [T; 4]) -> ([T; 3], T) {
-    let [first, second, third, fourth] = given;
+/// Separates the layer from the coordinates.
+fn split<T: Copy>(geometry: Geometry, coordinates: [T; 4]) -> ([T; 3], T) {
+    let [first, second, third, fourth] = coordinates;
     match geometry.is_layered() {
         true => ([second, third, fourth], first),
         false => ([first, second, third], fourth),
     }
 }
 
-fn at(mode: Mode, access: &TextureAccess) -> At {
+fn fetch_operands(mode: Mode, access: &TextureAccess) -> FetchOperands {
     let (place, layer) = split(mode.geometry, access.coordinates);
     let [x, y, z, _] = access.offset;
-    At {
+    FetchOperands {
         coordinates: match mode.integers {
             true => Coordinates::Integers(place.map(u32::cast_signed)),
             false => Coordinates::Floats(place.map(f32::from_bits)),
@@ -135,9 +140,9 @@ fn at(mode: Mode, access: &TextureAccess) -> At {
     }
 }
 
-/// Column, row and plane of a surface: what the geometry lacks is 0.
-fn place(geometry: Geometry, given: [i32; 4]) -> [i32; 3] {
-    let (place, layer) = split(geometry, given);
+/// Column, row and plane of a surface access; missing coordinates are 0.
+fn place(geometry: Geometry, coordinates: [i32; 4]) -> [i32; 3] {
+    let (place, layer) = split(geometry, coordinates);
     let mut at = [0; 3];
     let count = geometry.dimensions();
     at[..count].copy_from_slice(&place[..count]);
@@ -147,7 +152,7 @@ fn place(geometry: Geometry, given: [i32; 4]) -> [i32; 3] {
     at
 }
 
-/// Half-precision numbers: four, or two pairs.
+/// Converts a texel to four `f16`, or to two `f16x2`.
 fn halves(mode: Mode, texel: [u32; 4]) -> [u64; 4] {
     let half = |bits| u64::from(f32_to_f16(f32::from_bits(bits), Rounding::Nearest as u32));
     let [a, b, c, d] = texel.map(half);

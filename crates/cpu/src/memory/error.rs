@@ -1,17 +1,19 @@
-//! Why memory could not be had.
+//! Errors of device memory.
 
 use super::SIZE_VARIABLE;
 
-/// Why memory could not be had, freed or accessed.
+/// Why memory could not be allocated, freed or accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The host would not reserve the addresses.
-    #[error("cannot reserve {bytes} bytes for the CPU device ({why}); set {SIZE_VARIABLE} to less")]
+    /// The system did not reserve the addresses.
+    #[error(
+        "cannot reserve {bytes} bytes for the CPU device ({why}); set {SIZE_VARIABLE} to a smaller size"
+    )]
     Reserve {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
     /// The environment variable is not a number of bytes.
@@ -20,25 +22,25 @@ pub enum MemoryError {
         /// Its value.
         value: String,
     },
-    /// No free stretch is long enough.
+    /// No free range is large enough.
     #[error(
-        "out of device memory: {bytes} bytes asked for, {free} free, {largest} in one piece; \
-         free some, or set {SIZE_VARIABLE} to more"
+        "out of device memory: {bytes} bytes requested, {free} free, {largest} contiguous; \
+         free memory, or set {SIZE_VARIABLE} to a larger size"
     )]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// Bytes free in all.
+        /// Free bytes in total.
         free: u64,
-        /// Bytes of the longest free stretch.
+        /// Bytes of the largest free range.
         largest: u64,
     },
-    /// A size or alignment that no allocation has.
-    #[error("{bytes} bytes aligned to {align} are no allocation")]
+    /// An invalid size or alignment.
+    #[error("cannot allocate {bytes} bytes aligned to {align}: invalid size or alignment")]
     Size {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// Alignment asked for.
+        /// Requested alignment.
         align: u64,
     },
     /// Not the first address of an allocation.
@@ -46,17 +48,17 @@ pub enum MemoryError {
     NotAllocated {
         /// The address.
         address: u64,
-        /// What lies there.
+        /// Description of the address.
         what: String,
     },
-    /// Some of these bytes belong to no allocation.
+    /// Some of these bytes are outside any allocation.
     #[error("{bytes} bytes at {address:#x} are not all device memory: {what}")]
     OutOfBounds {
         /// First address of the access.
         address: u64,
-        /// Its bytes.
+        /// Size of the access in bytes.
         bytes: u64,
-        /// What lies there.
+        /// Description of the address.
         what: String,
     },
     /// The range is registered already, or not at all.

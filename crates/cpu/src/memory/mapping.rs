@@ -1,82 +1,84 @@
-//! Addresses without memory, and memory that is put there.
+//! Virtual memory management: reserved addresses, and physical memory mapped to them.
 //!
-//! Addresses are reserved as an allocation that nobody may access. Physical
-//! memory is an anonymous file, mapped over the arena's own pages: the same file
-//! can be at several places, and keeps its bytes while it is nowhere.
+//! A reservation is an allocation without access. Physical memory is an anonymous file
+//! that is mapped over pages of the arena. It can be mapped at several addresses, and
+//! keeps its contents while it is not mapped.
 
 use std::fs::File;
 
 use super::{DeviceMemory, MemoryError, Purpose};
 
-/// Physical memory; its bytes are zero at first.
+/// Physical memory, initially zero.
 pub struct Physical {
     file: File,
     bytes: u64,
 }
 
 impl DeviceMemory {
-    /// Takes addresses that nobody may access, aligned to `align`.
-    /// [`free`](Self::free) gives them back.
+    /// Reserves addresses without access, aligned to `align`. [`free`](Self::free) releases
+    /// them.
     pub fn reserve(&self, bytes: u64, align: u64) -> Result<u64, MemoryError> {
         let start = self.allocate(bytes, align, Purpose::Reserved)?;
         self.clear(start, bytes);
         Ok(start)
     }
 
-    /// Lets kernels of a device access a mapped part of reserved addresses, or
-    /// not any more. Address and size are multiples of a granule.
+    /// Enables or disables a device's access to a mapped part of a reservation. Address and
+    /// size are multiples of a granule.
     pub fn open(&self, device: usize, address: u64, bytes: u64, allowed: bool) {
-        let mut book = self.book();
-        let view = self.views.get(device);
-        match (allowed, view) {
-            (true, Some(view)) => {
-                self.mark_in(view, address, bytes);
+        let mut allocator = self.allocator();
+        let shadow = self.device_shadows.get(device);
+        match (allowed, shadow) {
+            (true, Some(shadow)) => {
+                self.mark_in(shadow, address, bytes);
                 self.mark_in(&self.shadow, address, bytes);
             }
             (true, None) => self.mark_in(&self.shadow, address, bytes),
-            (false, Some(view)) => self.fill(view, address, bytes / super::GRANULE, 0),
+            (false, Some(shadow)) => {
+                self.set_valid_bytes(shadow, address, bytes / super::GRANULE, 0)
+            }
             (false, None) => self.clear(address, bytes),
         }
         if allowed {
-            book.open.insert(address, bytes);
-        } else if view.is_none() {
-            book.open.remove(&address);
+            allocator.open.insert(address, bytes);
+        } else if shadow.is_none() {
+            allocator.open.remove(&address);
         }
     }
 
-    /// Ends every access to a part that was opened as a whole.
+    /// Disables all access to a part that was opened as a whole.
     pub fn close(&self, address: u64, bytes: u64) {
-        let mut book = self.book();
+        let mut allocator = self.allocator();
         self.clear(address, bytes);
-        book.open.remove(&address);
+        allocator.open.remove(&address);
     }
 
-    /// Puts physical memory at reserved addresses, or takes away what is there.
-    /// Both are multiples of the host's pages.
+    /// Maps physical memory to reserved addresses, or unmaps it. Address and size are
+    /// multiples of the host's page size.
     #[cfg(target_os = "linux")]
     pub fn map(&self, address: u64, bytes: u64, memory: Option<&Physical>) -> std::io::Result<()> {
         use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
         let offset = address.wrapping_sub(self.base);
-        let room = self.size.checked_sub(offset);
-        let fits = room.is_some_and(|room| bytes <= room)
+        let available = self.size.checked_sub(offset);
+        let fits = available.is_some_and(|available| bytes <= available)
             && memory.is_none_or(|memory| bytes <= memory.bytes);
         if !fits {
             return Err(std::io::ErrorKind::InvalidInput.into());
         }
-        let place = self.arena.as_mut_ptr().wrapping_add(offset as usize).cast();
+        let target = self.arena.as_mut_ptr().wrapping_add(offset as usize).cast();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the pages are within the arena, which is never unmapped, and belong to a
-        // reservation: nothing of the process's own is there. They stay readable and writable.
+        // SAFETY: the pages are in the arena, which is never unmapped, and in a reservation, so
+        // that no other memory of the process is replaced. They stay readable and writable.
         unsafe {
             match memory {
                 Some(memory) => {
                     let flags = MapFlags::SHARED | MapFlags::FIXED;
-                    mmap(place, bytes as usize, access, flags, &memory.file, 0)
+                    mmap(target, bytes as usize, access, flags, &memory.file, 0)
                 }
                 None => {
                     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-                    mmap_anonymous(place, bytes as usize, access, flags)
+                    mmap_anonymous(target, bytes as usize, access, flags)
                 }
             }
         }?;
@@ -90,7 +92,7 @@ impl DeviceMemory {
 }
 
 impl Physical {
-    /// So many bytes, which the system backs as they are touched.
+    /// Creates memory of a size, which the system commits page by page on first access.
     #[cfg(target_os = "linux")]
     pub fn new(bytes: u64) -> std::io::Result<Physical> {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
@@ -104,18 +106,18 @@ impl Physical {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    /// Memory that another process exported.
+    /// Imports memory that another process exported.
     pub fn of_file(file: File) -> std::io::Result<Physical> {
         let bytes = file.metadata()?.len();
         Ok(Physical { file, bytes })
     }
 
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The file, once more, for another process.
+    /// Duplicates the file, for another process.
     pub fn export(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }

@@ -1,42 +1,41 @@
-//! The memory of the CPU device: one reserved stretch of addresses, the arena,
-//! that holds everything a kernel may access, and a shadow of it that says which
-//! bytes may be accessed.
+//! Device memory: the arena, one reserved range of addresses that contains all memory a
+//! kernel may access, and its shadow memory, which says which bytes may be accessed.
 //!
-//! The shadow has one number for each granule of 256 bytes: how many of its
-//! bytes, from its start, belong to an allocation. An allocation begins at a
-//! granule and is followed by a granule that belongs to none, so one compare
-//! tells compiled code whether an access is good. Freeing clears the numbers:
-//! accesses to freed memory are found until the addresses are used again.
+//! The shadow has a number for each granule of 256 bytes: how many of its bytes, counted
+//! from its start, belong to an allocation. An allocation starts at a granule and is
+//! followed by a guard granule, so that compiled code checks an access with one
+//! comparison. Freeing clears the numbers: accesses to freed memory are faults until the
+//! addresses are reused.
 //!
-//! Addresses are reserved at once and backed by the system page by page when
-//! they are touched.
+//! The addresses are reserved once. The system commits pages on first access.
 
-mod book;
+mod allocator;
 mod error;
 mod mapping;
-mod view;
+mod peer_access;
+mod shadow;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::block::{GRANULE, GRANULE_SHIFT};
-use book::{Book, Live};
+use super::abi::{GRANULE, GRANULE_SHIFT};
+use allocator::{Allocator, LiveAllocation};
 pub use error::MemoryError;
 pub use mapping::Physical;
-use view::Reach;
+use peer_access::PeerAccess;
 
-/// The environment variable with the device's memory in bytes.
+/// The environment variable with the size of device memory in bytes.
 pub const SIZE_VARIABLE: &str = "PTXKIT_CPU_MEMORY";
 
-/// From this size on, an allocation asks for huge pages, and gives its pages
-/// back when it is freed.
+/// From this size on, an allocation uses huge pages, and returns its pages to the system
+/// when it is freed.
 const LARGE: u64 = 4 << 20;
 
-/// Where the system grants no more, a device of so many bytes is still of use.
+/// The smallest memory of a device, where the system grants no more.
 const LEAST: u64 = 64 << 20;
 
-/// What an allocation serves.
+/// The purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Purpose {
@@ -81,9 +80,9 @@ impl Purpose {
 pub struct Allocation {
     /// Its first address.
     pub start: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
-    /// What it serves.
+    /// Its purpose.
     pub purpose: Purpose,
 }
 
@@ -91,15 +90,15 @@ pub struct Allocation {
 pub struct DeviceMemory {
     arena: MmapRaw,
     shadow: MmapRaw,
-    /// What each device may access, where there are several.
-    views: Vec<MmapRaw>,
+    /// The shadow of each device, if there are several.
+    device_shadows: Vec<MmapRaw>,
     base: u64,
     size: u64,
-    book: Mutex<Book>,
+    allocator: Mutex<Allocator>,
 }
 
 impl DeviceMemory {
-    /// Memory of [`SIZE_VARIABLE`] bytes, or as much as the host has, for several
+    /// Memory of [`SIZE_VARIABLE`] bytes, or else of the size of the host's memory, for several
     /// devices.
     pub fn from_environment(devices: usize) -> Result<DeviceMemory, MemoryError> {
         if let Ok(value) = std::env::var(SIZE_VARIABLE) {
@@ -121,52 +120,50 @@ impl DeviceMemory {
         }
     }
 
-    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for one
-    /// device.
+    /// Memory for one device, of `bytes` rounded up to pages of 64 KiB.
     #[cfg(test)]
     pub fn with_size(bytes: u64) -> Result<DeviceMemory, MemoryError> {
         DeviceMemory::for_devices(bytes, 1)
     }
 
-    /// Memory of `bytes` bytes, rounded up to whole pages of 64 KiB, for several
-    /// devices, at most 32: all of it is open to all, up to
-    /// [`restrict`](Self::restrict).
+    /// The same for several devices, at most 32. All may access an allocation until
+    /// [`restrict`](Self::restrict) sets its owner.
     pub fn for_devices(bytes: u64, devices: usize) -> Result<DeviceMemory, MemoryError> {
         const PAGE: u64 = 64 << 10;
-        let refuse = |why: String| MemoryError::Reserve { bytes, why };
+        let error = |why: String| MemoryError::Reserve { bytes, why };
         let size = bytes
             .max(PAGE)
             .checked_next_multiple_of(PAGE)
-            .ok_or_else(|| refuse("too large".into()))?;
+            .ok_or_else(|| error("too large".into()))?;
         let reserve = |bytes: u64| {
-            let bytes = usize::try_from(bytes).map_err(|error| refuse(error.to_string()))?;
+            let bytes = usize::try_from(bytes).map_err(|source| error(source.to_string()))?;
             MmapOptions::new()
                 .len(bytes)
                 .no_reserve_swap()
                 .map_anon()
                 .map(MmapRaw::from)
-                .map_err(|error| refuse(error.to_string()))
+                .map_err(|source| error(source.to_string()))
         };
         let arena = reserve(size)?;
         let shadow_bytes = (size >> GRANULE_SHIFT) * size_of::<u16>() as u64;
         let shadow = reserve(shadow_bytes)?;
         let devices = devices.min(32);
         let count = if devices > 1 { devices } else { 0 };
-        let views = (0..count)
+        let device_shadows = (0..count)
             .map(|_| reserve(shadow_bytes))
             .collect::<Result<_, _>>()?;
         let base = arena.as_ptr() as u64;
 
-        let mut book = Book::new(Reach::of(count));
-        // A granule at either end belongs to no one, as between allocations.
-        book.give(base + GRANULE, size - 2 * GRANULE);
+        let mut allocator = Allocator::new(PeerAccess::of(count));
+        // A guard granule at either end.
+        allocator.free(base + GRANULE, size - 2 * GRANULE);
         Ok(DeviceMemory {
             arena,
             shadow,
-            views,
+            device_shadows,
             base,
             size,
-            book: Mutex::new(book),
+            allocator: Mutex::new(allocator),
         })
     }
 
@@ -180,19 +177,19 @@ impl DeviceMemory {
         self.size
     }
 
-    /// Bytes that are free, in however many pieces.
+    /// Free bytes in total.
     pub fn free_bytes(&self) -> u64 {
-        self.book().free_bytes
+        self.allocator().free_bytes
     }
 
-    /// The shadow: one number a granule.
+    /// The shadow memory: one number for each granule.
     #[cfg(test)]
     pub fn shadow(&self) -> *const u16 {
         self.shadow.as_ptr().cast()
     }
 
-    /// Takes `bytes` bytes, aligned to 256 and to `align`, a power of two. Their
-    /// content is undefined.
+    /// Allocates `bytes` bytes, aligned to 256 and to `align`, a power of two. Their contents
+    /// are undefined.
     pub fn allocate(&self, bytes: u64, align: u64, purpose: Purpose) -> Result<u64, MemoryError> {
         let bad = MemoryError::Size { bytes, align };
         if bytes == 0 || !align.is_power_of_two() {
@@ -206,20 +203,25 @@ impl DeviceMemory {
             return Err(bad);
         };
 
-        let mut book = self.book();
+        let mut allocator = self.allocator();
         let align = align.max(GRANULE);
         let found = match purpose {
-            Purpose::Shared | Purpose::Local if align == GRANULE => book.take_far(reserved),
-            _ => book.take(reserved, align),
+            Purpose::Shared | Purpose::Local if align == GRANULE => {
+                allocator.allocate_at_end(reserved)
+            }
+            _ => allocator.allocate(reserved, align),
         };
         let start = found.ok_or_else(|| MemoryError::OutOfMemory {
             bytes,
-            free: book.free_bytes,
-            largest: book.by_length.last().map_or(0, |&(length, _)| length),
+            free: allocator.free_bytes,
+            largest: allocator
+                .free_by_length
+                .last()
+                .map_or(0, |&(length, _)| length),
         })?;
-        book.live.insert(
+        allocator.live.insert(
             start,
-            Live {
+            LiveAllocation {
                 size: bytes,
                 reserved,
                 purpose,
@@ -235,37 +237,39 @@ impl DeviceMemory {
 
     /// Frees the allocation that starts at `address`.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
-        let mut book = self.book();
-        let Some(live) = book.live.remove(&address) else {
+        let mut allocator = self.allocator();
+        let Some(live) = allocator.live.remove(&address) else {
             return Err(MemoryError::NotAllocated {
                 address,
-                what: book.what_is_at(address),
+                what: allocator.describe_address(address),
             });
         };
         self.clear(address, live.size);
         if live.size >= LARGE {
             self.release(&self.arena, address - self.base, live.size);
         }
-        book.give(address, live.reserved);
-        // What a launch needs for itself comes and goes too often to be of use
-        // in a message.
+        allocator.free(address, live.reserved);
+        // The memory of launches would crowd out all other records.
         if !matches!(live.purpose, Purpose::Shared | Purpose::Local) {
-            book.remember(address, live.size);
+            allocator.record_freed(address, live.size);
         }
         Ok(())
     }
 
-    /// The allocation that `address` lies in.
+    /// The allocation that contains `address`.
     pub fn range_of(&self, address: u64) -> Option<Allocation> {
-        let book = self.book();
-        book.before(address).filter(|a| address - a.start < a.size)
+        let allocator = self.allocator();
+        allocator
+            .last_before(address)
+            .filter(|a| address - a.start < a.size)
     }
 
     /// All live allocations, by address.
     #[cfg(test)]
     pub fn allocations(&self) -> Vec<Allocation> {
-        let book = self.book();
-        book.live
+        let allocator = self.allocator();
+        allocator
+            .live
             .iter()
             .map(|(&start, live)| Allocation {
                 start,
@@ -275,18 +279,18 @@ impl DeviceMemory {
             .collect()
     }
 
-    /// Whether all of these bytes lie in one allocation, or in one registered
-    /// range of host memory.
+    /// Checks that all of these bytes are in one allocation, or in one registered range of
+    /// host memory.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
-        let book = self.book();
+        let allocator = self.allocator();
         let inside = |start: u64, size: u64| {
             let offset = address.wrapping_sub(start);
             offset <= size && bytes <= size - offset
         };
-        if book
-            .before(address)
-            .is_some_and(|a| inside(a.start, a.size) && book.allows(&a, address, bytes))
-            || book
+        if allocator
+            .last_before(address)
+            .is_some_and(|a| inside(a.start, a.size) && allocator.allows(&a, address, bytes))
+            || allocator
                 .registered_before(address)
                 .is_some_and(|(start, size)| inside(start, size))
         {
@@ -295,20 +299,20 @@ impl DeviceMemory {
         Err(MemoryError::OutOfBounds {
             address,
             bytes,
-            what: book.what_is_at(address),
+            what: allocator.describe_address(address),
         })
     }
 
-    /// Lets kernels access memory of the host's own (`cuMemHostRegister`).
+    /// Makes host memory accessible to kernels (`cuMemHostRegister`).
     ///
     /// # Safety
-    /// The memory must stay valid until [`unregister`](Self::unregister), and the
-    /// host must not use it while a kernel does.
+    /// The memory must stay valid until [`unregister`](Self::unregister), and the host must not
+    /// use it while a kernel does.
     pub unsafe fn register(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
         let end = address.checked_add(bytes).filter(|_| bytes > 0);
         let end = end.ok_or(MemoryError::Size { bytes, align: 1 })?;
-        let mut book = self.book();
-        if book
+        let mut allocator = self.allocator();
+        if allocator
             .registered
             .range(..end)
             .next_back()
@@ -319,13 +323,13 @@ impl DeviceMemory {
                 state: "already",
             });
         }
-        book.registered.insert(address, bytes);
+        allocator.registered.insert(address, bytes);
         Ok(())
     }
 
     /// Ends a registration that began at `address`.
     pub fn unregister(&self, address: u64) -> Result<(), MemoryError> {
-        match self.book().registered.remove(&address) {
+        match self.allocator().registered.remove(&address) {
             Some(_) => Ok(()),
             None => Err(MemoryError::Registration {
                 address,
@@ -334,70 +338,35 @@ impl DeviceMemory {
         }
     }
 
-    /// The registered range that `address` lies in: its first address and bytes.
+    /// First address and size of the registered range that contains `address`.
     pub fn registered(&self, address: u64) -> Option<(u64, u64)> {
-        self.book()
+        self.allocator()
             .registered_before(address)
             .filter(|&(start, size)| address - start < size)
     }
 
-    /// Where `address` lies, for a message: `4 bytes past the end of the
-    /// 1024-byte allocation at 0x7f…`.
+    /// Describes an address for a message: `4 bytes past the end of the 1024-byte allocation
+    /// at 0x7f…`.
     pub fn describe(&self, address: u64) -> String {
-        self.book().what_is_at(address)
+        self.allocator().describe_address(address)
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        // No code panics between two changes that belong together, so a book
-        // left by a panicking thread is whole.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn allocator(&self) -> MutexGuard<'_, Allocator> {
+        // No code panics between two changes that belong together, so that an allocator
+        // whose lock is poisoned is consistent.
+        self.allocator
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the numbers of the granules from `start` on.
-    fn fill(&self, shadow: &MmapRaw, start: u64, granules: u64, number: u64) {
-        let first = (start - self.base) >> GRANULE_SHIFT;
-        debug_assert!(first + granules <= self.size >> GRANULE_SHIFT);
-        // SAFETY: a shadow has a number for each granule of the arena, and the
-        // granules are of one allocation, whose numbers only the holder of the
-        // book's lock touches. Compiled code may read them meanwhile, as it may
-        // race with a free on a GPU; it reads either value.
-        let numbers = unsafe {
-            let numbers = shadow.as_mut_ptr().cast::<u16>().add(first as usize);
-            std::slice::from_raw_parts_mut(numbers, granules as usize)
-        };
-        numbers.fill(number as u16);
-    }
-
-    fn shadows(&self) -> impl Iterator<Item = &MmapRaw> {
-        std::iter::once(&self.shadow).chain(&self.views)
-    }
-
-    fn mark(&self, start: u64, bytes: u64) {
-        self.shadows()
-            .for_each(|shadow| self.mark_in(shadow, start, bytes));
-    }
-
-    fn mark_in(&self, shadow: &MmapRaw, start: u64, bytes: u64) {
-        let whole = bytes / GRANULE;
-        self.fill(shadow, start, whole, GRANULE);
-        if !bytes.is_multiple_of(GRANULE) {
-            self.fill(shadow, start + whole * GRANULE, 1, bytes % GRANULE);
-        }
-    }
-
-    fn clear(&self, start: u64, bytes: u64) {
-        self.shadows()
-            .for_each(|shadow| self.fill(shadow, start, bytes.div_ceil(GRANULE), 0));
-    }
-
-    /// Gives whole pages back to the system; they read as zero afterwards.
+    /// Returns whole pages to the system. They read as zero afterwards.
     #[cfg(target_os = "linux")]
     fn release(&self, map: &MmapRaw, offset: u64, bytes: u64) {
         let start = offset.next_multiple_of(PAGE);
         let end = (offset + bytes) & !(PAGE - 1);
         if start < end {
-            // SAFETY: the pages belong to an allocation that is being freed, so
-            // nothing in them is of use. A failure only leaves them in use.
+            // SAFETY: the pages belong to an allocation that is being freed, so that nothing
+            // refers to their contents. On failure they stay committed.
             let _ = unsafe {
                 map.unchecked_advise_range(
                     memmap2::UncheckedAdvice::DontNeed,
@@ -415,7 +384,7 @@ impl DeviceMemory {
     fn prefer_huge_pages(&self, start: u64, bytes: u64) {
         let offset = (start - self.base).next_multiple_of(PAGE);
         let length = (start - self.base + bytes).saturating_sub(offset) & !(PAGE - 1);
-        // A host without huge pages refuses, and nothing is lost.
+        // It fails on hosts without huge pages, which is harmless.
         let _ =
             self.arena
                 .advise_range(memmap2::Advice::HugePage, offset as usize, length as usize);
@@ -425,7 +394,7 @@ impl DeviceMemory {
     fn prefer_huge_pages(&self, _: u64, _: u64) {}
 }
 
-/// No page of a host is larger, huge ones aside.
+/// The largest page size of a host, apart from huge pages.
 #[cfg(target_os = "linux")]
 const PAGE: u64 = 64 << 10;
 

@@ -1,18 +1,18 @@
-//! The conversions of C's `printf`, with the sizes of a 64-bit Unix.
+//! C's `printf` conversions, with the type sizes of a 64-bit Unix.
 
-/// No field is wider, and no precision greater.
-const WIDEST: usize = 4096;
+/// The limit of width and precision.
+const MAX_WIDTH: usize = 4096;
 
-/// Where a format finds its arguments.
+/// The source of arguments.
 pub(crate) trait Arguments {
-    /// The next one, of 4 or 8 bytes, at the next multiple of its size.
+    /// The next argument, of 4 or 8 bytes, aligned to its size.
     fn next(&mut self, size: u64) -> Option<u64>;
-    /// The bytes of a string, without the final 0.
+    /// The bytes of a string, without the terminating 0.
     fn string(&self, address: u64) -> Option<Vec<u8>>;
 }
 
-/// The text and how many arguments it took. What is no conversion, or lacks its
-/// argument, stands there as it is.
+/// The formatted text and the number of arguments used. An invalid conversion, or one
+/// without an argument, is copied.
 pub(crate) fn format(format: &[u8], arguments: &mut impl Arguments) -> (Vec<u8>, i32) {
     let mut text = Vec::with_capacity(format.len());
     let mut taken = 0;
@@ -64,7 +64,8 @@ struct Spec {
     precision: Option<usize>,
 }
 
-/// The field for the conversion that `from` begins with, and its length.
+/// Formats the conversion at the start of `from`. Returns the field and the length of the
+/// conversion.
 fn conversion<A: Arguments>(
     from: &[u8],
     arguments: &mut Counted<'_, A>,
@@ -84,13 +85,13 @@ fn conversion<A: Arguments>(
     }
     if let Some(width) = number(from, &mut at, arguments)? {
         spec.minus |= width < 0;
-        spec.width = (width.unsigned_abs() as usize).min(WIDEST);
+        spec.width = (width.unsigned_abs() as usize).min(MAX_WIDTH);
     }
     if from.get(at) == Some(&b'.') {
         at += 1;
-        // A negative precision is as none, an empty one is 0.
+        // A negative precision counts as none; an empty one is 0.
         let precision = number(from, &mut at, arguments)?.unwrap_or(0);
-        spec.precision = usize::try_from(precision).ok().map(|p| p.min(WIDEST));
+        spec.precision = usize::try_from(precision).ok().map(|p| p.min(MAX_WIDTH));
     }
     let size_from = at;
     while matches!(from.get(at), Some(b'h' | b'l' | b'z' | b'j' | b't')) {
@@ -160,7 +161,8 @@ fn conversion<A: Arguments>(
     Some((field, at + 1))
 }
 
-/// A width or precision: digits, or `*` for an argument; inner `None` for neither.
+/// Parses a width or precision: digits, or `*` for an argument. The inner `None` means
+/// neither.
 fn number<A: Arguments>(
     from: &[u8],
     at: &mut usize,
@@ -185,7 +187,7 @@ fn number<A: Arguments>(
 }
 
 impl Spec {
-    /// Blanks before the text, or behind it.
+    /// Pads with blanks on the left or right.
     fn pad(&self, mut text: Vec<u8>) -> Vec<u8> {
         let blanks = vec![b' '; self.width.saturating_sub(text.len())];
         if self.minus {
@@ -274,7 +276,7 @@ impl Spec {
         format!("{mantissa}{point}e{sign}{:02}", exponent.unsigned_abs())
     }
 
-    /// Whichever is shorter, without zeros at the end.
+    /// Fixed or exponential by the exponent, without trailing zeros.
     fn general(&self, value: f64) -> String {
         let precision = self.precision.unwrap_or(6).max(1);
         let rounded = format!("{value:.*e}", precision - 1);
@@ -315,10 +317,10 @@ impl Spec {
         if let Some(precision) = self.precision.filter(|&p| p < 13) {
             // To the nearest, ties to even.
             let drop = BITS - 4 * precision as u32;
-            let (kept, lost) = (mantissa >> drop, mantissa & ((1 << drop) - 1));
+            let (retained, lost) = (mantissa >> drop, mantissa & ((1 << drop) - 1));
             let half = 1 << (drop - 1);
-            let up = lost > half || lost == half && kept & 1 == 1;
-            mantissa = kept + u64::from(up);
+            let up = lost > half || lost == half && retained & 1 == 1;
+            mantissa = retained + u64::from(up);
             fraction_digits = precision;
         }
         let shift = 4 * fraction_digits as u32;
@@ -341,7 +343,7 @@ impl Spec {
     }
 }
 
-/// What `{:e}` wrote, in its two parts.
+/// Splits the output of `{:e}` into mantissa and exponent.
 fn split_exponent(text: &str) -> (&str, i32) {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     (mantissa, exponent.parse().unwrap_or(0))
@@ -502,6 +504,6 @@ mod tests {
         assert_eq!(text("50%", no()), "50%");
         assert_eq!(text("%y%5", no()), "%y%5");
         assert_eq!(text("%d", no()), "%d");
-        assert_eq!(text("%99999999999d|", no().int(1)).len(), WIDEST + 1);
+        assert_eq!(text("%99999999999d|", no().int(1)).len(), MAX_WIDTH + 1);
     }
 }

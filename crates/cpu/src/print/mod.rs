@@ -1,5 +1,5 @@
-//! What kernels print: `vprintf` formatted as CUDA's `printf` does, kept until
-//! the host synchronizes.
+//! The output of kernels: `vprintf` formats as CUDA's `printf`, into a buffer that is written
+//! when the host synchronizes.
 
 mod format;
 
@@ -9,19 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) use format::{Arguments, format};
 
-/// Bytes that are kept unless the host sets another limit
-/// (`CU_LIMIT_PRINTF_FIFO_SIZE`): 1 MiB.
+/// The default size of the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`): 1 MiB.
 pub const DEFAULT_LIMIT: u64 = 1 << 20;
 
-/// Text that kernels have printed and the host has not yet shown. When there is
-/// more than the limit, the oldest is lost, as on a GPU.
+/// The buffer of printed text that is not written yet. If it exceeds the limit, the oldest
+/// text is lost, as on a GPU.
 pub struct Output {
     state: Mutex<State>,
 }
 
 struct State {
     limit: u64,
-    kept: u64,
+    buffered: u64,
     printed: VecDeque<Vec<u8>>,
     /// Messages of failed assertions.
     failed: Vec<u8>,
@@ -31,7 +30,7 @@ impl Default for Output {
     fn default() -> Output {
         let state = State {
             limit: DEFAULT_LIMIT,
-            kept: 0,
+            buffered: 0,
             printed: VecDeque::new(),
             failed: Vec::new(),
         };
@@ -42,7 +41,7 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Bytes that are kept at most.
+    /// The size of the buffer in bytes.
     pub fn limit(&self) -> u64 {
         self.state().limit
     }
@@ -52,23 +51,23 @@ impl Output {
         self.state().limit = bytes;
     }
 
-    /// What has been printed since the last call.
+    /// Takes the text printed since the last call.
     pub fn take_printed(&self) -> Vec<u8> {
         let mut state = self.state();
-        state.kept = 0;
+        state.buffered = 0;
         let pieces: Vec<Vec<u8>> = state.printed.drain(..).collect();
         pieces.concat()
     }
 
-    /// The messages of assertions that failed since the last call.
+    /// Takes the messages of assertions that failed since the last call.
     pub fn take_failed(&self) -> Vec<u8> {
         std::mem::take(&mut self.state().failed)
     }
 
-    /// Writes all of it: prints to stdout, failed assertions to stderr.
+    /// Writes the printed text to stdout and messages of failed assertions to stderr.
     pub fn flush(&self) {
         let printed = self.take_printed();
-        // A closed stdout or stderr must not stop a computation.
+        // A closed stdout or stderr must not fail the program.
         if !printed.is_empty() {
             let mut out = std::io::stdout().lock();
             let _ = out.write_all(&printed).and_then(|()| out.flush());
@@ -84,13 +83,13 @@ impl Output {
             return;
         }
         let mut state = self.state();
-        state.kept += text.len() as u64;
+        state.buffered += text.len() as u64;
         state.printed.push_back(text);
-        while state.kept > state.limit {
+        while state.buffered > state.limit {
             let Some(lost) = state.printed.pop_front() else {
                 break;
             };
-            state.kept -= lost.len() as u64;
+            state.buffered -= lost.len() as u64;
         }
     }
 

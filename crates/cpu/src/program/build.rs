@@ -1,12 +1,13 @@
-//! A kernel's statements → blocks of resolved instructions.
+//! Lowers the statements of a kernel to basic blocks.
 
 use std::collections::HashMap;
 
-use super::data::{ModuleData, align_of, size_of};
+use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
 use super::{
-    Arg, ArgList, Block, BlockId, Class, Guard, Instruction, Modifiers, Place, Program, Refusal,
-    Reg, Step, Terminator, areas, can_select, flow, poll, webs,
+    Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
+    RegClass, Step, Storage, Terminator, call_params, can_speculate, live_ranges, reg_class,
+    simplify_cfg, spin_loops,
 };
 use crate::blob::ParamLayout;
 use ptx::ast::{
@@ -16,7 +17,7 @@ use ptx::names::{Modifier, Opcode, Type};
 
 /// A `.param` variable of a call sequence.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Area {
+pub(super) struct CallParam {
     pub size: u32,
     pub align: u32,
 }
@@ -24,43 +25,45 @@ pub(super) struct Area {
 pub(super) struct Builder<'m, 'a> {
     pub module: &'m ModuleData<'m, 'a>,
     pub scopes: Scopes<'a>,
-    pub registers: Vec<Class>,
+    pub registers: Vec<RegClass>,
     pub args: Vec<Arg>,
-    pub areas: Vec<Area>,
-    pub refusals: Vec<Refusal>,
-    blocks: Vec<Option<Block>>,
+    pub call_params: Vec<CallParam>,
+    pub errors: Vec<LoweringError>,
+    blocks: Vec<Option<BasicBlock>>,
     current: BlockId,
     steps: Vec<Step>,
-    /// Guard that the open block already stands under, and where its else goes.
-    under: Option<(Guard, BlockId)>,
-    pub shared_places: HashMap<usize, Place>,
+    /// The guard under which the current block runs, and the block that follows
+    /// the guarded instructions.
+    open_guard: Option<(Guard, BlockId)>,
+    pub shared_storage: HashMap<usize, Storage>,
     pub shared_bytes: u32,
     /// Alignment of the dynamic shared memory; 1 if there is none.
     pub dynamic_align: u32,
     local_bytes: u32,
     carry: Option<Reg>,
-    /// Functions that are being inlined, outermost first, and where each returns.
+    /// The functions being inlined, outermost first, and the block that each
+    /// returns to.
     pub calls: Vec<(&'a str, BlockId)>,
 }
 
-/// Resolves one kernel; all that stands in the way is reported.
+/// Lowers one kernel. On failure all problems found are returned.
 pub(crate) fn build<'m, 'a>(
     module: &'m ModuleData<'m, 'a>,
     kernel: &'m Function<'a>,
     body: &'m Body<'a>,
-) -> Result<Program<'a>, Vec<Refusal>> {
+) -> Result<Program<'a>, Vec<LoweringError>> {
     let mut builder = Builder {
         module,
         scopes: Scopes::default(),
         registers: Vec::new(),
         args: Vec::new(),
-        areas: Vec::new(),
-        refusals: Vec::new(),
+        call_params: Vec::new(),
+        errors: Vec::new(),
         blocks: vec![None],
         current: BlockId(0),
         steps: Vec::new(),
-        under: None,
-        shared_places: HashMap::new(),
+        open_guard: None,
+        shared_storage: HashMap::new(),
         shared_bytes: 0,
         dynamic_align: 1,
         local_bytes: 0,
@@ -77,7 +80,7 @@ pub(crate) fn build<'m, 'a>(
             let offset = param_bytes.checked_next_multiple_of(align)?;
             Some((size, offset.checked_add(size)?))
         }) else {
-            return Err(vec![Refusal::invalid(
+            return Err(vec![LoweringError::invalid(
                 param.span,
                 "the parameter is too large",
             )]);
@@ -91,22 +94,23 @@ pub(crate) fn build<'m, 'a>(
         param_bytes = end;
         builder
             .scopes
-            .declare(param.name.text, Symbol::Variable(Place::Param(offset)));
+            .declare(param.name.text, Symbol::Variable(Storage::Param(offset)));
     }
     builder.statements(body);
     builder.end(Terminator::Exit);
 
     let shared = u64::from(builder.shared_bytes).next_multiple_of(builder.dynamic_align.into());
     let Ok(shared_bytes) = u32::try_from(shared) else {
-        return Err(vec![Refusal::invalid(
+        return Err(vec![LoweringError::invalid(
             module.span(kernel.name),
             "too much shared memory",
         )]);
     };
-    if !builder.refusals.is_empty() {
-        return Err(builder.refusals);
+    if !builder.errors.is_empty() {
+        return Err(builder.errors);
     }
-    let dangling = || Block {
+    // Nothing jumps to a block that was never ended.
+    let unreachable = || BasicBlock {
         steps: Vec::new(),
         terminator: Terminator::Exit,
     };
@@ -117,33 +121,34 @@ pub(crate) fn build<'m, 'a>(
         blocks: builder
             .blocks
             .into_iter()
-            .map(|b| b.unwrap_or_else(dangling))
+            .map(|b| b.unwrap_or_else(unreachable))
             .collect(),
         args: builder.args,
         params,
         param_bytes,
         shared_bytes,
         local_bytes: builder.local_bytes,
-        required_threads: threads(&kernel.directives, "reqntid"),
-        max_threads: threads(&kernel.directives, "maxntid"),
+        required_threads: thread_directive(&kernel.directives, "reqntid"),
+        max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
     };
-    flow::tidy(&mut program);
-    areas::place(&mut program, &builder.areas);
-    webs::split(&mut program);
-    flow::choose_classes(&mut program);
-    poll::let_others_run(&mut program);
+    simplify_cfg::simplify(&mut program);
+    call_params::promote(&mut program, &builder.call_params);
+    live_ranges::split(&mut program);
+    reg_class::choose(&mut program);
+    spin_loops::insert_yields(&mut program);
     Ok(program)
 }
 
-fn threads(directives: &[FunctionDirective<'_>], name: &str) -> Option<[u32; 3]> {
+/// The block dimensions that a directive names; missing ones are 1.
+fn thread_directive(directives: &[FunctionDirective<'_>], name: &str) -> Option<[u32; 3]> {
     let found = directives.iter().find(|d| d.name == name)?;
     let at = |i: usize| found.values.get(i).copied().unwrap_or(1);
     Some([at(0), at(1), at(2)])
 }
 
 impl<'m, 'a> Builder<'m, 'a> {
-    pub fn new_register(&mut self, class: Class) -> Reg {
+    pub fn new_register(&mut self, class: RegClass) -> Reg {
         self.registers.push(class);
         Reg(self.registers.len() as u32 - 1)
     }
@@ -153,7 +158,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         BlockId(self.blocks.len() as u32 - 1)
     }
 
-    /// Ends the open block; a new one is open then, unreachable so far.
+    /// Ends the current block and starts a new one, which has no predecessor yet.
     pub fn end(&mut self, terminator: Terminator) {
         let next = self.new_block();
         self.end_and_open(terminator, next);
@@ -161,20 +166,21 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     pub fn end_and_open(&mut self, terminator: Terminator, next: BlockId) {
         let steps = std::mem::take(&mut self.steps);
-        self.blocks[self.current.index()] = Some(Block { steps, terminator });
+        self.blocks[self.current.index()] = Some(BasicBlock { steps, terminator });
         self.current = next;
     }
 
-    /// Leaves the block under a guard, if one is open.
+    /// Ends the block of guarded instructions, if there is one.
     pub fn leave_guard(&mut self) {
-        if let Some((_, after)) = self.under.take() {
+        if let Some((_, after)) = self.open_guard.take() {
             self.end_and_open(Terminator::Jump(after), after);
         }
     }
 
-    /// Makes what follows run only where `guard` holds.
+    /// Emits a branch so that the following instructions run only where `guard` is
+    /// true.
     pub fn enter_guard(&mut self, guard: Guard) {
-        if self.under.is_some_and(|(open, _)| open == guard) {
+        if self.open_guard.is_some_and(|(open, _)| open == guard) {
             return;
         }
         self.leave_guard();
@@ -186,28 +192,28 @@ impl<'m, 'a> Builder<'m, 'a> {
             otherwise: after,
         };
         self.end_and_open(branch, inside);
-        self.under = Some((guard, after));
+        self.open_guard = Some((guard, after));
     }
 
-    /// Sets an open guard aside while another function's body is built.
+    /// Suspends the open guard while the body of an inlined function is built.
     pub fn suspend_guard(&mut self) -> Option<(Guard, BlockId)> {
-        self.under.take()
+        self.open_guard.take()
     }
 
     pub fn resume_guard(&mut self, guard: Option<(Guard, BlockId)>) {
-        self.under = guard;
+        self.open_guard = guard;
     }
 
     pub fn push(&mut self, step: Step) {
         self.steps.push(step);
     }
 
-    pub fn refuse(&mut self, refusal: Refusal) {
-        self.refusals.push(refusal);
+    pub fn report(&mut self, error: LoweringError) {
+        self.errors.push(error);
     }
 
-    /// Declares the labels of the scope that begins at `from`: they may be
-    /// jumped to before they stand.
+    /// Declares the labels of the scope that `statements` begins: a jump may
+    /// precede its label.
     fn declare_labels(&mut self, statements: &'m [Statement<'a>]) {
         let mut depth = 0_u32;
         for statement in statements {
@@ -241,13 +247,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                     }
                 }
                 Statement::Variable(variable) => {
-                    if let Err(refusal) = self.declare(variable) {
-                        self.refuse(refusal);
+                    if let Err(error) = self.declare(variable) {
+                        self.report(error);
                     }
                 }
                 Statement::Instruction(instruction) => {
-                    if let Err(refusal) = self.instruction(body, instruction) {
-                        self.refuse(refusal);
+                    if let Err(error) = self.instruction(body, instruction) {
+                        self.report(error);
                     }
                 }
                 Statement::Location { .. }
@@ -260,24 +266,24 @@ impl<'m, 'a> Builder<'m, 'a> {
         self.scopes.leave();
     }
 
-    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), Refusal> {
+    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
         let name = variable.name.text;
         let symbol = match variable.space {
             Space::Reg => return self.declare_register(variable),
-            Space::Shared => Symbol::Variable(self.place_shared(variable)?),
+            Space::Shared => Symbol::Variable(self.allocate_shared(variable)?),
             Space::Local => {
-                let too_large = || Refusal::invalid(variable.span, "too much local memory");
+                let too_large = || LoweringError::invalid(variable.span, "too much local memory");
                 let size = size_of(variable).ok_or_else(too_large)?;
                 let align = u64::from(align_of(variable));
                 let offset = u64::from(self.local_bytes).next_multiple_of(align);
                 self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
-                Symbol::Variable(Place::Local(offset as u32))
+                Symbol::Variable(Storage::Local(offset as u32))
             }
-            Space::Param => Symbol::Variable(Place::Area(self.new_area(variable)?)),
+            Space::Param => Symbol::Variable(Storage::CallParam(self.new_call_param(variable)?)),
             Space::Global | Space::Const | Space::Sreg | Space::Tex => {
-                return Err(Refusal::unsupported(
+                return Err(LoweringError::unsupported(
                     variable.span,
-                    format!("{name}: this state space inside of a function"),
+                    format!("{name}: a variable of this state space inside a function"),
                 ));
             }
         };
@@ -285,31 +291,33 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(())
     }
 
-    pub fn new_area(&mut self, variable: &Variable<'a>) -> Result<u32, Refusal> {
+    pub fn new_call_param(&mut self, variable: &Variable<'a>) -> Result<u32, LoweringError> {
         let size = size_of(variable)
             .and_then(|size| u32::try_from(size).ok())
-            .ok_or_else(|| Refusal::invalid(variable.span, "the parameter is too large"))?;
-        self.areas.push(Area {
+            .ok_or_else(|| LoweringError::invalid(variable.span, "the parameter is too large"))?;
+        self.call_params.push(CallParam {
             size,
             align: align_of(variable),
         });
-        Ok(self.areas.len() as u32 - 1)
+        Ok(self.call_params.len() as u32 - 1)
     }
 
-    fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), Refusal> {
+    fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
         let name = variable.name.text;
         let class = class_of(variable.ty).ok_or_else(|| {
-            Refusal::unsupported(
+            LoweringError::unsupported(
                 variable.span,
                 format!("registers of type .{}", variable.ty.text()),
             )
         })?;
         let first = Reg(self.registers.len() as u32);
         let symbol = match variable.count {
-            // A module cannot hold more registers than its text has bytes, but
-            // it can ask for four billion.
+            // A short text can declare four billion registers.
             Some(count) if count > 1 << 20 => {
-                return Err(Refusal::unsupported(variable.span, "so many registers"));
+                return Err(LoweringError::unsupported(
+                    variable.span,
+                    "more than 1048576 registers in one declaration",
+                ));
             }
             Some(count) => Symbol::Range(first, count),
             None if variable.vector > 1 => Symbol::Vector(first, variable.vector),
@@ -322,23 +330,23 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(())
     }
 
-    fn guard(&mut self, guard: &ast::Guard<'a>) -> Result<Guard, Refusal> {
+    fn guard(&mut self, guard: &ast::Guard<'a>) -> Result<Guard, LoweringError> {
         match self.lookup(guard.predicate)? {
             Symbol::Register(reg) => Ok(Guard {
                 reg,
                 negated: guard.negated,
             }),
-            _ => Err(Refusal::invalid(
+            _ => Err(LoweringError::invalid(
                 self.module.span(guard.predicate),
                 "the guard is not a register",
             )),
         }
     }
 
-    pub fn label(&mut self, name: Name<'a>) -> Result<BlockId, Refusal> {
+    pub fn label(&mut self, name: Name<'a>) -> Result<BlockId, LoweringError> {
         match self.scopes.find(name.text) {
             Some(Symbol::Label(block)) => Ok(block),
-            _ => Err(Refusal::invalid(
+            _ => Err(LoweringError::invalid(
                 self.module.span(name),
                 format!("there is no label {}", name.text),
             )),
@@ -349,19 +357,19 @@ impl<'m, 'a> Builder<'m, 'a> {
         &mut self,
         body: &'m Body<'a>,
         ast: &'m ast::Instruction,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let line = self.module.line(ast.span);
         let guard = match body.guard(ast) {
             Some(guard) => Some(self.guard(&guard)?),
             None => None,
         };
         if ast.opcode == Opcode::Unknown {
-            return Err(Refusal::invalid(ast.span, "unknown instruction"));
+            return Err(LoweringError::invalid(ast.span, "unknown instruction"));
         }
         let modifiers = self.module.ast.mnemonic(ast).modifiers;
-        // Reading refuses such words where it knows the instruction's forms.
+        // The front end reports them only where it knows the instruction's forms.
         if modifiers.has(Modifier::UNKNOWN) {
-            return Err(Refusal::unsupported(ast.span, "an unknown modifier"));
+            return Err(LoweringError::unsupported(ast.span, "an unknown modifier"));
         }
         match ast.opcode {
             Opcode::Bra => return self.branch(body, ast, guard),
@@ -387,27 +395,27 @@ impl<'m, 'a> Builder<'m, 'a> {
             _ => {}
         }
 
-        let keep = guard.filter(|_| can_select(ast.opcode, &modifiers));
+        let speculated = guard.filter(|_| can_speculate(ast.opcode, &modifiers));
         match guard {
-            Some(guard) if keep.is_none() => self.enter_guard(guard),
-            Some(guard) if self.under.is_some_and(|(open, _)| open == guard) => {}
+            Some(guard) if speculated.is_none() => self.enter_guard(guard),
+            Some(guard) if self.open_guard.is_some_and(|(open, _)| open == guard) => {}
             _ => self.leave_guard(),
         }
-        let inside = self.under.is_some();
+        let inside = self.open_guard.is_some();
         let args = self.arguments(body, ast.operands)?;
         if modifiers.has(Modifier::Cc)
             || matches!(ast.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc)
         {
             self.carry = Some(match self.carry {
                 Some(carry) => carry,
-                None => self.new_register(Class::Pred),
+                None => self.new_register(RegClass::Pred),
             });
         }
         let instruction = Instruction {
             opcode: ast.opcode,
             modifiers,
             args,
-            guard: if inside { None } else { keep },
+            guard: if inside { None } else { speculated },
             span: ast.span,
             line,
         };
@@ -417,9 +425,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         } else {
             self.push(Step::Instruction(instruction));
         }
-        // Under a guard whose register has just changed, the next instruction
-        // with the same text means another condition.
-        if let Some((open, _)) = self.under
+        // Once the guard's register is redefined, the same guard is another
+        // condition.
+        if let Some((open, _)) = self.open_guard
             && self.writes(&instruction, open.reg)
         {
             self.leave_guard();
@@ -440,12 +448,12 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
-    /// Ends the block with `terminator` where `guard` holds.
+    /// Ends the block with `terminator` if `guard` is true.
     fn guarded_end(&mut self, guard: Option<Guard>, terminator: Terminator) {
         match guard {
             Some(guard) => {
                 self.enter_guard(guard);
-                let after = self.under.take().map(|(_, after)| after);
+                let after = self.open_guard.take().map(|(_, after)| after);
                 let after = after.unwrap_or_else(|| self.new_block());
                 self.end_and_open(terminator, after);
             }
@@ -461,9 +469,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         body: &'m Body<'a>,
         ast: &'m ast::Instruction,
         guard: Option<Guard>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let [Operand::Name(name)] = body.list(ast.operands) else {
-            return Err(Refusal::invalid(ast.span, "a branch needs one label"));
+            return Err(LoweringError::invalid(ast.span, "a branch needs one label"));
         };
         let target = self.label(*name)?;
         self.leave_guard();
@@ -488,9 +496,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         ast: &'m ast::Instruction,
         guard: Option<Guard>,
         line: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let malformed =
-            || Refusal::invalid(ast.span, "brx.idx needs an index and a list of labels");
+            || LoweringError::invalid(ast.span, "brx.idx needs an index and a list of labels");
         let [index, Operand::Name(list)] = body.list(ast.operands) else {
             return Err(malformed());
         };
@@ -520,7 +528,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(())
     }
 
-    /// A move that the text does not have; `span` is what it stands for.
+    /// Adds a move that is not in the PTX; errors in it are reported at `span`.
     pub fn push_move(&mut self, ty: Modifier, to: Arg, from: Arg, span: Span) {
         let mut modifiers = Modifiers::default();
         modifiers.push(ty);
@@ -551,22 +559,22 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 }
 
-/// How registers declared with `ty` are held at first.
-pub(super) fn class_of(ty: Type) -> Option<Class> {
+/// The register class for a declared type, before [`reg_class`] chooses.
+pub(super) fn class_of(ty: Type) -> Option<RegClass> {
     Some(match ty {
-        Type::Pred => Class::Pred,
-        Type::F32 => Class::F32,
-        Type::F64 => Class::F64,
+        Type::Pred => RegClass::Pred,
+        Type::F32 => RegClass::F32,
+        Type::F64 => RegClass::F64,
         _ => match ty.bits() {
-            8 | 16 => Class::I16,
-            32 => Class::I32,
-            64 => Class::I64,
+            8 | 16 => RegClass::I16,
+            32 => RegClass::I32,
+            64 => RegClass::I64,
             _ => return None,
         },
     })
 }
 
-/// Does the thread stop at this instruction and let others run?
+/// Whether the thread is suspended at this instruction.
 fn is_sync_point(instruction: &Instruction) -> bool {
     use Opcode::*;
     let modifiers = &instruction.modifiers;

@@ -1,16 +1,18 @@
-//! Calls: a device function's body in place of the call, the CUDA runtime's own
-//! functions as calls of the host.
+//! Calls. Device functions are inlined; functions of CUDA's device runtime become
+//! calls of the host.
 
 use super::build::Builder;
-use super::data::ModuleSymbol;
+use super::module_data::ModuleSymbol;
 use super::scope::Symbol;
-use super::{Arg, ArgList, Base, Class, Modifiers, Place, Refusal, Step, SystemCall, Terminator};
+use super::{
+    Arg, ArgList, Base, LoweringError, Modifiers, RegClass, Step, Storage, SystemCall, Terminator,
+};
 use ptx::ast::{self, Body, Function, Operand, Space, Span, Variable};
 use ptx::names::{Modifier, Opcode, Type};
 
-/// Deeper chains of calls are recursion that hides, or text made to hurt.
+/// The limit of nested calls.
 const MAX_DEPTH: usize = 64;
-/// Instances of functions in one kernel: inlining can double at each level.
+/// The limit of blocks in one kernel: its size can double with each level of calls.
 const MAX_BLOCKS: usize = 1 << 16;
 
 impl<'m, 'a> Builder<'m, 'a> {
@@ -19,7 +21,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         body: &'m Body<'a>,
         ast: &'m ast::Instruction,
         line: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let mut operands = body.list(ast.operands);
         let mut returns: &'m [Operand<'a>] = &[];
         if let [Operand::Arguments(list, _), rest @ ..] = operands {
@@ -30,7 +32,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             [Operand::Name(name)] => (*name, &[]),
             [Operand::Name(name), Operand::Arguments(list, _), ..] => (*name, body.list(*list)),
             _ => {
-                return Err(Refusal::invalid(
+                return Err(LoweringError::invalid(
                     ast.span,
                     "a call needs the name of a function",
                 ));
@@ -39,17 +41,20 @@ impl<'m, 'a> Builder<'m, 'a> {
         let function = match self.module.symbols.get(name.text) {
             Some(ModuleSymbol::Function(function)) => *function,
             _ if matches!(self.scopes.find(name.text), Some(Symbol::Register(_))) => {
-                return Err(Refusal::unsupported(ast.span, "a call through a register"));
+                return Err(LoweringError::unsupported(
+                    ast.span,
+                    "a call through a register",
+                ));
             }
             _ => {
-                return Err(Refusal::invalid(
+                return Err(LoweringError::invalid(
                     self.module.span(name),
                     format!("there is no function {}", name.text),
                 ));
             }
         };
         if function.params.len() != arguments.len() || function.returns.len() != returns.len() {
-            return Err(Refusal::invalid(
+            return Err(LoweringError::invalid(
                 ast.span,
                 format!(
                     "{} takes {} arguments and returns {} values",
@@ -73,17 +78,23 @@ impl<'m, 'a> Builder<'m, 'a> {
         body: &'m Body<'a>,
         returns: &'m [Operand<'a>],
         arguments: &'m [Operand<'a>],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let name = function.name.text;
         if self.calls.iter().any(|&(open, _)| open == name) || self.calls.len() >= MAX_DEPTH {
-            return Err(Refusal::unsupported(span, format!("{name} calls itself")));
+            return Err(LoweringError::unsupported(
+                span,
+                format!("{name} calls itself"),
+            ));
         }
         let after = self.new_block();
         if after.index() > MAX_BLOCKS {
-            return Err(Refusal::unsupported(span, "so many calls in one kernel"));
+            return Err(LoweringError::unsupported(
+                span,
+                "more than 65536 blocks after inlining",
+            ));
         }
 
-        // Arguments are resolved in the caller's scope, before the callee's opens.
+        // Arguments are resolved in the caller's scope.
         let mut formals = Vec::new();
         for (formal, actual) in function.params.iter().zip(arguments) {
             formals.push(self.bind(caller, formal, actual, true)?);
@@ -95,14 +106,14 @@ impl<'m, 'a> Builder<'m, 'a> {
             formals.push(symbol);
         }
 
-        // The callee sees its own names alone.
+        // The callee sees none of the caller's names.
         let outer = std::mem::take(&mut self.scopes);
         self.scopes.enter();
         for (formal, symbol) in function.params.iter().chain(&function.returns).zip(formals) {
             self.scopes.declare(formal.name.text, symbol);
         }
         self.calls.push((name, after));
-        // The body's own guards must not join one that is open around the call.
+        // The guards of the body are independent of the call's own guard.
         let open = self.suspend_guard();
         self.statements(body);
         self.end_and_open(Terminator::Jump(after), after);
@@ -112,44 +123,49 @@ impl<'m, 'a> Builder<'m, 'a> {
 
         for ((symbol, actual), formal) in results.into_iter().zip(&function.returns) {
             match (symbol, actual) {
-                // The area of the caller is the callee's own.
+                // The callee writes the caller's variable.
                 (Symbol::Variable(from), Arg::Symbol(to, 0)) if from == to => {}
                 (Symbol::Register(from), to) => {
                     self.push_move(bits_of(formal), to, Arg::Reg(from), span);
                 }
-                (Symbol::Variable(place), to) => {
-                    self.push_access(Opcode::Ld, formal, to, place, span);
+                (Symbol::Variable(storage), to) => {
+                    self.push_access(Opcode::Ld, formal, to, storage, span);
                 }
-                _ => return Err(Refusal::unsupported(span, "this way of returning a value")),
+                _ => {
+                    return Err(LoweringError::unsupported(
+                        span,
+                        "a return value of this kind",
+                    ));
+                }
             }
         }
         Ok(())
     }
 
-    /// What the formal parameter stands for in this instance of its function.
+    /// The symbol of a formal parameter in this inlined copy of its function.
     fn bind(
         &mut self,
         caller: &'m Body<'a>,
         formal: &'m Variable<'a>,
         actual: &'m Operand<'a>,
         input: bool,
-    ) -> Result<Symbol, Refusal> {
+    ) -> Result<Symbol, LoweringError> {
         let arg = self.argument(caller, actual)?;
         if formal.space == Space::Param {
-            // Parameters of a call cannot be written by the callee, so the
-            // caller's area serves as it is.
-            if let Arg::Symbol(place @ Place::Area(_), 0) = arg {
-                return Ok(Symbol::Variable(place));
+            // A callee cannot write its parameters, so the caller's variable needs
+            // no copy.
+            if let Arg::Symbol(storage @ Storage::CallParam(_), 0) = arg {
+                return Ok(Symbol::Variable(storage));
             }
-            let place = Place::Area(self.new_area(formal)?);
+            let storage = Storage::CallParam(self.new_call_param(formal)?);
             if input {
-                self.push_access(Opcode::St, formal, arg, place, formal.span);
+                self.push_access(Opcode::St, formal, arg, storage, formal.span);
             }
-            return Ok(Symbol::Variable(place));
+            return Ok(Symbol::Variable(storage));
         }
         let class = super::build::class_of(formal.ty).filter(|_| formal.vector <= 1);
         let class = class.ok_or_else(|| {
-            Refusal::unsupported(
+            LoweringError::unsupported(
                 formal.span,
                 format!("parameters of type .{}", formal.ty.text()),
             )
@@ -157,8 +173,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         let reg = self.new_register(class);
         if input {
             match arg {
-                Arg::Symbol(place @ Place::Area(_), 0) => {
-                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), place, formal.span);
+                Arg::Symbol(storage @ Storage::CallParam(_), 0) => {
+                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span);
                 }
                 _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
             }
@@ -172,13 +188,13 @@ impl<'m, 'a> Builder<'m, 'a> {
         opcode: Opcode,
         formal: &Variable<'a>,
         value: Arg,
-        place: Place,
+        storage: Storage,
         span: Span,
     ) {
         let mut modifiers = Modifiers::default();
         modifiers.push(Modifier::Param);
         modifiers.push(bits_of(formal));
-        let address = Arg::Address(Base::Place(place), 0);
+        let address = Arg::Address(Base::Storage(storage), 0);
         let args = match opcode {
             Opcode::Ld => [value, address],
             _ => [address, value],
@@ -194,7 +210,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         returns: &'m [Operand<'a>],
         arguments: &'m [Operand<'a>],
         line: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LoweringError> {
         let (call, types, result): (_, &[Modifier], Option<Modifier>) = match name {
             "vprintf" => (
                 SystemCall::Vprintf,
@@ -215,14 +231,14 @@ impl<'m, 'a> Builder<'m, 'a> {
                 None,
             ),
             _ => {
-                return Err(Refusal::unsupported(
+                return Err(LoweringError::unsupported(
                     span,
                     format!("{name} is declared but not defined in this module"),
                 ));
             }
         };
         if types.len() != arguments.len() || usize::from(result.is_some()) < returns.len() {
-            return Err(Refusal::invalid(
+            return Err(LoweringError::invalid(
                 span,
                 format!("{name} takes {} arguments", types.len()),
             ));
@@ -231,21 +247,21 @@ impl<'m, 'a> Builder<'m, 'a> {
         for (&ty, operand) in types.iter().zip(arguments) {
             let arg = self.argument(caller, operand)?;
             let class = if ty == Modifier::B64 {
-                Class::I64
+                RegClass::I64
             } else {
-                Class::I32
+                RegClass::I32
             };
             let reg = Arg::Reg(self.new_register(class));
-            let place = match arg {
-                Arg::Symbol(place @ Place::Area(_), 0) => Some(place),
+            let storage = match arg {
+                Arg::Symbol(storage @ Storage::CallParam(_), 0) => Some(storage),
                 _ => None,
             };
-            match place {
-                Some(place) => {
+            match storage {
+                Some(storage) => {
                     let mut modifiers = Modifiers::default();
                     modifiers.push(Modifier::Param);
                     modifiers.push(ty);
-                    let address = Arg::Address(Base::Place(place), 0);
+                    let address = Arg::Address(Base::Storage(storage), 0);
                     self.push_synthetic(Opcode::Ld, modifiers, &[reg, address], span);
                 }
                 None => self.push_move(ty, reg, arg, span),
@@ -260,9 +276,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         let result_register = result.map(|ty| {
             let class = if ty == Modifier::B64 {
-                Class::I64
+                RegClass::I64
             } else {
-                Class::I32
+                RegClass::I32
             };
             self.new_register(class)
         });
@@ -274,11 +290,11 @@ impl<'m, 'a> Builder<'m, 'a> {
         });
         if let (Some(reg), Some(ty), [operand]) = (result_register, result, returns) {
             match self.argument(caller, operand)? {
-                Arg::Symbol(place @ Place::Area(_), 0) => {
+                Arg::Symbol(storage @ Storage::CallParam(_), 0) => {
                     let mut modifiers = Modifiers::default();
                     modifiers.push(Modifier::Param);
                     modifiers.push(ty);
-                    let address = Arg::Address(Base::Place(place), 0);
+                    let address = Arg::Address(Base::Storage(storage), 0);
                     self.push_synthetic(Opcode::St, modifiers, &[address, Arg::Reg(reg)], span);
                 }
                 to => self.push_move(ty, to, Arg::Reg(reg), span),
@@ -288,7 +304,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 }
 
-/// The type that moves a parameter bit by bit.
+/// The type of a move that keeps the bits of a parameter.
 fn bits_of(formal: &Variable<'_>) -> Modifier {
     match (formal.ty, formal.ty.bits()) {
         (Type::Pred, _) => Modifier::Pred,

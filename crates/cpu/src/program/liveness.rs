@@ -1,4 +1,4 @@
-//! Which registers a block needs from before: what a suspended thread must keep.
+//! Liveness analysis. A suspended thread saves the registers that are live.
 
 use super::{BlockId, Program, Reg, Terminator};
 
@@ -51,13 +51,13 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     pub fn new(program: &Program<'_>) -> Liveness {
-        Liveness::up_to(program, |_| None)
+        Liveness::until_sync(program, |_| None)
     }
 
-    /// The registers that are read before the next sync point, if `stored` gives
-    /// what a block's sync point stores: what only comes after it need not be
-    /// known before.
-    pub fn up_to<'s>(
+    /// Liveness that ends at sync points. `stored` returns the registers that the
+    /// sync point at the end of a block stores: they count as uses there, and
+    /// registers that are used only after it are not live before.
+    pub fn until_sync<'s>(
         program: &Program<'_>,
         stored: impl Fn(BlockId) -> Option<&'s [Reg]>,
     ) -> Liveness {
@@ -65,42 +65,42 @@ impl Liveness {
         let mut used = Vec::with_capacity(program.blocks.len());
         let mut defined = Vec::with_capacity(program.blocks.len());
         for (number, block) in program.blocks.iter().enumerate() {
-            let mut uses = RegisterSet::new(registers);
-            let mut defs = RegisterSet::new(registers);
+            let mut block_uses = RegisterSet::new(registers);
+            let mut block_defs = RegisterSet::new(registers);
             for step in &block.steps {
-                // Uses count before definitions, also within an instruction.
-                let mut now = Vec::new();
+                // An instruction reads its operands before it writes its results.
+                let mut results = Vec::new();
                 program.step_effects(
                     step,
                     &mut |reg| {
-                        if !defs.contains(reg) {
-                            uses.insert(reg);
+                        if !block_defs.contains(reg) {
+                            block_uses.insert(reg);
                         }
                     },
-                    &mut |reg| now.push(reg),
+                    &mut |reg| results.push(reg),
                 );
-                now.into_iter().for_each(|reg| defs.insert(reg));
+                results.into_iter().for_each(|reg| block_defs.insert(reg));
             }
-            let mut late = |reg: Reg| {
-                if !defs.contains(reg) {
-                    uses.insert(reg);
+            let mut use_at_end = |reg: Reg| {
+                if !block_defs.contains(reg) {
+                    block_uses.insert(reg);
                 }
             };
             match &block.terminator {
-                Terminator::Branch { predicate, .. } => late(predicate.reg),
-                Terminator::Table { index, .. } => program.registers_of(*index, &mut late),
+                Terminator::Branch { predicate, .. } => use_at_end(predicate.reg),
+                Terminator::Table { index, .. } => program.registers_of(*index, &mut use_at_end),
                 Terminator::Sync { instruction, .. } => {
-                    let mut now = Vec::new();
-                    program.effects(instruction, &mut late, &mut |reg| now.push(reg));
+                    let mut results = Vec::new();
+                    program.effects(instruction, &mut use_at_end, &mut |reg| results.push(reg));
                     for &reg in stored(BlockId(number as u32)).unwrap_or_default() {
-                        late(reg);
+                        use_at_end(reg);
                     }
-                    now.into_iter().for_each(|reg| defs.insert(reg));
+                    results.into_iter().for_each(|reg| block_defs.insert(reg));
                 }
                 _ => {}
             }
-            used.push(uses);
-            defined.push(defs);
+            used.push(block_uses);
+            defined.push(block_defs);
         }
 
         let mut live_in = used;
@@ -129,8 +129,8 @@ impl Liveness {
         Liveness { live_in }
     }
 
-    /// What must be known where `block` begins.
-    pub fn at(&self, block: BlockId) -> &RegisterSet {
+    /// The registers that are live at the start of a block.
+    pub fn live_in(&self, block: BlockId) -> &RegisterSet {
         &self.live_in[block.index()]
     }
 }

@@ -1,31 +1,32 @@
-//! Loops of a program.
+//! Loops of the control-flow graph.
 
 use super::{BlockId, Program};
 
-/// How often each block runs, roughly: eight times for each loop around it.
-pub(crate) fn weights(program: &Program<'_>) -> Vec<u64> {
-    let mut weights = vec![1_u64; program.blocks.len()];
+/// A static estimate of how often each block runs: eight times for each loop around
+/// it.
+pub(crate) fn block_frequencies(program: &Program<'_>) -> Vec<u64> {
+    let mut frequencies = vec![1_u64; program.blocks.len()];
     for (from, to) in back_edges(program) {
         let inside = natural_loop(program, from, to);
-        for (weight, _) in weights.iter_mut().zip(inside).filter(|(_, i)| *i) {
-            *weight = (*weight * 8).min(1 << 15);
+        for (frequency, _) in frequencies.iter_mut().zip(inside).filter(|(_, i)| *i) {
+            *frequency = (*frequency * 8).min(1 << 15);
         }
     }
-    weights
+    frequencies
 }
 
-/// Edges that lead back to a block on the way to them.
+/// The edges to a block that is on the stack of a depth-first search.
 pub(super) fn back_edges(program: &Program<'_>) -> Vec<(BlockId, BlockId)> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
-        New,
-        Open,
+    enum Visit {
+        Unvisited,
+        OnStack,
         Done,
     }
-    let mut marks = vec![Mark::New; program.blocks.len()];
+    let mut visits = vec![Visit::Unvisited; program.blocks.len()];
     let mut edges = Vec::new();
     let mut stack = vec![(BlockId(0), 0_usize)];
-    marks[0] = Mark::Open;
+    visits[0] = Visit::OnStack;
     while let Some((at, child)) = stack.last_mut() {
         let at = *at;
         let next = program.blocks[at.index()]
@@ -35,16 +36,16 @@ pub(super) fn back_edges(program: &Program<'_>) -> Vec<(BlockId, BlockId)> {
         *child += 1;
         match next {
             None => {
-                marks[at.index()] = Mark::Done;
+                visits[at.index()] = Visit::Done;
                 stack.pop();
             }
-            Some(to) => match marks[to.index()] {
-                Mark::New => {
-                    marks[to.index()] = Mark::Open;
+            Some(to) => match visits[to.index()] {
+                Visit::Unvisited => {
+                    visits[to.index()] = Visit::OnStack;
                     stack.push((to, 0));
                 }
-                Mark::Open => edges.push((at, to)),
-                Mark::Done => {}
+                Visit::OnStack => edges.push((at, to)),
+                Visit::Done => {}
             },
         }
     }
@@ -53,20 +54,21 @@ pub(super) fn back_edges(program: &Program<'_>) -> Vec<(BlockId, BlockId)> {
     edges
 }
 
-/// The blocks from which `from` is reached without passing `to`, and `to`.
+/// The natural loop of a back edge: the header `to`, and the blocks that reach `from`
+/// without passing through it.
 pub(super) fn natural_loop(program: &Program<'_>, from: BlockId, to: BlockId) -> Vec<bool> {
-    let mut before = vec![Vec::new(); program.blocks.len()];
+    let mut predecessors = vec![Vec::new(); program.blocks.len()];
     for (i, block) in program.blocks.iter().enumerate() {
         for next in block.terminator.successors() {
-            before[next.index()].push(i);
+            predecessors[next.index()].push(i);
         }
     }
     let mut inside = vec![false; program.blocks.len()];
     inside[to.index()] = true;
-    let mut open = vec![from.index()];
-    while let Some(at) = open.pop() {
+    let mut worklist = vec![from.index()];
+    while let Some(at) = worklist.pop() {
         if !std::mem::replace(&mut inside[at], true) {
-            open.extend(&before[at]);
+            worklist.extend(&predecessors[at]);
         }
     }
     inside

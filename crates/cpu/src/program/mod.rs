@@ -1,27 +1,29 @@
-//! One kernel with all names resolved: the tree of the text becomes blocks of
-//! instructions over numbered registers, device functions inlined.
+//! The intermediate representation of one kernel: a control-flow graph of basic
+//! blocks over numbered virtual registers, with names resolved and device
+//! functions inlined.
 //!
-//! An [`Instruction`] keeps the opcode and modifiers of the text: the meaning of
-//! an instruction is written once, in the code generator's families.
+//! An [`Instruction`] keeps the opcode and modifiers of the PTX. Only the code
+//! generator interprets them, so their semantics are written once.
 
-mod areas;
 mod build;
-mod data;
-mod flow;
+mod call_params;
 mod inline;
+mod live_ranges;
 mod liveness;
 mod loops;
+mod module_data;
 mod operands;
-mod poll;
+mod reg_class;
 mod scope;
-mod shapes;
-mod webs;
+mod simplify_cfg;
+mod spin_loops;
+mod uniformity;
 
 pub(crate) use build::build;
-pub(crate) use data::{ModuleData, float_bits, module_data};
 pub(crate) use liveness::{Liveness, RegisterSet};
-pub(crate) use loops::weights;
-pub(crate) use shapes::{NoWrap, Shape, Shapes};
+pub(crate) use loops::block_frequencies;
+pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use uniformity::{NoWrap, Uniformity, UniformityInfo};
 
 use crate::blob::ParamLayout;
 use ptx::ast::{FloatValue, Span};
@@ -49,10 +51,10 @@ impl BlockId {
     }
 }
 
-/// How a register is held. PTX's untyped registers are held as what most of
-/// their instructions want.
+/// The register class of a virtual register. For an untyped PTX register
+/// [`reg_class`] chooses the class that most of its instructions use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
+pub(crate) enum RegClass {
     Pred,
     I16,
     I32,
@@ -61,37 +63,37 @@ pub(crate) enum Class {
     F64,
 }
 
-impl Class {
+impl RegClass {
     pub fn bytes(self) -> u32 {
         match self {
-            Class::Pred => 1,
-            Class::I16 => 2,
-            Class::I32 | Class::F32 => 4,
-            Class::I64 | Class::F64 => 8,
+            RegClass::Pred => 1,
+            RegClass::I16 => 2,
+            RegClass::I32 | RegClass::F32 => 4,
+            RegClass::I64 | RegClass::F64 => 8,
         }
     }
 }
 
-/// Why a kernel cannot be compiled, and where.
+/// Why a kernel cannot be compiled, and at which place of the text.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct LoweringError {
     pub span: Span,
     pub reason: String,
-    /// The text is wrong, rather than beyond this device.
+    /// The PTX is invalid. Otherwise it is valid, but not supported.
     pub invalid: bool,
 }
 
-impl Refusal {
-    pub fn unsupported(span: Span, reason: impl Into<String>) -> Refusal {
-        Refusal {
+impl LoweringError {
+    pub fn unsupported(span: Span, reason: impl Into<String>) -> LoweringError {
+        LoweringError {
             span,
             reason: reason.into(),
             invalid: false,
         }
     }
 
-    pub fn invalid(span: Span, reason: impl Into<String>) -> Refusal {
-        Refusal {
+    pub fn invalid(span: Span, reason: impl Into<String>) -> LoweringError {
+        LoweringError {
             span,
             reason: reason.into(),
             invalid: true,
@@ -106,27 +108,28 @@ pub(crate) struct ArgList {
     pub len: u32,
 }
 
-/// What an address counts from.
+/// Where a variable is stored. Offsets are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A module variable, by its index.
+pub(crate) enum Storage {
+    /// A module variable: its index in `Image::variables`.
     Global(u32),
-    /// Bytes from the start of the block's shared memory.
+    /// Offset in the block's shared memory.
     Shared(u32),
-    /// The shared memory that the launch adds behind the static part.
+    /// The dynamic shared memory, which follows the static part.
     DynamicShared,
-    /// Bytes from the start of the thread's frame.
+    /// Offset in the thread's local frame.
     Local(u32),
-    /// Bytes from the start of the kernel's parameters.
+    /// Offset in the kernel's parameters.
     Param(u32),
-    /// A `.param` variable of a call sequence.
-    Area(u32),
+    /// A `.param` variable of a call sequence. Call-parameter promotion replaces it.
+    CallParam(u32),
 }
 
+/// The base of an address operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Reg(Reg),
-    Place(Place),
+    Storage(Storage),
     /// `[16]`
     Absolute,
 }
@@ -138,7 +141,7 @@ pub(crate) enum Arg {
     Float(FloatValue),
     Special(SpecialRegister),
     /// The address of a variable as a value.
-    Symbol(Place, i64),
+    Symbol(Storage, i64),
     /// `[base + offset]`
     Address(Base, i64),
     /// `{a, b}`, `p|q`
@@ -166,14 +169,14 @@ pub(crate) struct Instruction {
     pub opcode: Opcode,
     pub modifiers: Modifiers,
     pub args: ArgList,
-    /// Left only on instructions that [`can_select`] allows.
+    /// Only where [`can_speculate`] holds; other guards have become branches.
     pub guard: Option<Guard>,
     pub span: Span,
     /// 1-based line in the PTX.
     pub line: u32,
 }
 
-/// A function of the CUDA runtime that kernels declare and call.
+/// A function of CUDA's device runtime that kernels declare and call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemCall {
     Vprintf,
@@ -182,10 +185,11 @@ pub(crate) enum SystemCall {
     Free,
 }
 
+/// An element of a basic block before its terminator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Instruction(Instruction),
-    /// Arguments are registers; the result, if any, goes to `result`.
+    /// The arguments are registers.
     SystemCall {
         call: SystemCall,
         args: ArgList,
@@ -202,7 +206,7 @@ pub(crate) enum Terminator {
         then: BlockId,
         otherwise: BlockId,
     },
-    /// `brx.idx`: an index beyond the list is a fault.
+    /// `brx.idx`. An index out of range is a fault.
     Table {
         index: Arg,
         targets: Vec<BlockId>,
@@ -213,7 +217,7 @@ pub(crate) enum Terminator {
     Trap {
         line: u32,
     },
-    /// The thread stops here and goes on in `next`.
+    /// The thread is suspended, and resumes in `next`.
     Sync {
         instruction: Instruction,
         next: BlockId,
@@ -222,7 +226,7 @@ pub(crate) enum Terminator {
 
 impl Terminator {
     pub fn successors(&self) -> impl Iterator<Item = BlockId> + '_ {
-        let (few, many): ([Option<BlockId>; 2], &[BlockId]) = match self {
+        let (inline, table): ([Option<BlockId>; 2], &[BlockId]) = match self {
             Terminator::Jump(to) | Terminator::Sync { next: to, .. } => ([Some(*to), None], &[]),
             Terminator::Branch {
                 then, otherwise, ..
@@ -230,33 +234,33 @@ impl Terminator {
             Terminator::Table { targets, .. } => ([None, None], targets),
             Terminator::Exit | Terminator::Trap { .. } => ([None, None], &[]),
         };
-        few.into_iter().flatten().chain(many.iter().copied())
+        inline.into_iter().flatten().chain(table.iter().copied())
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
+pub(crate) struct BasicBlock {
     pub steps: Vec<Step>,
     pub terminator: Terminator,
 }
 
-/// One kernel, ready for code generation. Block 0 is its entry.
+/// One lowered kernel. Block 0 is its entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Program<'a> {
     pub name: &'a str,
     pub line: u32,
-    pub registers: Vec<Class>,
-    pub blocks: Vec<Block>,
-    /// The pool that [`ArgList`]s point into.
+    pub registers: Vec<RegClass>,
+    pub blocks: Vec<BasicBlock>,
+    /// The operands of all instructions, which [`ArgList`]s index.
     pub args: Vec<Arg>,
     pub params: Vec<ParamLayout>,
     pub param_bytes: u32,
-    /// Static shared memory, and the offset where the dynamic part begins.
+    /// Bytes of static shared memory, and the offset of the dynamic part.
     pub shared_bytes: u32,
     pub local_bytes: u32,
     pub required_threads: Option<[u32; 3]>,
     pub max_threads: Option<[u32; 3]>,
-    /// The condition code register of `add.cc` and its like.
+    /// The condition code register (`CC.CF`), if an instruction uses it.
     pub carry: Option<Reg>,
 }
 
@@ -282,12 +286,12 @@ impl Program<'_> {
         }
     }
 
-    /// Is the first operand written?
+    /// Whether the instruction defines its first operand.
     pub fn has_destination(&self, instruction: &Instruction) -> bool {
         use Opcode::*;
         match instruction.opcode {
             Bar | Barrier => instruction.modifiers.has(Modifier::Red),
-            // A parameter of a call that became a register.
+            // A store to a promoted call parameter.
             St => matches!(self.list(instruction.args).first(), Some(Arg::Reg(_))),
             Red | Sust | Sured | Membar | Fence | Prefetch | Prefetchu | Cp | Nanosleep | Brkpt
             | Discard | Applypriority | Griddepcontrol | Pmevent | Setmaxnreg | Stackrestore
@@ -296,7 +300,8 @@ impl Program<'_> {
         }
     }
 
-    /// Calls `used` and `defined` with the registers of an instruction.
+    /// Calls `used` and `defined` with the registers that the instruction uses and
+    /// defines.
     pub fn effects(
         &self,
         instruction: &Instruction,
@@ -320,7 +325,7 @@ impl Program<'_> {
         }
         if let Some(guard) = instruction.guard {
             used(guard.reg);
-            // What the guard leaves unwritten must be there.
+            // Where the guard is false, the destination keeps its old value.
             for &arg in destinations {
                 self.registers_of(arg, used);
             }
@@ -351,24 +356,17 @@ impl Program<'_> {
     }
 }
 
-/// Can a guarded instruction of this kind run regardless, its result dropped?
-/// Cheap ones without effects can: that saves a branch.
-pub(crate) fn can_select(opcode: Opcode, modifiers: &Modifiers) -> bool {
+/// Whether a guarded instruction can be speculated: it runs always, and a select
+/// drops its result where the guard is false. That saves a branch for cheap
+/// instructions without side effects.
+pub(crate) fn can_speculate(opcode: Opcode, modifiers: &Modifiers) -> bool {
     use Opcode::*;
     if modifiers.has(Modifier::Cc) {
         return false;
     }
     match opcode {
-        Abs | Neg | Min | Max | Mad | Mul => {
-            // Half precision and directed rounding call functions.
-            !modifiers
-                .types()
-                .any(|t| matches!(t, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2))
-                && modifiers
-                    .first_of(&[Modifier::Rz, Modifier::Rm, Modifier::Rp])
-                    .is_none()
-        }
-        Add | Sub | Fma => {
+        Abs | Neg | Min | Max | Mad | Mul | Add | Sub | Fma => {
+            // Half precision and directed rounding are calls of helpers.
             !modifiers
                 .types()
                 .any(|t| matches!(t, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2))

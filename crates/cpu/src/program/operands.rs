@@ -1,22 +1,25 @@
-//! Operands of the text → resolved arguments.
+//! Resolves the operands of the text to arguments.
 
 use super::build::Builder;
-use super::data::{ModuleSymbol, align_of, size_of};
+use super::module_data::{ModuleSymbol, align_of, size_of};
 use super::scope::Symbol;
-use super::{Arg, ArgList, Base, Place, Refusal, Reg};
+use super::{Arg, ArgList, Base, LoweringError, Reg, Storage};
 use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
 use ptx::names::{Modifier, SpecialRegister};
 
 impl<'m, 'a> Builder<'m, 'a> {
-    pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, Refusal> {
+    pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, LoweringError> {
         if let Some(symbol) = self.scopes.find(name.text) {
             return Ok(symbol);
         }
         let unknown = || {
             let span = self.module.span(name);
             match SpecialRegister::from_text(name.text) {
-                Some(_) => Refusal::unsupported(span, format!("{} without `mov`", name.text)),
-                None => Refusal::invalid(span, format!("{} is not declared", name.text)),
+                Some(_) => LoweringError::unsupported(
+                    span,
+                    format!("{} as an operand of this instruction", name.text),
+                ),
+                None => LoweringError::invalid(span, format!("{} is not declared", name.text)),
             }
         };
         match self
@@ -26,50 +29,53 @@ impl<'m, 'a> Builder<'m, 'a> {
             .copied()
             .ok_or_else(unknown)?
         {
-            ModuleSymbol::Global(index) => Ok(Symbol::Variable(Place::Global(index))),
+            ModuleSymbol::Global(index) => Ok(Symbol::Variable(Storage::Global(index))),
             ModuleSymbol::Shared(variable) => {
-                let place = self.place_shared(variable)?;
-                Ok(Symbol::Variable(place))
+                let storage = self.allocate_shared(variable)?;
+                Ok(Symbol::Variable(storage))
             }
-            ModuleSymbol::Function(_) => Err(Refusal::unsupported(
+            ModuleSymbol::Function(_) => Err(LoweringError::unsupported(
                 self.module.span(name),
                 format!("the address of the function {}", name.text),
             )),
-            ModuleSymbol::Opaque => Err(Refusal::unsupported(
+            ModuleSymbol::Opaque => Err(LoweringError::unsupported(
                 self.module.span(name),
-                format!("{}: samplers apart from their textures", name.text),
+                format!("{}: a sampler separate from its texture", name.text),
             )),
         }
     }
 
-    /// The place of a shared variable in this kernel, taken on first use.
-    pub(super) fn place_shared(&mut self, variable: &Variable<'a>) -> Result<Place, Refusal> {
+    /// The storage of a shared variable in this kernel, allocated on first use.
+    pub(super) fn allocate_shared(
+        &mut self,
+        variable: &Variable<'a>,
+    ) -> Result<Storage, LoweringError> {
         let at = std::ptr::from_ref(variable) as usize;
-        if let Some(&place) = self.shared_places.get(&at) {
-            return Ok(place);
+        if let Some(&storage) = self.shared_storage.get(&at) {
+            return Ok(storage);
         }
         let align = align_of(variable);
         let unsized_array = variable.dims.iter().any(Option::is_none);
-        let place = if variable.linkage == Linkage::Extern || unsized_array {
-            // The runtime puts it at a multiple of 16.
+        let storage = if variable.linkage == Linkage::Extern || unsized_array {
+            // The runtime aligns it to 16 bytes.
             self.dynamic_align = self.dynamic_align.max(align).max(16);
-            Place::DynamicShared
+            Storage::DynamicShared
         } else {
             let size = size_of(variable);
             let offset = u64::from(self.shared_bytes).next_multiple_of(align.into());
             let end = size.and_then(|size| u32::try_from(offset + size).ok());
             self.shared_bytes =
-                end.ok_or_else(|| Refusal::invalid(variable.span, "too much shared memory"))?;
-            Place::Shared(offset as u32)
+                end.ok_or_else(|| LoweringError::invalid(variable.span, "too much shared memory"))?;
+            Storage::Shared(offset as u32)
         };
-        self.shared_places.insert(at, place);
-        Ok(place)
+        self.shared_storage.insert(at, storage);
+        Ok(storage)
     }
 
-    fn register(&mut self, name: Name<'a>) -> Result<Reg, Refusal> {
+    fn register(&mut self, name: Name<'a>) -> Result<Reg, LoweringError> {
         match self.lookup(name)? {
             Symbol::Register(reg) => Ok(reg),
-            _ => Err(Refusal::invalid(
+            _ => Err(LoweringError::invalid(
                 self.module.span(name),
                 format!("{} is not a register", name.text),
             )),
@@ -80,7 +86,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         &mut self,
         body: &'m Body<'a>,
         operand: &'m Operand<'a>,
-    ) -> Result<Arg, Refusal> {
+    ) -> Result<Arg, LoweringError> {
         Ok(match operand {
             Operand::Name(name) if name.text == "WARP_SZ" => Arg::Int(32),
             Operand::Name(name) => match self.lookup(*name)? {
@@ -94,9 +100,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                         len: count.into(),
                     })
                 }
-                Symbol::Variable(place) => Arg::Symbol(place, 0),
+                Symbol::Variable(storage) => Arg::Symbol(storage, 0),
                 Symbol::Label(_) | Symbol::Range(..) => {
-                    return Err(Refusal::unsupported(
+                    return Err(LoweringError::unsupported(
                         self.module.span(*name),
                         format!("the address of the label {}", name.text),
                     ));
@@ -108,7 +114,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     Arg::Reg(Reg(first.0 + u32::from(*component)))
                 }
                 _ => {
-                    return Err(Refusal::invalid(
+                    return Err(LoweringError::invalid(
                         self.module.span(*name),
                         format!("{} has no such component", name.text),
                     ));
@@ -129,13 +135,13 @@ impl<'m, 'a> Builder<'m, 'a> {
             } => Arg::Select {
                 reg: self.register(*name)?,
                 negated: *negated,
-                // No table has every selector: those that none has are refused later.
+                // Code generation rejects selectors that no table has.
                 selector: Modifier::from_text(selector.text()).unwrap_or(Modifier::UNKNOWN),
             },
             Operand::Offset { name, offset } => match self.lookup(*name)? {
-                Symbol::Variable(place) => Arg::Symbol(place, *offset),
+                Symbol::Variable(storage) => Arg::Symbol(storage, *offset),
                 _ => {
-                    return Err(Refusal::invalid(
+                    return Err(LoweringError::invalid(
                         self.module.span(*name),
                         format!("{} is not a variable", name.text),
                     ));
@@ -145,9 +151,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                 AddressBase::Immediate(_) => Arg::Address(Base::Absolute, *offset),
                 AddressBase::Name(name) => match self.lookup(*name)? {
                     Symbol::Register(reg) => Arg::Address(Base::Reg(reg), *offset),
-                    Symbol::Variable(place) => Arg::Address(Base::Place(place), *offset),
+                    Symbol::Variable(storage) => Arg::Address(Base::Storage(storage), *offset),
                     _ => {
-                        return Err(Refusal::invalid(
+                        return Err(LoweringError::invalid(
                             self.module.span(*name),
                             format!("{} is neither a register nor a variable", name.text),
                         ));
@@ -159,19 +165,26 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
             Operand::Sink(_) => Arg::Sink,
             Operand::Arguments(_, span) | Operand::Element(_, span) => {
-                return Err(Refusal::unsupported(*span, "this kind of operand"));
+                return Err(LoweringError::unsupported(
+                    *span,
+                    "unsupported kind of operand",
+                ));
             }
         })
     }
 
     /// Resolves a list of operands into consecutive arguments.
-    pub(super) fn arguments(&mut self, body: &'m Body<'a>, list: List) -> Result<ArgList, Refusal> {
+    pub(super) fn arguments(
+        &mut self,
+        body: &'m Body<'a>,
+        list: List,
+    ) -> Result<ArgList, LoweringError> {
         let operands = body.list(list);
-        // Nested lists go first: an argument list must be consecutive.
+        // Nested lists are resolved first: an argument list must be consecutive.
         let mut resolved = [Arg::Sink; 12];
         if operands.len() > resolved.len() {
             let span = body.span;
-            return Err(Refusal::unsupported(span, "so many operands"));
+            return Err(LoweringError::unsupported(span, "more than 12 operands"));
         }
         for (slot, operand) in resolved.iter_mut().zip(operands) {
             *slot = self.argument(body, operand)?;

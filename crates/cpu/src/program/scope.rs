@@ -1,17 +1,17 @@
-//! Names in scope.
+//! Lexical scopes of a function.
 
 use std::collections::HashMap;
 
-use super::{BlockId, Place, Reg};
+use super::{BlockId, Reg, Storage};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Symbol {
     Register(Reg),
-    /// `.reg .v4 .f32 %v`: its first component and how many there are.
+    /// `.reg .v4 .f32 %v`: the first component and the number of components.
     Vector(Reg, u8),
     /// `%r<9>`: `%r0` is the first.
     Range(Reg, u32),
-    Variable(Place),
+    Variable(Storage),
     Label(BlockId),
 }
 
@@ -37,12 +37,11 @@ impl<'a> Scopes<'a> {
     }
 
     pub fn find(&self, name: &str) -> Option<Symbol> {
-        // A name of a range, `%r12`, is declared as `%r` with a count; the stem
-        // may end in digits itself.
+        // `%r12` may be declared as `%r<13>`. The stem itself may end in digits.
         let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         for scope in self.stack.iter().rev() {
             match scope.get(name) {
-                // The bare stem of a range is no name.
+                // The stem of a range alone names no register.
                 Some(Symbol::Range(..)) | None => {}
                 Some(&symbol) => return Some(symbol),
             }

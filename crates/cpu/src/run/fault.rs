@@ -1,13 +1,13 @@
-//! A fault as its user sees it.
+//! Faults: why a launch failed, with a message for the user.
 
 use std::fmt::Write as _;
 
-use crate::block::{Access, BlockContext, FaultKind, FaultRecord};
+use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
 
-/// Why a launch was stopped, and where.
+/// Why a launch failed, and where.
 ///
-/// Its text is for the user: `kernel vecadd, block (3,0,0), thread (17,0,0):
+/// The message has the form `kernel vecadd, block (3,0,0), thread (17,0,0):
 /// out-of-bounds read of 4 bytes at 0x7f…, 4 bytes past the end of the 1024-byte
 /// allocation at 0x…; PTX line 27`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,17 +21,16 @@ pub struct Fault {
     pub block: [u32; 3],
     /// `%tid` of the thread.
     pub thread: [u32; 3],
-    /// The address of an access, in the space of the access.
+    /// The address of the access, in its state space.
     pub address: Option<u64>,
     /// The line in the PTX, 1-based, where known.
     pub line: Option<u32>,
-    /// All of it in words.
+    /// The whole message.
     pub message: String,
 }
 
 impl Fault {
-    /// The fault that a block's context holds. `detail` replaces the words for
-    /// the kind.
+    /// The fault in a block's context. `detail` replaces the description of its kind.
     pub(super) fn of(
         kernel: &str,
         context: &BlockContext,
@@ -40,8 +39,8 @@ impl Fault {
         detail: Option<String>,
     ) -> Fault {
         let record = context.fault;
-        // Compiled code records kinds of this enum only: anything else is as if it
-        // had run into code that is none.
+        // Compiled code records only kinds of this enum: any other number means that the
+        // code is damaged.
         let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::IllegalInstruction);
         let [x, y, _] = context.block_dim.map(|n| n.max(1));
         let thread = [
@@ -124,14 +123,14 @@ fn describe(
         }
         FaultKind::Misaligned => {
             format!(
-                "misaligned {verb} {bytes} at {:#x}, which is no multiple of {size}",
+                "misaligned {verb} {bytes} at {:#x}, which is not a multiple of {size}",
                 record.address
             )
         }
         FaultKind::Trap => "the kernel executed trap".into(),
         FaultKind::Assert => "an assertion failed".into(),
         FaultKind::Deadlock => "threads wait for each other".into(),
-        FaultKind::IllegalInstruction => "an operand that the instruction does not allow".into(),
+        FaultKind::IllegalInstruction => "an invalid operand".into(),
         FaultKind::BadFree => {
             format!(
                 "free of {:#x}, which malloc did not return ({})",
@@ -141,11 +140,11 @@ fn describe(
         }
         FaultKind::OutOfMemory => "no memory for the block".into(),
         FaultKind::BadTexture => format!(
-            "{:#x} is no texture or surface that the instruction can use; in one dimension, memory is read by .s32 and an array by .f32",
+            "{:#x} is not a texture or surface that the instruction can access; in one dimension, linear memory needs .s32 coordinates and an array .f32",
             record.address
         ),
         FaultKind::OutsideSurface => {
-            format!("access outside of the surface {:#x}", record.address)
+            format!("access out of bounds of the surface {:#x}", record.address)
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Running compiled kernels: blocks over threads of the host, threads of a block
-//! from sync point to sync point.
+//! Execution of compiled kernels: a pool of host threads runs the blocks, and a
+//! scheduler runs the threads of a block from sync point to sync point.
 
 mod barrier;
-mod block;
 mod fault;
 mod pool;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod thread_block;
 mod warp;
 
 use std::collections::VecDeque;
@@ -18,20 +18,20 @@ use std::time::{Duration, Instant};
 pub use fault::Fault;
 pub(crate) use pool::THREADS;
 
-use super::block::FaultKind;
-use super::code::LoadedModule;
+use super::abi::FaultKind;
 use super::heap::Heap;
 use super::memory::DeviceMemory;
+use super::module::LoadedModule;
 use super::print::Output;
-use block::Block;
 use pool::Pool;
 use schedule::Outcome;
+use thread_block::ThreadBlock;
 
-/// Work that takes less than this stays on the thread that launches: waking
-/// another one costs about as much.
+/// A launch that takes less than this runs on the launching thread: waking another
+/// thread costs about as much.
 const SHARE_AFTER: Duration = Duration::from_micros(10);
 
-/// How the threads of a launch are arranged.
+/// The dimensions of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchShape {
     /// Blocks in x, y and z.
@@ -42,8 +42,8 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
 }
 
-/// What runs kernels: threads, device memory, and what kernels print and
-/// allocate. Nothing starts before the first launch.
+/// The engine that runs kernels: worker threads, device memory, and the output and heap
+/// of kernels. Its threads start with the first launch that uses them.
 pub struct Engine {
     memory: Arc<DeviceMemory>,
     pool: Pool,
@@ -52,23 +52,23 @@ pub struct Engine {
     launches: AtomicU64,
 }
 
-/// What the helpers of compiled code need of the device.
-pub struct Services {
+/// The data of a launch that helpers use.
+pub struct LaunchInfo {
     pub(crate) engine: *const Engine,
-    /// Bytes at `BlockContext::params`.
+    /// Size of the parameters at `BlockContext::params`.
     pub(crate) param_bytes: u64,
-    /// Whose kernel it is: what it may access.
+    /// The device of the kernel, which decides what it may access.
     pub(crate) device: usize,
 }
 
 impl Engine {
-    /// An engine for this memory, with as many threads as `PTXKIT_CPU_THREADS`
-    /// says, or as the machine has cores.
+    /// An engine with the number of threads in [`THREADS_VARIABLE`], or else one for each
+    /// core of the host.
     pub fn new(memory: Arc<DeviceMemory>) -> Engine {
         Engine::with_pool(memory, Pool::new())
     }
 
-    /// The same with a number of threads.
+    /// The same with a given number of threads.
     #[cfg(test)]
     pub fn with_workers(memory: Arc<DeviceMemory>, workers: u32) -> Engine {
         Engine::with_pool(memory, Pool::with_workers(workers))
@@ -85,28 +85,28 @@ impl Engine {
         }
     }
 
-    /// The memory that its kernels access.
+    /// The device memory.
     pub fn memory(&self) -> &Arc<DeviceMemory> {
         &self.memory
     }
 
-    /// What kernels have printed.
+    /// The output of kernels.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// What kernels have allocated.
+    /// The heap of kernels.
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// How many threads run blocks: the device's multiprocessors.
+    /// The number of threads that run blocks. They are the device's multiprocessors.
     pub fn workers(&self) -> u32 {
         self.pool.workers()
     }
 
-    /// Runs a kernel of the module to its end. `params` are laid out as the
-    /// kernel declares them; missing bytes are 0.
+    /// Runs a kernel of the module to completion. `params` has the layout that the kernel
+    /// declares; missing bytes are 0.
     #[cfg(test)]
     pub fn launch(
         &self,
@@ -118,9 +118,9 @@ impl Engine {
         self.launch_on(0, module, kernel, shape, params)
     }
 
-    /// Runs a kernel of the module to its end on one of several devices, which
-    /// decides about the memory that the kernel may access. `params` are laid out as
-    /// the kernel declares them; missing bytes are 0.
+    /// Runs a kernel of the module to completion on one of several devices, which decides what
+    /// memory the kernel may access. `params` has the layout that the kernel declares; missing
+    /// bytes are 0.
     pub fn launch_on(
         &self,
         device: usize,
@@ -129,7 +129,7 @@ impl Engine {
         shape: LaunchShape,
         params: &[u8],
     ) -> Result<(), Fault> {
-        let refuse = |kernel: &str, kind, message: String| Fault {
+        let fault = |kernel: &str, kind, message: String| Fault {
             kind,
             kernel: kernel.to_owned(),
             block: [0; 3],
@@ -141,24 +141,24 @@ impl Engine {
         let code = module.code();
         let Some(image) = code.kernels().get(kernel) else {
             let message = format!("the module has no kernel number {kernel}");
-            return Err(refuse("?", FaultKind::IllegalInstruction, message));
+            return Err(fault("?", FaultKind::IllegalInstruction, message));
         };
-        let lanes = image
-            .lanes
-            .filter(|lanes| lanes.width != 0 && shape.block[0].is_multiple_of(lanes.width));
-        let lanes = lanes.and_then(|lanes| Some((code.function(lanes.code)?, lanes.width)));
+        let vector = image
+            .vector
+            .filter(|vector| vector.width != 0 && shape.block[0].is_multiple_of(vector.width));
+        let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
         let Some(scalar) = code.function(image.scalar) else {
-            return Err(refuse(
+            return Err(fault(
                 &image.name,
                 FaultKind::IllegalInstruction,
-                "its module holds no code".into(),
+                "the module contains no code for it".into(),
             ));
         };
         let kernel = Kernel {
             name: &image.name,
-            code: schedule::Code {
+            code: schedule::CompiledKernel {
                 scalar,
-                lanes,
+                vector,
                 stateless: image.stateless,
                 points: &image.sync_points,
             },
@@ -170,7 +170,7 @@ impl Engine {
         };
         let start = Instant::now();
         let outcome = self.run(device, &kernel, shape, params);
-        module.ran(start.elapsed());
+        module.record_run(start.elapsed());
         outcome
     }
 
@@ -203,14 +203,14 @@ impl Engine {
             .filter(|&n| n > 0 && n < 1 << 63)
             .ok_or_else(bad_shape)?;
 
-        // Parameters are accessed with their natural alignment, 16 at most.
+        // Parameters are accessed with their natural alignment, which is 16 at most.
         let bytes = params.len().max(kernel.param_bytes as usize);
         let mut storage = vec![0_u128; bytes.div_ceil(size_of::<u128>()).max(1)];
         // SAFETY: the vector has at least `params.len()` bytes, all initialised.
-        let room = unsafe {
+        let destination = unsafe {
             std::slice::from_raw_parts_mut(storage.as_mut_ptr().cast::<u8>(), params.len())
         };
-        room.copy_from_slice(params);
+        destination.copy_from_slice(params);
 
         let helpers = super::math::table();
         let launch = Launch {
@@ -222,7 +222,7 @@ impl Engine {
             chunk: (total / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: storage.as_ptr().cast(),
             helpers,
-            services: Services {
+            info: LaunchInfo {
                 engine: self,
                 param_bytes: bytes as u64,
                 device,
@@ -231,18 +231,18 @@ impl Engine {
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
         };
-        Crew {
+        Workers {
             launch: &launch,
             shared: Mutex::default(),
         }
-        .go()
+        .run()
     }
 }
 
-/// A kernel as it is launched.
+/// A kernel that is launched.
 struct Kernel<'a> {
     name: &'a str,
-    code: schedule::Code<'a>,
+    code: schedule::CompiledKernel<'a>,
     shared_bytes: u32,
     local_bytes: u32,
     slots: u32,
@@ -250,35 +250,35 @@ struct Kernel<'a> {
     globals: &'a [u64],
 }
 
-/// One launch, seen by all workers.
+/// A launch, shared by all workers.
 struct Launch<'a> {
     engine: &'a Engine,
     kernel: &'a Kernel<'a>,
     shape: LaunchShape,
-    /// Of a block.
+    /// Threads of a block.
     threads: u32,
-    /// Blocks.
+    /// Blocks of the grid.
     total: u64,
     /// Blocks that a worker takes at a time.
     chunk: u64,
     params: *const u8,
     helpers: [usize; super::math::Helper::ALL.len()],
-    services: Services,
+    info: LaunchInfo,
     grid_id: u64,
     /// The first block that no worker has taken.
     next: AtomicU64,
     stop: AtomicBool,
 }
 
-// SAFETY: the pointers are to the parameters and the engine, which outlive the
-// launch and which workers only read or access through locks.
+// SAFETY: the pointers are to the parameters and the engine. Both outlive the launch, and
+// workers only read them or access them through locks.
 unsafe impl Sync for Launch<'_> {}
 
 impl Launch<'_> {
     /// `%ctaid` of a block.
     fn position(&self, index: u64) -> [u32; 3] {
         let [x, y, _] = self.shape.grid.map(u64::from);
-        // Each is below its dimension of the grid, which has 32 bits.
+        // Each is less than a dimension of the grid, which has 32 bits.
         [
             (index % x) as u32,
             (index / x % y) as u32,
@@ -288,30 +288,30 @@ impl Launch<'_> {
 }
 
 /// The workers of a launch.
-struct Crew<'a> {
+struct Workers<'a> {
     launch: &'a Launch<'a>,
-    shared: Mutex<Shared<'a>>,
+    shared: Mutex<WorkerState<'a>>,
 }
 
 #[derive(Default)]
-struct Shared<'a> {
-    /// Blocks that wait for others, the longest waiting first.
-    waiting: VecDeque<Block<'a>>,
-    /// Blocks that were taken when there was no memory to run them.
+struct WorkerState<'a> {
+    /// Blocks that wait for other blocks, in the order in which they were suspended.
+    waiting: VecDeque<ThreadBlock<'a>>,
+    /// Blocks that are not started yet because memory was short.
     postponed: Vec<u64>,
-    /// The fault of the first block, in the order of the grid, that has one.
+    /// The fault of the first faulting block in grid order.
     fault: Option<(u64, Fault)>,
 }
 
-impl<'a> Crew<'a> {
-    fn go(self) -> Result<(), Fault> {
+impl<'a> Workers<'a> {
+    fn run(self) -> Result<(), Fault> {
         let mut spare = None;
         if self.launch.total > 1 {
-            // Small grids are over before another thread would have begun.
+            // A small grid is done before another thread would start.
             let start = Instant::now();
             while start.elapsed() < SHARE_AFTER {
                 let Some(index) = self.take(1) else { break };
-                if !self.turn(&mut spare, index, 0) {
+                if !self.run_block(&mut spare, index, 0) {
                     break;
                 }
             }
@@ -325,16 +325,16 @@ impl<'a> Crew<'a> {
                 .saturating_sub(self.launch.next.load(Ordering::Relaxed))
         };
         let waiting = self.lock().waiting.len() as u64;
-        let helpers = u32::try_from((left + waiting).saturating_sub(1)).unwrap_or(u32::MAX);
+        let extra_workers = u32::try_from((left + waiting).saturating_sub(1)).unwrap_or(u32::MAX);
         let spare = Mutex::new(spare);
-        self.launch.engine.pool.share(helpers, &|worker| {
-            // The block that this thread has begun with goes on with it.
-            let mine = if worker == 0 {
+        self.launch.engine.pool.share(extra_workers, &|worker| {
+            // This thread retains the block that it has already allocated.
+            let retained = if worker == 0 {
                 spare.lock().map_or(None, |mut spare| spare.take())
             } else {
                 None
             };
-            self.work(mine, worker);
+            self.work(retained, worker);
         });
         match self
             .shared
@@ -347,13 +347,13 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Runs blocks until there are none.
-    fn work(&self, mut spare: Option<Block<'a>>, worker: u32) {
+    /// Runs blocks until there are no more.
+    fn work(&self, mut spare: Option<ThreadBlock<'a>>, worker: u32) {
         while !self.launch.stop.load(Ordering::Relaxed) {
             if let Some(first) = self.take(self.launch.chunk) {
                 for index in first..(first + self.launch.chunk).min(self.launch.total) {
                     if self.launch.stop.load(Ordering::Relaxed)
-                        || !self.turn(&mut spare, index, worker)
+                        || !self.run_block(&mut spare, index, worker)
                     {
                         return;
                     }
@@ -374,7 +374,7 @@ impl<'a> Crew<'a> {
                     }
                 }
                 (None, Some(index)) => {
-                    if !self.turn(&mut spare, index, worker) {
+                    if !self.run_block(&mut spare, index, worker) {
                         return;
                     }
                 }
@@ -383,22 +383,22 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// The first of `count` blocks that nobody else runs.
+    /// Takes the next `count` blocks of the grid, and returns the first.
     fn take(&self, count: u64) -> Option<u64> {
         let first = self.launch.next.fetch_add(count, Ordering::Relaxed);
         (first < self.launch.total).then_some(first)
     }
 
-    /// Runs a block from its start; false when the launch is over.
-    fn turn(&self, spare: &mut Option<Block<'a>>, index: u64, worker: u32) -> bool {
+    /// Runs a block from its start. Returns false if the launch must end.
+    fn run_block(&self, spare: &mut Option<ThreadBlock<'a>>, index: u64, worker: u32) -> bool {
         let mut block = match spare.take() {
             Some(block) => block,
-            None => match Block::new(self.launch) {
+            None => match ThreadBlock::new(self.launch) {
                 Ok(block) => block,
                 Err(error) => {
                     let mut shared = self.lock();
                     if !shared.waiting.is_empty() {
-                        // There will be room when one of those is done.
+                        // There is memory again when a waiting block completes.
                         shared.postponed.push(index);
                         return true;
                     }
@@ -413,8 +413,13 @@ impl<'a> Crew<'a> {
         self.resume(spare, block, worker)
     }
 
-    /// Runs a block on; false when the launch is over.
-    fn resume(&self, spare: &mut Option<Block<'a>>, mut block: Block<'a>, worker: u32) -> bool {
+    /// Continues a block. Returns false if the launch must end.
+    fn resume(
+        &self,
+        spare: &mut Option<ThreadBlock<'a>>,
+        mut block: ThreadBlock<'a>,
+        worker: u32,
+    ) -> bool {
         let outcome = block.run(worker);
         match outcome {
             Outcome::Done => *spare = Some(block),
@@ -458,7 +463,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shared<'a>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WorkerState<'a>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

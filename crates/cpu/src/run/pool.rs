@@ -1,7 +1,7 @@
-//! The threads that run blocks.
+//! The pool of worker threads.
 //!
-//! They start with the first work that is worth sharing and then wait for more.
-//! Whoever has work takes part in it, so work never waits for a free thread.
+//! They start with the first task that is shared. The thread that submits a task takes
+//! part in it, so that a task never waits for a free worker.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -15,7 +15,7 @@ pub(crate) const THREADS: Setting = Setting {
     range: 1..=1024,
 };
 
-/// A set of threads.
+/// A pool of threads.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     start: Once,
@@ -36,26 +36,25 @@ struct Queue {
     closed: bool,
 }
 
-/// Work that more threads may join.
+/// A task that workers may join.
 struct Job {
     id: u64,
     task: Task,
-    /// Threads that may still join.
+    /// The number of workers that may still join.
     wanted: u32,
-    /// Threads at work, the owner not counted.
+    /// The number of workers running it, without the submitting thread.
     running: u32,
 }
 
-/// What is to be done, given the number of the worker that does it.
+/// A function of the worker's number.
 #[derive(Clone, Copy)]
 struct Task(*const (dyn Fn(u32) + Sync));
 
-// SAFETY: the function is `Sync`, and `Pool::share` keeps it alive until the last
-// thread has left it.
+// SAFETY: the function is `Sync`, and `Pool::share` returns only when no worker runs it.
 unsafe impl Send for Task {}
 
 impl Pool {
-    /// As many threads as the machine has cores, or [`THREADS`].
+    /// [`THREADS_VARIABLE`] threads, or one for each core.
     pub(super) fn new() -> Pool {
         let set = THREADS.read().unwrap_or_else(|error| {
             // `cuInit` has refused it; this is a program that uses the engine alone.
@@ -75,21 +74,21 @@ impl Pool {
         }
     }
 
-    /// How many threads work at most on one task.
+    /// The largest number of threads for one task.
     pub(super) fn workers(&self) -> u32 {
         self.workers
     }
 
-    /// Runs `task` on this thread, as worker 0, and on up to `helpers` others at
-    /// the same time, and returns when all have returned.
-    pub(super) fn share(&self, helpers: u32, task: &(dyn Fn(u32) + Sync)) {
-        let helpers = helpers.min(self.workers - 1);
-        if helpers == 0 {
+    /// Runs `task` on this thread, as worker 0, and on up to `extra_workers` others
+    /// concurrently. Returns when all have returned.
+    pub(super) fn share(&self, extra_workers: u32, task: &(dyn Fn(u32) + Sync)) {
+        let extra_workers = extra_workers.min(self.workers - 1);
+        if extra_workers == 0 {
             return task(0);
         }
         self.start.call_once(|| self.start_threads());
-        // SAFETY: only the lifetime changes. `Leave` waits, also when `task`
-        // panics here, until no thread runs the task and none can join any more.
+        // SAFETY: only the lifetime changes. Also if `task` panics here, `JobGuard` waits until
+        // no worker runs the task and none can join.
         let erased = Task(unsafe {
             std::mem::transmute::<
                 *const (dyn Fn(u32) + Sync + '_),
@@ -103,17 +102,17 @@ impl Pool {
             queue.jobs.push_back(Job {
                 id,
                 task: erased,
-                wanted: helpers,
+                wanted: extra_workers,
                 running: 0,
             });
             id
         };
-        if helpers == 1 {
+        if extra_workers == 1 {
             self.shared.work.notify_one();
         } else {
             self.shared.work.notify_all();
         }
-        let _leave = Leave {
+        let _guard = JobGuard {
             shared: &self.shared,
             id,
         };
@@ -124,10 +123,10 @@ impl Pool {
         for worker in 1..self.workers {
             let shared = Arc::clone(&self.shared);
             let name = format!("ptxkit-cpu-{worker}");
-            // Where the system refuses threads the caller does all the work.
+            // If the system creates no thread, the caller does all the work.
             let _ = std::thread::Builder::new()
                 .name(name)
-                .spawn(move || shared.serve(worker));
+                .spawn(move || shared.worker_loop(worker));
         }
     }
 }
@@ -139,13 +138,13 @@ impl Drop for Pool {
     }
 }
 
-/// Ends a job: nobody joins any more, and whoever did has left.
-struct Leave<'a> {
+/// Removes a job: workers can no longer join, and all that did have returned.
+struct JobGuard<'a> {
     shared: &'a Shared,
     id: u64,
 }
 
-impl Drop for Leave<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         loop {
@@ -171,7 +170,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, worker: u32) {
+    fn worker_loop(&self, worker: u32) {
         let mut queue = self.lock();
         while !queue.closed {
             let Some(job) = queue.jobs.iter_mut().find(|job| job.wanted > 0) else {
@@ -185,22 +184,22 @@ impl Shared {
             job.running += 1;
             let (id, Task(task)) = (job.id, job.task);
             drop(queue);
-            let left = Left { shared: self, id };
-            // SAFETY: the job counts this thread as running, so its owner waits.
+            let guard = WorkerGuard { shared: self, id };
+            // SAFETY: `running` counts this worker, so that the submitting thread waits.
             unsafe { (*task)(worker) };
-            drop(left);
+            drop(guard);
             queue = self.lock();
         }
     }
 }
 
-/// Takes a thread off its job, also when the task panicked.
-struct Left<'a> {
+/// Removes a worker from its job, also if the task panicked.
+struct WorkerGuard<'a> {
     shared: &'a Shared,
     id: u64,
 }
 
-impl Drop for Left<'_> {
+impl Drop for WorkerGuard<'_> {
     fn drop(&mut self) {
         if let Some(job) = self
             .shared

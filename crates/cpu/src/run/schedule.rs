@@ -1,39 +1,39 @@
-//! One block from its first instruction to its last: which threads run, which
-//! wait, and what they get when they go on.
+//! The scheduler of a thread block: it decides which threads run and which wait, and
+//! computes the results of sync points.
 //!
-//! As long as all threads of a block stand at the same sync point, the block
-//! goes from point to point as a whole, one call each. Where they do not, each
-//! warp runs its ready lanes as far as they come, warp after warp in order, until
-//! barriers or other warps must let them go on.
+//! While all threads are at the same sync point, the block runs in step: one call for all
+//! threads from sync point to sync point. Otherwise the warps run in turn, each until none
+//! of its lanes is ready. Then barriers are released.
 
-use crate::block::{
+use crate::abi::{
     BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, WARP,
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
-use super::warp::{self, Lanes, lanes};
+use super::warp::{self, LaneMask, lanes_of};
 
-/// How often a block whose threads all wait for memory is tried again before
-/// other blocks get their turn.
-const PATIENCE: u32 = 64;
+/// The number of rounds without progress after which the block is suspended, so that
+/// other blocks can run.
+const MAX_STALLED_ROUNDS: u32 = 64;
 
-/// The code of a kernel and what the scheduler must know of it.
+/// The functions of a kernel, and what the scheduler needs to know about it.
 #[derive(Clone, Copy)]
-pub(super) struct Code<'a> {
+pub(super) struct CompiledKernel<'a> {
     pub(super) scalar: KernelFn,
-    /// Runs several threads in step; its range must be of whole multiples of the
-    /// width, all in one state.
-    pub(super) lanes: Option<(KernelFn, u32)>,
+    /// The vector function and its width. The range of threads must be a multiple of the
+    /// width, and all of them must be in the same state.
+    pub(super) vector: Option<(KernelFn, u32)>,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
 }
 
-impl Code<'_> {
-    /// Runs `first..last`; false after a fault. `in_step`: all in one state.
+impl CompiledKernel<'_> {
+    /// Runs threads `first..last`. Returns false after a fault. `in_step` says that all are in
+    /// the same state.
     ///
     /// # Safety
-    /// The context describes a block of this kernel whose arrays are large
-    /// enough, and no thread of the range has exited.
+    /// The context describes a block of this kernel whose arrays are large enough, and no
+    /// thread of the range has exited.
     unsafe fn call(
         &self,
         context: *mut BlockContext,
@@ -41,7 +41,7 @@ impl Code<'_> {
         last: u32,
         in_step: bool,
     ) -> bool {
-        let function = match self.lanes {
+        let function = match self.vector {
             Some((function, width))
                 if in_step && first.is_multiple_of(width) && last.is_multiple_of(width) =>
             {
@@ -49,7 +49,7 @@ impl Code<'_> {
             }
             _ => self.scalar,
         };
-        // SAFETY: as this function's own.
+        // SAFETY: the caller's contract.
         unsafe { function(context, first, last) == 0 }
     }
 
@@ -58,20 +58,20 @@ impl Code<'_> {
     }
 }
 
-/// Where a block stands after a turn.
+/// The state of a block after it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// All threads have exited.
     Done,
-    /// Its threads wait for other blocks.
+    /// All threads wait for other blocks.
     Waiting,
-    /// `BlockContext::fault` says why.
+    /// A fault, which `BlockContext::fault` describes.
     Faulted,
-    /// Another block's fault ended the launch.
+    /// The launch has ended because of a fault in another block.
     Stopped,
 }
 
-/// What the threads of a block are doing.
+/// The scheduling state of a block.
 #[derive(Default)]
 pub(super) struct Schedule {
     pub(super) states: Vec<u32>,
@@ -80,26 +80,26 @@ pub(super) struct Schedule {
     barriers: [Barrier; BARRIERS],
     threads: u32,
     live: u32,
-    /// All threads stand in one state and may go on.
-    whole: bool,
-    /// Turns in a row in which every thread that ran came to a yield.
-    fruitless: u32,
-    /// A sentence about a fault that the scheduler found itself.
+    /// All threads are in the same state and ready.
+    in_step: bool,
+    /// The number of consecutive rounds in which all threads that ran have yielded.
+    stalled_rounds: u32,
+    /// The description of a fault that the scheduler found.
     pub(super) detail: Option<String>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Warp {
-    exists: Lanes,
-    ready: Lanes,
-    /// At a warp operation.
-    waiting: Lanes,
-    yielded: Lanes,
-    exited: Lanes,
+    exists: LaneMask,
+    ready: LaneMask,
+    /// Lanes at a warp operation.
+    waiting: LaneMask,
+    yielded: LaneMask,
+    exited: LaneMask,
 }
 
 impl Schedule {
-    /// Makes room for blocks of `threads` threads.
+    /// Resizes the arrays for blocks of `threads` threads.
     pub(super) fn resize(&mut self, threads: u32) {
         self.threads = threads;
         self.states.resize(threads as usize, 0);
@@ -108,7 +108,7 @@ impl Schedule {
             .resize(threads.div_ceil(WARP) as usize, Warp::default());
     }
 
-    /// All threads at the entry.
+    /// Resets all threads to the entry of the kernel.
     pub(super) fn start(&mut self) {
         self.states.fill(0);
         for (warp, first) in self
@@ -129,42 +129,42 @@ impl Schedule {
             }
         }
         self.live = self.threads;
-        self.whole = true;
-        self.fruitless = 0;
+        self.in_step = true;
+        self.stalled_rounds = 0;
         self.detail = None;
     }
 
-    /// Runs the block until it is done, must wait for other blocks, or `stop`
-    /// says that the launch has ended.
+    /// Runs the block until it is done, must wait for other blocks, or `stop` returns that
+    /// the launch has ended.
     ///
     /// # Safety
-    /// `context` describes a block of this kernel, its arrays are this
-    /// schedule's, and its other pointers are valid.
+    /// `context` describes a block of this kernel, its arrays are this schedule's, and its
+    /// other pointers are valid.
     pub(super) unsafe fn run(
         &mut self,
-        code: &Code<'_>,
+        code: &CompiledKernel<'_>,
         context: *mut BlockContext,
         stop: impl Fn() -> bool,
     ) -> Outcome {
-        self.fruitless = 0;
+        self.stalled_rounds = 0;
         loop {
             if stop() {
                 return Outcome::Stopped;
             }
-            // SAFETY: handed on to the caller.
-            let went = unsafe {
-                if self.whole {
-                    self.run_whole(code, context)
+            // SAFETY: the caller's contract.
+            let result = unsafe {
+                if self.in_step {
+                    self.run_in_step(code, context)
                 } else {
                     self.run_warps(code, context)
                 }
             };
-            match went {
-                Ok(Turn::Done) => return Outcome::Done,
-                Ok(Turn::Progress) => self.fruitless = 0,
-                Ok(Turn::Fruitless) => {
-                    self.fruitless += 1;
-                    if self.fruitless >= PATIENCE {
+            match result {
+                Ok(Progress::Done) => return Outcome::Done,
+                Ok(Progress::Advanced) => self.stalled_rounds = 0,
+                Ok(Progress::Stalled) => {
+                    self.stalled_rounds += 1;
+                    if self.stalled_rounds >= MAX_STALLED_ROUNDS {
                         return Outcome::Waiting;
                     }
                 }
@@ -173,14 +173,14 @@ impl Schedule {
         }
     }
 
-    /// Runs all threads to the next sync point. If they do not all come to one
-    /// where all may go on, the block goes on warp by warp.
-    unsafe fn run_whole(
+    /// Runs all threads to their next sync point. If they are not all released there, the
+    /// block continues warp by warp.
+    unsafe fn run_in_step(
         &mut self,
-        code: &Code<'_>,
+        code: &CompiledKernel<'_>,
         context: *mut BlockContext,
-    ) -> Result<Turn, Faulted> {
-        // SAFETY: none has exited, or `whole` would not be set.
+    ) -> Result<Progress, Faulted> {
+        // SAFETY: while `in_step` is set, no thread has exited.
         if !unsafe { code.call(context, 0, self.threads, true) } {
             return Err(Faulted);
         }
@@ -191,28 +191,28 @@ impl Schedule {
             .fold(0, |differs, state| differs | (state ^ first));
         if differs == 0 {
             if first == EXITED {
-                return Ok(Turn::Done);
+                return Ok(Progress::Done);
             }
             if let Some(point) = code.point(first) {
                 if point.kind == SyncKind::Yield {
-                    return Ok(Turn::Fruitless);
+                    return Ok(Progress::Stalled);
                 }
-                if self.pass_barrier_whole(point) || self.pass_warps_whole(point.kind) {
-                    return Ok(Turn::Progress);
+                if self.release_barrier_in_step(point) || self.release_warps_in_step(point.kind) {
+                    return Ok(Progress::Advanced);
                 }
             }
         }
-        self.whole = false;
+        self.in_step = false;
         for warp in 0..self.warps.len() {
             let all = self.warps[warp].exists;
             self.warps[warp].ready = 0;
             self.arrive(code, context, warp, all)?;
-            self.pass_warp(code, warp);
+            self.release_warp(code, warp);
         }
-        Ok(Turn::Progress)
+        Ok(Progress::Advanced)
     }
 
-    /// The barrier where a thread waits, and for how many.
+    /// The barrier at which a thread waits, and the number of threads it waits for.
     fn barrier_operands(&self, point: SyncPoint, thread: usize) -> [u64; 2] {
         let [id, count, ..] = self.requests[thread].operands;
         point
@@ -220,8 +220,8 @@ impl Schedule {
             .map_or([id, count], |fixed| fixed.map(u64::from))
     }
 
-    /// All threads are at a barrier of this kind: whether it lets them go on.
-    fn pass_barrier_whole(&mut self, point: SyncPoint) -> bool {
+    /// All threads are at this barrier. Returns whether it releases them.
+    fn release_barrier_in_step(&mut self, point: SyncPoint) -> bool {
         let kind = point.kind;
         if !matches!(
             kind,
@@ -247,16 +247,16 @@ impl Schedule {
         true
     }
 
-    /// All threads are at a warp operation: whether each warp is complete.
-    fn pass_warps_whole(&mut self, kind: SyncKind) -> bool {
+    /// All threads are at this warp operation. Returns whether it releases all warps.
+    fn release_warps_in_step(&mut self, kind: SyncKind) -> bool {
         let mask = warp::mask_operand(kind);
         if mask.is_none() && kind != SyncKind::ActiveMask {
             return false;
         }
         let requests = || self.requests.chunks(WARP as usize).zip(&self.warps);
         if let Some(mask) = mask {
-            let complete = |request: &Request, exists: Lanes| {
-                let members = request.operands[mask] as Lanes;
+            let complete = |request: &Request, exists: LaneMask| {
+                let members = request.operands[mask] as LaneMask;
                 members == 0 || members & exists == exists
             };
             if !requests()
@@ -271,12 +271,12 @@ impl Schedule {
         true
     }
 
-    /// Lets every warp run its ready lanes, then opens what barriers it can.
+    /// Runs the ready lanes of every warp, then releases barriers.
     unsafe fn run_warps(
         &mut self,
-        code: &Code<'_>,
+        code: &CompiledKernel<'_>,
         context: *mut BlockContext,
-    ) -> Result<Turn, Faulted> {
+    ) -> Result<Progress, Faulted> {
         let mut progress = false;
         let mut yielded = false;
         for warp in 0..self.warps.len() {
@@ -285,15 +285,15 @@ impl Schedule {
                 if ready == 0 {
                     break;
                 }
-                // SAFETY: handed on to the caller; ready lanes have not exited.
+                // SAFETY: the caller's contract. Ready lanes have not exited.
                 unsafe { self.run_lanes(code, context, warp, ready) }?;
                 self.arrive(code, context, warp, ready)?;
-                self.pass_warp(code, warp);
+                self.release_warp(code, warp);
                 progress |= ready & !self.warps[warp].yielded != 0;
             }
         }
         for id in 0..BARRIERS {
-            self.open(code, id);
+            self.release_barrier(code, id);
         }
         let mut ready = 0;
         for warp in &mut self.warps {
@@ -302,33 +302,33 @@ impl Schedule {
             ready += warp.ready.count_ones();
         }
         if self.live == 0 {
-            return Ok(Turn::Done);
+            return Ok(Progress::Done);
         }
         if ready == 0 {
             return Err(self.deadlock(code, context));
         }
         if ready == self.threads {
             let first = self.states[0];
-            self.whole = self
+            self.in_step = self
                 .states
                 .iter()
                 .fold(0, |differs, state| differs | (state ^ first))
                 == 0;
         }
         Ok(if progress || !yielded {
-            Turn::Progress
+            Progress::Advanced
         } else {
-            Turn::Fruitless
+            Progress::Stalled
         })
     }
 
-    /// Calls the code for each run of neighbours among the lanes.
+    /// Calls the code for each run of consecutive lanes of a set.
     unsafe fn run_lanes(
         &mut self,
-        code: &Code<'_>,
+        code: &CompiledKernel<'_>,
         context: *mut BlockContext,
         warp: usize,
-        mut set: Lanes,
+        mut set: LaneMask,
     ) -> Result<(), Faulted> {
         let base = warp as u32 * WARP;
         while set != 0 {
@@ -338,7 +338,7 @@ impl Schedule {
             let (first, last) = (base + first, base + first + length);
             let states = &self.states[first as usize..last as usize];
             let in_step = states.iter().all(|state| *state == states[0]);
-            // SAFETY: handed on to the caller.
+            // SAFETY: the caller's contract.
             if !unsafe { code.call(context, first, last, in_step) } {
                 return Err(Faulted);
             }
@@ -346,20 +346,20 @@ impl Schedule {
         Ok(())
     }
 
-    /// Notes where lanes that have just run have come to.
+    /// Records the sync points at which lanes have arrived.
     fn arrive(
         &mut self,
-        code: &Code<'_>,
+        code: &CompiledKernel<'_>,
         context: *mut BlockContext,
         warp: usize,
-        mut set: Lanes,
+        mut set: LaneMask,
     ) -> Result<(), Faulted> {
         let base = warp * WARP as usize;
         while set != 0 {
-            // Most often all of them have come to the same place.
+            // Usually all of them are at the same sync point.
             let leader = base + set.trailing_zeros() as usize;
             let state = self.states[leader];
-            let group = self.among(base, set, |schedule, thread| {
+            let group = self.lanes_where(base, set, |schedule, thread| {
                 schedule.states[thread] == state
             });
             if state == EXITED {
@@ -369,7 +369,7 @@ impl Schedule {
                 continue;
             }
             let Some(point) = code.point(state) else {
-                // Only damaged code names a point that it does not have.
+                // Only damaged code has such a state.
                 let detail =
                     format!("the code stopped at sync point {state}, which does not exist");
                 let kind = FaultKind::IllegalInstruction;
@@ -384,7 +384,7 @@ impl Schedule {
                 | SyncKind::BarrierAnd
                 | SyncKind::BarrierOr => {
                     let [id, count] = self.barrier_operands(point, leader);
-                    let group = self.among(base, group, |schedule, thread| {
+                    let group = self.lanes_where(base, group, |schedule, thread| {
                         schedule.barrier_operands(point, thread) == [id, count]
                     });
                     let Some(barrier) = self.barriers.get_mut(id as usize) else {
@@ -398,9 +398,8 @@ impl Schedule {
                     } else {
                         barrier.wait(warp, group, count as u32);
                     }
-                    // At once, so that a thread that arrives again arrives at the
-                    // next phase.
-                    self.open(code, id as usize);
+                    // Immediately, so that a thread that arrives again counts for the next phase.
+                    self.release_barrier(code, id as usize);
                     set &= !group;
                     continue;
                 }
@@ -411,15 +410,20 @@ impl Schedule {
         Ok(())
     }
 
-    /// The lanes of a set whose threads are so.
-    fn among(&self, base: usize, set: Lanes, so: impl Fn(&Schedule, usize) -> bool) -> Lanes {
-        lanes(set)
-            .filter(|&lane| so(self, base + lane as usize))
+    /// The lanes of a set for whose threads a predicate holds.
+    fn lanes_where(
+        &self,
+        base: usize,
+        set: LaneMask,
+        predicate: impl Fn(&Schedule, usize) -> bool,
+    ) -> LaneMask {
+        lanes_of(set)
+            .filter(|&lane| predicate(self, base + lane as usize))
             .fold(0, |group, lane| group | 1 << lane)
     }
 
-    /// Lets the threads at a barrier go on if all have come.
-    fn open(&mut self, code: &Code<'_>, id: usize) {
+    /// Releases the threads at a barrier if all have arrived.
+    fn release_barrier(&mut self, code: &CompiledKernel<'_>, id: usize) {
         let barrier = &mut self.barriers[id];
         let warps = &mut self.warps;
         if barrier.is_idle() || !barrier.is_complete(self.live, |warp| warps[warp].exited) {
@@ -435,8 +439,8 @@ impl Schedule {
         });
     }
 
-    /// Lets the lanes at warp operations go on whose partners have all come.
-    fn pass_warp(&mut self, code: &Code<'_>, index: usize) {
+    /// Releases the lanes at warp operations whose member lanes have all arrived.
+    fn release_warp(&mut self, code: &CompiledKernel<'_>, index: usize) {
         let base = index * WARP as usize;
         let end = (base + WARP as usize).min(self.requests.len());
         let requests = &mut self.requests[base..end];
@@ -444,33 +448,35 @@ impl Schedule {
         let warp = &mut self.warps[index];
         let mut left = warp.waiting;
         let mut released = 0;
-        let mut lone: Lanes = 0;
+        let mut unmasked: LaneMask = 0;
         while left != 0 {
             let leader = left.trailing_zeros();
             let Some(SyncPoint { kind, .. }) = code.point(states[leader as usize]) else {
                 break;
             };
             let mask = warp::mask_operand(kind);
-            let members = mask.map_or(0, |mask| requests[leader as usize].operands[mask] as Lanes);
+            let members = mask.map_or(0, |mask| {
+                requests[leader as usize].operands[mask] as LaneMask
+            });
             if members == 0 {
                 left &= !(1 << leader);
-                lone |= 1 << leader;
+                unmasked |= 1 << leader;
                 continue;
             }
-            // The same operation may stand in several places.
-            let group = lanes(left).filter(|&lane| {
+            // Lanes may execute the same operation at different instructions.
+            let group = lanes_of(left).filter(|&lane| {
                 let same_kind = code
                     .point(states[lane as usize])
                     .is_some_and(|point| point.kind == kind);
                 same_kind
                     && mask.is_some_and(|mask| {
-                        requests[lane as usize].operands[mask] as Lanes == members
+                        requests[lane as usize].operands[mask] as LaneMask == members
                     })
             });
-            let group: Lanes = group.fold(0, |set, lane| set | 1 << lane);
+            let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
             left &= !group;
-            // A lane that its own mask leaves out gets what it would alone.
-            for lane in lanes(group & !members) {
+            // A lane that is not in its own mask gets the result for itself alone.
+            for lane in lanes_of(group & !members) {
                 warp::resolve(kind, 1 << lane, requests);
             }
             let members = members & warp.exists & !warp.exited;
@@ -481,14 +487,15 @@ impl Schedule {
                 released |= group & !members;
             }
         }
-        // What asks who is here gets its answer last: the others may come yet.
+        // Operations without a mask, such as `activemask`, complete last: more lanes may
+        // arrive before.
         if released == 0 {
-            while lone != 0 {
-                let leader = lone.trailing_zeros();
+            while unmasked != 0 {
+                let leader = unmasked.trailing_zeros();
                 let state = states[leader as usize];
-                let group = lanes(lone).filter(|&lane| states[lane as usize] == state);
-                let group: Lanes = group.fold(0, |set, lane| set | 1 << lane);
-                lone &= !group;
+                let group = lanes_of(unmasked).filter(|&lane| states[lane as usize] == state);
+                let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
+                unmasked &= !group;
                 if let Some(point) = code.point(state) {
                     warp::resolve(point.kind, group, requests);
                 }
@@ -499,8 +506,8 @@ impl Schedule {
         warp.ready |= released;
     }
 
-    /// Nobody can go on: says where they all wait.
-    fn deadlock(&mut self, code: &Code<'_>, context: *mut BlockContext) -> Faulted {
+    /// The fault of a block in which no thread is ready. It lists where the threads wait.
+    fn deadlock(&mut self, code: &CompiledKernel<'_>, context: *mut BlockContext) -> Faulted {
         let mut places: Vec<(SyncPoint, usize, u32)> = Vec::new();
         for (thread, &state) in self.states.iter().enumerate() {
             let Some(point) = code.point(state) else {
@@ -570,8 +577,8 @@ impl Schedule {
         line: u32,
         detail: String,
     ) -> Faulted {
-        // SAFETY: the context is the caller's of `run`, and no compiled code runs
-        // now that could have a reference to it.
+        // SAFETY: the context is that of `run`'s caller, and no compiled code that refers to it
+        // is running.
         unsafe {
             (*context).fault = FaultRecord {
                 kind: kind as u32,
@@ -586,11 +593,11 @@ impl Schedule {
     }
 }
 
-enum Turn {
+enum Progress {
     Done,
-    Progress,
-    Fruitless,
+    Advanced,
+    Stalled,
 }
 
-/// The context holds a fault.
+/// `BlockContext::fault` holds a fault.
 struct Faulted;

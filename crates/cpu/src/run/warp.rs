@@ -1,13 +1,12 @@
-//! What the warp operations give, lane by lane: PTX ISA, "Warp-level
-//! operations".
+//! The results of warp-level operations: shuffles, votes, matches and reductions.
 
-use crate::block::{Request, SyncKind, WARP};
+use crate::abi::{Request, SyncKind, WARP};
 
-/// A set of lanes.
-pub(super) type Lanes = u32;
+/// A set of lanes of a warp, one bit each.
+pub(super) type LaneMask = u32;
 
-/// The lanes of a set, lowest first.
-pub(super) fn lanes(mut set: Lanes) -> impl Iterator<Item = u32> {
+/// The lanes of a set, in ascending order.
+pub(super) fn lanes_of(mut set: LaneMask) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lane = (set != 0).then(|| set.trailing_zeros())?;
         set &= set - 1;
@@ -15,7 +14,7 @@ pub(super) fn lanes(mut set: Lanes) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The operand of a warp operation that holds its member mask, if it has one.
+/// The index of the operand with the member mask, if the operation has one.
 pub(super) fn mask_operand(kind: SyncKind) -> Option<usize> {
     use SyncKind::*;
     Some(match kind {
@@ -30,9 +29,9 @@ pub(super) fn mask_operand(kind: SyncKind) -> Option<usize> {
     })
 }
 
-/// Gives the lanes of `group`, all at an operation of this kind, their results.
-/// `requests` are those of the warp.
-pub(super) fn resolve(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
+/// Computes the results of the lanes of `group`, which are all at an operation of this
+/// kind. `requests` are those of the warp.
+pub(super) fn resolve(kind: SyncKind, group: LaneMask, requests: &mut [Request]) {
     use SyncKind::*;
     match kind {
         ShflUp | ShflDown | ShflBfly | ShflIdx => shuffle(kind, group, requests),
@@ -44,20 +43,20 @@ pub(super) fn resolve(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
                 VoteUni => u32::from(ballot == 0 || ballot == group),
                 _ => ballot,
             };
-            give(group, requests, [u64::from(result), 0]);
+            broadcast(group, requests, [u64::from(result), 0]);
         }
         MatchAny => {
-            for lane in lanes(group) {
+            for lane in lanes_of(group) {
                 let value = requests[lane as usize].operands[0];
-                let same = lanes(group).filter(|&l| requests[l as usize].operands[0] == value);
+                let same = lanes_of(group).filter(|&l| requests[l as usize].operands[0] == value);
                 requests[lane as usize].results = [same.fold(0, |set, l| set | 1 << l), 0];
             }
         }
         MatchAll => {
-            let mut values = lanes(group).map(|lane| requests[lane as usize].operands[0]);
+            let mut values = lanes_of(group).map(|lane| requests[lane as usize].operands[0]);
             let first = values.next();
             let all = values.all(|value| Some(value) == first);
-            give(
+            broadcast(
                 group,
                 requests,
                 if all { [u64::from(group), 1] } else { [0, 0] },
@@ -65,11 +64,11 @@ pub(super) fn resolve(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
         }
         ReduxMinF32 | ReduxMaxF32 => {
             let result = reduce_floats(kind, group, requests);
-            give(group, requests, [u64::from(result.to_bits()), 0]);
+            broadcast(group, requests, [u64::from(result.to_bits()), 0]);
         }
         ReduxAdd | ReduxMinU32 | ReduxMaxU32 | ReduxMinS32 | ReduxMaxS32 | ReduxAnd | ReduxOr
         | ReduxXor => {
-            let values = lanes(group).map(|lane| requests[lane as usize].operands[0] as u32);
+            let values = lanes_of(group).map(|lane| requests[lane as usize].operands[0] as u32);
             let result = values.reduce(|a, b| match kind {
                 ReduxAdd => a.wrapping_add(b),
                 ReduxMinU32 => a.min(b),
@@ -80,12 +79,12 @@ pub(super) fn resolve(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
                 ReduxOr => a | b,
                 _ => a ^ b,
             });
-            give(group, requests, [u64::from(result.unwrap_or(0)), 0]);
+            broadcast(group, requests, [u64::from(result.unwrap_or(0)), 0]);
         }
-        ActiveMask => give(group, requests, [u64::from(group), 0]),
+        ActiveMask => broadcast(group, requests, [u64::from(group), 0]),
         Elect => {
             let leader = group.trailing_zeros();
-            for lane in lanes(group) {
+            for lane in lanes_of(group) {
                 requests[lane as usize].results = [u64::from(leader), u64::from(lane == leader)];
             }
         }
@@ -93,21 +92,21 @@ pub(super) fn resolve(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
     }
 }
 
-fn give(group: Lanes, requests: &mut [Request], results: [u64; 2]) {
-    for lane in lanes(group) {
+fn broadcast(group: LaneMask, requests: &mut [Request], results: [u64; 2]) {
+    for lane in lanes_of(group) {
         requests[lane as usize].results = results;
     }
 }
 
-fn ballot(group: Lanes, requests: &[Request]) -> Lanes {
-    lanes(group).fold(0, |set, lane| {
+fn ballot(group: LaneMask, requests: &[Request]) -> LaneMask {
+    lanes_of(group).fold(0, |set, lane| {
         set | u32::from(requests[lane as usize].operands[0] & 1 != 0) << lane
     })
 }
 
-/// The value comes from the source lane if that is in range and takes part; a
-/// lane out of range, or a source that takes no part, leaves a lane its own.
-fn shuffle(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
+/// The value is that of the source lane. If the source is out of range or does not take
+/// part, it is the lane's own value.
+fn shuffle(kind: SyncKind, group: LaneMask, requests: &mut [Request]) {
     let mut values = [0; WARP as usize];
     for (value, request) in values.iter_mut().zip(&*requests) {
         *value = request.operands[0];
@@ -122,7 +121,7 @@ fn shuffle(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
         let most = (lane & segment) | (clamp & !segment);
         let least = lane & segment;
         let (source, in_range) = match kind {
-            // Here the clamp is the lowest lane, so `most` is that bound.
+            // For `.up` the clamp is the lowest lane, so that `most` is the lower bound.
             SyncKind::ShflUp => (
                 lane.wrapping_sub(b),
                 lane.cast_signed() - b.cast_signed() >= most.cast_signed(),
@@ -143,11 +142,11 @@ fn shuffle(kind: SyncKind, group: Lanes, requests: &mut [Request]) {
     }
 }
 
-/// Numbers win over NaN unless `.NaN`; -0 is less than +0.
-fn reduce_floats(kind: SyncKind, group: Lanes, requests: &[Request]) -> f32 {
+/// Without `.NaN`, NaN operands are ignored. -0 is less than +0.
+fn reduce_floats(kind: SyncKind, group: LaneMask, requests: &[Request]) -> f32 {
     let flags = requests[group.trailing_zeros() as usize % WARP as usize].operands[2];
     let (abs, nan) = (flags & 1 != 0, flags & 2 != 0);
-    let values = lanes(group).map(|lane| {
+    let values = lanes_of(group).map(|lane| {
         let value = f32::from_bits(requests[lane as usize].operands[0] as u32);
         if abs { value.abs() } else { value }
     });
@@ -175,7 +174,7 @@ mod tests {
     use super::*;
 
     /// Results of a full warp whose lane `i` holds `value(i)`.
-    fn run(kind: SyncKind, group: Lanes, operands: impl Fn(u32) -> [u64; 4]) -> Vec<[u64; 2]> {
+    fn run(kind: SyncKind, group: LaneMask, operands: impl Fn(u32) -> [u64; 4]) -> Vec<[u64; 2]> {
         let mut requests: Vec<Request> = (0..32)
             .map(|lane| Request {
                 operands: operands(lane),
@@ -278,8 +277,9 @@ mod tests {
     #[test]
     fn reductions() {
         let value = |lane: u32| [u64::from((lane.wrapping_sub(2)).wrapping_mul(3)), 0, 0, 0];
-        let reduce =
-            |kind, group: Lanes| run(kind, group, value)[group.trailing_zeros() as usize][0] as u32;
+        let reduce = |kind, group: LaneMask| {
+            run(kind, group, value)[group.trailing_zeros() as usize][0] as u32
+        };
         assert_eq!(reduce(SyncKind::ReduxAdd, u32::MAX), 3 * (496 - 64));
         assert_eq!(reduce(SyncKind::ReduxMinS32, u32::MAX) as i32, -6);
         assert_eq!(reduce(SyncKind::ReduxMinU32, u32::MAX), 0);
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn float_reductions_treat_nan_and_zero_as_stated() {
         let floats = [1.5_f32, -2.0, f32::NAN, 0.0, -0.0];
-        let run = |kind, group: Lanes, flags| {
+        let run = |kind, group: LaneMask, flags| {
             let results = run(kind, group, |lane| {
                 [
                     u64::from(floats.get(lane as usize).map_or(0, |f| f.to_bits())),

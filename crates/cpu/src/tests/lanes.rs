@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::code::LoadedModule;
 use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
+use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchShape};
-use crate::{CompileOptions, Lanes};
+use crate::{CompileOptions, Vectorization};
 
 const WORDS: usize = 4096;
 
@@ -26,9 +26,19 @@ fn kernel(body: &str) -> String {
 }
 
 /// What the kernel leaves in its output, or its fault.
-fn run(source: &str, lanes: Lanes, grid: u32, block: [u32; 3], n: u32) -> Result<Vec<u32>, String> {
-    let image = compile_image(source, &CompileOptions { lanes }).map_err(|e| e.to_string())?;
-    assert_eq!(image.kernels[0].lanes.is_some(), lanes == Lanes::Always);
+fn run(
+    source: &str,
+    vectorization: Vectorization,
+    grid: u32,
+    block: [u32; 3],
+    n: u32,
+) -> Result<Vec<u32>, String> {
+    let options = CompileOptions { vectorization };
+    let image = compile_image(source, &options).map_err(|e| e.to_string())?;
+    assert_eq!(
+        image.kernels[0].vector.is_some(),
+        vectorization == Vectorization::Always
+    );
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
     let module = LoadedModule::new(image, &memory).map_err(|e| e.to_string())?;
     let engine = Engine::with_workers(Arc::clone(&memory), 1);
@@ -68,8 +78,8 @@ fn agree(body: &str) {
         (2, [32, 2, 1], 77),
         (1, [24, 2, 1], 48),
     ] {
-        let alone = run(&source, Lanes::Never, grid, block, n);
-        let together = run(&source, Lanes::Always, grid, block, n);
+        let alone = run(&source, Vectorization::Never, grid, block, n);
+        let together = run(&source, Vectorization::Always, grid, block, n);
         assert_eq!(
             together, alone,
             "{body}\n{grid} blocks of {block:?}, n = {n}"
@@ -205,8 +215,8 @@ fn faults_name_the_thread() {
             .to_owned();
     for body in [beyond, shared] {
         let source = kernel(&body);
-        let alone = run(&source, Lanes::Never, 1, [128, 1, 1], 0).unwrap_err();
-        let together = run(&source, Lanes::Always, 1, [128, 1, 1], 0).unwrap_err();
+        let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+        let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
         assert_eq!(together, alone);
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
     }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::CompileOptions;
-use crate::block::FaultKind;
-use crate::code::LoadedModule;
+use crate::abi::FaultKind;
 use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
+use crate::module::LoadedModule;
 use crate::run::{Engine, Fault, LaunchShape};
 
 /// An engine, a module with one kernel `k(out)`, and its output.

@@ -1,7 +1,7 @@
-//! Cube maps: from a direction to a face, and over its edges to the next one.
+//! Cube maps: the face that a direction selects, and the adjacency of faces.
 
-/// The face that a direction meets, in the order +x, -x, +y, -y, +z, -z, and
-/// where, from 0 to 1 in both directions.
+/// The face that a direction selects, in the order +x, -x, +y, -y, +z, -z, and the
+/// coordinates in it, from 0 to 1.
 pub(super) fn face([x, y, z]: [f64; 3]) -> (usize, [f64; 2]) {
     let (ax, ay, az) = (x.abs(), y.abs(), z.abs());
     let (face, major, s, t) = if ax >= ay && ax >= az {
@@ -31,7 +31,7 @@ pub(super) fn face([x, y, z]: [f64; 3]) -> (usize, [f64; 2]) {
     (face, [place(s), place(t)])
 }
 
-/// The direction of a place of a face.
+/// The direction of coordinates in a face.
 fn direction(face: usize, [s, t]: [f64; 2]) -> [f64; 3] {
     let (s, t) = (2.0 * s - 1.0, 2.0 * t - 1.0);
     match face {
@@ -44,8 +44,8 @@ fn direction(face: usize, [s, t]: [f64; 2]) -> [f64; 3] {
     }
 }
 
-/// The texel of the neighbouring face that stands at a place one step over an
-/// edge: face, column and row. `None` over a corner, where no texel is.
+/// The texel of the adjacent face one step beyond an edge: face, column and row. `None`
+/// beyond a corner, where there is no texel.
 pub(super) fn over_edge(
     own: usize,
     [column, row]: [i64; 2],
@@ -55,7 +55,8 @@ pub(super) fn over_edge(
     if !inside(column) && !inside(row) {
         return None;
     }
-    // Just over the edge: a whole step would bend toward the neighbour's middle.
+    // Just beyond the edge: the direction of a whole step would meet the adjacent face
+    // nearer to its middle.
     let place = |n: i64| match n {
         n if n < 0 => -1e-9,
         n if n >= side as i64 => 1.0 + 1e-9,

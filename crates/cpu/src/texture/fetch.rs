@@ -1,24 +1,24 @@
-//! Textures: what a fetch gives.
+//! Texture fetches: sampling and filtering.
 
 use super::cube;
-use super::mode::{Geometry, Lod, Mode, Operation, Question};
-use super::sampler::{Address, Sampler, around, nearest};
+use super::mode::{Geometry, Lod, Mode, Operation, Query};
+use super::sampler::{AddressMode, Sampler, linear_texels, nearest};
 use super::texels::{CUBEMAP, LAYERED, Texels};
 use crate::math::convert::f16_to_f32;
 use api::ArrayFormat;
 
-/// Texels of one size: row by row and plane by plane.
+/// A mipmap level: rows of texels in planes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Level {
+pub(crate) struct MipLevel {
     pub address: u64,
     pub extent: [usize; 3],
     pub pitch: usize,
     pub plane: usize,
 }
 
-impl From<&Texels> for Level {
-    fn from(texels: &Texels) -> Level {
-        Level {
+impl From<&Texels> for MipLevel {
+    fn from(texels: &Texels) -> MipLevel {
+        MipLevel {
             address: texels.address,
             extent: texels.extent(),
             pitch: texels.pitch(),
@@ -27,22 +27,22 @@ impl From<&Texels> for Level {
     }
 }
 
-/// A texture as kernels read it.
+/// A texture object.
 pub(crate) struct Texture {
-    pub levels: Vec<Level>,
+    pub levels: Vec<MipLevel>,
     pub format: ArrayFormat,
     pub channels: u32,
-    /// Texels are read as the integers that they are.
+    /// Integer texels are not converted to floating point (`CU_TRSF_READ_AS_INTEGER`).
     pub integers: bool,
     pub sampler: Sampler,
-    /// `CUDA_ARRAY3D_*`; 0 of memory that is no array.
+    /// `CUDA_ARRAY3D_*`; 0 if the memory is not an array.
     pub flags: u32,
-    /// It is of linear memory: no array, and no rows.
+    /// The memory is linear, not an array or pitched.
     pub linear: bool,
-    /// Memory that is no array may be gone: each texel is looked up.
+    /// The memory is not an array and may be freed: each access is checked.
     pub checked: bool,
-    /// Keeps what the levels are of.
-    pub _hold: Vec<Texels>,
+    /// Keeps the memory of the levels allocated.
+    pub _retained: Vec<Texels>,
 }
 
 /// Coordinates of a fetch, without the layer.
@@ -52,36 +52,36 @@ pub(crate) enum Coordinates {
     Integers([i32; 3]),
 }
 
-/// Where an instruction fetches.
+/// The operands of a fetch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
+pub(crate) struct FetchOperands {
     pub coordinates: Coordinates,
     pub layer: u32,
-    /// The level, for [`Lod::Level`].
+    /// The level of detail, for [`Lod::Level`].
     pub lod: f32,
-    /// What coordinates change by to the right and down, for [`Lod::Gradient`].
+    /// The derivatives of the coordinates in x and y, for [`Lod::Gradient`].
     pub gradients: [[f32; 3]; 2],
     /// In texels.
     pub offset: [i32; 3],
 }
 
-/// A texel: bits of numbers or integers, as the texture is read.
+/// The four channels of a texel: integers, or the bits of floats.
 type Texel = [u32; 4];
 
-/// Whether a kernel may read so many bytes at an address.
-type Good<'a> = &'a dyn Fn(u64, u32) -> bool;
+/// Whether a kernel may read a number of bytes at an address.
+type Readable<'a> = &'a dyn Fn(u64, u32) -> bool;
 
-/// The memory of a texel is gone.
+/// The memory of a texel is not readable.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Gone {
+pub(crate) struct Unmapped {
     pub address: u64,
     pub bytes: u32,
 }
 
 impl Texture {
-    /// Whether an instruction can read it. In one dimension a GPU has memory by
-    /// the numbers of its texels and arrays by coordinates alone.
-    pub fn has(&self, mode: Mode) -> bool {
+    /// Whether an instruction can read the texture. In one dimension GPUs read linear
+    /// memory with integer coordinates only, and arrays with float coordinates only.
+    pub fn supports(&self, mode: Mode) -> bool {
         let flags = self.flags & (LAYERED | CUBEMAP);
         match mode.geometry {
             Geometry::A1 | Geometry::A2 => flags & LAYERED != 0 || flags & CUBEMAP != 0,
@@ -92,19 +92,24 @@ impl Texture {
         }
     }
 
-    /// What the instruction gives: four channels, or a channel of four texels.
-    pub fn fetch(&self, mode: Mode, at: &At, good: Good<'_>) -> Result<Texel, Gone> {
+    /// The four channels of the filtered texel, or for `tld4` one channel of four texels.
+    pub fn fetch(
+        &self,
+        mode: Mode,
+        at: &FetchOperands,
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         if mode.operation == Operation::Gather {
-            return self.gather(mode, at, good);
+            return self.gather(mode, at, readable);
         }
         let Some(first) = self.levels.first() else {
             return Ok([0; 4]);
         };
         if self.levels.len() == 1 || mode.lod == Lod::Base {
-            return self.sample(first, mode.geometry, at, good);
+            return self.sample(first, mode.geometry, at, readable);
         }
         let lod = match mode.lod {
-            Lod::Gradient => self.slope(mode.geometry, at),
+            Lod::Gradient => self.gradient_lod(mode.geometry, at),
             _ => f64::from(at.lod),
         } + f64::from(self.sampler.bias);
         let [least, most] = self.sampler.levels.map(f64::from);
@@ -112,27 +117,27 @@ impl Texture {
         let lod = lod.max(least).min(most).max(0.0).min(last as f64);
         if !self.sampler.linear_levels {
             let level = (lod + 0.5).floor() as usize;
-            return self.sample(&self.levels[level.min(last)], mode.geometry, at, good);
+            return self.sample(&self.levels[level.min(last)], mode.geometry, at, readable);
         }
         let fixed = (lod * 256.0 + 0.5).floor() as usize;
         let (level, weight) = ((fixed >> 8).min(last), fixed & 255);
-        let near = self.sample(&self.levels[level], mode.geometry, at, good)?;
+        let near = self.sample(&self.levels[level], mode.geometry, at, readable)?;
         if weight == 0 || level == last {
             return Ok(near);
         }
-        let far = self.sample(&self.levels[level + 1], mode.geometry, at, good)?;
-        Ok(mix(
+        let far = self.sample(&self.levels[level + 1], mode.geometry, at, readable)?;
+        Ok(weighted_mean(
             [(near, 256 - weight as u64), (far, weight as u64)],
             256.0,
         ))
     }
 
-    /// The level where a step of the derivatives is one texel long.
-    fn slope(&self, geometry: Geometry, at: &At) -> f64 {
+    /// The level of detail for the derivatives: log2 of the longer one in texels.
+    fn gradient_lod(&self, geometry: Geometry, at: &FetchOperands) -> f64 {
         let [width, height, depth] = self.levels.first().map_or([1; 3], |level| level.extent);
         let sizes = match geometry {
             _ if !self.sampler.normalized => [1.0; 3],
-            // A face spans 2 of a direction whose longest part is 1.
+            // A face spans 2 units of a direction whose major axis is 1.
             Geometry::Cube | Geometry::ACube => [width as f64 / 2.0; 3],
             _ => [width as f64, height as f64, depth as f64],
         };
@@ -148,19 +153,19 @@ impl Texture {
 
     fn sample(
         &self,
-        level: &Level,
+        level: &MipLevel,
         geometry: Geometry,
-        at: &At,
-        good: Good<'_>,
-    ) -> Result<Texel, Gone> {
+        at: &FetchOperands,
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         if matches!(geometry, Geometry::Cube | Geometry::ACube) {
-            return self.sample_cube(level, geometry, at, good);
+            return self.sample_cube(level, geometry, at, readable);
         }
         let dimensions = geometry.dimensions();
         let layer = self.layer(level, geometry, at.layer);
         let floats = match at.coordinates {
             Coordinates::Integers(integers) => {
-                return self.load(level, dimensions, integers, at.offset, layer, good);
+                return self.load(level, dimensions, integers, at.offset, layer, readable);
             }
             Coordinates::Floats(floats) => floats,
         };
@@ -170,7 +175,7 @@ impl Texture {
             let size = level.extent[axis];
             let position = self.sampler.position(axis, floats[axis], size);
             (firsts[axis], weights[axis]) = match self.sampler.linear {
-                true => around(position),
+                true => linear_texels(position),
                 false => (nearest(position), 0),
             };
             firsts[axis] += i64::from(at.offset[axis]);
@@ -184,7 +189,7 @@ impl Texture {
                     None => return Ok(self.sampler.border.map(f32::to_bits)),
                 }
             }
-            self.texel(level, place, good)
+            self.texel(level, place, readable)
         };
         if !self.sampler.linear {
             return texel(0);
@@ -199,36 +204,36 @@ impl Texture {
                         256 - second
                     }
             });
-            // What weighs nothing is not looked at.
+            // A texel of weight 0 is not read.
             Ok((if weight == 0 { [0; 4] } else { texel(corner)? }, weight))
         });
-        let corners = corners.collect::<Result<Vec<_>, Gone>>()?;
-        Ok(mix(corners, 256.0_f64.powi(dimensions as i32)))
+        let corners = corners.collect::<Result<Vec<_>, Unmapped>>()?;
+        Ok(weighted_mean(corners, 256.0_f64.powi(dimensions as i32)))
     }
 
-    /// A texel by its place, unfiltered; zeros where none is.
+    /// An unfiltered texel; zeros out of bounds.
     fn load(
         &self,
-        level: &Level,
+        level: &MipLevel,
         dimensions: usize,
         place: [i32; 3],
         offset: [i32; 3],
         layer: Option<usize>,
-        good: Good<'_>,
-    ) -> Result<Texel, Gone> {
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         let mut texel = [0, 0, layer.unwrap_or(0)];
         for axis in 0..dimensions {
             let at = i64::from(place[axis]) + i64::from(offset[axis]);
-            match Address::Border.texel(at, level.extent[axis]) {
+            match AddressMode::Border.texel(at, level.extent[axis]) {
                 Some(at) => texel[axis] = at,
                 None => return Ok([0; 4]),
             }
         }
-        self.texel(level, texel, good)
+        self.texel(level, texel, readable)
     }
 
-    /// The plane of a layer, the last one of those beyond.
-    fn layer(&self, level: &Level, geometry: Geometry, layer: u32) -> Option<usize> {
+    /// The plane of a layer. Layers out of range are clamped.
+    fn layer(&self, level: &MipLevel, geometry: Geometry, layer: u32) -> Option<usize> {
         let planes = match geometry {
             Geometry::ACube => level.extent[2] / 6,
             _ => level.extent[2],
@@ -240,11 +245,11 @@ impl Texture {
 
     fn sample_cube(
         &self,
-        level: &Level,
+        level: &MipLevel,
         geometry: Geometry,
-        at: &At,
-        good: Good<'_>,
-    ) -> Result<Texel, Gone> {
+        at: &FetchOperands,
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         let Coordinates::Floats(direction) = at.coordinates else {
             return Ok([0; 4]);
         };
@@ -254,9 +259,9 @@ impl Texture {
         let place = place.map(|n| n * side as f64);
         if !self.sampler.linear {
             let [column, row] = place.map(nearest);
-            return self.face_texel(level, first, face, [column, row], good);
+            return self.face_texel(level, first, face, [column, row], readable);
         }
-        let [(column, right), (row, down)] = place.map(around);
+        let [(column, right), (row, down)] = place.map(linear_texels);
         let weigh =
             |second: u32, weight: u32| u64::from(if second == 1 { weight } else { 256 - weight });
         let mut corners = [([0; 4], 0); 4];
@@ -268,15 +273,15 @@ impl Texture {
             if self.is_corner(at, side) {
                 missing = Some(n);
             } else {
-                corner.0 = self.face_texel(level, first, face, at, good)?;
+                corner.0 = self.face_texel(level, first, face, at, readable)?;
             }
         }
         if let Some(missing) = missing {
-            // Where three faces meet, there is no fourth texel: the mean of the others.
+            // At a corner three faces meet: the fourth texel is the mean of the others.
             let others = (0..4).filter(|&n| n != missing).map(|n| (corners[n].0, 1));
-            corners[missing].0 = mix(others.collect::<Vec<_>>(), 3.0);
+            corners[missing].0 = weighted_mean(others.collect::<Vec<_>>(), 3.0);
         }
-        Ok(mix(corners, 65536.0))
+        Ok(weighted_mean(corners, 65536.0))
     }
 
     fn is_corner(&self, [column, row]: [i64; 2], side: usize) -> bool {
@@ -284,21 +289,21 @@ impl Texture {
         self.sampler.seamless && outside(column) && outside(row)
     }
 
-    /// A texel of a face, or over its edge.
+    /// A texel of a face, or beyond its edge.
     fn face_texel(
         &self,
-        level: &Level,
+        level: &MipLevel,
         first: usize,
         face: usize,
         at: [i64; 2],
-        good: Good<'_>,
-    ) -> Result<Texel, Gone> {
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         let side = level.extent[0];
         if self.sampler.seamless
             && !at.iter().all(|n| (0..side as i64).contains(n))
             && let Some((face, [column, row])) = cube::over_edge(face, at, side)
         {
-            return self.texel(level, [column, row, first + face], good);
+            return self.texel(level, [column, row, first + face], readable);
         }
         let mut place = [0, 0, first + face];
         for axis in 0..2 {
@@ -307,12 +312,17 @@ impl Texture {
                 None => return Ok(self.sampler.border.map(f32::to_bits)),
             }
         }
-        self.texel(level, place, good)
+        self.texel(level, place, readable)
     }
 
-    /// One channel of the four texels around a place, counter-clockwise from the
-    /// lower left.
-    fn gather(&self, mode: Mode, at: &At, good: Good<'_>) -> Result<Texel, Gone> {
+    /// One channel of the four texels around a position, counter-clockwise from the lower
+    /// left.
+    fn gather(
+        &self,
+        mode: Mode,
+        at: &FetchOperands,
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         let Some(level) = self.levels.first() else {
             return Ok([0; 4]);
         };
@@ -333,15 +343,17 @@ impl Texture {
         };
         let mut result = [0; 4];
         for (result, [right, down]) in result.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {
-            let column = around(place[0]).0 + right + i64::from(at.offset[0]);
-            let row = around(place[1]).0 + down + i64::from(at.offset[1]);
+            let column = linear_texels(place[0]).0 + right + i64::from(at.offset[0]);
+            let row = linear_texels(place[1]).0 + down + i64::from(at.offset[1]);
             let texel = if is_cube {
-                self.face_texel(level, layer * 6, face, [column, row], good)?
+                self.face_texel(level, layer * 6, face, [column, row], readable)?
             } else {
                 let texel =
                     |axis: usize, at| self.sampler.address[axis].texel(at, level.extent[axis]);
                 match (texel(0, column), texel(1, row)) {
-                    (Some(column), Some(row)) => self.texel(level, [column, row, layer], good)?,
+                    (Some(column), Some(row)) => {
+                        self.texel(level, [column, row, layer], readable)?
+                    }
                     _ => self.sampler.border.map(f32::to_bits),
                 }
             };
@@ -350,21 +362,27 @@ impl Texture {
         Ok(result)
     }
 
-    /// A texel as the texture gives it; channels that it lacks are 0.
-    fn texel(&self, level: &Level, [x, y, z]: [usize; 3], good: Good<'_>) -> Result<Texel, Gone> {
+    /// Reads a texel and converts its channels. Missing channels are 0.
+    fn texel(
+        &self,
+        level: &MipLevel,
+        [x, y, z]: [usize; 3],
+        readable: Readable<'_>,
+    ) -> Result<Texel, Unmapped> {
         let bytes = self.format.bytes();
         let size = bytes * self.channels as usize;
         let address = level.address + (x * size + y * level.pitch + z * level.plane) as u64;
-        if self.checked && !good(address, size as u32) {
+        if self.checked && !readable(address, size as u32) {
             let bytes = size as u32;
-            return Err(Gone { address, bytes });
+            return Err(Unmapped { address, bytes });
         }
         let mut texel = [0; 4];
         for (channel, value) in texel.iter_mut().enumerate().take(self.channels as usize) {
             let at = (address as usize + channel * bytes) as *const u8;
-            // SAFETY: within the array, which the texture keeps, or checked just now; volatile,
-            // as other threads may write it, which a GPU does not mind either. Arrays begin
-            // aligned and rows of them, too; memory that is none was found to be.
+            // SAFETY: the address is in the array, which `_retained` keeps allocated, or was
+            // checked above. Reads are volatile because other threads may write. Arrays and
+            // their rows are aligned to 16 bytes; the alignment of other memory was checked
+            // when the texture was created.
             let bits = unsafe {
                 match bytes {
                     1 => u32::from(at.read_volatile()),
@@ -395,40 +413,40 @@ impl Texture {
         }
     }
 
-    /// What `txq` gives; of an extent, that of a level.
-    pub fn ask(&self, question: Question, level: u32) -> u32 {
+    /// The result of `txq`; an extent is that of `level`.
+    pub fn query(&self, query: Query, level: u32) -> u32 {
         let Some(found) = self.levels.get(level as usize) else {
             return 0;
         };
         let [width, height, planes] = found.extent;
         let layers = self.flags & (LAYERED | CUBEMAP) != 0;
-        // As the PTX ISA counts them: wrap, mirror, clamp to the edge, to the border.
+        // The numbers of the PTX ISA: wrap, mirror, clamp_to_edge, clamp_to_border.
         let address = |axis: usize| match self.sampler.address[axis] {
-            Address::Wrap => 0,
-            Address::Mirror => 1,
-            Address::Clamp => 3,
-            Address::Border => 4,
+            AddressMode::Wrap => 0,
+            AddressMode::Mirror => 1,
+            AddressMode::Clamp => 3,
+            AddressMode::Border => 4,
         };
-        match question {
-            Question::Width => width as u32,
-            Question::Height => height as u32,
-            Question::Depth if layers => 1,
-            Question::Depth => planes as u32,
-            Question::Layers if layers => planes as u32,
-            Question::Layers => 1,
-            Question::Levels => self.levels.len() as u32,
-            Question::Samples => 1,
-            Question::Normalized => u32::from(self.sampler.normalized),
-            Question::Filter => u32::from(self.sampler.linear),
-            Question::Address0 => address(0),
-            Question::Address1 => address(1),
-            Question::Address2 => address(2),
+        match query {
+            Query::Width => width as u32,
+            Query::Height => height as u32,
+            Query::Depth if layers => 1,
+            Query::Depth => planes as u32,
+            Query::Layers if layers => planes as u32,
+            Query::Layers => 1,
+            Query::Levels => self.levels.len() as u32,
+            Query::Samples => 1,
+            Query::Normalized => u32::from(self.sampler.normalized),
+            Query::Filter => u32::from(self.sampler.linear),
+            Query::Address0 => address(0),
+            Query::Address1 => address(1),
+            Query::Address2 => address(2),
         }
     }
 }
 
-/// Sums texels by their weights, which make up `whole`. The sum is rounded once.
-fn mix(texels: impl IntoIterator<Item = (Texel, u64)>, whole: f64) -> Texel {
+/// The weighted mean of texels, whose weights add up to `whole`. It is rounded once.
+fn weighted_mean(texels: impl IntoIterator<Item = (Texel, u64)>, whole: f64) -> Texel {
     let mut sums = [0.0_f64; 4];
     for (texel, weight) in texels {
         if weight == 0 {
@@ -441,7 +459,7 @@ fn mix(texels: impl IntoIterator<Item = (Texel, u64)>, whole: f64) -> Texel {
     sums.map(|sum| ((sum / whole) as f32).to_bits())
 }
 
-/// The light of a value on the sRGB curve (IEC 61966-2-1).
+/// Converts sRGB to linear (IEC 61966-2-1).
 fn from_srgb(value: f32) -> f32 {
     if value <= 0.04045 {
         value / 12.92

@@ -1,8 +1,8 @@
-//! Arrays, textures and surfaces: memory that kernels reach by coordinates.
+//! Arrays, textures and surfaces: memory that kernels access by coordinates.
 //!
-//! [`Texture::fetch`] and [`Surface::place`] are what compiled code comes to; the
-//! rules are those of the CUDA guide's appendix "Texture Fetching" and of PTX's
-//! texture and surface instructions.
+//! Compiled code calls [`Texture::fetch`] and [`Surface::access`] through a helper. They
+//! follow the appendix "Texture Fetching" of the CUDA programming guide and the texture
+//! and surface instructions of the PTX ISA.
 
 mod cube;
 mod fetch;
@@ -12,12 +12,12 @@ mod sampler;
 mod surface;
 mod texels;
 
-pub(crate) use fetch::{At, Coordinates, Level, Texture};
-pub(crate) use mode::{Beyond, Change, Geometry, Lod, Mode, Operation, Question};
+pub(crate) use fetch::{Coordinates, FetchOperands, MipLevel, Texture};
+pub(crate) use mode::{BoundaryMode, Geometry, Lod, Mode, Operation, Query, Reduction};
 pub(crate) use objects::{Object, bind, object, remove};
 pub(crate) use sampler::{NORMALIZED, READ_AS_INTEGER, Sampler};
-pub(crate) use surface::{Outside, Surface};
+pub(crate) use surface::{Surface, SurfaceError};
 pub(crate) use texels::{CUBEMAP, GATHER, LAYERED, SURFACE, Texels, level};
 
-/// The most texels of a texture of linear memory.
-pub(crate) const MOST_LINEAR: u32 = 1 << 28;
+/// The largest texture in linear memory, in texels.
+pub(crate) const MAX_LINEAR_TEXELS: u32 = 1 << 28;

@@ -1,6 +1,6 @@
-//! What a texture or surface instruction does, as one number in compiled code.
+//! The modifiers of a texture or surface instruction, and their encoding as an integer.
 
-/// How many coordinates there are, and what they mean.
+/// The geometry of a texture or surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Geometry {
@@ -29,7 +29,7 @@ impl Geometry {
         matches!(self, Geometry::A1 | Geometry::A2 | Geometry::ACube)
     }
 
-    /// Coordinates beside the layer.
+    /// The number of coordinates, without the layer.
     pub fn dimensions(self) -> usize {
         match self {
             Geometry::D1 | Geometry::A1 => 1,
@@ -53,20 +53,20 @@ pub(crate) enum Operation {
     /// `sust.p`
     StoreTexel,
     /// `sured.b`
-    Change,
+    Reduce,
     /// `sured.p`
-    ChangeTexel,
+    ReduceTexel,
     /// `txq`
-    AskTexture,
+    QueryTexture,
     /// `suq`
-    AskSurface,
+    QuerySurface,
     /// `istypep.texref`
     IsTexture,
     /// `istypep.surfref`
     IsSurface,
 }
 
-/// Which level of a mipmapped texture.
+/// How an instruction chooses the mipmap level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Lod {
@@ -75,19 +75,19 @@ pub(crate) enum Lod {
     Gradient,
 }
 
-/// What a surface instruction does outside of the surface.
+/// What a surface instruction does out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Beyond {
+pub(crate) enum BoundaryMode {
     Trap,
     Clamp,
     Zero,
 }
 
-/// What `sured` does.
+/// The operation of `sured`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Change {
+pub(crate) enum Reduction {
     Add,
     Min,
     Max,
@@ -95,10 +95,10 @@ pub(crate) enum Change {
     Or,
 }
 
-/// What `txq` and `suq` ask.
+/// The attribute that `txq` or `suq` queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Question {
+pub(crate) enum Query {
     Width,
     Height,
     Depth,
@@ -112,25 +112,25 @@ pub(crate) enum Question {
     Address2,
 }
 
-/// An instruction's modifiers.
+/// The modifiers of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
     pub operation: Operation,
     pub geometry: Geometry,
     pub lod: Lod,
-    /// Coordinates are `.s32`.
+    /// The coordinates are `.s32`.
     pub integers: bool,
-    /// Results are half-precision numbers.
+    /// The results are `.f16` or `.f16x2`.
     pub halves: bool,
     pub signed: bool,
     /// The channel that `tld4` gathers.
     pub channel: u8,
-    /// Bytes of an element of a surface access, and how many there are.
+    /// Size in bytes, and number, of the elements of a surface access.
     pub bytes: u8,
     pub count: u8,
-    pub beyond: Beyond,
-    pub change: Change,
-    pub question: Question,
+    pub boundary: BoundaryMode,
+    pub reduction: Reduction,
+    pub query: Query,
 }
 
 impl Mode {
@@ -145,12 +145,13 @@ impl Mode {
             channel: 0,
             bytes: 4,
             count: 4,
-            beyond: Beyond::Trap,
-            change: Change::Add,
-            question: Question::Width,
+            boundary: BoundaryMode::Trap,
+            reduction: Reduction::Add,
+            query: Query::Width,
         }
     }
 
+    /// The encoding as an integer.
     pub fn number(self) -> u64 {
         let flags =
             u8::from(self.integers) | u8::from(self.halves) << 1 | u8::from(self.signed) << 2;
@@ -161,16 +162,15 @@ impl Mode {
             self.channel,
             self.bytes,
             self.count,
-            self.beyond as u8 | (self.change as u8) << 4,
-            self.question as u8,
+            self.boundary as u8 | (self.reduction as u8) << 4,
+            self.query as u8,
         ])
     }
 
-    /// The mode of a number that [`Mode::number`] gave; anything in another is
-    /// the first of its kind.
+    /// Decodes [`Mode::number`]. An invalid field decodes to its first value.
     pub fn from_number(number: u64) -> Mode {
         use Operation::*;
-        use Question::*;
+        use Query::*;
         let [
             operation,
             geometry,
@@ -178,8 +178,8 @@ impl Mode {
             channel,
             bytes,
             count,
-            beyond,
-            question,
+            boundary,
+            query,
         ] = number.to_le_bytes();
         let pick = |at: u8| at as usize;
         let of = |at, from: &[Operation]| from.get(pick(at)).copied().unwrap_or(Fetch);
@@ -193,10 +193,10 @@ impl Mode {
                     Load,
                     Store,
                     StoreTexel,
-                    Operation::Change,
-                    ChangeTexel,
-                    AskTexture,
-                    AskSurface,
+                    Operation::Reduce,
+                    ReduceTexel,
+                    QueryTexture,
+                    QuerySurface,
                     IsTexture,
                     IsSurface,
                 ],
@@ -213,23 +213,23 @@ impl Mode {
             channel: channel & 3,
             bytes,
             count,
-            beyond: match beyond & 15 {
-                1 => Beyond::Clamp,
-                2 => Beyond::Zero,
-                _ => Beyond::Trap,
+            boundary: match boundary & 15 {
+                1 => BoundaryMode::Clamp,
+                2 => BoundaryMode::Zero,
+                _ => BoundaryMode::Trap,
             },
-            change: match beyond >> 4 {
-                1 => self::Change::Min,
-                2 => self::Change::Max,
-                3 => self::Change::And,
-                4 => self::Change::Or,
-                _ => self::Change::Add,
+            reduction: match boundary >> 4 {
+                1 => self::Reduction::Min,
+                2 => self::Reduction::Max,
+                3 => self::Reduction::And,
+                4 => self::Reduction::Or,
+                _ => self::Reduction::Add,
             },
-            question: *[
+            query: *[
                 Width, Height, Depth, Levels, Layers, Samples, Normalized, Filter, Address0,
                 Address1, Address2,
             ]
-            .get(pick(question))
+            .get(pick(query))
             .unwrap_or(&Width),
         }
     }
@@ -253,10 +253,10 @@ mod tests {
             signed: true,
             bytes: 8,
             count: 2,
-            beyond: Beyond::Zero,
-            change: Change::Or,
-            question: Question::Address2,
-            ..Mode::new(Operation::AskSurface)
+            boundary: BoundaryMode::Zero,
+            reduction: Reduction::Or,
+            query: Query::Address2,
+            ..Mode::new(Operation::QuerySurface)
         };
         for mode in [first, second] {
             assert_eq!(Mode::from_number(mode.number()), mode);

@@ -1,5 +1,5 @@
-//! The textures and surfaces that there are, by the numbers that kernels know
-//! them by: handles of objects, addresses of a module's references.
+//! The table of texture and surface objects. Its keys are the numbers that kernels use:
+//! handles of objects, and addresses of a module's texture and surface references.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use super::fetch::Texture;
 use super::surface::Surface;
 
-/// What a kernel can name.
+/// A texture or surface.
 pub(crate) enum Object {
     Texture(Texture),
     Surface(Surface),
@@ -17,24 +17,24 @@ pub(crate) enum Object {
 static OBJECTS: RwLock<BTreeMap<u64, Arc<Object>>> = RwLock::new(BTreeMap::new());
 
 thread_local! {
-    /// The object looked up last: kernels fetch many times from one.
+    /// The last object looked up: a kernel usually fetches many times from one.
     static LAST: RefCell<(u64, Weak<Object>)> = const { RefCell::new((0, Weak::new())) };
 }
 
-/// Puts an object behind a number, in place of the one that was there. Work that
-/// uses that one must be done.
+/// Adds an object, or replaces the one with this number. Work that uses the old one must
+/// have completed.
 pub(crate) fn bind(number: u64, object: Object) {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     objects.insert(number, Arc::new(object));
 }
 
-/// Takes an object away, for which the same holds.
+/// Removes an object. Work that uses it must have completed.
 pub(crate) fn remove(number: u64) -> bool {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     objects.remove(&number).is_some()
 }
 
-/// Hands the object of a number to `use_it`.
+/// Calls `use_it` with the object of a number.
 pub(crate) fn object<R>(number: u64, use_it: impl FnOnce(Option<&Object>) -> R) -> R {
     let last = LAST.with_borrow(|(last, object)| match *last == number {
         true => object.upgrade(),

@@ -1,30 +1,30 @@
-//! Surfaces: arrays that kernels read and write by coordinates.
+//! Surfaces: arrays that kernels read and write.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::mode::{Beyond, Change, Geometry, Mode, Operation, Question};
+use super::mode::{BoundaryMode, Geometry, Mode, Operation, Query, Reduction};
 use super::texels::{CUBEMAP, LAYERED, Texels};
 use crate::math::convert::f32_to_f16;
 use api::ArrayFormat;
 
-/// An array as a surface.
+/// A surface object.
 pub(crate) struct Surface {
     pub texels: Texels,
 }
 
-/// Coordinates of which there is no texel.
+/// Why an access is invalid.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outside {
-    /// They lead outside of the surface.
-    Beyond,
-    /// They are no multiple of the access's size.
+pub(crate) enum SurfaceError {
+    /// The coordinates are outside the surface.
+    OutOfBounds,
+    /// The byte coordinate is not a multiple of the access size.
     Misaligned,
 }
 
 impl Surface {
-    /// Whether an instruction of this geometry can reach it; cubes are reached
-    /// face by face.
-    pub fn has(&self, geometry: Geometry) -> bool {
+    /// Whether an instruction of this geometry can access the surface. Cube maps are
+    /// accessed by face, as layers.
+    pub fn supports(&self, geometry: Geometry) -> bool {
         let flags = self.texels.described.flags & (LAYERED | CUBEMAP);
         match geometry {
             Geometry::A1 | Geometry::A2 => flags != 0,
@@ -32,33 +32,33 @@ impl Surface {
         }
     }
 
-    /// The address of `bytes` bytes at a byte or texel of a row; `None` where
-    /// nothing is to be done.
+    /// The address of an access of `bytes` bytes, where the x coordinate counts units of
+    /// `unit` bytes. `None` if the boundary mode ignores the access.
     fn place(
         &self,
         mode: Mode,
         [x, y, z]: [i32; 3],
         unit: usize,
         bytes: usize,
-    ) -> Result<Option<u64>, Outside> {
+    ) -> Result<Option<u64>, SurfaceError> {
         let [_, rows, planes] = self.texels.extent();
         let pitch = self.texels.pitch();
         let last = |count: usize| count as i64 - 1;
-        // An access wider than a row lies nowhere.
+        // An access wider than a row is out of bounds everywhere.
         let Some(furthest) = self.texels.row().checked_sub(bytes) else {
-            return match mode.beyond {
-                Beyond::Zero => Ok(None),
-                _ => Err(Outside::Beyond),
+            return match mode.boundary {
+                BoundaryMode::Zero => Ok(None),
+                _ => Err(SurfaceError::OutOfBounds),
             };
         };
         let mut at = [i64::from(x) * unit as i64, y.into(), z.into()];
         let most = [furthest as i64, last(rows), last(planes)];
         let inside = (0..3).all(|axis| (0..=most[axis]).contains(&at[axis]));
-        match mode.beyond {
+        match mode.boundary {
             _ if inside => {}
-            Beyond::Trap => return Err(Outside::Beyond),
-            Beyond::Zero => return Ok(None),
-            Beyond::Clamp => {
+            BoundaryMode::Trap => return Err(SurfaceError::OutOfBounds),
+            BoundaryMode::Zero => return Ok(None),
+            BoundaryMode::Clamp => {
                 for axis in 0..3 {
                     at[axis] = at[axis].clamp(0, most[axis]);
                 }
@@ -66,14 +66,19 @@ impl Surface {
         }
         let [x, y, z] = at.map(|n| n as usize);
         if x % bytes.clamp(1, 8) != 0 {
-            return Err(Outside::Misaligned);
+            return Err(SurfaceError::Misaligned);
         }
         let offset = x + y * pitch + z * self.texels.plane();
         Ok(Some(self.texels.address + offset as u64))
     }
 
-    /// Does what an instruction does with the values, or with the memory for them.
-    pub fn access(&self, mode: Mode, at: [i32; 3], values: &mut [u64; 4]) -> Result<(), Outside> {
+    /// Executes an instruction: stores `values`, or loads them.
+    pub fn access(
+        &self,
+        mode: Mode,
+        at: [i32; 3],
+        values: &mut [u64; 4],
+    ) -> Result<(), SurfaceError> {
         let count = usize::from(mode.count).min(4);
         let bytes = usize::from(mode.bytes);
         match mode.operation {
@@ -88,13 +93,13 @@ impl Surface {
                     }
                 }
             }
-            Operation::Change | Operation::ChangeTexel => {
+            Operation::Reduce | Operation::ReduceTexel => {
                 let unit = match mode.operation {
-                    Operation::ChangeTexel => self.texels.texel_bytes(),
+                    Operation::ReduceTexel => self.texels.texel_bytes(),
                     _ => 1,
                 };
                 if let Some(address) = self.place(mode, at, unit, bytes)? {
-                    change(address, mode, values[0]);
+                    reduction(address, mode, values[0]);
                 }
             }
             Operation::Store => {
@@ -114,7 +119,7 @@ impl Surface {
         Ok(())
     }
 
-    /// A 32-bit value as a channel of the surface's format.
+    /// Converts a 32-bit value to a channel of the surface's format.
     fn encode(&self, value: u32) -> u32 {
         let signed = value.cast_signed();
         match self.texels.format {
@@ -127,15 +132,15 @@ impl Surface {
         }
     }
 
-    /// What `suq` gives.
-    pub fn ask(&self, question: Question) -> u32 {
+    /// The result of `suq`.
+    pub fn query(&self, query: Query) -> u32 {
         let [width, height, planes] = self.texels.extent();
         let layers = self.texels.described.flags & (LAYERED | CUBEMAP) != 0;
-        let answer = match question {
-            Question::Width => width,
-            Question::Height => height,
-            Question::Layers if layers => planes,
-            Question::Depth if !layers => planes,
+        let answer = match query {
+            Query::Width => width,
+            Query::Height => height,
+            Query::Layers if layers => planes,
+            Query::Depth if !layers => planes,
             _ => 1,
         };
         answer as u32
@@ -144,8 +149,8 @@ impl Surface {
 
 fn read(address: u64, bytes: usize) -> u64 {
     let at = address as usize as *const u8;
-    // SAFETY: `place` found all bytes in the array, which the surface keeps, and aligned;
-    // volatile, as other threads may write them.
+    // SAFETY: `place` has checked bounds and alignment, and the surface keeps the array
+    // allocated. Accesses are volatile because other threads may write.
     unsafe {
         match bytes {
             1 => u64::from(at.read_volatile()),
@@ -158,7 +163,7 @@ fn read(address: u64, bytes: usize) -> u64 {
 
 fn write(address: u64, bytes: usize, value: u64) {
     let at = address as usize as *mut u8;
-    // SAFETY: as `read`.
+    // SAFETY: as in `read`.
     unsafe {
         match bytes {
             1 => at.write_volatile(value as u8),
@@ -169,19 +174,18 @@ fn write(address: u64, bytes: usize, value: u64) {
     }
 }
 
-fn change(address: u64, mode: Mode, value: u64) {
+fn reduction(address: u64, mode: Mode, value: u64) {
     let at = address as usize;
-    macro_rules! change {
+    macro_rules! reduction {
         ($atomic:ty, $value:expr, $signed:expr) => {{
             let value = $value;
-            // SAFETY: `place` found all bytes in the array, which the surface keeps, and
-            // aligned.
+            // SAFETY: as in `read`.
             let atomic = unsafe { <$atomic>::from_ptr(at as *mut _) };
-            match mode.change {
-                Change::Add => drop(atomic.fetch_add(value, Ordering::SeqCst)),
-                Change::And => drop(atomic.fetch_and(value, Ordering::SeqCst)),
-                Change::Or => drop(atomic.fetch_or(value, Ordering::SeqCst)),
-                Change::Min | Change::Max => {
+            match mode.reduction {
+                Reduction::Add => drop(atomic.fetch_add(value, Ordering::SeqCst)),
+                Reduction::And => drop(atomic.fetch_and(value, Ordering::SeqCst)),
+                Reduction::Or => drop(atomic.fetch_or(value, Ordering::SeqCst)),
+                Reduction::Min | Reduction::Max => {
                     let less = |a, b| {
                         if mode.signed {
                             $signed(a) < $signed(b)
@@ -189,11 +193,11 @@ fn change(address: u64, mode: Mode, value: u64) {
                             a < b
                         }
                     };
-                    let better = |old| match mode.change {
-                        Change::Min => less(value, old),
+                    let better = |old| match mode.reduction {
+                        Reduction::Min => less(value, old),
                         _ => less(old, value),
                     };
-                    // Fails where the old value stays.
+                    // It fails if the old value is retained.
                     let _ = atomic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| {
                         better(old).then_some(value)
                     });
@@ -202,7 +206,7 @@ fn change(address: u64, mode: Mode, value: u64) {
         }};
     }
     match mode.bytes {
-        8 => change!(AtomicU64, value, u64::cast_signed),
-        _ => change!(AtomicU32, value as u32, u32::cast_signed),
+        8 => reduction!(AtomicU64, value, u64::cast_signed),
+        _ => reduction!(AtomicU32, value as u32, u32::cast_signed),
     }
 }

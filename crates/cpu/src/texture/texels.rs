@@ -1,4 +1,4 @@
-//! Texels in device memory: row by row and plane by plane.
+//! The memory of arrays: rows of texels in planes.
 
 use std::sync::Arc;
 
@@ -12,31 +12,30 @@ pub(crate) const SURFACE: u32 = 0x02;
 pub(crate) const CUBEMAP: u32 = 0x04;
 pub(crate) const GATHER: u32 = 0x08;
 
-/// The memory of an array, freed with its last user.
+/// The memory of an array. It is freed with the last clone.
 #[derive(Clone)]
 pub(crate) struct Texels {
     pub format: ArrayFormat,
-    /// As the caller described it: numbers that the shape does not have are 0.
+    /// The descriptor of the caller: extents that the array does not have are 0.
     pub described: Array3dDesc,
     pub address: u64,
-    /// Frees it.
-    _hold: Arc<Hold>,
+    _memory: Arc<ArrayMemory>,
 }
 
-struct Hold {
+struct ArrayMemory {
     memory: Arc<DeviceMemory>,
     address: u64,
 }
 
-impl Drop for Hold {
+impl Drop for ArrayMemory {
     fn drop(&mut self) {
-        // Allocated for these texels alone.
+        // Nothing else frees this allocation, so that this cannot fail.
         let _ = self.memory.free(self.address);
     }
 }
 
 impl Texels {
-    /// Memory for what is described, which was found to be an array.
+    /// Allocates an array. The descriptor must be valid.
     pub fn new(
         memory: &Arc<DeviceMemory>,
         format: ArrayFormat,
@@ -50,14 +49,14 @@ impl Texels {
             format,
             described,
             address,
-            _hold: Arc::new(Hold {
+            _memory: Arc::new(ArrayMemory {
                 memory: memory.clone(),
                 address,
             }),
         })
     }
 
-    /// Texels in a row, rows in a plane, planes.
+    /// Texels of a row, rows of a plane, number of planes.
     pub fn extent(&self) -> [usize; 3] {
         extent(&self.described)
     }
@@ -82,8 +81,7 @@ impl Texels {
     }
 }
 
-/// A surface is accessed by up to 16 bytes at a time: its rows begin aligned to
-/// them.
+/// Rows are aligned to 16 bytes, the largest surface access.
 fn padded(row: usize) -> usize {
     row.checked_next_multiple_of(16).unwrap_or(usize::MAX)
 }
@@ -102,7 +100,7 @@ pub(crate) fn extent(described: &Array3dDesc) -> [usize; 3] {
     [width, height.max(1), depth.max(1)]
 }
 
-/// The same with so many halvings of what is no layer.
+/// The descriptor of a mipmap level: extents are halved, layers are not.
 pub(crate) fn level(described: Array3dDesc, level: u32) -> Array3dDesc {
     let half = |n: usize| match n {
         0 => 0,

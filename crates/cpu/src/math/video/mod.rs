@@ -3,7 +3,7 @@
 
 mod mode;
 
-pub use mode::{VideoCompare, VideoMode, VideoOp, VideoPart, VideoThen};
+pub use mode::{VideoCompare, VideoMode, VideoOp, VideoPart, VideoSecondaryOp};
 
 impl VideoPart {
     /// Its lowest bit and its length.
@@ -76,9 +76,9 @@ pub(in crate::math) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) -> u3
         VideoOp::Shr => x >> shift,
         VideoOp::Mad => return mad(&mode, x, y, c),
     };
-    let value = match mode.then {
-        // What is merged saturates to the part that it goes to.
-        VideoThen::Merge => {
+    let value = match mode.secondary {
+        // A merged result saturates to the part that it replaces.
+        VideoSecondaryOp::Merge => {
             let (at, bits) = mode.d_part.place();
             let value = if mode.sat {
                 saturate(value, bits, mode.d_signed)
@@ -92,11 +92,11 @@ pub(in crate::math) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) -> u3
         _ if mode.d_signed => i64::from(value as i32),
         _ => i64::from(value as u32),
     };
-    let result = match mode.then {
-        VideoThen::Add => value + third,
-        VideoThen::Min => value.min(third),
-        VideoThen::Max => value.max(third),
-        VideoThen::Nothing | VideoThen::Merge => value,
+    let result = match mode.secondary {
+        VideoSecondaryOp::Add => value + third,
+        VideoSecondaryOp::Min => value.min(third),
+        VideoSecondaryOp::Max => value.max(third),
+        VideoSecondaryOp::Nothing | VideoSecondaryOp::Merge => value,
     };
     result as u32
 }
@@ -147,7 +147,7 @@ pub(in crate::math) extern "C" fn video_simd(mode: u64, a: u32, b: u32, c: u32) 
             VideoOp::AbsDiff => (x - y).abs(),
             VideoOp::Min => x.min(y),
             VideoOp::Max => x.max(y),
-            // Halves away from zero, as the PTX ISA says.
+            // Rounds halves away from zero (PTX ISA, `vavrg`).
             VideoOp::Average => {
                 let sum = x + y;
                 (sum + i64::from(sum >= 0)) >> 1
@@ -163,10 +163,10 @@ pub(in crate::math) extern "C" fn video_simd(mode: u64, a: u32, b: u32, c: u32) 
         let mask = u32::MAX >> (32 - bits);
         let at = lane * bits;
         result = result & !(mask << at) | (value as u32 & mask) << at;
-        // What is summed is not cut to its lane.
+        // The sum adds results that are not truncated to their lane.
         sum += value;
     }
-    if mode.then == VideoThen::Add {
+    if mode.secondary == VideoSecondaryOp::Add {
         return c.wrapping_add(sum as u32);
     }
     result
@@ -179,7 +179,7 @@ mod tests {
     const MODE: VideoMode = VideoMode {
         op: VideoOp::Add,
         compare: VideoCompare::Eq,
-        then: VideoThen::Nothing,
+        secondary: VideoSecondaryOp::Nothing,
         d_signed: false,
         a_signed: false,
         b_signed: false,
@@ -219,7 +219,7 @@ mod tests {
         let mode = VideoMode {
             op: VideoOp::Mad,
             compare: VideoCompare::Ge,
-            then: VideoThen::Max,
+            secondary: VideoSecondaryOp::Max,
             b_signed: true,
             plus_one: true,
             scale: 15,
@@ -245,7 +245,7 @@ mod tests {
         };
         assert_eq!(simd(diff, 0x0a14_1eff, 0x1405_1e00, 0), 0x0a0f_00ff);
         let sum = VideoMode {
-            then: VideoThen::Add,
+            secondary: VideoSecondaryOp::Add,
             ..diff
         };
         assert_eq!(
@@ -308,7 +308,7 @@ mod tests {
         };
         assert_eq!(simd(crossed, 0x0005_0003, 0, 0), 0x0002_fffe);
         let signed_sum = VideoMode {
-            then: VideoThen::Add,
+            secondary: VideoSecondaryOp::Add,
             op: VideoOp::Sub,
             d_signed: true,
             ..PAIRS
@@ -328,7 +328,7 @@ mod tests {
         let sat = VideoMode { sat: true, ..add };
         assert_eq!(run(sat, 0xff00_0000, 0, 0), 0);
         let merge = VideoMode {
-            then: VideoThen::Merge,
+            secondary: VideoSecondaryOp::Merge,
             d_part: VideoPart::B1,
             sat: true,
             ..MODE
@@ -336,20 +336,20 @@ mod tests {
         assert_eq!(run(merge, 200, 100, 0x1122_3344), 0x1122_ff44);
         let accumulate = VideoMode {
             op: VideoOp::AbsDiff,
-            then: VideoThen::Add,
+            secondary: VideoSecondaryOp::Add,
             ..MODE
         };
         assert_eq!(run(accumulate, 3, 10, 100), 107);
         let least = VideoMode {
             op: VideoOp::Max,
-            then: VideoThen::Min,
+            secondary: VideoSecondaryOp::Min,
             ..MODE
         };
         assert_eq!(run(least, 3, 10, 5), 5);
         let set = VideoMode {
             op: VideoOp::Set,
             compare: VideoCompare::Gt,
-            then: VideoThen::Add,
+            secondary: VideoSecondaryOp::Add,
             ..MODE
         };
         assert_eq!(run(set, 11, 10, 5), 6);

@@ -1,4 +1,4 @@
-//! What the modifiers of a video instruction say, as a value and as a number.
+//! The modifiers of a video instruction, and their encoding as an integer.
 
 /// The operation of a video instruction.
 #[repr(u8)]
@@ -26,10 +26,10 @@ pub enum VideoOp {
     Mad = 9,
 }
 
-/// What becomes of the result and the operand `c`.
+/// The secondary operation, which combines the result with operand `c` (`.op2`).
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VideoThen {
+pub enum VideoSecondaryOp {
     /// `d` is the result (SIMD: in the lanes of the mask, `c` in the others).
     Nothing = 0,
     /// Scalar: the result goes into the part `part` of `c`.
@@ -80,15 +80,15 @@ pub enum VideoPart {
     H1 = 6,
 }
 
-/// All that a video instruction's modifiers say.
+/// The modifiers of a video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoMode {
     /// The operation.
     pub op: VideoOp,
     /// The comparison of `vset`.
     pub compare: VideoCompare,
-    /// What becomes of the result.
-    pub then: VideoThen,
+    /// The secondary operation.
+    pub secondary: VideoSecondaryOp,
     /// `dtype` is signed.
     pub d_signed: bool,
     /// `atype` is signed.
@@ -111,7 +111,7 @@ pub struct VideoMode {
     pub a_part: VideoPart,
     /// Scalar: the part of `b`.
     pub b_part: VideoPart,
-    /// Scalar, [`VideoThen::Merge`]: the part of `c` that is replaced.
+    /// Scalar, [`VideoSecondaryOp::Merge`]: the part of `c` that is replaced.
     pub d_part: VideoPart,
     /// SIMD: 2 or 4 lanes.
     pub lanes: u8,
@@ -125,12 +125,12 @@ pub struct VideoMode {
     pub mask: u8,
 }
 impl VideoMode {
-    /// The mode as the helpers take it.
+    /// The encoding as an integer, which the helpers take.
     pub fn number(self) -> u64 {
         let mut number = Packed { bits: 0, at: 0 };
         number.put(self.op as u8, 4);
         number.put(self.compare as u8, 3);
-        number.put(self.then as u8, 3);
+        number.put(self.secondary as u8, 3);
         for flag in [
             self.d_signed,
             self.a_signed,
@@ -155,13 +155,13 @@ impl VideoMode {
         number.bits
     }
 
-    /// What [`number`](Self::number) made.
+    /// Decodes [`number`](Self::number).
     pub(super) fn from_number(bits: u64) -> VideoMode {
         let mut number = Packed { bits, at: 0 };
         VideoMode {
             op: OPS[usize::from(number.get(4)) % OPS.len()],
             compare: COMPARES[usize::from(number.get(3)) % COMPARES.len()],
-            then: THENS[usize::from(number.get(3)) % THENS.len()],
+            secondary: SECONDARY_OPS[usize::from(number.get(3)) % SECONDARY_OPS.len()],
             d_signed: number.get(1) != 0,
             a_signed: number.get(1) != 0,
             b_signed: number.get(1) != 0,
@@ -182,7 +182,7 @@ impl VideoMode {
     }
 }
 
-/// Small fields, the first one lowest.
+/// Bit fields, from the lowest bit on.
 struct Packed {
     bits: u64,
     at: u32,
@@ -227,12 +227,12 @@ const COMPARES: [VideoCompare; 6] = [
     VideoCompare::Ge,
 ];
 
-const THENS: [VideoThen; 5] = [
-    VideoThen::Nothing,
-    VideoThen::Merge,
-    VideoThen::Add,
-    VideoThen::Min,
-    VideoThen::Max,
+const SECONDARY_OPS: [VideoSecondaryOp; 5] = [
+    VideoSecondaryOp::Nothing,
+    VideoSecondaryOp::Merge,
+    VideoSecondaryOp::Add,
+    VideoSecondaryOp::Min,
+    VideoSecondaryOp::Max,
 ];
 
 const PARTS: [VideoPart; 7] = [

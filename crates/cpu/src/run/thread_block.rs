@@ -1,4 +1,4 @@
-//! One block of a launch, with the memory that it needs of its own.
+//! A thread block of a launch, with its shared and local memory and its state.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
@@ -6,26 +6,26 @@ use std::sync::atomic::Ordering;
 use super::fault::Fault;
 use super::schedule::{Outcome, Schedule};
 use super::{Launch, LaunchShape};
-use crate::block::{BlockContext, FaultRecord, GRANULE_SHIFT, WARP};
+use crate::abi::{BlockContext, FaultRecord, GRANULE_SHIFT, WARP};
 use crate::memory::{MemoryError, Purpose};
 
 thread_local! {
-    /// The arrays of the last block that this thread was done with.
+    /// The arrays of the last block that this host thread has dropped.
     static SPARE: RefCell<Option<Arrays>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
 struct Arrays {
     schedule: Schedule,
-    /// Words of 16 bytes, for the alignment.
+    /// In words of 16 bytes for alignment.
     slots: Vec<u128>,
 }
 
-/// Local frames begin at multiples of this.
+/// The alignment of local frames.
 const FRAME: u64 = 16;
 
-/// A block that is running, or that can be started anew with another index.
-pub(super) struct Block<'a> {
+/// A thread block that is running. When it is done, it can be started with another index.
+pub(super) struct ThreadBlock<'a> {
     launch: &'a Launch<'a>,
     index: u64,
     context: BlockContext,
@@ -34,13 +34,13 @@ pub(super) struct Block<'a> {
     allocations: [Option<u64>; 2],
 }
 
-// SAFETY: the pointers in the context are to the block's own arrays and to what
-// the launch holds, none of which belongs to a thread.
-unsafe impl Send for Block<'_> {}
+// SAFETY: the pointers in the context are to the block's own arrays and to data of the
+// launch. None of them is bound to a thread.
+unsafe impl Send for ThreadBlock<'_> {}
 
-impl<'a> Block<'a> {
-    /// Takes the memory that blocks of the launch need.
-    pub(super) fn new(launch: &'a Launch<'a>) -> Result<Block<'a>, MemoryError> {
+impl<'a> ThreadBlock<'a> {
+    /// Allocates the memory of a block of the launch.
+    pub(super) fn new(launch: &'a Launch<'a>) -> Result<ThreadBlock<'a>, MemoryError> {
         let kernel = launch.kernel;
         let LaunchShape {
             grid,
@@ -57,7 +57,7 @@ impl<'a> Block<'a> {
         };
         let local_stride = u64::from(kernel.local_bytes).next_multiple_of(FRAME);
 
-        let mut this = Block {
+        let mut this = ThreadBlock {
             launch,
             index: 0,
             context: BlockContext {
@@ -67,7 +67,7 @@ impl<'a> Block<'a> {
                 arena_base: memory.base(),
                 arena_size: memory.size(),
                 last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
-                shadow: memory.shadow_of(launch.services.device),
+                shadow: memory.shadow_of(launch.info.device),
                 shared: 0,
                 shared_size,
                 local: 0,
@@ -83,17 +83,17 @@ impl<'a> Block<'a> {
                 worker: 0,
                 workers: launch.engine.workers(),
                 dynamic_shared: shared_bytes,
-                // 4 GiB of shared memory do not exist on any device.
+                // No device has 4 GiB of shared memory.
                 total_shared: u32::try_from(shared_size).unwrap_or(u32::MAX),
                 grid_id: launch.grid_id,
                 fault: FaultRecord::default(),
                 scalar: kernel.code.scalar as usize,
-                services: &launch.services,
+                launch: &launch.info,
             },
             arrays: None,
             allocations: [None; 2],
         };
-        // What was allocated before an error is freed by dropping `this`.
+        // On an error, dropping `this` frees the previous allocation.
         if shared_size > 0 {
             this.context.shared = memory.allocate(shared_size, 256, Purpose::Shared)?;
             this.allocations[0] = Some(this.context.shared);
@@ -125,7 +125,7 @@ impl<'a> Block<'a> {
         self.arrays = Some(arrays);
     }
 
-    /// Makes this the block `index` of the grid, before its first instruction.
+    /// Resets this block to the start of block `index` of the grid.
     pub(super) fn start(&mut self, index: u64, worker: u32) {
         self.index = index;
         self.context.block = self.launch.position(index);
@@ -136,12 +136,12 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Its place in the grid.
+    /// Its linear index in the grid.
     pub(super) fn index(&self) -> u64 {
         self.index
     }
 
-    /// Runs it as far as it comes.
+    /// Runs the block until it is done or waits for other blocks.
     pub(super) fn run(&mut self, worker: u32) -> Outcome {
         self.context.worker = worker;
         let code = &self.launch.kernel.code;
@@ -149,10 +149,9 @@ impl<'a> Block<'a> {
         match &mut self.arrays {
             None => {
                 let threads = self.launch.threads;
-                let function = code.lanes.map_or(code.scalar, |(function, _)| function);
-                // SAFETY: the context describes a block of this kernel, which
-                // needs no arrays; `lanes` is there only if its width divides the
-                // block's.
+                let function = code.vector.map_or(code.scalar, |(function, _)| function);
+                // SAFETY: the context describes a block of this kernel, which needs no
+                // arrays. The vector function is set only if its width divides `%ntid.x`.
                 match unsafe { function(context, 0, threads) } {
                     0 => Outcome::Done,
                     _ => Outcome::Faulted,
@@ -160,14 +159,14 @@ impl<'a> Block<'a> {
             }
             Some(arrays) => {
                 let stop = || self.launch.stop.load(Ordering::Relaxed);
-                // SAFETY: `attach_arrays` made the arrays large enough and put
-                // them into the context.
+                // SAFETY: `attach_arrays` has made the arrays large enough and set the
+                // context's pointers to them.
                 unsafe { arrays.schedule.run(code, context, stop) }
             }
         }
     }
 
-    /// The fault that stopped it.
+    /// The fault of the block.
     pub(super) fn fault(&mut self) -> Fault {
         let detail = self
             .arrays
@@ -177,16 +176,16 @@ impl<'a> Block<'a> {
             self.launch.kernel.name,
             &self.context,
             &self.launch.engine.memory,
-            self.launch.services.device,
+            self.launch.info.device,
             detail,
         )
     }
 }
 
-impl Drop for Block<'_> {
+impl Drop for ThreadBlock<'_> {
     fn drop(&mut self) {
         for address in self.allocations.into_iter().flatten() {
-            // It was allocated by `new`.
+            // It was allocated by `new`, so that this cannot fail.
             let _ = self.launch.engine.memory.free(address);
         }
         if let Some(arrays) = self.arrays.take() {

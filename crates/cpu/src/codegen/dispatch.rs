@@ -1,12 +1,12 @@
-//! One instruction: which family writes it.
+//! Dispatch of an instruction to the code that lowers it.
 
-use super::emitter::{Emitted, Emitter};
-use crate::block::FaultKind;
+use super::emitter::{EmitResult, Emitter};
+use crate::abi::FaultKind;
 use crate::program::Instruction;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 impl Emitter<'_, '_> {
-    pub fn instruction(&mut self, i: &Instruction) -> Emitted<()> {
+    pub fn instruction(&mut self, i: &Instruction) -> EmitResult<()> {
         self.line = i.line;
         self.set_guard(i.guard);
         match i.opcode {
@@ -84,7 +84,7 @@ impl Emitter<'_, '_> {
             | O::Max => {
                 let ty = self.ty(i, 0)?;
                 match ty {
-                    Type::F32 | Type::F64 => self.floating(i),
+                    Type::F32 | Type::F64 => self.float_arithmetic(i),
                     Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 => self.half(i),
                     _ => self.integer(i),
                 }
@@ -101,12 +101,12 @@ impl Emitter<'_, '_> {
             | O::Testp => {
                 let ty = self.ty(i, 0)?;
                 match ty {
-                    Type::F32 | Type::F64 => self.floating(i),
+                    Type::F32 | Type::F64 => self.float_arithmetic(i),
                     _ => self.half(i),
                 }
             }
-            // Every access is sequentially consistent enough: a block's threads
-            // share one host thread, and atomics order the rest.
+            // The threads of a block share a host thread, so that a fence is needed only
+            // between blocks.
             O::Membar | O::Fence => {
                 self.fence();
                 Ok(())
@@ -115,7 +115,7 @@ impl Emitter<'_, '_> {
             O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {
                 self.texture(i)
             }
-            // Hints, and waits for what has already happened.
+            // Hints, and waits for operations that have already completed.
             O::Prefetch
             | O::Prefetchu
             | O::Discard
@@ -128,18 +128,18 @@ impl Emitter<'_, '_> {
                 self.result(i, zero)
             }
             O::Brkpt => {
-                self.stop(FaultKind::Trap);
+                self.trap(FaultKind::Trap);
                 Ok(())
             }
             O::Bar | O::Barrier if i.modifiers.has(M::Cluster) => {
-                self.refuse(i, "clusters of blocks")
+                self.unsupported(i, "clusters of blocks")
             }
-            _ => self.refuse(i, "not an instruction that the CPU device runs"),
+            _ => self.unsupported(i, "unsupported instruction"),
         }
     }
 
-    /// A fault that is sure; what follows is unreachable.
-    fn stop(&mut self, kind: FaultKind) {
+    /// An unconditional fault. The following code is unreachable.
+    fn trap(&mut self, kind: FaultKind) {
         self.fault(kind);
         let dead = self.b.create_block();
         self.b.switch_to_block(dead);

@@ -1,8 +1,9 @@
-//! The function through which kernels ask the runtime about a suspicious access.
+//! The slow-path thunk: kernels call it to check an access that the shadow memory
+//! does not allow.
 //!
-//! An ordinary call may change most registers, so that everything a loop keeps
-//! in registers would live in memory because of a call that almost never
-//! happens. This function preserves them all.
+//! An ordinary call clobbers most registers, so that the register allocator would
+//! spill the values of a loop for a call that almost never happens. The thunk
+//! preserves all registers.
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
@@ -11,13 +12,13 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
-use super::Code;
-use super::emitter::FIXED;
-use super::function::Tools;
-use crate::block::offset;
+use super::MachineCode;
+use super::emitter::READONLY;
+use super::function::CompilerContexts;
+use crate::abi::offset;
 use crate::math::Helper;
 
-/// The context, a thread, an address, and what is done there, in one number.
+/// The context, the thread, the address and the encoded access.
 fn signature(convention: CallConv) -> Signature {
     let mut signature = Signature::new(convention);
     for ty in [types::I64, types::I32, types::I64, types::I64] {
@@ -26,8 +27,8 @@ fn signature(convention: CallConv) -> Signature {
     signature
 }
 
-/// Makes the keeper known to a function. Patching a call into code is done for
-/// x86 alone: elsewhere there is none.
+/// Declares the thunk in a function. Direct calls are patched on x86-64 only; on other
+/// hosts the slow path is an ordinary call.
 pub(super) fn declare(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
     if !cfg!(target_arch = "x86_64") {
         return None;
@@ -44,12 +45,12 @@ pub(super) fn declare(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
     }))
 }
 
-/// The keeper's code.
-pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<Code, String> {
-    let Tools {
+/// Compiles the thunk.
+pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
+    let CompilerContexts {
         mut context,
         mut builder,
-    } = Tools::default();
+    } = CompilerContexts::default();
     let outer = signature(CallConv::PreserveAll);
     context.func = Function::with_name_signature(UserFuncName::default(), outer);
     let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
@@ -60,9 +61,9 @@ pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<Code, String> {
     let mut inner = signature(isa.default_call_conv());
     inner.returns.push(AbiParam::new(types::I32));
     let inner = b.import_signature(inner);
-    let helpers = b.ins().load(types::I64, FIXED, args[0], offset::HELPERS);
-    let at = Helper::check_neighbours as i32 * 8;
-    let function = b.ins().load(types::I64, FIXED, helpers, at);
+    let helpers = b.ins().load(types::I64, READONLY, args[0], offset::HELPERS);
+    let at = Helper::check_contiguous as i32 * 8;
+    let function = b.ins().load(types::I64, READONLY, helpers, at);
     b.ins().call_indirect(inner, function, &args);
     b.ins().return_(&[]);
     b.seal_all_blocks();

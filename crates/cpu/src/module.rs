@@ -1,5 +1,4 @@
-//! A loaded module: a blob's code where the processor can run it, and its
-//! variables in device memory.
+//! Loaded modules: executable code, and variables in device memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,35 +7,35 @@ use std::time::Duration;
 use memmap2::{Mmap, MmapMut};
 use wasmtime_internal_jit_icache_coherence as icache;
 
+use super::abi::KernelFn;
 use super::blob::{BlobError, Image, KernelImage, Reference, VariableImage};
-use super::block::KernelFn;
-use super::hot::Hot;
 use super::memory::{DeviceMemory, MemoryError, Purpose};
+use super::tier_up::TierUp;
 
 /// Why a blob could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The blob is not one, is damaged, or is for another processor.
+    /// The bytes are not a blob, damaged, or for another processor.
     #[error(transparent)]
     Blob(#[from] BlobError),
-    /// No device memory for a variable.
+    /// There is no device memory for a variable.
     #[error("variable {name}: {source}")]
     Memory {
         /// The variable.
         name: String,
-        /// What is missing.
+        /// The error of the allocation.
         source: MemoryError,
     },
-    /// The system gave no memory that may hold code.
+    /// The system did not map executable memory.
     #[error("cannot map {bytes} bytes of code as executable ({source})")]
     Executable {
         /// Bytes of code.
         bytes: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A variable is declared `.extern` and defined nowhere.
+    /// An `.extern` variable is not defined.
     #[error("variable {name} is .extern: link the module that defines it")]
     Undefined {
         /// The variable.
@@ -44,17 +43,17 @@ pub enum LoadError {
     },
 }
 
-/// Code that the processor can run, and what must be known to run it.
+/// Machine code in executable memory, and the descriptions of its kernels.
 #[derive(Debug)]
-pub(crate) struct Code {
+pub(crate) struct ExecutableCode {
     map: Option<Mmap>,
     kernels: Vec<KernelImage>,
 }
 
-impl Code {
+impl ExecutableCode {
     /// Maps the code of an image that has been read or just compiled.
-    pub(crate) fn new(code: &[u8], kernels: Vec<KernelImage>) -> Result<Code, LoadError> {
-        Ok(Code {
+    pub(crate) fn new(code: &[u8], kernels: Vec<KernelImage>) -> Result<ExecutableCode, LoadError> {
+        Ok(ExecutableCode {
             map: executable(code)?,
             kernels,
         })
@@ -65,7 +64,7 @@ impl Code {
         &self.kernels
     }
 
-    /// The function at an offset of the code.
+    /// The kernel function at an offset of the code.
     pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
         let map = self
             .map
@@ -80,10 +79,10 @@ impl Code {
     }
 }
 
-/// A module that can be launched. Its variables live until it is dropped.
+/// A module whose kernels can be launched. Dropping it frees its variables.
 pub struct LoadedModule {
-    code: Code,
-    hot: Arc<Hot>,
+    code: ExecutableCode,
+    tier_up: Arc<TierUp>,
     variables: Vec<VariableImage>,
     addresses: Vec<u64>,
     kernel_index: HashMap<String, usize>,
@@ -91,14 +90,14 @@ pub struct LoadedModule {
 }
 
 impl LoadedModule {
-    /// Maps the code of an image and sets up its variables.
+    /// Maps the code of an image, and allocates and initializes its variables.
     #[cfg(test)]
     pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
         LoadedModule::with_symbols(image, memory, |_| None)
     }
 
-    /// Maps the code of an image and sets up its variables. `defined` tells the
-    /// addresses of those that it declares `.extern`.
+    /// Maps the code of an image, and allocates and initializes its variables. `defined`
+    /// returns the addresses of `.extern` variables.
     pub fn with_symbols(
         image: Image,
         memory: &Arc<DeviceMemory>,
@@ -117,11 +116,11 @@ impl LoadedModule {
             .enumerate()
             .map(|(i, k)| (k.name.clone(), i))
             .collect();
-        let code = Code::new(&image.code, image.kernels)?;
-        // From here on dropping the module frees what has been allocated.
+        let code = ExecutableCode::new(&image.code, image.kernels)?;
+        // From here on, dropping the module frees the allocated variables.
         let mut module = LoadedModule {
             code,
-            hot: Hot::new(image.ptx),
+            tier_up: TierUp::new(image.ptx),
             variables: image.variables,
             addresses: Vec::new(),
             kernel_index,
@@ -162,7 +161,7 @@ impl LoadedModule {
         self.kernel_index.get(name).copied()
     }
 
-    /// Address and bytes of the variable with this name.
+    /// Address and size of the variable with this name.
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
         let is_it = |v: &VariableImage| v.name == name && v.reference == Reference::None;
         let index = self.variables.iter().position(is_it)?;
@@ -182,8 +181,8 @@ impl LoadedModule {
         self.addresses.get(index).copied()
     }
 
-    /// The addresses of the variables that only its device has: not those of
-    /// others, and no managed ones.
+    /// The addresses of the variables that its device owns: neither `.extern` nor managed
+    /// ones.
     pub(crate) fn own_addresses(&self) -> impl Iterator<Item = u64> {
         let own = |variable: &VariableImage| !variable.external && !variable.managed;
         let all = self.variables.iter().zip(&self.addresses);
@@ -191,26 +190,26 @@ impl LoadedModule {
             .map(|(_, address)| *address)
     }
 
-    /// Address of each variable, as compiled code finds them.
+    /// The address of each variable, for compiled code.
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses
     }
 
-    /// Whether its kernels have run for long enough to be compiled with care, and
-    /// that is done ([`Lanes::WhenHot`](super::Lanes::WhenHot)).
+    /// Whether the optimized code of a hot module is ready
+    /// ([`Vectorization::WhenHot`](super::Vectorization::WhenHot)).
     #[cfg(test)]
     pub fn is_hot(&self) -> bool {
-        self.hot.better().is_some()
+        self.tier_up.optimized().is_some()
     }
 
-    /// The best code there is.
-    pub(crate) fn code(&self) -> &Code {
-        self.hot.better().unwrap_or(&self.code)
+    /// The optimized code if it is ready, otherwise the first code.
+    pub(crate) fn code(&self) -> &ExecutableCode {
+        self.tier_up.optimized().unwrap_or(&self.code)
     }
 
-    /// Notes that one of its kernels ran for `time`.
-    pub(crate) fn ran(&self, time: Duration) {
-        self.hot.ran(time);
+    /// Records that one of its kernels ran for `time`.
+    pub(crate) fn record_run(&self, time: Duration) {
+        self.tier_up.record_run(time);
     }
 }
 
@@ -220,7 +219,7 @@ impl Drop for LoadedModule {
             if variable.external {
                 continue;
             }
-            // It was allocated by `new` and nobody else knows it as one's own.
+            // It was allocated by `new`, so that this cannot fail.
             let _ = self.memory.free(address);
         }
     }
@@ -237,8 +236,8 @@ fn executable(code: &[u8]) -> Result<Option<Mmap>, LoadError> {
     let mut map = MmapMut::map_anon(code.len()).map_err(failed)?;
     map.copy_from_slice(code);
     let map = map.make_exec().map_err(failed)?;
-    // SAFETY: the range is the mapping made above. Processors that keep code and
-    // data apart would otherwise run what was there before.
+    // SAFETY: the range is the mapping above. On processors with separate caches for code
+    // and data, the instruction cache may hold the previous contents.
     unsafe { icache::clear_cache(map.as_ptr().cast(), map.len()) }
         .and_then(|()| icache::pipeline_flush_mt())
         .map_err(|error| failed(std::io::Error::other(error)))?;
@@ -246,8 +245,8 @@ fn executable(code: &[u8]) -> Result<Option<Mmap>, LoadError> {
 }
 
 fn initialise(variable: &VariableImage, address: u64, addresses: &[u64]) {
-    // SAFETY: `size` bytes at `address` were allocated for the variable a moment
-    // ago and no one else has the address.
+    // SAFETY: `size` bytes at `address` were just allocated for the variable, and no other
+    // code has the address yet.
     let bytes =
         unsafe { std::slice::from_raw_parts_mut(address as *mut u8, variable.size as usize) };
     let (head, tail) = bytes.split_at_mut(variable.init.len());

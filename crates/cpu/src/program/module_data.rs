@@ -1,15 +1,15 @@
-//! What a module declares outside of its functions: names, sizes, first values.
+//! The declarations of a module: names, sizes and initial values of its variables.
 
 use std::collections::HashMap;
 
-use super::Refusal;
+use super::LoweringError;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
     FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
 };
 use ptx::names::Type;
 
-/// The module's names, for all of its kernels.
+/// The symbol table of a module, shared by all of its kernels.
 pub(crate) struct ModuleData<'m, 'a> {
     pub ast: &'m Module<'a>,
     source: &'m str,
@@ -23,7 +23,7 @@ pub(crate) struct ModuleData<'m, 'a> {
 pub(crate) enum ModuleSymbol<'m, 'a> {
     /// Index into [`ModuleData::variables`].
     Global(u32),
-    /// Placed anew in every kernel that uses it.
+    /// Allocated in each kernel that uses it.
     Shared(&'m Variable<'a>),
     Function(&'m Function<'a>),
     /// Samplers.
@@ -31,7 +31,7 @@ pub(crate) enum ModuleSymbol<'m, 'a> {
 }
 
 impl ModuleData<'_, '_> {
-    /// Where a name stands in the text.
+    /// The place of a name in the text.
     pub fn span(&self, name: Name<'_>) -> Span {
         name.span(self.source)
     }
@@ -42,9 +42,9 @@ impl ModuleData<'_, '_> {
     }
 }
 
-/// The bits of a floating-point constant in a place of `bytes` bytes. As ptxas
-/// has it, those of `0f3F800000` are the same in any place, also in an `.f64`;
-/// a double is rounded where there is room for an `.f32`.
+/// The bits of a floating-point constant for a value of `bytes` bytes. As in ptxas, a
+/// single such as `0f3F800000` keeps its bits in any type, also in `.f64`, and a
+/// double is rounded for an `.f32`.
 pub(crate) fn float_bits(value: FloatValue, bytes: u64) -> u64 {
     match value {
         FloatValue::F32(bits) => bits.into(),
@@ -53,7 +53,7 @@ pub(crate) fn float_bits(value: FloatValue, bytes: u64) -> u64 {
     }
 }
 
-/// Bytes that a variable takes.
+/// The size of a variable in bytes; `None` from 1 TiB on.
 pub(super) fn size_of(variable: &Variable<'_>) -> Option<u64> {
     let element = element_bytes(variable);
     variable
@@ -80,8 +80,8 @@ pub(super) fn align_of(variable: &Variable<'_>) -> u32 {
 pub(crate) fn module_data<'m, 'a>(
     module: &'m Module<'a>,
     source: &'m str,
-) -> (ModuleData<'m, 'a>, Vec<Refusal>) {
-    let mut refusals = Vec::new();
+) -> (ModuleData<'m, 'a>, Vec<LoweringError>) {
+    let mut errors = Vec::new();
     let mut data = ModuleData {
         ast: module,
         source,
@@ -93,7 +93,7 @@ pub(crate) fn module_data<'m, 'a>(
     };
     for item in &module.items {
         match item {
-            Item::Variable(variable) => data.declare(variable, &mut refusals),
+            Item::Variable(variable) => data.declare(variable, &mut errors),
             Item::Function(function) => {
                 let known = data.symbols.get(function.name.text);
                 let has_body = matches!(known, Some(ModuleSymbol::Function(f)) if f.body.is_some());
@@ -105,7 +105,7 @@ pub(crate) fn module_data<'m, 'a>(
             Item::Directive(_) => {}
         }
     }
-    // Initializers may name variables that follow.
+    // Initializers may refer to later variables.
     for item in &module.items {
         if let Item::Variable(variable) = item
             && let Some(init) = &variable.init
@@ -116,7 +116,7 @@ pub(crate) fn module_data<'m, 'a>(
                 bytes: Vec::new(),
                 relocations: Vec::new(),
             };
-            match writer.list(init, 0, &extents(variable), variable.ty) {
+            match writer.list(init, 0, &element_sizes(variable), variable.ty) {
                 Ok(()) => {
                     let (bytes, relocations) = (writer.bytes, writer.relocations);
                     let image = &mut data.variables[index as usize];
@@ -125,15 +125,15 @@ pub(crate) fn module_data<'m, 'a>(
                     image.init = bytes;
                     image.relocations = relocations;
                 }
-                Err(reason) => refusals.push(Refusal::unsupported(variable.span, reason)),
+                Err(reason) => errors.push(LoweringError::unsupported(variable.span, reason)),
             }
         }
     }
-    (data, refusals)
+    (data, errors)
 }
 
 impl<'m, 'a> ModuleData<'m, 'a> {
-    fn declare(&mut self, variable: &'m Variable<'a>, refusals: &mut Vec<Refusal>) {
+    fn declare(&mut self, variable: &'m Variable<'a>, errors: &mut Vec<LoweringError>) {
         let name = variable.name.text;
         let reference = match (variable.space, variable.ty) {
             (Space::Tex, _) | (_, Type::Texref) => Reference::Texture,
@@ -148,12 +148,15 @@ impl<'m, 'a> ModuleData<'m, 'a> {
                     _ => Some(8),
                 };
                 let Some(size) = size else {
-                    refusals.push(Refusal::invalid(variable.span, "the variable is too large"));
+                    errors.push(LoweringError::invalid(
+                        variable.span,
+                        "the variable is too large",
+                    ));
                     return;
                 };
                 let external = variable.linkage == Linkage::Extern;
                 if let Some(&ModuleSymbol::Global(index)) = self.symbols.get(name) {
-                    // Declared `.extern` before it is defined.
+                    // A declaration and the definition.
                     let known = &mut self.variables[index as usize];
                     known.external &= external;
                     known.size = known.size.max(size);
@@ -181,8 +184,8 @@ impl<'m, 'a> ModuleData<'m, 'a> {
     }
 }
 
-/// Bytes of an element of each nesting level, outermost first, the scalar last.
-fn extents(variable: &Variable<'_>) -> Vec<u64> {
+/// The size of an element at each nesting level, outermost first, the scalar last.
+fn element_sizes(variable: &Variable<'_>) -> Vec<u64> {
     let mut sizes = vec![variable.ty.bytes()];
     if variable.vector > 1 {
         sizes.push(element_bytes(variable));
@@ -202,7 +205,7 @@ struct InitWriter<'d, 'm, 'a> {
 }
 
 impl InitWriter<'_, '_, '_> {
-    /// Writes a value, or a list whose elements have `sizes[0]` bytes, at `at`.
+    /// Writes a scalar, or a list of elements of `sizes[0]` bytes, at offset `at`.
     fn list(
         &mut self,
         init: &Initializer<'_>,
@@ -241,7 +244,7 @@ impl InitWriter<'_, '_, '_> {
                 }
                 let Some(&ModuleSymbol::Global(variable)) = self.symbols.get(name.text) else {
                     return Err(format!(
-                        "the initial value is the address of {}, which is no variable",
+                        "the initial value is the address of {}, which is not a variable",
                         name.text
                     ));
                 };

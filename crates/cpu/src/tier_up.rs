@@ -1,91 +1,92 @@
-//! Modules that have proved hot are compiled a second time, better.
+//! Tier-up: hot modules are compiled a second time, with optimization.
 //!
-//! The first compilation is quick: registers are allocated in one pass, and the
-//! functions run one thread at a time. Once a module's kernels have run for
-//! [`HOT`], a thread of its own compiles the module with care, for several
-//! threads at once where that pays, and later launches take that code. Both
-//! compute the same. The better code is of this process alone: it is not in the
-//! binary that a cache keeps.
+//! The first compilation is fast: it uses the single-pass register allocator, and emits
+//! scalar functions only. Once the kernels of a module have run for [`HOT_AFTER`], a
+//! background thread compiles the module again, with the better register allocator and
+//! with vector functions where they pay. Later launches use that code; the results are
+//! the same. It is not stored in the binary, and so not in a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::code::Code;
 use super::compile::compile_image;
-use super::{CompileOptions, Lanes};
+use super::module::ExecutableCode;
+use super::{CompileOptions, Vectorization};
 
-/// About what the better code of a small module costs to compile: one that ran
+/// About the time to compile the optimized code of a small module. A module that has run for
 /// this long is likely to run as long again.
-const HOT: Duration = Duration::from_millis(3);
+const HOT_AFTER: Duration = Duration::from_millis(3);
 
-/// The second life of a module's code.
+/// The tier-up state of a module.
 #[derive(Debug)]
-pub(crate) struct Hot {
+pub(crate) struct TierUp {
     ptx: String,
-    /// Nanoseconds that its kernels ran.
-    spent: AtomicU64,
-    /// `None` where nothing better came out.
-    better: OnceLock<Option<Code>>,
+    /// The time that its kernels have run, in nanoseconds.
+    run_time: AtomicU64,
+    /// `None` if the second compilation failed.
+    optimized: OnceLock<Option<ExecutableCode>>,
 }
 
-impl Hot {
-    /// For a module with this text; an empty text has no second life.
-    pub(crate) fn new(ptx: String) -> Arc<Hot> {
-        Arc::new(Hot {
+impl TierUp {
+    /// The state for a module with this text. With an empty text there is no tier-up.
+    pub(crate) fn new(ptx: String) -> Arc<TierUp> {
+        Arc::new(TierUp {
             ptx,
-            spent: AtomicU64::new(0),
-            better: OnceLock::new(),
+            run_time: AtomicU64::new(0),
+            optimized: OnceLock::new(),
         })
     }
 
-    /// The better code, once it is there.
-    pub(crate) fn better(&self) -> Option<&Code> {
-        self.better.get()?.as_ref()
+    /// The optimized code, if it is ready.
+    pub(crate) fn optimized(&self) -> Option<&ExecutableCode> {
+        self.optimized.get()?.as_ref()
     }
 
-    /// Notes that a kernel of the module ran for `time`.
-    pub(crate) fn ran(self: &Arc<Hot>, time: Duration) {
-        if self.ptx.is_empty() || self.better.get().is_some() {
+    /// Records that a kernel of the module ran for `time`.
+    pub(crate) fn record_run(self: &Arc<TierUp>, time: Duration) {
+        if self.ptx.is_empty() || self.optimized.get().is_some() {
             return;
         }
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
-        let before = self.spent.fetch_add(nanoseconds(time), Ordering::Relaxed);
-        let limit = nanoseconds(HOT);
-        // Exactly one caller takes it over the limit.
+        let before = self
+            .run_time
+            .fetch_add(nanoseconds(time), Ordering::Relaxed);
+        let limit = nanoseconds(HOT_AFTER);
+        // Exactly one caller crosses the limit.
         if before >= limit || before.saturating_add(nanoseconds(time)) < limit {
             return;
         }
-        let hot = Arc::clone(self);
-        // Without a thread the module stays as it is.
+        let tier_up = Arc::clone(self);
+        // If no thread can be created, the module keeps its first code.
         let _ = std::thread::Builder::new()
             .name("ptxkit compiler".into())
-            .spawn(move || hot.compile());
+            .spawn(move || tier_up.compile());
     }
 
     fn compile(&self) {
         let options = CompileOptions {
-            lanes: Lanes::Auto,
+            vectorization: Vectorization::Auto,
             ..CompileOptions::default()
         };
         let start = std::time::Instant::now();
-        let better = compile_image(&self.ptx, &options)
+        let optimized = compile_image(&self.ptx, &options)
             .ok()
-            .and_then(|image| Code::new(&image.code, image.kernels).ok());
+            .and_then(|image| ExecutableCode::new(&image.code, image.kernels).ok());
         tracing::debug!(
             ms = start.elapsed().as_secs_f64() * 1e3,
-            better = better.is_some(),
+            optimized = optimized.is_some(),
             "compiled a hot module again"
         );
-        let _ = self.better.set(better);
+        let _ = self.optimized.set(optimized);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::LoadedModule;
     use crate::memory::{DeviceMemory, Purpose};
+    use crate::module::LoadedModule;
     use crate::run::{Engine, LaunchShape};
 
     /// Numbers that differ from thread to thread, after a loop that takes a while.
@@ -112,7 +113,7 @@ more:
     fn a_hot_module_is_compiled_again_and_computes_the_same() {
         let image = compile_image(PTX, &CompileOptions::default()).unwrap();
         assert!(
-            image.kernels[0].lanes.is_none(),
+            image.kernels[0].vector.is_none(),
             "the first code runs one thread at a time"
         );
         let memory = Arc::new(DeviceMemory::with_size(16 << 20).unwrap());

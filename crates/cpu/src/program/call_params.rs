@@ -1,46 +1,48 @@
-//! The parameters of calls: registers where only whole scalars are stored and
-//! loaded, as compilers write them, else bytes of the thread's frame.
+//! Call-parameter promotion: the `.param` variables of calls become registers.
+//!
+//! A variable is promoted if its loads and stores access separate scalars, as in
+//! code that compilers generate. Any other becomes local memory.
 
 use std::collections::BTreeMap;
 
-use super::build::Area;
-use super::{Arg, Base, Class, Place, Program, Reg, Step};
+use super::build::CallParam;
+use super::{Arg, Base, Program, Reg, RegClass, Step, Storage};
 use ptx::names::{Modifier, Opcode};
 
-/// What is known of an area: its scalars by offset, or `None` once an access
-/// does not fit that picture.
-type Scalars = Option<BTreeMap<u32, u32>>;
+/// The scalars that a variable consists of: size by offset. `None` if its accesses
+/// overlap, or if its address is taken.
+type ScalarAccesses = Option<BTreeMap<u32, u32>>;
 
-pub(super) fn place(program: &mut Program<'_>, areas: &[Area]) {
-    if areas.is_empty() {
+pub(super) fn promote(program: &mut Program<'_>, call_params: &[CallParam]) {
+    if call_params.is_empty() {
         return;
     }
-    let mut scalars: Vec<Scalars> = vec![Some(BTreeMap::new()); areas.len()];
+    let mut scalars: Vec<ScalarAccesses> = vec![Some(BTreeMap::new()); call_params.len()];
     for block in &program.blocks {
         for step in &block.steps {
             collect(program, step, &mut scalars);
         }
     }
 
-    let mut cells: Vec<Option<BTreeMap<u32, Reg>>> = Vec::with_capacity(areas.len());
-    let mut offsets = Vec::with_capacity(areas.len());
-    for (area, scalars) in areas.iter().zip(scalars) {
+    let mut promoted: Vec<Option<BTreeMap<u32, Reg>>> = Vec::with_capacity(call_params.len());
+    let mut offsets = Vec::with_capacity(call_params.len());
+    for (param, scalars) in call_params.iter().zip(scalars) {
         let mut offset = 0;
-        cells.push(scalars.map(|scalars| {
+        promoted.push(scalars.map(|scalars| {
             let registers = &mut program.registers;
             let new = |(at, size): (u32, u32)| {
                 registers.push(match size {
-                    1 | 2 => Class::I16,
-                    4 => Class::I32,
-                    _ => Class::I64,
+                    1 | 2 => RegClass::I16,
+                    4 => RegClass::I32,
+                    _ => RegClass::I64,
                 });
                 (at, Reg(registers.len() as u32 - 1))
             };
             scalars.into_iter().map(new).collect()
         }));
-        if matches!(cells.last(), Some(None)) {
-            offset = program.local_bytes.next_multiple_of(area.align.min(16));
-            program.local_bytes = offset + area.size;
+        if matches!(promoted.last(), Some(None)) {
+            offset = program.local_bytes.next_multiple_of(param.align.min(16));
+            program.local_bytes = offset + param.size;
         }
         offsets.push(offset);
     }
@@ -49,15 +51,15 @@ pub(super) fn place(program: &mut Program<'_>, areas: &[Area]) {
     for block in &mut blocks {
         let steps = std::mem::take(&mut block.steps);
         for step in steps {
-            rewrite(program, step, &cells, &mut block.steps);
+            rewrite(program, step, &promoted, &mut block.steps);
         }
     }
     program.blocks = blocks;
     for arg in &mut program.args {
         match arg {
-            Arg::Address(Base::Place(place), _) | Arg::Symbol(place, _) => {
-                if let Place::Area(area) = *place {
-                    *place = Place::Local(offsets[area as usize]);
+            Arg::Address(Base::Storage(storage), _) | Arg::Symbol(storage, _) => {
+                if let Storage::CallParam(param) = *storage {
+                    *storage = Storage::Local(offsets[param as usize]);
                 }
             }
             _ => {}
@@ -65,7 +67,7 @@ pub(super) fn place(program: &mut Program<'_>, areas: &[Area]) {
     }
 }
 
-/// The area, offset and width of the scalars that a load or store touches.
+/// The variable, offset, scalar width and scalar count of a load or store.
 fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
     let Step::Instruction(i) = step else {
         return None;
@@ -75,7 +77,7 @@ fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
         (Opcode::Ld, [value, address]) | (Opcode::St, [address, value]) => (address, value),
         _ => return None,
     };
-    let Arg::Address(Base::Place(Place::Area(area)), offset) = *address else {
+    let Arg::Address(Base::Storage(Storage::CallParam(param)), offset) = *address else {
         return None;
     };
     let count = match value {
@@ -83,13 +85,14 @@ fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
         _ => 1,
     };
     let bytes = i.modifiers.types().next()?.bytes() as u32;
-    Some((area, offset, bytes, count))
+    Some((param, offset, bytes, count))
 }
 
-fn collect(program: &Program<'_>, step: &Step, areas: &mut [Scalars]) {
+/// Adds the accesses of a step to the variables that it names.
+fn collect(program: &Program<'_>, step: &Step, call_params: &mut [ScalarAccesses]) {
     let found = access(program, step);
-    if let Some((area, offset, bytes, count)) = found {
-        let scalars = &mut areas[area as usize];
+    if let Some((param, offset, bytes, count)) = found {
+        let scalars = &mut call_params[param as usize];
         for i in 0..count {
             let Ok(at) = u32::try_from(offset + i64::from(i * bytes)) else {
                 *scalars = None;
@@ -108,35 +111,35 @@ fn collect(program: &Program<'_>, step: &Step, areas: &mut [Scalars]) {
         }
         return;
     }
-    // Its address as a value, or an access of another kind.
+    // Its address is taken, or an instruction other than a load or store accesses it.
     let list = match step {
         Step::Instruction(i) => i.args,
         Step::SystemCall { args, .. } => *args,
     };
     for arg in program.list(list) {
-        if let Arg::Symbol(Place::Area(area), _) | Arg::Address(Base::Place(Place::Area(area)), _) =
-            arg
+        if let Arg::Symbol(Storage::CallParam(param), _)
+        | Arg::Address(Base::Storage(Storage::CallParam(param)), _) = arg
         {
-            areas[*area as usize] = None;
+            call_params[*param as usize] = None;
         }
     }
 }
 
-/// Loads and stores of scalars name their register instead of an address.
+/// Replaces the address operand of loads and stores by the promoted register.
 fn rewrite(
     program: &mut Program<'_>,
     step: Step,
-    cells: &[Option<BTreeMap<u32, Reg>>],
+    promoted: &[Option<BTreeMap<u32, Reg>>],
     out: &mut Vec<Step>,
 ) {
-    let place = access(program, &step);
-    let (Some((area, offset, bytes, count)), Step::Instruction(mut instruction)) = (place, step)
+    let storage = access(program, &step);
+    let (Some((param, offset, bytes, count)), Step::Instruction(mut instruction)) = (storage, step)
     else {
         out.push(step);
         return;
     };
-    let Some(cells) = &cells[area as usize] else {
-        // In the frame it is local memory.
+    let Some(scalars) = &promoted[param as usize] else {
+        // It was not promoted.
         let mut modifiers = super::Modifiers::default();
         for &m in instruction.modifiers.as_slice() {
             modifiers.push(if m == Modifier::Param {
@@ -158,14 +161,16 @@ fn rewrite(
             single => single,
         };
         let at = (offset + i64::from(i * bytes)) as u32;
-        let Some(&cell) = cells.get(&at) else {
+        let Some(&register) = scalars.get(&at) else {
             continue;
         };
-        let cell = Arg::Reg(cell);
+        let register = Arg::Reg(register);
         let start = program.args.len() as u32;
-        program
-            .args
-            .extend(if load { [part, cell] } else { [cell, part] });
+        program.args.extend(if load {
+            [part, register]
+        } else {
+            [register, part]
+        });
         let mut scalar = instruction;
         scalar.args = super::ArgList { start, len: 2 };
         let mut modifiers = super::Modifiers::default();

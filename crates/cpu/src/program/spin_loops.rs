@@ -1,24 +1,25 @@
 //! Loops that wait for another thread: `while (atomicCAS(lock, 0, 1));`.
 //!
-//! Threads of a block run one after the other, so such a loop would never end.
-//! Where the way out of a loop depends on an atomic, volatile or acquire load
-//! inside of it, the way back becomes a place where the thread lets others run.
+//! The threads of a block run one after the other, so that such a loop would never
+//! end. If the exit condition of a loop depends on an atomic operation or on a
+//! volatile or ordered load in the loop, its back edge gets a sync point that yields
+//! to the other threads.
 
 use super::loops::{back_edges, natural_loop};
 use super::{
-    ArgList, Block, BlockId, Instruction, Modifiers, Program, RegisterSet, Step, Terminator,
+    ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, RegisterSet, Step, Terminator,
 };
 use ptx::ast::Span;
 use ptx::names::{Modifier, Opcode};
 
-pub(super) fn let_others_run(program: &mut Program<'_>) {
+pub(super) fn insert_yields(program: &mut Program<'_>) {
     let polls = program.blocks.iter().any(|b| b.steps.iter().any(is_poll));
     if !polls {
         return;
     }
     for (from, to) in back_edges(program) {
         let inside = natural_loop(program, from, to);
-        if !waits(program, &inside) {
+        if !exit_depends_on_poll(program, &inside) {
             continue;
         }
         let line =
@@ -30,7 +31,7 @@ pub(super) fn let_others_run(program: &mut Program<'_>) {
                     Step::Instruction(i) => i.line,
                     Step::SystemCall { line, .. } => *line,
                 });
-        let yields = BlockId(program.blocks.len() as u32);
+        let yield_block = BlockId(program.blocks.len() as u32);
         let instruction = Instruction {
             opcode: Opcode::Nanosleep,
             modifiers: Modifiers::default(),
@@ -39,7 +40,7 @@ pub(super) fn let_others_run(program: &mut Program<'_>) {
             span: Span::default(),
             line,
         };
-        program.blocks.push(Block {
+        program.blocks.push(BasicBlock {
             steps: Vec::new(),
             terminator: Terminator::Sync {
                 instruction,
@@ -47,12 +48,12 @@ pub(super) fn let_others_run(program: &mut Program<'_>) {
             },
         });
         let mut terminator = program.blocks[from.index()].terminator.clone();
-        super::flow::retarget(&mut terminator, |t| if t == to { yields } else { t });
+        super::simplify_cfg::retarget(&mut terminator, |t| if t == to { yield_block } else { t });
         program.blocks[from.index()].terminator = terminator;
     }
 }
 
-/// Reads what another thread may change.
+/// Whether the step reads memory that another thread may be changing.
 fn is_poll(step: &Step) -> bool {
     use Modifier as M;
     let Step::Instruction(i) = step else {
@@ -68,8 +69,8 @@ fn is_poll(step: &Step) -> bool {
     }
 }
 
-/// Does a branch out of the loop depend on a value polled inside of it?
-fn waits(program: &Program<'_>, inside: &[bool]) -> bool {
+/// Whether a branch out of the loop depends on a value that is polled in it.
+fn exit_depends_on_poll(program: &Program<'_>, inside: &[bool]) -> bool {
     let mut polled = RegisterSet::new(program.registers.len());
     let blocks = || {
         program
@@ -80,21 +81,23 @@ fn waits(program: &Program<'_>, inside: &[bool]) -> bool {
             .map(|(b, _)| b)
     };
     loop {
-        let mut grown = false;
+        let mut changed = false;
         for step in blocks().flat_map(|b| &b.steps) {
-            let mut taken = is_poll(step);
+            let mut tainted = is_poll(step);
             let mut written = Vec::new();
-            program.step_effects(step, &mut |reg| taken |= polled.contains(reg), &mut |reg| {
-                written.push(reg)
-            });
+            program.step_effects(
+                step,
+                &mut |reg| tainted |= polled.contains(reg),
+                &mut |reg| written.push(reg),
+            );
             for reg in written {
-                if taken && !polled.contains(reg) {
+                if tainted && !polled.contains(reg) {
                     polled.insert(reg);
-                    grown = true;
+                    changed = true;
                 }
             }
         }
-        if !grown {
+        if !changed {
             break;
         }
     }

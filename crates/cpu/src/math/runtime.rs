@@ -1,32 +1,31 @@
-//! What compiled code asks of the device itself: faults, printing, memory, time.
+//! Helpers that access the device: access checks, faults, output, the heap and clocks.
 //!
-//! Each of these functions is called by compiled code with the context that the
-//! scheduler gave it, so the context and the engine behind it are valid and no
-//! other reference to the context is in use.
+//! Compiled code calls them with the context that the scheduler passed to it. So the context
+//! and its engine are valid, and no other reference to the context is in use.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::block::{Access, BlockContext, FaultKind, FaultRecord, GRANULE, GRANULE_SHIFT};
+use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, GRANULE, GRANULE_SHIFT};
 use crate::memory::DeviceMemory;
 use crate::print::{self, Arguments};
 use crate::run::Engine;
 
-/// The context as these functions see it.
+/// The context as a reference.
 ///
 /// # Safety
-/// As the module says; the result must not outlive the call.
+/// See the module. The result must not outlive the call.
 pub(super) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's contract.
     unsafe { &mut *context }
 }
 
 fn engine(context: &BlockContext) -> &Engine {
-    // SAFETY: a launch puts its own services and its engine there, and both live
-    // until the launch is over.
-    unsafe { &*(*context.services).engine }
+    // SAFETY: a launch sets these pointers, and its data and engine outlive it.
+    unsafe { &*(*context.launch).engine }
 }
 
+/// Records a fault, and returns 1.
 pub(super) fn record(
     context: &mut BlockContext,
     kind: FaultKind,
@@ -47,7 +46,7 @@ pub(super) fn record(
 
 pub(super) extern "C" fn clock() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    // 584 years of nanoseconds fit.
+    // It overflows after 584 years.
     START.elapsed().as_nanos() as u64
 }
 
@@ -79,7 +78,7 @@ pub(super) unsafe extern "C" fn check_slow(
     }
     let generic = access & (Access::SHARED | Access::LOCAL | Access::PARAM) == 0;
     if generic
-        && (in_parameters(context, address, size, access) || is_reached(context, address, size))
+        && (in_parameters(context, address, size, access) || is_accessible(context, address, size))
     {
         return 0;
     }
@@ -93,30 +92,32 @@ pub(super) unsafe extern "C" fn check_slow(
     )
 }
 
-fn is_reached(context: &BlockContext, address: u64, size: u64) -> bool {
+/// Whether the kernel's device may access the memory.
+fn is_accessible(context: &BlockContext, address: u64, size: u64) -> bool {
     // SAFETY: as in `engine`.
-    let device = unsafe { (*context.services).device };
+    let device = unsafe { (*context.launch).device };
     let memory = engine(context).memory();
     memory.check_from(device, address, size).is_ok()
 }
 
-/// A kernel may have the generic address of a parameter (`cvta.param`), to read.
+/// Whether the access is a read of parameters at a generic address (`cvta.param`).
 fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
     // SAFETY: as in `engine`.
-    let bytes = unsafe { (*context.services).param_bytes };
+    let bytes = unsafe { (*context.launch).param_bytes };
     let offset = address.wrapping_sub(context.params as u64);
     access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
 }
 
-/// Whether a kernel may read so many bytes at a device address.
+/// Whether a kernel may read a number of bytes at a generic address.
 pub(super) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool {
     let size = u64::from(size);
-    fits(context, address, size, 0) || engine(context).memory().check(address, size).is_ok()
+    passes_inline_check(context, address, size, 0)
+        || engine(context).memory().check(address, size).is_ok()
 }
 
-/// Is a single access of shared or device memory good? A quick look, as compiled
-/// code has it: what is registered host memory, it does not know.
-fn fits(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
+/// Whether an access of shared or device memory is valid: the check that compiled code
+/// makes, which does not cover registered host memory.
+fn passes_inline_check(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
     if !address.is_multiple_of(size.max(1)) || access & (Access::LOCAL | Access::PARAM) != 0 {
         return false;
     }
@@ -134,22 +135,22 @@ fn fits(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
     inside % GRANULE + size <= u64::from(valid)
 }
 
-pub(super) unsafe extern "C" fn check_neighbours(
+pub(super) unsafe extern "C" fn check_contiguous(
     context: *mut BlockContext,
     thread: u32,
     address: u64,
-    what: u64,
+    encoded: u64,
 ) -> u32 {
-    let [access, line] = [what as u32 & 0xFFFF, (what >> 32) as u32];
-    let count = (what >> 16) as u32 & 0xFFFF;
+    let [access, line] = [encoded as u32 & 0xFFFF, (encoded >> 32) as u32];
+    let count = (encoded >> 16) as u32 & 0xFFFF;
     let size = u64::from(Access(access).size());
     for lane in 0..count {
         let address = address.wrapping_add(u64::from(lane) * size);
         // SAFETY: see the module.
-        if fits(unsafe { self::context(context) }, address, size, access) {
+        if passes_inline_check(unsafe { self::context(context) }, address, size, access) {
             continue;
         }
-        // SAFETY: as this function's own.
+        // SAFETY: the caller's contract.
         let bad = unsafe { check_slow(context, thread + lane, address, access, line) };
         if bad != 0 {
             return bad;
@@ -245,7 +246,7 @@ pub(super) unsafe extern "C" fn free(
     }
 }
 
-/// The arguments of a `vprintf` in device memory.
+/// The arguments of `vprintf`, which are in device memory.
 struct InMemory<'a> {
     memory: &'a DeviceMemory,
     at: u64,
@@ -257,8 +258,8 @@ impl Arguments for InMemory<'_> {
         self.memory.check(at, size).ok()?;
         self.at = at + size;
         Some((0..size).rev().fold(0, |value, i| {
-            // SAFETY: all `size` bytes were found to be device memory. Another
-            // thread may write them, as on a GPU, hence a volatile read.
+            // SAFETY: the check above covers all `size` bytes. The read is volatile because
+            // another thread may write them.
             value << 8 | u64::from(unsafe { ((at + i) as *const u8).read_volatile() })
         }))
     }
@@ -275,7 +276,7 @@ fn string(memory: &DeviceMemory, address: u64) -> Option<Vec<u8>> {
         None => memory.registered(address)?,
     };
     let bytes = (address..start + size).map(|at| {
-        // SAFETY: the address lies in the allocation; volatile as above.
+        // SAFETY: the address is in the allocation. The read is volatile as above.
         unsafe { (at as *const u8).read_volatile() }
     });
     Some(bytes.take_while(|&byte| byte != 0).collect())

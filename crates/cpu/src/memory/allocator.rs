@@ -1,62 +1,62 @@
-//! Which parts of the arena are free, which are whose.
+//! The allocator of the arena: best fit over free ranges.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::view::{Owner, Reach};
+use super::peer_access::{Owner, PeerAccess};
 use super::{Allocation, Purpose};
 
-/// How many freed allocations are remembered for messages.
+/// The number of freed allocations that are recorded for messages.
 const FREED: usize = 256;
 
-/// Allocations, free stretches and registered host memory.
+/// Allocations, free ranges and registered host memory.
 #[derive(Default)]
-pub(super) struct Book {
-    pub(super) live: BTreeMap<u64, Live>,
-    /// Free stretches: length by first address, whole granules.
-    free: BTreeMap<u64, u64>,
-    /// The same by length, for the best fit.
-    pub(super) by_length: BTreeSet<(u64, u64)>,
+pub(super) struct Allocator {
+    pub(super) live: BTreeMap<u64, LiveAllocation>,
+    /// Free ranges in whole granules: length by first address.
+    free_ranges: BTreeMap<u64, u64>,
+    /// The same, ordered by length for best fit.
+    pub(super) free_by_length: BTreeSet<(u64, u64)>,
     pub(super) free_bytes: u64,
     freed: VecDeque<(u64, u64)>,
     /// Registered host memory: length by first address.
     pub(super) registered: BTreeMap<u64, u64>,
-    /// Parts of reservations that may be accessed: length by first address.
+    /// Accessible parts of reservations: length by first address.
     pub(super) open: BTreeMap<u64, u64>,
-    pub(super) reach: Reach,
+    pub(super) peer_access: PeerAccess,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Live {
+pub(super) struct LiveAllocation {
     pub(super) size: u64,
-    /// Bytes taken from the free stretches, with the granule behind.
+    /// Bytes taken from the free ranges, including the guard granule.
     pub(super) reserved: u64,
     pub(super) purpose: Purpose,
-    /// The device whose own it is, where there are several.
+    /// The device that owns it, if there are several.
     pub(super) owner: Option<Owner>,
 }
 
-impl Book {
-    pub(super) fn new(reach: Reach) -> Book {
-        Book {
-            reach,
-            ..Book::default()
+impl Allocator {
+    pub(super) fn new(peer_access: PeerAccess) -> Allocator {
+        Allocator {
+            peer_access,
+            ..Allocator::default()
         }
     }
 
-    /// Remembers what was freed, for messages.
-    pub(super) fn remember(&mut self, start: u64, size: u64) {
+    /// Records a freed allocation for messages.
+    pub(super) fn record_freed(&mut self, start: u64, size: u64) {
         if self.freed.len() == FREED {
             self.freed.pop_front();
         }
         self.freed.push_back((start, size));
     }
 
-    /// Takes the shortest free stretch that fits, and gives back what is over.
-    pub(super) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
-        // A stretch with room for any alignment ends the search, so it looks at
-        // more than one only for alignments above a granule.
+    /// Allocates from the shortest free range that fits.
+    pub(super) fn allocate(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        // Free ranges are aligned to granules, so that the search looks at more than one
+        // range only for larger alignments.
         let (start, length, at) =
-            self.by_length
+            self.free_by_length
                 .range((bytes, 0)..)
                 .find_map(|&(length, start)| {
                     let at = start.checked_next_multiple_of(align)?;
@@ -67,50 +67,49 @@ impl Book {
         Some(at)
     }
 
-    /// Takes the end of the longest free stretch. What comes and goes with each
-    /// launch is kept away from what was freed, so that accesses to that are
-    /// found for longer.
-    pub(super) fn take_far(&mut self, bytes: u64) -> Option<u64> {
-        let &(length, start) = self.by_length.last()?;
+    /// Allocates the end of the longest free range. The memory of launches comes from there,
+    /// so that it reuses freed addresses late: until then, accesses to them are faults.
+    pub(super) fn allocate_at_end(&mut self, bytes: u64) -> Option<u64> {
+        let &(length, start) = self.free_by_length.last()?;
         let at = start + length.checked_sub(bytes)?;
         self.split(start, length, at, bytes);
         Some(at)
     }
 
-    /// Takes `bytes` at `at` out of a free stretch.
+    /// Removes `bytes` at `at` from a free range.
     fn split(&mut self, start: u64, length: u64, at: u64, bytes: u64) {
-        self.by_length.remove(&(length, start));
-        self.free.remove(&start);
+        self.free_by_length.remove(&(length, start));
+        self.free_ranges.remove(&start);
         self.free_bytes -= length;
         if at > start {
-            self.give(start, at - start);
+            self.free(start, at - start);
         }
         if at + bytes < start + length {
-            self.give(at + bytes, start + length - at - bytes);
+            self.free(at + bytes, start + length - at - bytes);
         }
     }
 
-    /// Adds a free stretch, joined with its neighbours.
-    pub(super) fn give(&mut self, mut start: u64, mut length: u64) {
+    /// Adds a free range, and merges it with adjacent ones.
+    pub(super) fn free(&mut self, mut start: u64, mut length: u64) {
         self.free_bytes += length;
-        if let Some((&before, &n)) = self.free.range(..start).next_back()
+        if let Some((&before, &n)) = self.free_ranges.range(..start).next_back()
             && before + n == start
         {
-            self.free.remove(&before);
-            self.by_length.remove(&(n, before));
+            self.free_ranges.remove(&before);
+            self.free_by_length.remove(&(n, before));
             start = before;
             length += n;
         }
-        if let Some(n) = self.free.remove(&(start + length)) {
-            self.by_length.remove(&(n, start + length));
+        if let Some(n) = self.free_ranges.remove(&(start + length)) {
+            self.free_by_length.remove(&(n, start + length));
             length += n;
         }
-        self.free.insert(start, length);
-        self.by_length.insert((length, start));
+        self.free_ranges.insert(start, length);
+        self.free_by_length.insert((length, start));
     }
 
-    /// The last allocation that starts at `address` or before.
-    pub(super) fn before(&self, address: u64) -> Option<Allocation> {
+    /// The last allocation that starts at or before `address`.
+    pub(super) fn last_before(&self, address: u64) -> Option<Allocation> {
         let (&start, live) = self.live.range(..=address).next_back()?;
         Some(Allocation {
             start,
@@ -119,14 +118,14 @@ impl Book {
         })
     }
 
-    /// The device whose own an address is.
+    /// The owner of the memory at an address.
     pub(super) fn owner(&self, address: u64) -> Option<Owner> {
         let (start, live) = self.live.range(..=address).next_back()?;
         live.owner.filter(|_| address - start < live.size)
     }
 
-    /// Whether bytes of an allocation may be accessed: of a reservation only
-    /// those that were opened.
+    /// Whether bytes of an allocation may be accessed. In a reservation, only the opened
+    /// parts may.
     pub(super) fn allows(&self, found: &Allocation, address: u64, bytes: u64) -> bool {
         if found.purpose != Purpose::Reserved {
             return true;
@@ -148,7 +147,7 @@ impl Book {
             .map(|(&start, &size)| (start, size))
     }
 
-    pub(super) fn what_is_at(&self, address: u64) -> String {
+    pub(super) fn describe_address(&self, address: u64) -> String {
         if address < 4096 {
             return if address == 0 {
                 "a null pointer".into()
@@ -165,7 +164,7 @@ impl Book {
         };
         let named =
             |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
-        let before = self.before(address);
+        let before = self.last_before(address);
         if let Some(a) = before.filter(|a| address - a.start < a.size) {
             return match address - a.start {
                 0 => format!("the start of {}", named(a)),

@@ -1,40 +1,39 @@
-//! What compiled code and the scheduler share: one block of threads as it runs.
+//! The ABI between compiled kernels and the scheduler.
 //!
-//! A kernel compiles to one function of the type [`KernelFn`]. It runs the
-//! threads `first..last` of the block that its [`BlockContext`] describes, each
-//! until it exits, faults or reaches a sync point, and never keeps anything of a
-//! thread on the host's stack from one call to the next. What a thread needs
-//! after a sync point lies in these arrays, all owned by the scheduler:
+//! A kernel compiles to a function of type [`KernelFn`]. It runs threads `first..last` of
+//! the block in its [`BlockContext`], each until it exits, faults or is suspended at a sync
+//! point. No state of a thread stays on the host's stack between calls. A suspended thread
+//! is saved in these arrays, which the scheduler owns:
 //!
-//! - `states[t]`: where thread `t` goes on: 0 at the entry, `i + 1` behind sync
-//!   point `i`, [`EXITED`] for ever. Stateless kernels never touch it.
-//! - `slots`: the registers that live across sync points. Slot `r` of thread `t`
-//!   is the 8 bytes at `slots + r * slot_stride + t * 8`; a 16-byte register
-//!   takes two slots. Neighbouring threads are neighbours in memory, so several
-//!   lanes load a slot at once. `slot_stride` is 8 times the block's threads,
-//!   rounded up to whole warps; bytes never written are undefined.
-//! - `requests[t]`: the operands of the sync point where thread `t` waits, and
-//!   the results that it finds when it goes on (see [`SyncKind`]).
+//! - `states[t]`: where thread `t` resumes: 0 is the entry, `i + 1` is resume point `i`,
+//!   [`EXITED`] is final. Stateless kernels do not access it.
+//! - `slots`: the registers that are live across sync points. Slot `r` starts at
+//!   `slots + r * slot_stride`, and has a value of 4 or 8 bytes for each thread. The values
+//!   of consecutive threads are contiguous, so that a vector load reads several.
+//!   `slot_stride` is 8 times the number of threads, rounded up to whole warps. Bytes that
+//!   were never written are undefined.
+//! - `requests[t]`: the operands of the sync point at which thread `t` is suspended, and
+//!   the results that it reads when it resumes (see [`SyncKind`]).
 
 use std::mem::offset_of;
 
-/// A compiled kernel: runs the threads `first..last` of the block, and returns
-/// 0, or anything else as soon as `BlockContext::fault` holds a fault.
+/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, or another
+/// value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
 
-/// The state of a thread that has left the kernel.
+/// The state of a thread that has exited.
 pub const EXITED: u32 = u32::MAX;
 
-/// Threads in a warp: consecutive by their linear index in the block.
+/// Threads of a warp, which have consecutive linear indices.
 pub const WARP: u32 = 32;
 
-/// Global memory is checked in granules of this many bytes (a power of two).
+/// The shadow memory has a number for each granule of this many bytes.
 pub const GRANULE: u64 = 256;
 
 /// log2 of [`GRANULE`].
 pub const GRANULE_SHIFT: u32 = 8;
 
-/// One block as compiled code sees it. The addresses are the host's own.
+/// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]
 pub struct BlockContext {
     /// The kernel's parameters, laid out as the kernel declares them.
@@ -44,31 +43,31 @@ pub struct BlockContext {
     /// The functions of [`crate::math::Helper`], by their number.
     pub helpers: *const usize,
 
-    /// First address of the arena, which holds all device memory.
+    /// First address of the arena, which contains all device memory.
     pub arena_base: u64,
-    /// Bytes that the arena spans.
+    /// Size of the arena in bytes.
     pub arena_size: u64,
-    /// Number of the arena's last granule, in which nothing may be accessed.
+    /// Index of the arena's last granule, which is never accessible.
     pub last_granule: u64,
-    /// For each granule of the arena, how many of its bytes (0 to 256), counted
-    /// from its start, may be accessed.
+    /// For each granule of the arena, the number of its bytes (0 to 256), counted from its
+    /// start, that may be accessed.
     pub shadow: *const u16,
 
-    /// Address of the block's shared memory: offset 0 of the shared space. The
-    /// dynamic part begins behind the static part, aligned to 16 bytes.
+    /// Address of the block's shared memory. The dynamic part follows the static part,
+    /// aligned to 16 bytes.
     pub shared: u64,
     /// Bytes of shared memory, static and dynamic.
     pub shared_size: u64,
-    /// Address of the local frame of thread 0: offset 0 of its local space.
+    /// Address of the local frame of thread 0.
     pub local: u64,
-    /// Bytes from one thread's local frame to the next one's.
+    /// Bytes from the local frame of one thread to that of the next.
     pub local_stride: u64,
 
     /// See the description of the module.
     pub states: *mut u32,
     /// See the description of the module.
     pub slots: *mut u8,
-    /// Bytes from slot `r` of a thread to its slot `r + 1`.
+    /// Bytes from one slot to the next.
     pub slot_stride: u64,
     /// See the description of the module.
     pub requests: *mut Request,
@@ -79,11 +78,11 @@ pub struct BlockContext {
     pub grid_dim: [u32; 3],
     /// `%ctaid`.
     pub block: [u32; 3],
-    /// Threads of the block: the product of `block_dim`.
+    /// Number of threads: the product of `block_dim`.
     pub threads: u32,
     /// `%smid`: the number of the worker.
     pub worker: u32,
-    /// `%nsmid`: how many workers there are.
+    /// `%nsmid`: the number of workers.
     pub workers: u32,
     /// `%dynamic_smem_size`.
     pub dynamic_shared: u32,
@@ -95,25 +94,25 @@ pub struct BlockContext {
     /// The first fault of the block.
     pub fault: FaultRecord,
 
-    /// Address of the kernel's scalar function: where lanes that go different
-    /// ways go on.
+    /// Address of the kernel's scalar function, which the vector function calls where a lane
+    /// group diverges.
     pub scalar: usize,
 
-    /// What the helpers need of the device; compiled code leaves it alone.
-    pub(crate) services: *const crate::run::Services,
+    /// The data of the launch that helpers use. Compiled code does not access it.
+    pub(crate) launch: *const crate::run::LaunchInfo,
 }
 
-/// What a thread asks for at a sync point, and what it gets.
+/// The operands and results of a thread at a sync point.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The operands, each zero-extended, in the order [`SyncKind`] says.
+    /// The operands, zero-extended, in the order of [`SyncKind`].
     pub operands: [u64; 4],
-    /// The results, each zero-extended; a predicate is 0 or 1.
+    /// The results, zero-extended. A predicate is 0 or 1.
     pub results: [u64; 2],
 }
 
-/// A fault as compiled code records it: `kind` is 0 while there is none.
+/// A fault, as compiled code records it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultRecord {
@@ -123,41 +122,41 @@ pub struct FaultRecord {
     pub line: u32,
     /// The thread's linear index in its block.
     pub thread: u32,
-    /// Of an access: its [`Access`] bits, else 0.
+    /// The [`Access`] bits of a faulting access, otherwise 0.
     pub access: u32,
-    /// Of an access: the address in the space that `access` names.
+    /// The address of a faulting access, in the state space that `access` names.
     pub address: u64,
 }
 
-/// Why a kernel was stopped.
+/// The kind of a fault, which ends a launch.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
     /// An address outside any allocation (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     OutOfBounds = 1,
-    /// An address that is no multiple of the access's size
+    /// An address that is not a multiple of the access size
     /// (`CUDA_ERROR_MISALIGNED_ADDRESS`).
     Misaligned = 2,
     /// The instruction `trap` (`CUDA_ERROR_LAUNCH_FAILED`).
     Trap = 3,
     /// A failed `assert` (`CUDA_ERROR_ASSERT`).
     Assert = 4,
-    /// Threads wait for each other and none can go on
+    /// All threads wait for each other
     /// (`CUDA_ERROR_LAUNCH_FAILED`).
     Deadlock = 5,
-    /// An operand that the instruction does not allow, as a barrier above 15
+    /// An invalid operand, such as a barrier above 15
     /// (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
     IllegalInstruction = 6,
-    /// `free` of what `malloc` did not return (`CUDA_ERROR_LAUNCH_FAILED`).
+    /// `free` of an address that `malloc` did not return (`CUDA_ERROR_LAUNCH_FAILED`).
     BadFree = 7,
-    /// The host has no memory left for the block's own state
+    /// No memory for the shared and local memory of a block
     /// (`CUDA_ERROR_OUT_OF_MEMORY`).
     OutOfMemory = 8,
-    /// No texture or surface has the handle, or its geometry is another
+    /// The handle is not that of a texture or surface of this geometry
     /// (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     BadTexture = 9,
-    /// A `.trap` access outside of a surface (`CUDA_ERROR_ILLEGAL_ADDRESS`).
+    /// A `.trap` access out of bounds of a surface (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     OutsideSurface = 10,
 }
 
@@ -182,40 +181,40 @@ impl FaultKind {
     }
 }
 
-/// What kind of access faulted, as compiled code hands it to `check_slow` and
-/// `fault`: the size in bytes plus the bits below.
+/// The encoded access that compiled code passes to the helpers `check_slow` and `fault`: the
+/// size in bytes plus the bits below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access(pub u32);
 
 impl Access {
-    /// It wrote (else it read).
+    /// A write; otherwise a read.
     pub const WRITE: u32 = 1 << 8;
-    /// It was an atomic operation.
+    /// An atomic operation.
     pub const ATOMIC: u32 = 1 << 9;
-    /// The address is an offset in shared memory (else a generic address).
+    /// The address is an offset in shared memory; otherwise it is generic.
     pub const SHARED: u32 = 1 << 10;
     /// The address is an offset in the thread's local memory.
     pub const LOCAL: u32 = 1 << 11;
     /// The address is an offset in the kernel's parameters.
     pub const PARAM: u32 = 1 << 12;
 
-    /// Bytes accessed.
+    /// The size of the access in bytes.
     pub fn size(self) -> u32 {
         self.0 & 0xff
     }
 }
 
-/// What the threads at a sync point wait for.
+/// The operation at which threads are suspended.
 ///
-/// `operands` and `results` are those of [`Request`]. Masks are member masks of
-/// lanes; a mask need not name lanes that have exited. A mask of 0 stands for the
-/// lanes that come together, as for the instructions without `.sync`.
+/// Operands and results are those of [`Request`]. A mask is a member mask of lanes; lanes
+/// that have exited do not count. With a mask of 0, the lanes that arrive together take
+/// part, as for the instructions without `.sync`.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncKind {
     /// `bar.sync`, `barrier.sync`: operands barrier, threads (0: all).
     Barrier = 0,
-    /// `bar.arrive`: operands barrier, threads. Goes on at once.
+    /// `bar.arrive`: operands barrier, threads. It does not wait.
     BarrierArrive = 1,
     /// `bar.red.popc`: operands barrier, threads (0: all), predicate; result count.
     BarrierPopc = 2,
@@ -270,8 +269,7 @@ pub enum SyncKind {
     ActiveMask = 26,
     /// `elect.sync`: operand mask; results the elected lane, predicate.
     Elect = 27,
-    /// `nanosleep`, and the back edge of a loop that waits for other threads:
-    /// goes on once the others had their turn.
+    /// `nanosleep`, and the back edge of a spin loop: yields to the other threads.
     Yield = 28,
 }
 
@@ -314,19 +312,19 @@ impl SyncKind {
     }
 }
 
-/// One sync point of a kernel.
+/// A sync point of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPoint {
-    /// What its threads wait for.
+    /// The operation.
     pub kind: SyncKind,
     /// Its line in the PTX, 1-based.
     pub line: u32,
-    /// The barrier and the number of threads, where [`SyncKind::Barrier`] and
-    /// [`SyncKind::BarrierArrive`] have constants: their threads leave no operands.
+    /// The operands of [`SyncKind::Barrier`] and [`SyncKind::BarrierArrive`], barrier and
+    /// threads, if they are constants. They are not stored in requests then.
     pub barrier: Option<[u32; 2]>,
 }
 
-/// Where compiled code finds each field of [`BlockContext`].
+/// The offsets of the fields that compiled code accesses.
 pub mod offset {
     use super::{BlockContext as B, FaultRecord, Request, offset_of};
 
@@ -367,7 +365,7 @@ pub mod offset {
         REQUEST_RESULTS = Request, results;
     }
 
-    /// Bytes from one thread's [`Request`] to the next one's.
+    /// Size of a [`Request`] in bytes.
     pub const REQUEST_SIZE: i32 = size_of::<Request>() as i32;
 
     const _: () = assert!(size_of::<FaultRecord>() == 24);

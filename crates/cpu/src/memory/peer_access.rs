@@ -1,32 +1,32 @@
-//! What each of several devices may access.
+//! Peer access: the memory that each of several devices may access.
 //!
-//! Several CPU devices share one arena. So that a kernel finds the memory of
-//! another device only after peer access was enabled, as on GPUs, each device
-//! then has a shadow of its own. What no device owns is open to all: pinned and
-//! managed memory, and what a launch needs for itself.
+//! Several CPU devices share one arena. As on GPUs, a kernel may access the memory of
+//! another device only if peer access is enabled, so each device has its own shadow.
+//! Memory without an owner is accessible to all devices: pinned and managed memory, and
+//! the memory of launches.
 
 use memmap2::MmapRaw;
 
-use super::book::Live;
+use super::allocator::LiveAllocation;
 use super::{DeviceMemory, MemoryError};
 
-/// Whose an allocation is.
+/// The owner of an allocation.
 #[derive(Clone, Copy)]
 pub(super) struct Owner {
     device: usize,
-    /// Peers reach it where they may reach the device's memory. They never
-    /// reach the variables of a module: NVIDIA's driver does not map them.
+    /// Peers may access it. They may not access the variables of a module, which NVIDIA's
+    /// driver does not map for them.
     peers: bool,
 }
 
-/// Which devices' memory one device may access, one bit each.
+/// By device: a bit mask of the devices whose memory it may access.
 #[derive(Default)]
-pub(super) struct Reach(Vec<u32>);
+pub(super) struct PeerAccess(Vec<u32>);
 
-impl Reach {
-    /// Each of `count` devices reaches its own memory.
-    pub(super) fn of(count: usize) -> Reach {
-        Reach((0..count).map(|device| 1 << device).collect())
+impl PeerAccess {
+    /// Each of `count` devices may access its own memory.
+    pub(super) fn of(count: usize) -> PeerAccess {
+        PeerAccess((0..count).map(|device| 1 << device).collect())
     }
 
     fn allows(&self, device: usize, owner: Option<Owner>) -> bool {
@@ -39,16 +39,16 @@ impl Reach {
 }
 
 impl DeviceMemory {
-    /// The shadow that the kernels of a device are held to.
+    /// The shadow memory for the kernels of a device.
     pub fn shadow_of(&self, device: usize) -> *const u16 {
-        let shadow = self.views.get(device).unwrap_or(&self.shadow);
+        let shadow = self.device_shadows.get(device).unwrap_or(&self.shadow);
         shadow.as_ptr().cast()
     }
 
-    /// Makes the allocation at `start` a device's own, and its peers' where they
-    /// may access its memory.
+    /// Sets the owner of the allocation at `start`. Its peers may access it if peer access
+    /// is enabled.
     pub fn restrict(&self, start: u64, device: usize) {
-        self.own(
+        self.set_owner(
             start,
             Owner {
                 device,
@@ -57,9 +57,9 @@ impl DeviceMemory {
         );
     }
 
-    /// Makes the variable at `start` a device's own.
+    /// Sets the owner of the module variable at `start`, which peers may not access.
     pub fn restrict_variable(&self, start: u64, device: usize) {
-        self.own(
+        self.set_owner(
             start,
             Owner {
                 device,
@@ -68,45 +68,47 @@ impl DeviceMemory {
         );
     }
 
-    fn own(&self, start: u64, owner: Owner) {
-        let mut book = self.book();
-        let Some(live) = book.live.get_mut(&start) else {
+    fn set_owner(&self, start: u64, owner: Owner) {
+        let mut allocator = self.allocator();
+        let Some(live) = allocator.live.get_mut(&start) else {
             return;
         };
         live.owner = Some(owner);
         let live = *live;
-        for (viewer, view) in self.views.iter().enumerate() {
-            if !book.reach.allows(viewer, live.owner) {
-                self.clear_in(view, start, &live);
+        for (viewer, shadow) in self.device_shadows.iter().enumerate() {
+            if !allocator.peer_access.allows(viewer, live.owner) {
+                self.clear_in(shadow, start, &live);
             }
         }
     }
 
-    /// Lets kernels of `device` access what `owner` owns, or not any more.
+    /// Enables or disables access of `device` to the memory of `owner`.
     pub fn set_access(&self, device: usize, owner: usize, allowed: bool) {
-        let mut book = self.book();
-        let (Some(view), Some(reached)) = (self.views.get(device), book.reach.0.get_mut(device))
-        else {
+        let mut allocator = self.allocator();
+        let (Some(shadow), Some(reached)) = (
+            self.device_shadows.get(device),
+            allocator.peer_access.0.get_mut(device),
+        ) else {
             return;
         };
         match allowed || device == owner {
             true => *reached |= 1 << owner,
             false => *reached &= !(1 << owner),
         }
-        for (&start, live) in &book.live {
-            if live.owner.is_some_and(|own| own.device == owner) {
-                match book.reach.allows(device, live.owner) {
-                    true => self.mark_in(view, start, live.size),
-                    false => self.clear_in(view, start, live),
+        for (&start, live) in &allocator.live {
+            if live.owner.is_some_and(|owned_by| owned_by.device == owner) {
+                match allocator.peer_access.allows(device, live.owner) {
+                    true => self.mark_in(shadow, start, live.size),
+                    false => self.clear_in(shadow, start, live),
                 }
             }
         }
     }
 
-    /// [`check`](Self::check) as a kernel of a device is held to it.
+    /// [`check`](Self::check) for a kernel of a device.
     pub fn check_from(&self, device: usize, address: u64, bytes: u64) -> Result<(), MemoryError> {
         self.check(address, bytes)?;
-        if self.hides(device, address).is_some() {
+        if self.denied_owner(device, address).is_some() {
             return Err(MemoryError::OutOfBounds {
                 address,
                 bytes,
@@ -116,28 +118,28 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// [`describe`](Self::describe) for a kernel of a device: also why memory
-    /// that is there was out of its reach.
+    /// [`describe`](Self::describe) for a kernel of a device, with the reason if it may not
+    /// access the memory.
     pub fn describe_to(&self, device: usize, address: u64) -> String {
         let what = self.describe(address);
-        match self.hides(device, address) {
+        match self.denied_owner(device, address) {
             Some(Owner { peers: true, .. }) => {
-                format!("{what}, which is another device's: peer access to it is not enabled")
+                format!("{what}, which another device owns: peer access is not enabled")
             }
-            Some(_) => format!("{what}, a variable of another device, which peers do not reach"),
+            Some(_) => format!("{what}, a variable of another device, which peers cannot access"),
             None => what,
         }
     }
 
-    /// Whose the memory is that a device may not access.
-    fn hides(&self, device: usize, address: u64) -> Option<Owner> {
-        let book = self.book();
-        let owner = book.owner(address);
-        owner.filter(|_| !book.reach.allows(device, owner))
+    /// The owner of the memory at an address, if the device may not access it.
+    fn denied_owner(&self, device: usize, address: u64) -> Option<Owner> {
+        let allocator = self.allocator();
+        let owner = allocator.owner(address);
+        owner.filter(|_| !allocator.peer_access.allows(device, owner))
     }
 
-    fn clear_in(&self, view: &MmapRaw, start: u64, live: &Live) {
-        self.fill(view, start, live.size.div_ceil(super::GRANULE), 0);
+    fn clear_in(&self, shadow: &MmapRaw, start: u64, live: &LiveAllocation) {
+        self.set_valid_bytes(shadow, start, live.size.div_ceil(super::GRANULE), 0);
     }
 }
 

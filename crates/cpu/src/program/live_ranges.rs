@@ -1,18 +1,19 @@
-//! Registers that are reused for unrelated values become registers of their own.
+//! Live-range splitting: each live range of a register becomes a register.
 //!
-//! Hand-written PTX calls a pointer and the address made from it by one name.
-//! Apart, each has one meaning: one shape over the lanes, one class.
+//! Hand-written PTX often reuses a register for unrelated values, such as a pointer
+//! and an address computed from it. Once they are split, each has one uniformity
+//! and one register class.
 
 use super::{Arg, ArgList, Base, BlockId, Liveness, Program, Reg, Step, Terminator};
 
-/// Values that reach a common use are one web.
-struct Webs {
+/// Union-find over definitions: those that reach a common use are one live range.
+struct LiveRanges {
     parents: Vec<u32>,
-    /// The register that each value was written to.
+    /// The register that each definition writes.
     registers: Vec<Reg>,
 }
 
-impl Webs {
+impl LiveRanges {
     fn add(&mut self, reg: Reg) -> u32 {
         let value = self.parents.len() as u32;
         self.parents.push(value);
@@ -38,30 +39,32 @@ impl Webs {
 pub(super) fn split(program: &mut Program<'_>) {
     let liveness = Liveness::new(program);
     let registers = program.registers.len();
-    let mut webs = Webs {
+    let mut live_ranges = LiveRanges {
         parents: Vec::new(),
         registers: Vec::new(),
     };
-    // The value of each live register where each block begins.
-    let entries: Vec<Vec<(Reg, u32)>> = (0..program.blocks.len())
+    // The live-in registers of each block, with a definition for each.
+    let live_ins: Vec<Vec<(Reg, u32)>> = (0..program.blocks.len())
         .map(|i| {
-            let live = liveness.at(BlockId(i as u32));
-            live.iter().map(|reg| (reg, webs.add(reg))).collect()
+            let live = liveness.live_in(BlockId(i as u32));
+            live.iter().map(|reg| (reg, live_ranges.add(reg))).collect()
         })
         .collect();
 
-    // Which argument names which value: rewritten once all webs are known.
+    // The definition that each argument refers to, rewritten at the end.
     let mut arguments: Vec<(u32, u32)> = Vec::new();
     let mut current = vec![u32::MAX; registers];
     let mut blocks = std::mem::take(&mut program.blocks);
-    let mut guards: Vec<(usize, usize, u32)> = Vec::new();
+    // The same for guards, results of calls, and terminators (step `usize::MAX`),
+    // which are not in the argument list: block, step and definition.
+    let mut other_operands: Vec<(usize, usize, u32)> = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
-        for &(reg, value) in &entries[number] {
+        for &(reg, value) in &live_ins[number] {
             current[reg.index()] = value;
         }
-        let mut walk = Walk {
+        let mut scan = BlockScan {
             program,
-            webs: &mut webs,
+            live_ranges: &mut live_ranges,
             current: &mut current,
             arguments: &mut arguments,
         };
@@ -69,50 +72,50 @@ pub(super) fn split(program: &mut Program<'_>) {
             match step {
                 Step::Instruction(i) => {
                     if let Some(guard) = i.guard {
-                        let value = walk.value(guard.reg);
-                        guards.push((number, at, value));
+                        let value = scan.value(guard.reg);
+                        other_operands.push((number, at, value));
                     }
                     let split = u32::from(program.has_destination(i)).min(i.args.len);
                     let rest = ArgList {
                         start: i.args.start + split,
                         len: i.args.len - split,
                     };
-                    walk.list(rest, Access::Use);
-                    let access = if i.guard.is_some() {
-                        Access::Change
+                    scan.list(rest, OperandKind::Use);
+                    let kind = if i.guard.is_some() {
+                        OperandKind::Mod
                     } else {
-                        Access::Define
+                        OperandKind::Def
                     };
-                    walk.list(
+                    scan.list(
                         ArgList {
                             start: i.args.start,
                             len: split,
                         },
-                        access,
+                        kind,
                     );
                 }
                 Step::SystemCall { args, result, .. } => {
-                    walk.list(*args, Access::Use);
+                    scan.list(*args, OperandKind::Use);
                     if let Some(reg) = result {
-                        // Made for this call: already a register of its own.
-                        let value = walk.webs.add(*reg);
-                        walk.current[reg.index()] = value;
-                        guards.push((number, at, value));
+                        // Lowering creates a new register for each result.
+                        let value = scan.live_ranges.add(*reg);
+                        scan.current[reg.index()] = value;
+                        other_operands.push((number, at, value));
                     }
                 }
             }
         }
         match &block.terminator {
             Terminator::Branch { predicate, .. } => {
-                let value = walk.value(predicate.reg);
-                guards.push((number, usize::MAX, value));
+                let value = scan.value(predicate.reg);
+                other_operands.push((number, usize::MAX, value));
             }
             Terminator::Table {
                 index: Arg::Reg(reg),
                 ..
             } => {
-                let value = walk.value(*reg);
-                guards.push((number, usize::MAX, value));
+                let value = scan.value(*reg);
+                other_operands.push((number, usize::MAX, value));
             }
             Terminator::Sync { instruction: i, .. } => {
                 let split = u32::from(program.has_destination(i)).min(i.args.len);
@@ -120,32 +123,33 @@ pub(super) fn split(program: &mut Program<'_>) {
                     start: i.args.start + split,
                     len: i.args.len - split,
                 };
-                walk.list(rest, Access::Use);
-                walk.list(
+                scan.list(rest, OperandKind::Use);
+                scan.list(
                     ArgList {
                         start: i.args.start,
                         len: split,
                     },
-                    Access::Define,
+                    OperandKind::Def,
                 );
             }
             _ => {}
         }
         for next in block.terminator.successors() {
-            for &(reg, value) in &entries[next.index()] {
-                let here = walk.value(reg);
-                walk.webs.join(value, here);
+            for &(reg, value) in &live_ins[next.index()] {
+                let here = scan.value(reg);
+                scan.live_ranges.join(value, here);
             }
         }
     }
 
-    // The condition code is one register: instructions name it by none.
-    let mut first_web = vec![u32::MAX; registers];
-    let mut names = vec![Reg(u32::MAX); webs.parents.len()];
-    for value in 0..webs.parents.len() as u32 {
-        let root = webs.root(value);
-        let reg = webs.registers[value as usize];
-        let first = &mut first_web[reg.index()];
+    // The first live range of a register keeps its number. No operand names the
+    // condition code register, so it is never renamed.
+    let mut first_range = vec![u32::MAX; registers];
+    let mut names = vec![Reg(u32::MAX); live_ranges.parents.len()];
+    for value in 0..live_ranges.parents.len() as u32 {
+        let root = live_ranges.root(value);
+        let reg = live_ranges.registers[value as usize];
+        let first = &mut first_range[reg.index()];
         if *first == u32::MAX {
             *first = root;
         }
@@ -159,7 +163,7 @@ pub(super) fn split(program: &mut Program<'_>) {
             };
         }
     }
-    let mut name = |value: u32| names[webs.root(value) as usize];
+    let mut name = |value: u32| names[live_ranges.root(value) as usize];
     for (at, value) in arguments {
         let new = name(value);
         match &mut program.args[at as usize] {
@@ -172,7 +176,7 @@ pub(super) fn split(program: &mut Program<'_>) {
             _ => {}
         }
     }
-    for (number, at, value) in guards {
+    for (number, at, value) in other_operands {
         let new = name(value);
         match blocks[number].steps.get_mut(at) {
             Some(Step::Instruction(i)) => {
@@ -192,51 +196,51 @@ pub(super) fn split(program: &mut Program<'_>) {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Access {
+enum OperandKind {
     Use,
-    Define,
-    /// Defined where a guard holds, else kept: one web with the value before.
-    Change,
+    Def,
+    /// Defined if a guard is true, otherwise unchanged: the live range goes on.
+    Mod,
 }
 
-struct Walk<'w, 'p, 'a> {
+struct BlockScan<'w, 'p, 'a> {
     program: &'p Program<'a>,
-    webs: &'w mut Webs,
+    live_ranges: &'w mut LiveRanges,
     current: &'w mut [u32],
     arguments: &'w mut Vec<(u32, u32)>,
 }
 
-impl Walk<'_, '_, '_> {
-    /// The value that a register holds here.
+impl BlockScan<'_, '_, '_> {
+    /// The definition of a register that reaches this point.
     fn value(&mut self, reg: Reg) -> u32 {
         let current = self.current[reg.index()];
         if current != u32::MAX {
             return current;
         }
-        let value = self.webs.add(reg);
+        let value = self.live_ranges.add(reg);
         self.current[reg.index()] = value;
         value
     }
 
-    fn list(&mut self, list: ArgList, access: Access) {
+    fn list(&mut self, list: ArgList, kind: OperandKind) {
         for at in list.start..list.start + list.len {
             match self.program.args[at as usize] {
-                Arg::List(inner) => self.list(inner, access),
+                Arg::List(inner) => self.list(inner, kind),
                 Arg::Reg(reg)
                 | Arg::Not(reg)
                 | Arg::Select { reg, .. }
                 | Arg::Address(Base::Reg(reg), _) => {
-                    let value = match access {
-                        Access::Use => self.value(reg),
-                        Access::Define => {
-                            let value = self.webs.add(reg);
+                    let value = match kind {
+                        OperandKind::Use => self.value(reg),
+                        OperandKind::Def => {
+                            let value = self.live_ranges.add(reg);
                             self.current[reg.index()] = value;
                             value
                         }
-                        Access::Change => {
+                        OperandKind::Mod => {
                             let before = self.value(reg);
-                            let value = self.webs.add(reg);
-                            self.webs.join(before, value);
+                            let value = self.live_ranges.add(reg);
+                            self.live_ranges.join(before, value);
                             self.current[reg.index()] = value;
                             value
                         }

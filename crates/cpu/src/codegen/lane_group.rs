@@ -1,0 +1,468 @@
+//! The vector function: it runs a lane group of consecutive threads at a time.
+//!
+//! Uniform and affine values are computed once. Divergent values are computed in SIMD
+//! vectors where there is an instruction, otherwise lane by lane. The group takes
+//! every branch as a whole: where its threads diverge, their registers are saved and
+//! the scalar function resumes them.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value, types,
+};
+
+use super::emitter::{EmitResult, Emitter, LaneSet, READONLY, lanes_per_vector, native, type_of};
+use super::function::{emit_step, thread_offset};
+use super::memory::Space;
+use super::resume::ResumePlan;
+use super::slots::{SlotCursor, save};
+use super::vectorize::{Lowering, lowering};
+use crate::abi::{Access, GRANULE_SHIFT, offset};
+use crate::program::{
+    Arg, Base, BasicBlock, BlockId, Instruction, NoWrap, Program, Reg, RegClass, Step, Storage,
+    Terminator, UniformityInfo,
+};
+use ptx::names::{Modifier as M, Opcode as O};
+
+/// The type of the vectors of a register class.
+pub(super) fn vector_type(class: RegClass) -> Type {
+    match class {
+        RegClass::Pred | RegClass::I16 | RegClass::I32 => types::I32X4,
+        RegClass::F32 => types::F32X4,
+        RegClass::I64 => types::I64X2,
+        RegClass::F64 => types::F64X2,
+    }
+}
+
+/// Each lane of the group; in the scalar function, its thread.
+pub(super) fn each_lane(width: u32) -> impl Iterator<Item = LaneSet> {
+    (0..width).map(move |lane| {
+        if width == 1 {
+            LaneSet::Scalar
+        } else {
+            LaneSet::Lane(lane)
+        }
+    })
+}
+
+/// The vectors of a register; in the scalar function, its scalar.
+pub(super) fn vectors(width: u32, class: RegClass) -> impl Iterator<Item = LaneSet> {
+    let per_vector = lanes_per_vector(class);
+    let count = if width == 1 { 1 } else { width / per_vector };
+    (0..count).map(move |vector| {
+        if width == 1 {
+            LaneSet::Scalar
+        } else {
+            LaneSet::Vector(vector)
+        }
+    })
+}
+
+/// Splits blocks where a value must not wrap, so that the check is at the start of a
+/// block, where the scalar function can resume. Returns the checks of each block.
+pub(super) fn split_at_checks(
+    program: &mut Program<'_>,
+    uniformity: &UniformityInfo,
+) -> Vec<Vec<NoWrap>> {
+    let mut checks: Vec<Vec<NoWrap>> = vec![Vec::new(); program.blocks.len()];
+    for number in 0..program.blocks.len() {
+        let mut number = number;
+        let mut known: Vec<NoWrap> = Vec::new();
+        let mut at = 0;
+        while at < program.blocks[number].steps.len() {
+            let Step::Instruction(i) = program.blocks[number].steps[at] else {
+                at += 1;
+                continue;
+            };
+            if let Some(check) = uniformity.no_wrap(program, &i)
+                && !known.contains(&check)
+            {
+                if at > 0 {
+                    let rest = program.blocks[number].steps.split_off(at);
+                    let next = BlockId(program.blocks.len() as u32);
+                    let terminator = std::mem::replace(
+                        &mut program.blocks[number].terminator,
+                        Terminator::Jump(next),
+                    );
+                    program.blocks.push(BasicBlock {
+                        steps: rest,
+                        terminator,
+                    });
+                    checks.push(Vec::new());
+                    number = next.index();
+                    at = 0;
+                }
+                checks[number].push(check);
+                known.push(check);
+            }
+            program.effects(&i, &mut |_| {}, &mut |reg| known.retain(|c| c.reg != reg));
+            at += 1;
+        }
+    }
+    checks
+}
+
+/// Emits a step for the lane group.
+pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
+    let locations = std::mem::take(&mut e.locations);
+    let lowering = lowering(
+        e.program,
+        &|reg: Reg| locations[reg.index()].uniformity,
+        step,
+        e.has_fma,
+    );
+    e.locations = locations;
+    e.splats.clear();
+    match (lowering, step) {
+        (Lowering::Contiguous, Step::Instruction(i)) => {
+            e.line = i.line;
+            e.lane_set = LaneSet::Scalar;
+            e.set_guard(None);
+            contiguous_access(e, i)
+        }
+        (Lowering::Widened, Step::Instruction(i)) => {
+            let class = vector_class(e.program, i);
+            for lane in vectors(e.width, class) {
+                e.lane_set = lane;
+                e.instruction(i)?;
+            }
+            e.lane_set = LaneSet::Scalar;
+            Ok(())
+        }
+        (Lowering::Uniform, _) => {
+            e.lane_set = LaneSet::Scalar;
+            emit_step(e, step)
+        }
+        _ => {
+            for lane in each_lane(e.width) {
+                e.lane_set = lane;
+                emit_step(e, step)?;
+            }
+            e.pack_lane_writes();
+            e.lane_set = LaneSet::Scalar;
+            Ok(())
+        }
+    }
+}
+
+/// A register class of the width that the instruction works on.
+fn vector_class(program: &Program<'_>, i: &Instruction) -> RegClass {
+    let mut class = RegClass::I32;
+    for &arg in program.list(i.args) {
+        if let Arg::Reg(reg) = arg
+            && program.registers[reg.index()].bytes() == 8
+        {
+            class = RegClass::I64;
+        }
+    }
+    class
+}
+
+/// A load or store of consecutive addresses.
+fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
+    let load = i.opcode != O::St;
+    let (base, at) = e.address(i, usize::from(load))?;
+    let Arg::Reg(reg) = e.arg(i, usize::from(!load))? else {
+        return e.unsupported(i, "unsupported operand");
+    };
+    let class = e.program.registers[reg.index()];
+    let bytes = class.bytes();
+    let space = match i
+        .modifiers
+        .first_of(&[M::Shared, M::SharedCta, M::SharedCluster])
+    {
+        Some(_) => Space::Shared,
+        None => Space::Generic,
+    };
+    let address = match base {
+        Base::Reg(reg) => {
+            let value = e.register(reg);
+            let value = e.coerce(value, types::I64);
+            e.add_offset(value, at)
+        }
+        // These addresses are uniform.
+        Base::Storage(Storage::CallParam(_)) | Base::Storage(_) | Base::Absolute => {
+            return e.unsupported(i, "unsupported address");
+        }
+    };
+    check_range(e, address, space, bytes, !load);
+    let address = match space {
+        Space::Shared => {
+            let shared = e.context_word(offset::SHARED);
+            e.b.ins().iadd(shared, address)
+        }
+        _ => address,
+    };
+    let flags = MemFlagsData::new().with_notrap();
+    e.splats.clear();
+    for (n, lane) in vectors(e.width, class).enumerate() {
+        e.lane_set = lane;
+        let at = 16 * n as i32;
+        if load {
+            let ty = vector_type(class);
+            let value = e.b.ins().load(ty, flags, address, at);
+            e.set_register(reg, value);
+        } else {
+            let ty = i
+                .modifiers
+                .types()
+                .next()
+                .and_then(native)
+                .unwrap_or(type_of(class));
+            let value = e.register(reg);
+            let value = if ty.bits() == type_of(class).bits() {
+                value
+            } else {
+                e.coerce(value, ty)
+            };
+            e.b.ins().store(flags, value, address, at);
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    Ok(())
+}
+
+/// Faults unless the whole group may access its consecutive values from `address`
+/// on. Like [`Emitter::check`], this is one comparison in the usual case.
+fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32, store: bool) {
+    let shift = bytes.trailing_zeros();
+    let count = u64::from(e.width);
+    let amount = e.scalar_int(types::I32, shift.into());
+    let ok = e.b.create_block();
+    let cold = e.b.create_block();
+    e.b.set_cold_block(cold);
+    let access_space = match space {
+        Space::Shared => {
+            let number = e.b.ins().rotr(address, amount);
+            let starts = e.fixed.shared_starts[usize::from(shift == 3)];
+            let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
+            e.b.ins().brif(good, ok, &[], cold, &[]);
+            Access::SHARED
+        }
+        _ => {
+            let (valid, low) = granule(e, address, amount);
+            let end = e.add_offset(low, count.cast_signed());
+            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
+            e.b.ins().brif(good, ok, &[], cold, &[]);
+            0
+        }
+    };
+    e.b.switch_to_block(cold);
+    let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
+    e.call_slow_path(address, e.width, access);
+    let fail = e.fail;
+    if space == Space::Generic {
+        // The access may still be valid: if it crosses a granule, or in registered
+        // host memory.
+        let context = e.fixed.context;
+        let flags = MemFlagsData::trusted();
+        let kind =
+            e.b.ins()
+                .load(types::I32, flags, context, offset::FAULT_KIND);
+        e.b.ins().brif(kind, fail, &[], ok, &[]);
+    } else {
+        e.b.ins().jump(fail, &[]);
+    }
+    e.b.switch_to_block(ok);
+}
+
+/// The number of valid values in the granule of `address`, and the index of the value
+/// at `address`, which is out of range if it is misaligned.
+fn granule(e: &mut Emitter<'_, '_>, address: Value, shift: Value) -> (Value, Value) {
+    let base = e.context_word(offset::ARENA_BASE);
+    let inside = e.b.ins().isub(address, base);
+    let granule_shift = e.scalar_int(types::I32, GRANULE_SHIFT.into());
+    let number = e.b.ins().ushr(inside, granule_shift);
+    let last = e.context_word(offset::LAST_GRANULE);
+    let number = e.b.ins().umin(number, last);
+    let one = e.scalar_int(types::I32, 1);
+    let at = e.b.ins().ishl(number, one);
+    let shadow = e.context_word(offset::SHADOW);
+    let at = e.b.ins().iadd(shadow, at);
+    let valid =
+        e.b.ins()
+            .uload16(types::I32, MemFlagsData::trusted(), at, 0);
+    let valid = e.b.ins().ushr(valid, shift);
+    let low = e.b.ins().ireduce(types::I8, address);
+    let low = e.b.ins().rotr(low, shift);
+    let low = e.b.ins().uextend(types::I32, low);
+    (valid, low)
+}
+
+/// A branch on a divergent predicate.
+pub(super) fn branch(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    predicate: Reg,
+    (yes, no): (BlockId, BlockId),
+    blocks: &[Block],
+) -> EmitResult<()> {
+    e.splats.clear();
+    let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
+    for lane in vectors(e.width, RegClass::Pred) {
+        e.lane_set = lane;
+        let mask = e.register(predicate);
+        all = Some(all.map_or(mask, |all| e.b.ins().band(all, mask)));
+        any = Some(any.map_or(mask, |any| e.b.ins().bor(any, mask)));
+    }
+    e.lane_set = LaneSet::Scalar;
+    let (Some(all), Some(any)) = (all, any) else {
+        return Ok(());
+    };
+    let some = e.b.create_block();
+    let diverged = e.b.create_block();
+    e.b.set_cold_block(diverged);
+    let all = e.b.ins().vall_true(all);
+    e.b.ins().brif(all, blocks[yes.index()], &[], some, &[]);
+    e.b.switch_to_block(some);
+    let any = e.b.ins().vany_true(any);
+    e.b.ins().brif(any, diverged, &[], blocks[no.index()], &[]);
+
+    e.b.switch_to_block(diverged);
+    let (Some(yes_state), Some(no_state)) = (plan.divergence_state(yes), plan.divergence_state(no))
+    else {
+        // The plan has a resume point for both targets of such a branch.
+        let fail = e.fail;
+        e.b.ins().jump(fail, &[]);
+        return Ok(());
+    };
+    let mut saved: Vec<Reg> = plan.resume_points[yes_state as usize - 1].reload.clone();
+    saved.extend(&plan.resume_points[no_state as usize - 1].reload);
+    saved.sort_unstable();
+    saved.dedup();
+    save(e, plan, &saved);
+    let context = e.fixed.context;
+    let states =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::STATES);
+    let at = thread_offset(e, 4);
+    let at = e.b.ins().iadd(states, at);
+    e.splats.clear();
+    e.lane_set = LaneSet::Vector(0);
+    let yes = e.int(types::I32, yes_state.into());
+    let no = e.int(types::I32, no_state.into());
+    for (n, lane) in vectors(e.width, RegClass::Pred).enumerate() {
+        e.lane_set = lane;
+        let mask = e.register(predicate);
+        let state = e.select(mask, yes, no);
+        e.b.ins()
+            .store(MemFlagsData::trusted(), state, at, 16 * n as i32);
+    }
+    e.lane_set = LaneSet::Scalar;
+    continue_scalar(e);
+    Ok(())
+}
+
+/// Calls the scalar function for the threads of the group, then continues with the
+/// next group.
+fn continue_scalar(e: &mut Emitter<'_, '_>) {
+    let mut signature = Signature::new(e.convention);
+    for ty in [types::I64, types::I32, types::I32] {
+        signature.params.push(AbiParam::new(ty));
+    }
+    signature.returns.push(AbiParam::new(types::I32));
+    let signature = e.b.import_signature(signature);
+    let context = e.fixed.context;
+    let scalar =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::SCALAR);
+    let first = e.thread_index();
+    let last = e.add_offset(first, e.width.into());
+    let call =
+        e.b.ins()
+            .call_indirect(signature, scalar, &[context, first, last]);
+    let failed = e.b.inst_results(call)[0];
+    let (fail, next) = (e.fail, e.next_thread);
+    e.b.ins().brif(failed, fail, &[], next, &[]);
+}
+
+/// Emits the checks of a block: where a value wraps, the scalar function takes over.
+pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) {
+    let checks = &plan.checks[block.index()];
+    let Some(state) = plan.divergence_state(block) else {
+        return;
+    };
+    for check in checks {
+        e.lane_set = LaneSet::Scalar;
+        let first = e.register(check.reg);
+        let distance = check.stride.wrapping_mul(i64::from(e.width - 1));
+        let last = e.add_offset(first, distance);
+        let first = e.widen(first, types::I64, check.signed);
+        let last = e.widen(last, types::I64, check.signed);
+        let expected = e.add_offset(first, distance);
+        let good = e.icmp(IntCC::Equal, last, expected);
+        let ok = e.b.create_block();
+        let diverged = e.b.create_block();
+        e.b.set_cold_block(diverged);
+        e.b.ins().brif(good, ok, &[], diverged, &[]);
+        e.b.switch_to_block(diverged);
+        save(e, plan, &plan.resume_points[state as usize - 1].reload);
+        super::function::set_state(e, state);
+        continue_scalar(e);
+        e.b.switch_to_block(ok);
+    }
+}
+
+/// Stores whether the thread is suspended together with its group.
+pub(super) fn store_in_step_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_step_slot else {
+        return;
+    };
+    let at = SlotCursor::new(e).seek(e, slot, 4);
+    let in_step = u64::from(e.width > 1);
+    e.splats.clear();
+    let mut value = None;
+    for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
+        e.lane_set = lane;
+        let value = *value.get_or_insert_with(|| e.int(types::I32, in_step));
+        e.b.ins()
+            .store(MemFlagsData::trusted(), value, at, 16 * n as i32);
+    }
+    e.lane_set = LaneSet::Scalar;
+}
+
+/// Resumes the group as a whole only if it was suspended as a whole. Otherwise
+/// uniform values may differ, and the scalar function resumes the threads.
+pub(super) fn require_in_step(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_step_slot else {
+        return;
+    };
+    let at = SlotCursor::new(e).seek(e, slot, 4);
+    let mut all: Option<Value> = None;
+    for n in 0..e.width / 4 {
+        let flags =
+            e.b.ins()
+                .load(types::I32X4, MemFlagsData::trusted(), at, 16 * n as i32);
+        all = Some(all.map_or(flags, |all| e.b.ins().band(all, flags)));
+    }
+    let Some(all) = all else { return };
+    let all = e.b.ins().vall_true(all);
+    let ok = e.b.create_block();
+    let diverged = e.b.create_block();
+    e.b.set_cold_block(diverged);
+    e.b.ins().brif(all, ok, &[], diverged, &[]);
+    e.b.switch_to_block(diverged);
+    continue_scalar(e);
+    e.b.switch_to_block(ok);
+}
+
+impl Emitter<'_, '_> {
+    /// Packs the results of a scalarized step into vectors.
+    pub fn pack_lane_writes(&mut self) {
+        let written = std::mem::take(&mut self.lane_writes);
+        for &(reg, lane, first) in &written {
+            let class = self.program.registers[reg.index()];
+            let per_vector = lanes_per_vector(class);
+            if lane % per_vector != 0 {
+                continue;
+            }
+            let mut vector = self.b.ins().splat(vector_type(class), first);
+            for &(other, at, value) in &written {
+                if other == reg && at > lane && at < lane + per_vector {
+                    vector = self.b.ins().insertlane(vector, value, (at - lane) as u8);
+                }
+            }
+            let variable = self.locations[reg.index()].variables[(lane / per_vector) as usize];
+            self.b.def_var(variable, vector);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Resume points, and the registers that suspended threads save.
+//!
+//! The scalar and the vector function of a kernel share them: a thread that one of
+//! them suspends can be resumed by the other.
+
+use crate::abi::SyncPoint;
+use crate::program::{
+    Arg, BlockId, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet, Terminator,
+    UniformityInfo,
+};
+use ptx::names::SpecialRegister;
+
+/// A place where a suspended thread resumes.
+pub(super) struct ResumePoint {
+    /// The block in which the thread resumes.
+    pub next: BlockId,
+    /// The live registers.
+    pub live: Vec<Reg>,
+    /// The live registers whose value may differ from the slot's.
+    pub dirty: Vec<Reg>,
+    /// The live registers that are read before the next sync point.
+    pub reload: Vec<Reg>,
+    /// The block that ends with this sync point; `None` where a lane group diverges.
+    pub sync: Option<BlockId>,
+}
+
+/// The resume points of a kernel and the layout of its saved registers.
+pub(super) struct ResumePlan {
+    /// A thread in state `i + 1` resumes at point `i`. The sync points come first.
+    pub resume_points: Vec<ResumePoint>,
+    /// The slot of each register that is live at a resume point.
+    pub slots: Vec<Option<u32>>,
+    pub slot_count: u32,
+    /// The slot with the flag that a thread was suspended together with its group.
+    pub in_step_slot: Option<u32>,
+    /// By block: the values that must not wrap for the lane group to run it.
+    pub checks: Vec<Vec<NoWrap>>,
+    pub sync_points: Vec<SyncPoint>,
+    /// Registers that may be read before they are written.
+    pub entry_live_in: Vec<Reg>,
+    /// Components of `%tid` that the kernel reads.
+    pub tid: [bool; 3],
+}
+
+impl ResumePlan {
+    pub fn new(
+        program: &Program<'_>,
+        uniformity: Option<&UniformityInfo>,
+        checks: Vec<Vec<NoWrap>>,
+    ) -> Result<ResumePlan, LoweringError> {
+        use SpecialRegister::{TidX, TidY, TidZ};
+        let liveness = Liveness::new(program);
+        let mut plan = ResumePlan {
+            resume_points: Vec::new(),
+            slots: vec![None; program.registers.len()],
+            slot_count: 0,
+            in_step_slot: None,
+            checks,
+            sync_points: Vec::new(),
+            entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
+            tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
+        };
+        for (i, block) in program.blocks.iter().enumerate() {
+            if let Terminator::Sync { instruction, next } = &block.terminator {
+                let kind = super::sync::kind_of(instruction)?;
+                plan.sync_points.push(SyncPoint {
+                    kind,
+                    line: instruction.line,
+                    barrier: super::sync::constant_barrier(program, instruction),
+                });
+                let mut results = Vec::new();
+                program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
+                let live = liveness
+                    .live_in(*next)
+                    .iter()
+                    .filter(|r| !results.contains(r))
+                    .collect();
+                plan.resume_points.push(ResumePoint {
+                    next: *next,
+                    live,
+                    dirty: Vec::new(),
+                    reload: Vec::new(),
+                    sync: Some(BlockId(i as u32)),
+                });
+            }
+        }
+        if let Some(uniformity) = uniformity {
+            if !plan.resume_points.is_empty() {
+                plan.in_step_slot = Some(0);
+                plan.slot_count = 1;
+            }
+            let mut targets: Vec<BlockId> = Vec::new();
+            for (i, block) in program.blocks.iter().enumerate() {
+                if uniformity.may_diverge(program, BlockId(i as u32)) {
+                    targets.extend(block.terminator.successors());
+                }
+                if !plan.checks[i].is_empty() {
+                    targets.push(BlockId(i as u32));
+                }
+            }
+            targets.sort_unstable();
+            targets.dedup();
+            for next in targets {
+                let live = liveness.live_in(next).iter().collect();
+                plan.resume_points.push(ResumePoint {
+                    next,
+                    live,
+                    dirty: Vec::new(),
+                    reload: Vec::new(),
+                    sync: None,
+                });
+            }
+        }
+        for &reg in plan.resume_points.iter().flat_map(|p| &p.live) {
+            let slot = &mut plan.slots[reg.index()];
+            if slot.is_none() {
+                *slot = Some(plan.slot_count);
+                plan.slot_count += 1;
+            }
+        }
+        plan.find_dirty(program);
+        let stored = |block| {
+            plan.resume_points
+                .iter()
+                .find(|p| p.sync == Some(block))
+                .map(|p| p.dirty.as_slice())
+        };
+        let liveness_to_sync = Liveness::until_sync(program, stored);
+        for point in &mut plan.resume_points {
+            let reload = liveness_to_sync.live_in(point.next);
+            point.reload = point
+                .live
+                .iter()
+                .copied()
+                .filter(|&reg| reload.contains(reg))
+                .collect();
+        }
+        Ok(plan)
+    }
+
+    /// Finds the registers that each sync point must store. On every path to it, the
+    /// others were stored at an earlier sync point and not written since.
+    fn find_dirty(&mut self, program: &Program<'_>) {
+        let registers = program.registers.len();
+        // The registers that may differ from their slots at the start of each block.
+        let mut dirty_in: Vec<Option<RegisterSet>> = vec![None; program.blocks.len()];
+        let mut entry = RegisterSet::new(registers);
+        (0..registers).for_each(|i| entry.insert(Reg(i as u32)));
+        dirty_in[0] = Some(entry);
+        let mut worklist = vec![BlockId(0)];
+        while let Some(at) = worklist.pop() {
+            let Some(mut dirty) = dirty_in[at.index()].clone() else {
+                continue;
+            };
+            let block = &program.blocks[at.index()];
+            for step in &block.steps {
+                program.step_effects(step, &mut |_| {}, &mut |reg| dirty.insert(reg));
+            }
+            if let Terminator::Sync { instruction, .. } = &block.terminator
+                && let Some(point) = self.resume_points.iter_mut().find(|p| p.sync == Some(at))
+            {
+                point.dirty = point
+                    .live
+                    .iter()
+                    .copied()
+                    .filter(|&r| dirty.contains(r))
+                    .collect();
+                point.live.iter().for_each(|&reg| dirty.remove(reg));
+                program.effects(instruction, &mut |_| {}, &mut |reg| dirty.insert(reg));
+            }
+            for next in block.terminator.successors() {
+                let known = &mut dirty_in[next.index()];
+                match known {
+                    Some(known) => {
+                        let before = known.clone();
+                        known.add(&dirty);
+                        if *known != before {
+                            worklist.push(next);
+                        }
+                    }
+                    None => {
+                        *known = Some(dirty.clone());
+                        worklist.push(next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The state of threads that resume at `block` after their group diverged.
+    pub fn divergence_state(&self, block: BlockId) -> Option<u32> {
+        let at = self
+            .resume_points
+            .iter()
+            .position(|p| p.sync.is_none() && p.next == block)?;
+        Some(at as u32 + 1)
+    }
+}

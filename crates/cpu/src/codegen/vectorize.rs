@@ -1,0 +1,245 @@
+//! The vectorizer's cost model: how each instruction is lowered for a lane group,
+//! and whether a vector function is worth its compile time.
+
+use super::HostIsa;
+use crate::Vectorization;
+use crate::program::{
+    Arg, Base, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity, UniformityInfo,
+    block_frequencies,
+};
+use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+/// How an instruction is lowered for a lane group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lowering {
+    /// Once, for a uniform or affine result.
+    Uniform,
+    /// One SIMD instruction for each vector of the group.
+    Widened,
+    /// A load or store of consecutive addresses: vector loads or stores.
+    Contiguous,
+    /// Once for each lane.
+    Scalarized,
+}
+
+/// The width of the lane group and the uniformity of registers, if the kernel gets a
+/// vector function.
+pub(super) fn choose(
+    program: &Program<'_>,
+    host: &HostIsa,
+    vectorization: Vectorization,
+) -> Option<(u32, UniformityInfo)> {
+    // Cranelift's vectors need SSE4.1 on x86.
+    if matches!(vectorization, Vectorization::Never | Vectorization::WhenHot) || !host.has_rounding
+    {
+        return None;
+    }
+    let uniformity = UniformityInfo::new(program);
+    // Divergence at a jump table has no lowering.
+    let divergent_table = program.blocks.iter().any(|b| match &b.terminator {
+        Terminator::Table { index, .. } => uniformity.arg(program, *index) != Uniformity::Uniform,
+        _ => false,
+    });
+    if divergent_table {
+        return None;
+    }
+    let frequencies = block_frequencies(program);
+    let loops = frequencies.iter().any(|&frequency| frequency > 1);
+    let width = u64::from(WIDTH);
+    // Estimated run time of a lane group, vectorized and scalar; size of vector code.
+    let (mut vector, mut scalar, mut code) = (0, 0, 0);
+    for (block, frequency) in program.blocks.iter().zip(frequencies) {
+        for step in &block.steps {
+            let memory = matches!(step, Step::Instruction(i)
+                if matches!(i.opcode, O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Cp));
+            let cost_of_one = if memory { 4 } else { 1 };
+            let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
+                Lowering::Uniform => cost_of_one,
+                Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
+                // Extracting and inserting lanes costs, too.
+                Lowering::Scalarized => width * (cost_of_one + 1),
+            };
+            vector += cost * frequency;
+            scalar += width * cost_of_one * frequency;
+            code += cost;
+        }
+        if let Terminator::Sync { instruction, .. } = &block.terminator {
+            let barrier = matches!(instruction.opcode, O::Bar | O::Barrier);
+            let cost = if barrier { 8 } else { width * 6 };
+            vector += cost * frequency;
+            scalar += width * 6 * frequency;
+            code += cost;
+        }
+    }
+    let pays = vector * 2 < scalar && code < if loops { MAX_CODE_WITH_LOOPS } else { MAX_CODE };
+    (pays || vectorization == Vectorization::Always).then_some((WIDTH, uniformity))
+}
+
+/// The largest vector function, in the cost model's units. Threads without loops end
+/// soon, so that their code must be cheap to compile.
+const MAX_CODE: u64 = 128;
+const MAX_CODE_WITH_LOOPS: u64 = 1024;
+
+/// Threads of a lane group.
+const WIDTH: u32 = 16;
+
+/// The lowering of a step for a lane group whose registers have this uniformity.
+pub(super) fn lowering(
+    program: &Program<'_>,
+    uniformity_of: &dyn Fn(Reg) -> Uniformity,
+    step: &Step,
+    has_fma: bool,
+) -> Lowering {
+    let Step::Instruction(i) = step else {
+        return Lowering::Scalarized;
+    };
+    let args = program.list(i.args);
+    let mut written = Vec::new();
+    program.effects(i, &mut |_| {}, &mut |reg| written.push(reg));
+    let uniform = written
+        .iter()
+        .all(|&reg| uniformity_of(reg) != Uniformity::Divergent);
+    match i.opcode {
+        O::St if !program.has_destination(i) => {
+            return match args {
+                [Arg::Address(base, _), value]
+                    if is_contiguous(program, uniformity_of, i, *base, *value) =>
+                {
+                    Lowering::Contiguous
+                }
+                _ => Lowering::Scalarized,
+            };
+        }
+        O::Ld | O::Ldu if !uniform => {
+            return match args {
+                [to, Arg::Address(base, _)]
+                    if is_contiguous(program, uniformity_of, i, *base, *to) =>
+                {
+                    Lowering::Contiguous
+                }
+                [_, Arg::Reg(_)] if is_widenable(program, i, has_fma) => Lowering::Widened,
+                _ => Lowering::Scalarized,
+            };
+        }
+        O::Red | O::Atom | O::Cp | O::Sust | O::Sured => return Lowering::Scalarized,
+        _ => {}
+    }
+    if uniform {
+        Lowering::Uniform
+    } else if is_widenable(program, i, has_fma) {
+        Lowering::Widened
+    } else {
+        Lowering::Scalarized
+    }
+}
+
+/// Whether the threads load or store consecutive addresses.
+fn is_contiguous(
+    program: &Program<'_>,
+    uniformity_of: &dyn Fn(Reg) -> Uniformity,
+    i: &Instruction,
+    base: Base,
+    value: Arg,
+) -> bool {
+    let Some(ty) = i.modifiers.types().next() else {
+        return false;
+    };
+    let Base::Reg(base) = base else { return false };
+    let bytes = ty.bytes();
+    let fits = match value {
+        Arg::Reg(reg) => u64::from(program.registers[reg.index()].bytes()) == bytes,
+        _ => false,
+    };
+    let ordered = i
+        .modifiers
+        .first_of(&[
+            M::V2,
+            M::V4,
+            M::V8,
+            M::Local,
+            M::Param,
+            M::Volatile,
+            M::Relaxed,
+            M::Acquire,
+            M::Release,
+            M::Mmio,
+        ])
+        .is_some();
+    fits && !ordered
+        && matches!(bytes, 4 | 8)
+        && uniformity_of(base) == Uniformity::Affine(bytes.cast_signed())
+}
+
+/// Whether there is a SIMD instruction, whose operands and result have one width.
+fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
+    let m = &i.modifiers;
+    let mut types = m.types();
+    let Some(ty) = types.next() else { return false };
+    let second = types.next();
+    let args = program.list(i.args);
+    let classes = |bytes: u32| {
+        args.iter().all(|arg| match arg {
+            Arg::Reg(reg) | Arg::Not(reg) => {
+                let class = program.registers[reg.index()];
+                class != RegClass::I16 && (class == RegClass::Pred || class.bytes() == bytes)
+            }
+            Arg::Int(_) | Arg::Float(_) | Arg::Symbol(..) => true,
+            _ => false,
+        })
+    };
+    let bytes = match ty {
+        P::Pred => 4,
+        _ => ty.bytes() as u32,
+    };
+    if !matches!(bytes, 4 | 8) || !classes(bytes) {
+        return false;
+    }
+    // Vectors of predicates have lanes of 32 bits.
+    let predicates = args.iter().any(|arg| match arg {
+        Arg::Reg(reg) | Arg::Not(reg) => program.registers[reg.index()] == RegClass::Pred,
+        _ => false,
+    }) || i.guard.is_some();
+    if predicates && bytes == 8 {
+        return false;
+    }
+    if m.first_of(&[
+        M::Cc,
+        M::Hi,
+        M::Wide,
+        M::Rz,
+        M::Rm,
+        M::Rp,
+        M::Approx,
+        M::Full,
+    ])
+    .is_some()
+    {
+        return false;
+    }
+    let float = matches!(ty, P::F32 | P::F64);
+    let packed = matches!(ty, P::F16x2 | P::Bf16x2 | P::U16x2 | P::S16x2 | P::F32x2);
+    match i.opcode {
+        _ if packed => false,
+        O::Mov => true,
+        O::Ld | O::Ldu | O::St => true,
+        O::And | O::Or | O::Xor | O::Not => true,
+        O::Add | O::Sub => float || !m.has(M::Sat),
+        O::Mul => float || bytes == 4,
+        O::Mad => float && has_fma || !float && bytes == 4 && !m.has(M::Sat),
+        O::Fma => has_fma,
+        O::Div | O::Sqrt => float,
+        O::Neg | O::Abs => float || bytes == 4,
+        O::Min | O::Max => bytes == 4 && !m.has(M::Abs) && args.len() == 3,
+        O::Shl | O::Shr => bytes == 4 && matches!(args.get(2), Some(Arg::Int(_))),
+        O::Lop3 => m.first_of(&[M::And, M::Or]).is_none(),
+        O::Setp => bytes == 4 && args.iter().all(|arg| !matches!(arg, Arg::List(_))),
+        O::Selp => bytes == 4,
+        O::Cvt => match (ty, second) {
+            (P::F32, Some(P::S32 | P::U32)) => true,
+            (P::S32 | P::U32, Some(P::F32)) => m.has(M::Rzi),
+            (P::U32 | P::S32 | P::B32, Some(P::U32 | P::S32 | P::B32)) => !m.has(M::Sat),
+            _ => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! The choice between integer and floating-point registers for PTX's untyped ones: a
+//! move between the host's register files costs more than an addition.
+
+use super::{Arg, Program, RegClass, Step};
+use ptx::names::{Modifier, Opcode, Type};
+
+/// Chooses the class of each register by a vote of the instructions that use it.
+pub(super) fn choose(program: &mut Program<'_>) {
+    let mut votes = vec![0_i32; program.registers.len()];
+    let mut moves = Vec::new();
+    for block in &program.blocks {
+        for step in &block.steps {
+            let Step::Instruction(instruction) = step else {
+                continue;
+            };
+            let args = program.list(instruction.args);
+            if instruction.opcode == Opcode::Mov
+                && let [Arg::Reg(a), Arg::Reg(b)] = args
+            {
+                moves.push((*a, *b));
+            }
+            for (i, &arg) in args.iter().enumerate() {
+                let vote = vote(instruction.opcode, &instruction.modifiers, i);
+                // An address is an integer, whatever the type of the access.
+                let vote = if matches!(arg, Arg::Address(..)) {
+                    -2
+                } else {
+                    vote
+                };
+                program.registers_of(arg, &mut |reg| votes[reg.index()] += vote);
+            }
+        }
+    }
+    // A register that is only loaded, stored and moved takes the class of the
+    // registers that it is moved from or to.
+    for _ in 0..2 {
+        for &(a, b) in &moves {
+            let (va, vb) = (votes[a.index()], votes[b.index()]);
+            if va == 0 {
+                votes[a.index()] = vb.signum();
+            } else if vb == 0 {
+                votes[b.index()] = va.signum();
+            }
+        }
+    }
+    for (class, vote) in program.registers.iter_mut().zip(votes) {
+        *class = match (*class, vote) {
+            (RegClass::I32, 1..) => RegClass::F32,
+            (RegClass::I64, 1..) => RegClass::F64,
+            (RegClass::F32, ..0) => RegClass::I32,
+            (RegClass::F64, ..0) => RegClass::I64,
+            (class, _) => class,
+        };
+    }
+}
+
+/// 1 if the instruction uses operand `i` as floating point, -1 as an integer, 0 if
+/// it works on both.
+fn vote(opcode: Opcode, modifiers: &super::Modifiers, i: usize) -> i32 {
+    let mut types = modifiers.types();
+    let ty = match opcode {
+        Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => return 0,
+        // Their operands are of several types.
+        Opcode::Tex
+        | Opcode::Tld4
+        | Opcode::Txq
+        | Opcode::Suld
+        | Opcode::Sust
+        | Opcode::Sured
+        | Opcode::Suq
+        | Opcode::Istypep => return 0,
+        Opcode::Cvt => {
+            let (to, from) = (types.next(), types.next());
+            if i == 0 { to } else { from }
+        }
+        // The type of the result, then that of the compared operands.
+        Opcode::Set => {
+            let (to, from) = (types.next(), types.next());
+            if i == 0 { to } else { from }
+        }
+        Opcode::Shfl | Opcode::Atom | Opcode::Red => return if i > 1 { -1 } else { 0 },
+        _ => types.next(),
+    };
+    match ty {
+        Some(Type::F32 | Type::F64 | Type::Tf32) => 1,
+        _ if modifiers.has(Modifier::Pred) => 0,
+        _ => -1,
+    }
+}

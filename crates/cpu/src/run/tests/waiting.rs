@@ -1,0 +1,76 @@
+//! Threads and blocks that wait for memory.
+
+use super::*;
+
+// Thread 0 waits for a flag that the last thread sets after it has yielded.
+body!(spin_in_a_block, true, |t, state| {
+    let last = t.context().threads - 1;
+    match state {
+        0 if t.index == last => 1,
+        0 | 1 if t.index == 0 => {
+            if t.out(0).load(Ordering::Relaxed) == 7 {
+                EXITED
+            } else {
+                1
+            }
+        }
+        1 if t.index == last => {
+            t.out(0).store(7, Ordering::Relaxed);
+            EXITED
+        }
+        _ => EXITED,
+    }
+});
+
+#[test]
+fn a_thread_may_wait_for_another() {
+    let points = points([SyncKind::Yield]);
+    for block in [2, 32, 40] {
+        let words = launch(
+            &engine(1),
+            &kernel(spin_in_a_block, &points),
+            shape(1, block),
+            1,
+        )
+        .unwrap();
+        assert_eq!(words, [7]);
+    }
+}
+
+// Every block waits until all blocks have come: a barrier of the grid.
+body!(grid_barrier, true, |t, state| {
+    if state == 0 {
+        t.out(0).fetch_add(1, Ordering::SeqCst);
+    }
+    let all = u64::from(t.context().grid_dim[0] * t.context().threads);
+    if t.out(0).load(Ordering::SeqCst) < all {
+        return 1;
+    }
+    t.out(1 + t.global()).store(1, Ordering::Relaxed);
+    EXITED
+});
+
+#[test]
+fn blocks_may_wait_for_all_other_blocks() {
+    let points = points([SyncKind::Yield]);
+    for workers in [1, 2, 4] {
+        let words = launch(
+            &engine(workers),
+            &kernel(grid_barrier, &points),
+            shape(50, 40),
+            2001,
+        )
+        .unwrap();
+        assert_eq!(words[0], 2000);
+        assert!(words[1..].iter().all(|&word| word == 1));
+    }
+}
+
+#[test]
+fn waiting_blocks_keep_their_memory() {
+    let engine = Engine::with_workers(Arc::new(DeviceMemory::with_size(128 << 10).unwrap()), 2);
+    let points = points([SyncKind::Yield]);
+    // A block uses 4 KiB of shared memory, so that ten fit at once.
+    let words = launch(&engine, &kernel(grid_barrier, &points), shape(10, 4), 41).unwrap();
+    assert!(words[1..].iter().all(|&word| word == 1));
+}
