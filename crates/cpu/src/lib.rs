@@ -16,6 +16,7 @@ mod merge;
 pub mod print;
 mod program;
 pub mod run;
+mod state;
 mod texture;
 
 /// The newest PTX that the device reads. What it cannot run of it, it refuses

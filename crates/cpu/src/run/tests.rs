@@ -26,7 +26,6 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
         shared_bytes: 4096,
         local_bytes: 0,
         slots: 4,
-        param_bytes: 8,
         globals: &[],
     }
 }
@@ -138,7 +137,12 @@ fn launch(
         .unwrap();
     let slice = unsafe { std::slice::from_raw_parts_mut(out as *mut u64, words) };
     slice.fill(0);
-    let result = engine.run(0, kernel, shape, &out.to_le_bytes());
+    let result = engine.run(
+        0,
+        kernel,
+        &Grid::new(shape).unwrap(),
+        &ParamBlock::new(&out.to_le_bytes(), 8),
+    );
     let words = slice.to_vec();
     engine.memory().free(out).unwrap();
     result.map(|()| words)
@@ -600,8 +604,8 @@ fn a_fault_in_shared_memory_gives_the_offset() {
             .run(
                 0,
                 &kernel(fault, &[]),
-                shape(1, 1),
-                &u64::from(access).to_le_bytes(),
+                &Grid::new(shape(1, 1)).unwrap(),
+                &ParamBlock::new(&u64::from(access).to_le_bytes(), 8),
             )
             .unwrap_err()
             .message
@@ -609,29 +613,6 @@ fn a_fault_in_shared_memory_gives_the_offset() {
     assert!(context_fault(4 | Access::WRITE | Access::SHARED).contains(
         "out-of-bounds write of 4 bytes at shared address 0x1000, the block has 4096 bytes"
     ));
-}
-
-#[test]
-fn shapes_that_no_block_has_are_refused() {
-    let engine = engine(1);
-    for (grid, block) in [
-        ([0, 1, 1], [1, 1, 1]),
-        ([1, 1, 1], [0, 1, 1]),
-        ([1; 3], [u32::MAX; 3]),
-        ([u32::MAX; 3], [1; 3]),
-    ] {
-        let shape = LaunchShape {
-            grid,
-            block,
-            shared_bytes: 0,
-        };
-        assert!(
-            engine
-                .run(0, &kernel(write_index, &[]), shape, &[])
-                .is_err(),
-            "{grid:?} {block:?}"
-        );
-    }
 }
 
 #[test]

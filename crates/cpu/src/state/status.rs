@@ -2,19 +2,22 @@
 
 use std::ffi::{CStr, c_int};
 
+use crate::memory::MemoryError;
+
 /// The number that an entry returns when it does not return `CUDA_SUCCESS`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Status(pub(super) c_int);
+pub(crate) struct Status(pub(crate) c_int);
 
-/// Why an entry fails: the number that it returns and, where there is more to
-/// say, the text that `ptxkitGetLastFault` gives.
+/// Why an entry fails: the status that it returns and, where there is more to
+/// say, the text that `ptxkitGetLastFault` returns.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) status: Status,
-    pub(super) detail: Option<String>,
+pub(crate) struct Failure {
+    pub(crate) status: Status,
+    pub(crate) detail: Option<String>,
 }
 
-pub(super) type Answer<T = ()> = Result<T, Failure>;
+/// What an entry and all it calls return.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
@@ -25,8 +28,28 @@ impl From<Status> for Failure {
     }
 }
 
+impl From<MemoryError> for Failure {
+    fn from(error: MemoryError) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&MemoryError> for Failure {
+    fn from(error: &MemoryError) -> Self {
+        let status = match error {
+            MemoryError::Reserve { .. } | MemoryError::OutOfMemory { .. } => Status::OUT_OF_MEMORY,
+            MemoryError::Registration {
+                state: "already", ..
+            } => Status::HOST_MEMORY_ALREADY_REGISTERED,
+            MemoryError::Registration { .. } => Status::HOST_MEMORY_NOT_REGISTERED,
+            _ => Status::INVALID_VALUE,
+        };
+        status.because(error.to_string())
+    }
+}
+
 impl Status {
-    pub(super) fn because(self, detail: impl Into<String>) -> Failure {
+    pub(crate) fn because(self, detail: impl Into<String>) -> Failure {
         Failure {
             status: self,
             detail: Some(detail.into()),
@@ -40,10 +63,10 @@ macro_rules! statuses {
     ($($number:tt $name:ident $text:literal)*) => {
         impl Status {
             $(#[allow(dead_code)] // the table is whole, the device returns a part of it
-            pub(super) const $name: Status = Status($number);)*
+            pub(crate) const $name: Status = Status($number);)*
 
             /// `CUDA_ERROR_…`, or nothing for a number that CUDA 13.5 lacks.
-            pub(super) fn name(self) -> Option<&'static CStr> {
+            pub(crate) fn name(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!(prefix!($number), stringify!($name), "\0")) }),)*
                     _ => None,
@@ -51,7 +74,7 @@ macro_rules! statuses {
             }
 
             /// What the number means, in a few words.
-            pub(super) fn text(self) -> Option<&'static CStr> {
+            pub(crate) fn text(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!($text, "\0")) }),)*
                     _ => None,
