@@ -86,9 +86,9 @@ entries! {
 
     fn cuMemPoolSetAccess(handle: CUmemoryPool, map: *const MemAccessDesc, count: usize) {
         let pool = pool::find(handle.addr())?;
-        for described in map.slice(count)? {
-            let device = device_of(described.location)?;
-            match (described.flags, device == pool.device) {
+        for desc in map.slice(count)? {
+            let device = device_of(desc.location)?;
+            match (desc.flags, device == pool.device) {
                 (READ_WRITE, true) | (0, false) => {}
                 (READ_WRITE, false) => return Err(Status::NOT_SUPPORTED
                     .because("a pool of the CPU device is open to its device alone")),

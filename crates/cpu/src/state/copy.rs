@@ -63,7 +63,7 @@ impl Endpoint {
     }
 }
 
-/// CopyMode a caller wants a copy done.
+/// When a copy is done.
 #[derive(Clone, Copy)]
 pub(crate) enum CopyMode {
     /// Before the entry returns.

@@ -10,14 +10,14 @@ use crate::run::{Engine, MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use crate::texture::MOST_LINEAR;
 use api::CUdevice;
 
-/// The compute capability that the device answers to: PTX for `sm_90` and
-/// older loads, an `a` target's own instructions are refused by name.
+/// The compute capability of the device: PTX for `sm_90` and older loads; instructions
+/// of an `a` target only are refused by name.
 pub(crate) const COMPUTE_CAPABILITY: (c_int, c_int) = (9, 0);
 
 /// Bytes of shared memory of a block: by default, and after `cuFuncSetAttribute`.
 pub(crate) const MAX_SHARED: u32 = 48 << 10;
 pub(crate) const MAX_SHARED_OPTIN: u32 = 227 << 10;
-/// Threads and blocks that a multiprocessor is said to hold.
+/// Threads and blocks of a multiprocessor, as reported.
 pub(crate) const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 pub(crate) const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
 const REGISTERS: u32 = 65536;
@@ -55,9 +55,9 @@ pub(crate) fn workers() -> Result<u32> {
 
 /// The devices that the process sees, in order: one, or as many as
 /// `PTXKIT_CPU_DEVICES` says, at most 8. They share the cores and the memory;
-/// several are for testing programs that expect several, and of those
-/// `CUDA_VISIBLE_DEVICES` chooses. The one device that there is otherwise stays
-/// visible: a program that hides its GPUs means to run on the CPU.
+/// several are for testing programs that expect several, and `CUDA_VISIBLE_DEVICES`
+/// selects among those. A single device stays visible in any case: a program that hides
+/// its GPUs is meant to run on the CPU.
 fn visible() -> &'static [CUdevice] {
     static VISIBLE: LazyLock<Vec<CUdevice>> = LazyLock::new(|| {
         let variable = std::env::var("PTXKIT_CPU_DEVICES").ok();
@@ -73,15 +73,15 @@ fn visible() -> &'static [CUdevice] {
     &VISIBLE
 }
 
-/// Reads a list of numbers and identities as NVIDIA's driver does: up to the
-/// first that names no device; a list that names one twice is empty. An identity
-/// is `GPU-` and as many digits as tell one device from the others.
+/// Parses a list of numbers and UUIDs as NVIDIA's driver does: it ends at the first that
+/// names no device, and a list that names one twice is empty. A UUID is `GPU-` and enough
+/// digits to identify one device.
 fn chosen(list: &str, count: c_int) -> Vec<CUdevice> {
     let named = |word: &str| {
         let word = word.trim();
         match word.strip_prefix("GPU-") {
             Some(start) => {
-                let mut all = (0..count).filter(|device| identity(*device).starts_with(start));
+                let mut all = (0..count).filter(|device| uuid_text(*device).starts_with(start));
                 all.next().filter(|_| all.next().is_none())
             }
             None => word
@@ -145,8 +145,8 @@ pub(crate) fn uuid(device: CUdevice) -> [u8; 16] {
     uuid
 }
 
-/// The same as `nvidia-smi` writes those of GPUs.
-fn identity(device: CUdevice) -> String {
+/// The same in the notation of `nvidia-smi`.
+fn uuid_text(device: CUdevice) -> String {
     let mut text = String::new();
     for (index, byte) in uuid(device).into_iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
@@ -206,7 +206,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
         115 => 1, // MEMORY_POOLS_SUPPORTED
-        // Known numbers of what the device lacks: IPC, clusters …
+        // Attributes of features that the device lacks: IPC, clusters …
         17
         | 20
         | 32

@@ -112,4 +112,12 @@ mod tests {
         assert_eq!(numbers.get(handles[2]), None);
         assert_eq!(numbers.get(handles[3]).as_deref(), Some(&3));
     }
+
+    #[test]
+    fn an_object_is_made_once() {
+        let numbers = Handles::<u32>::new();
+        let handle = reserve();
+        assert_eq!(*numbers.get_or_insert(handle, || Arc::new(1)), 1);
+        assert_eq!(*numbers.get_or_insert(handle, || Arc::new(2)), 1);
+    }
 }

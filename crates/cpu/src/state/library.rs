@@ -1,5 +1,4 @@
-//! Libraries: code that is loaded into a context when the context first asks
-//! for it.
+//! Libraries: code that is loaded into a context when it is first used there.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -30,7 +30,7 @@ pub(crate) struct Function {
     pub(crate) code: Arc<LoadedModule>,
     pub(crate) index: usize,
     pub(crate) name: CString,
-    /// Bytes of dynamic shared memory that a launch may ask for.
+    /// The maximum of a launch's dynamic shared memory, in bytes.
     shared_limit: AtomicU32,
 }
 

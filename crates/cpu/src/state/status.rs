@@ -1,10 +1,10 @@
-//! Every number of the driver API with its name and its text.
+//! The status codes of the driver API, each with its name and its text.
 
 use std::ffi::{CStr, c_int};
 
 use crate::memory::MemoryError;
 
-/// The number that an entry returns when it does not return `CUDA_SUCCESS`.
+/// The status code that an entry returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Status(pub(crate) c_int);
 
@@ -57,15 +57,15 @@ impl Status {
     }
 }
 
-/// One row a number: the name without its `CUDA_` and the text of
+/// One row for each code: the name without its `CUDA_` and the text of
 /// `cuGetErrorString`.
 macro_rules! statuses {
     ($($number:tt $name:ident $text:literal)*) => {
         impl Status {
-            $(#[allow(dead_code)] // the table is whole, the device returns a part of it
+            $(#[allow(dead_code)] // the table is complete, the device returns a part of it
             pub(crate) const $name: Status = Status($number);)*
 
-            /// `CUDA_ERROR_…`, or nothing for a number that CUDA 13.5 lacks.
+            /// `CUDA_ERROR_…`; `None` for a code that CUDA 13.5 lacks.
             pub(crate) fn name(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!(prefix!($number), stringify!($name), "\0")) }),)*
@@ -73,7 +73,7 @@ macro_rules! statuses {
                 }
             }
 
-            /// What the number means, in a few words.
+            /// The description of the code.
             pub(crate) fn text(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!($text, "\0")) }),)*
@@ -99,7 +99,7 @@ macro_rules! prefix {
 const fn with_nul(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
-        // Evaluated at compile time only: a bad row does not build.
+        // Evaluated at compile time only: a bad row is a build error.
         Err(_) => panic!("a row of the table holds a NUL"),
     }
 }

@@ -24,7 +24,7 @@ static DEFAULT_STREAMS: Handles<Stream> = Handles::new();
 const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
 
-/// Stored without effect: the host's scheduler knows no streams.
+/// Stored without effect: the host's scheduler does not know streams.
 pub(crate) const LEAST_PRIORITY: c_int = 0;
 pub(crate) const GREATEST_PRIORITY: c_int = -5;
 
@@ -43,7 +43,7 @@ fn unknown_attribute(number: c_uint) -> Failure {
 }
 
 thread_local! {
-    /// This thread's own default stream in each context, by the context's id.
+    /// The per-thread default stream in each context, by the context's id.
     static PER_THREAD_STREAMS: RefCell<BTreeMap<usize, Arc<Stream>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Stream {
     queue: Arc<Queue>,
     kind: StreamKind,
     priority: c_int,
-    /// Attributes that were set, by number; they have no effect.
+    /// The attributes that were set, by number; they have no effect.
     attributes: Mutex<BTreeMap<c_uint, AttributeBits>>,
     id: u64,
     /// Whether `capture` may hold something, which every call asks.
@@ -240,7 +240,9 @@ impl Stream {
     pub(crate) fn set_attribute(&self, number: c_uint, bits: AttributeBits) -> Result {
         match number {
             SYNCHRONIZATION if !matches!(bits.0[0], 1..=4) => {
-                return Err(Status::INVALID_VALUE.because("unknown way of waiting for a stream"));
+                return Err(
+                    Status::INVALID_VALUE.because("unknown synchronization policy of a stream")
+                );
             }
             ACCESS_POLICY | SYNCHRONIZATION | MEMORY_SYNC_MAP | MEMORY_SYNC_DOMAIN => {
                 self.attributes().insert(number, bits);

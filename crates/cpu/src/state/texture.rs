@@ -106,7 +106,7 @@ impl Source {
         })
     }
 
-    fn described(resource: &ResourceDesc) -> Result<Source> {
+    fn new(resource: &ResourceDesc) -> Result<Source> {
         if resource.flags != 0 {
             return Err(refuse("the flags of a resource must be 0"));
         }
@@ -236,7 +236,7 @@ pub(crate) fn create_texture(
     view: Option<ResourceViewDesc>,
 ) -> Result<u64> {
     let context = context::working()?;
-    let mut source = Source::described(&resource)?;
+    let mut source = Source::new(&resource)?;
     if let Some(view) = &view {
         if !matches!(resource.kind, ARRAY | MIPMAPPED) {
             return Err(refuse("only arrays have views"));
