@@ -20,6 +20,7 @@ mod print;
 mod program;
 mod run;
 mod setting;
+mod state;
 #[cfg(test)]
 mod tests;
 mod texture;

@@ -1,12 +1,13 @@
-//! Batches of copies, done one after the other: each uses all cores by itself.
+//! Batches of copies, made one after the other: each uses all cores by itself.
 
-use super::copy::{Side, When, perform};
-use super::entry::{Given, entries};
-use super::status::{Answer, Failure, Status};
-use super::stream;
+use super::entry::entries;
+use crate::state::copy::{CopyMode, Endpoint, perform};
+use crate::state::status::{Failure, Result, Status};
+use crate::state::stream;
+use crate::state::user_pointer::UserPointer;
 use api::{CUdeviceptr, CUstream, CopyAttributes};
 
-/// What is wrong, and with which copy, if with one.
+/// What is wrong, and with which copy, if it is one.
 type Wrong = (Option<usize>, Failure);
 
 fn of_all(failure: impl Into<Failure>) -> Wrong {
@@ -15,16 +16,20 @@ fn of_all(failure: impl Into<Failure>) -> Wrong {
 
 /// Every set of attributes is known, and begins after the one before it.
 fn check_attributes(
-    attributes: Given<CopyAttributes>,
-    firsts: Given<usize>,
+    attributes: UserPointer<CopyAttributes>,
+    firsts: UserPointer<usize>,
     sets: usize,
     count: usize,
-) -> Answer {
+) -> Result {
     let mut next = 0;
     for set in 0..sets {
-        let (first, asked) = (firsts.get_at(set)?, attributes.get_at(set)?);
+        let (first, attributes) = (firsts.get_at(set)?, attributes.get_at(set)?);
         let in_order = if set == 0 { first == 0 } else { first >= next };
-        if !in_order || first >= count || !matches!(asked.source_order, 1..=3) || asked.flags > 1 {
+        if !in_order
+            || first >= count
+            || !matches!(attributes.source_order, 1..=3)
+            || attributes.flags > 1
+        {
             return Err(Status::INVALID_VALUE.because(format!(
                 "set {set} of the attributes of a batch is not valid"
             )));
@@ -38,12 +43,12 @@ fn check_attributes(
 }
 
 fn copies(
-    to: Given<CUdeviceptr>,
-    from: Given<CUdeviceptr>,
-    bytes: Given<usize>,
+    to: UserPointer<CUdeviceptr>,
+    from: UserPointer<CUdeviceptr>,
+    bytes: UserPointer<usize>,
     count: usize,
-    check: impl FnOnce() -> Answer,
-    stream: Given<cudarc::driver::sys::CUstream_st>,
+    check: impl FnOnce() -> Result,
+    stream: usize,
 ) -> Result<(), Wrong> {
     let stream = stream::find(stream).map_err(of_all)?;
     if count == 0 || stream.1.is_default() {
@@ -58,26 +63,32 @@ fn copies(
         .map_err(of_all)?;
     let mut all = Vec::with_capacity(count);
     for index in 0..count {
-        let ends = || {
+        let endpoints = || {
             let bytes = bytes.get_at(index)?;
-            let ends = [to.get_at(index)?, from.get_at(index)?];
+            let [to, from] = [to.get_at(index)?, from.get_at(index)?];
             Ok((
-                Side::any(ends[0], bytes)?,
-                Side::any(ends[1], bytes)?,
+                Endpoint::any(to, bytes)?,
+                Endpoint::any(from, bytes)?,
                 bytes,
             ))
         };
-        all.push(ends().map_err(|failure: Failure| (Some(index), failure))?);
+        all.push(endpoints().map_err(|failure: Failure| (Some(index), failure))?);
     }
     let pageable = all.iter().any(|(to, from, _)| to.pageable || from.pageable);
     let whole = all.iter().map(|(.., bytes)| bytes).sum();
-    perform(&stream, When::InOrder, pageable, whole, move || {
-        for (to, from, bytes) in &all {
-            // SAFETY: both sides were checked, or the caller answers for them; a side that is
-            // freed meanwhile stays mapped with the arena. They may overlap.
-            unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), *bytes) }
-        }
-    })
+    perform(
+        &stream,
+        CopyMode::Asynchronous,
+        pageable,
+        whole,
+        move || {
+            for (to, from, bytes) in &all {
+                // SAFETY: both endpoints were checked, or the caller answers for them. Memory that
+                // is freed meanwhile stays mapped with the arena. `copy` allows overlaps.
+                unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), *bytes) }
+            }
+        },
+    )
     .map_err(of_all)
 }
 
@@ -93,7 +104,7 @@ entries! {
         stream: CUstream,
     ) {
         let check = || check_attributes(attributes, firsts, sets, count);
-        copies(to, from, bytes, count, check, stream).map_err(|(_, failure)| failure)
+        copies(to, from, bytes, count, check, stream.addr()).map_err(|(_, failure)| failure)
     }
 
     /// The same, and which copy is wrong.
@@ -109,8 +120,8 @@ entries! {
         stream: CUstream,
     ) {
         let check = || check_attributes(attributes, firsts, sets, count);
-        copies(to, from, bytes, count, check, stream).map_err(|(index, failure)| {
-            failed.put_if_asked(index.unwrap_or(usize::MAX));
+        copies(to, from, bytes, count, check, stream.addr()).map_err(|(index, failure)| {
+            failed.put_optional(index.unwrap_or(usize::MAX));
             failure
         })
     }

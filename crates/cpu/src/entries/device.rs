@@ -1,275 +1,42 @@
-//! The devices: what they are called and what they can do.
+//! Devices and their primary contexts.
 
 use std::ffi::{c_char, c_int, c_uint};
-use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
 
-use super::array;
-use super::context;
-use super::entry::{Given, entries};
-use super::memory;
-use super::status::{Answer, Status};
-use crate::memory::{DeviceMemory, MemoryError};
-use crate::run::{Engine, THREADS};
-use crate::setting::Setting;
+use super::entry::entries;
+use crate::state::status::Status;
+use crate::state::user_pointer::UserPointer;
+use crate::state::{device, primary};
 use api::{CUcontext, CUdevice, CUuuid};
-
-/// The compute capability that the device answers to: PTX for `sm_90` and
-/// older loads, an `a` target's own instructions are refused by name.
-pub(super) const COMPUTE_CAPABILITY: (c_int, c_int) = (9, 0);
-
-/// Threads a block may have, in all and along each axis.
-pub(super) const MAX_THREADS: u32 = 1024;
-pub(super) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
-/// Blocks a grid may have along each axis.
-pub(super) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
-/// Bytes of shared memory of a block: without asking, and at most.
-pub(super) const MAX_SHARED: u32 = 48 << 10;
-pub(super) const MAX_SHARED_ASKED: u32 = 227 << 10;
-/// Threads and blocks that a multiprocessor is said to hold.
-pub(super) const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
-pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
-pub(super) const REGISTERS: u32 = 65536;
-
-/// What runs the kernels of all devices, made at the first use.
-pub(super) fn engine() -> Answer<&'static Engine> {
-    static ENGINE: LazyLock<Result<Engine, MemoryError>> = LazyLock::new(|| {
-        let memory = DeviceMemory::from_environment(visible().len())?;
-        Ok(Engine::new(Arc::new(memory)))
-    });
-    ENGINE.as_ref().map_err(memory::failure)
-}
-
-/// Threads that run blocks: the multiprocessors of the device.
-pub(super) fn workers() -> Answer<u32> {
-    Ok(engine()?.workers())
-}
-
-/// Fails where the environment asks for what there cannot be.
-pub(super) fn check_settings() -> Answer {
-    for setting in [&THREADS, &DEVICES] {
-        let read = setting.read();
-        read.map_err(|error| Status::INVALID_VALUE.because(error.to_string()))?;
-    }
-    Ok(())
-}
-
-/// The devices that the process sees, in order: one, or as many as
-/// `PTXKIT_CPU_DEVICES` says, at most 8. They share the cores and the memory;
-/// several are for testing programs that expect several, and of those
-/// `CUDA_VISIBLE_DEVICES` chooses. The one device that there is otherwise stays
-/// visible: a program that hides its GPUs means to run on the CPU.
-fn visible() -> &'static [CUdevice] {
-    static VISIBLE: LazyLock<Vec<CUdevice>> = LazyLock::new(|| {
-        let Ok(Some(count)) = DEVICES.read() else {
-            return vec![0];
-        };
-        let count = count as c_int; // at most `MOST_DEVICES`
-        match std::env::var("CUDA_VISIBLE_DEVICES") {
-            Ok(list) => chosen(&list, count),
-            Err(_) => (0..count).collect(),
-        }
-    });
-    &VISIBLE
-}
-
-/// Reads a list of numbers and identities as NVIDIA's driver does: up to the
-/// first that names no device; a list that names one twice is empty. An identity
-/// is `GPU-` and as many digits as tell one device from the others.
-fn chosen(list: &str, count: c_int) -> Vec<CUdevice> {
-    let named = |word: &str| {
-        let word = word.trim();
-        match word.strip_prefix("GPU-") {
-            Some(start) => {
-                let mut all = (0..count).filter(|device| identity(*device).starts_with(start));
-                all.next().filter(|_| all.next().is_none())
-            }
-            None => word
-                .parse()
-                .ok()
-                .filter(|number| (0..count).contains(number)),
-        }
-    };
-    let mut chosen = Vec::new();
-    for number in list.split(',').map_while(named) {
-        if chosen.contains(&number) {
-            return Vec::new();
-        }
-        chosen.push(number);
-    }
-    chosen
-}
-
-pub(super) fn count() -> c_int {
-    visible().len() as c_int // at most `MOST_DEVICES`
-}
-
-/// Which of all devices one is, whatever is visible; it has passed [`check`].
-fn place(device: CUdevice) -> CUdevice {
-    visible().get(device as usize).copied().unwrap_or(device)
-}
-
-pub(super) const MOST_DEVICES: c_int = 8;
-
-/// How many devices there are.
-const DEVICES: Setting = Setting {
-    variable: "PTXKIT_CPU_DEVICES",
-    range: 1..=MOST_DEVICES as u32,
-};
-
-/// Fails unless there is such a device.
-pub(super) fn check(device: CUdevice) -> Answer {
-    if (0..count()).contains(&device) {
-        Ok(())
-    } else {
-        Err(Status::INVALID_DEVICE
-            .because(format!("device {device} asked for, there are {}", count())))
-    }
-}
-
-/// "CPU: <model>, N threads".
-fn name() -> Answer<String> {
-    static MODEL: LazyLock<String> = LazyLock::new(|| {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpuinfo
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        model
-            .map_or(std::env::consts::ARCH, |(_, model)| model.trim())
-            .to_owned()
-    });
-    let threads = match workers()? {
-        1 => "1 thread".to_owned(),
-        count => format!("{count} threads"),
-    };
-    Ok(format!("CPU: {}, {threads}", *MODEL))
-}
-
-/// The same for every process and machine: device code of the CPU device is
-/// told apart by the host's features, not by this.
-fn uuid(device: CUdevice) -> [u8; 16] {
-    let mut uuid = *b"ptxkit CPU dev 0";
-    uuid[15] += device as u8; // below 8, as `check` saw to
-    uuid
-}
-
-/// The same as `nvidia-smi` writes those of GPUs.
-fn identity(device: CUdevice) -> String {
-    let mut text = String::new();
-    for (index, byte) in uuid(device).into_iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        let _ = write!(text, "{byte:02x}"); // to a string cannot fail
-    }
-    text
-}
-
-fn pci_address(device: CUdevice) -> String {
-    format!("0000:{:02x}:00.0", device + 1)
-}
-
-/// `CU_DEVICE_ATTRIBUTE_…` number `number`, of a device with so many workers.
-fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Option<c_int> {
-    let value: u32 = match number {
-        1 => MAX_THREADS,
-        2..=4 => MAX_BLOCK[number as usize - 2],
-        5..=7 => MAX_GRID[number as usize - 5],
-        8 => MAX_SHARED,
-        9 => 65536,              // TOTAL_CONSTANT_MEMORY
-        10 => crate::abi::WARP,  // WARP_SIZE
-        11 => i32::MAX as u32,   // MAX_PITCH
-        12 | 82 => REGISTERS,    // MAX_REGISTERS_PER_BLOCK, _PER_MULTIPROCESSOR
-        13 => 1_000_000,         // CLOCK_RATE in kHz: %clock counts nanoseconds
-        14 | 30 => 512,          // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
-        15 => 1,                 // GPU_OVERLAP
-        16 => workers,           // MULTIPROCESSOR_COUNT: one a worker
-        18 | 19 => 1,            // INTEGRATED, CAN_MAP_HOST_MEMORY
-        31 => 1,                 // CONCURRENT_KERNELS
-        33 => device as u32 + 1, // PCI_BUS_ID, as in `pci_address`
-        36 => 1_000_000,         // MEMORY_CLOCK_RATE in kHz
-        37 => 64,                // GLOBAL_MEMORY_BUS_WIDTH
-        38 => 1 << 20,           // L2_CACHE_SIZE
-        39 => THREADS_PER_MULTIPROCESSOR,
-        40 => 1,  // ASYNC_ENGINE_COUNT
-        41 => 1,  // UNIFIED_ADDRESSING
-        51 => 32, // TEXTURE_PITCH_ALIGNMENT
-        75 => COMPUTE_CAPABILITY.0 as u32,
-        76 => COMPUTE_CAPABILITY.1 as u32,
-        81 => MAX_SHARED_ASKED + 1024, // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-        83 => 1,                       // MANAGED_MEMORY
-        86 => 1,                       // HOST_NATIVE_ATOMIC_SUPPORTED
-        87 => 2,                       // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
-        89 => 1,                       // CONCURRENT_MANAGED_ACCESS
-        90 => 1,                       // COMPUTE_PREEMPTION_SUPPORTED
-        91 => 1,                       // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
-        95 => 1,                       // COOPERATIVE_LAUNCH
-        97 => MAX_SHARED_ASKED,        // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        98 | 122 | 123 => 1,           // CAN_FLUSH_REMOTE_WRITES, CAN_USE_…: values of streams
-        99 => 1,                       // HOST_REGISTER_SUPPORTED
-        101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
-        102 | 103 => 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
-        106 => BLOCKS_PER_MULTIPROCESSOR,
-        111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
-        126 => 1,    // MEM_SYNC_DOMAIN_COUNT
-        21..=29 | 42..=46 | 52..=74 | 77 => array::limit(number)?,
-        115 => 1, // MEMORY_POOLS_SUPPORTED
-        // Known numbers of what the device lacks: IPC, clusters …
-        17
-        | 20
-        | 32
-        | 34
-        | 35
-        | 47..=50
-        | 78..=80
-        | 84
-        | 85
-        | 88
-        | 92..=94
-        | 96
-        | 100
-        | 104
-        | 105
-        | 107..=110
-        | 112..=114
-        | 116..=121
-        | 124
-        | 125
-        | 127..=148 => 0,
-        _ => return None,
-    };
-    Some(value.cast_signed())
-}
 
 entries! {
     fn cuDeviceGetCount(result: *mut c_int) {
-        result.put(count())
+        result.put(device::count())
     }
 
     fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int) {
-        check(ordinal)?;
+        device::check(ordinal)?;
         device.put(ordinal)
     }
 
-    fn cuDeviceGetName(text: *mut c_char, room: c_int, device: CUdevice) {
-        check(device)?;
-        text.put_text(&name()?, usize::try_from(room).unwrap_or(0))
+    fn cuDeviceGetName(text: *mut c_char, capacity: c_int, device: CUdevice) {
+        device::check(device)?;
+        text.put_text(&device::name()?, usize::try_from(capacity).unwrap_or(0))
     }
 
     fn cuDeviceGetUuid_v2(result: *mut CUuuid, device: CUdevice) {
-        check(device)?;
-        let result: Given<[u8; 16]> = result.cast();
-        result.put(uuid(place(device)))
+        device::check(device)?;
+        let result: UserPointer<[u8; 16]> = result.cast();
+        result.put(device::uuid(device::physical(device)))
     }
 
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) {
-        check(device)?;
-        bytes.put(memory::total()?)
+        device::check(device)?;
+        bytes.put(device::total()?)
     }
 
     fn cuDeviceGetAttribute(value: *mut c_int, number: c_uint, device: CUdevice) {
-        check(device)?;
-        match attribute(number, place(device), workers()?) {
+        device::check(device)?;
+        match device::attribute(number, device::physical(device), device::workers()?) {
             Some(found) => value.put(found),
             None => Err(Status::INVALID_VALUE
                 .because(format!("no device attribute has the number {number}"))),
@@ -277,22 +44,22 @@ entries! {
     }
 
     fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
-        check(device)?;
-        major.put(COMPUTE_CAPABILITY.0)?;
-        minor.put(COMPUTE_CAPABILITY.1)
+        device::check(device)?;
+        major.put(device::COMPUTE_CAPABILITY.0)?;
+        minor.put(device::COMPUTE_CAPABILITY.1)
     }
 
-    fn cuDeviceGetPCIBusId(text: *mut c_char, room: c_int, device: CUdevice) {
-        check(device)?;
-        text.put_text(&pci_address(place(device)), usize::try_from(room).unwrap_or(0))
+    fn cuDeviceGetPCIBusId(text: *mut c_char, capacity: c_int, device: CUdevice) {
+        device::check(device)?;
+        text.put_text(&device::pci_address(device::physical(device)), usize::try_from(capacity).unwrap_or(0))
     }
 
     fn cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char) {
-        let asked = text.text()?;
-        match (0..count()).find(|device| {
-            pci_address(place(*device))
+        let address = text.text()?;
+        match (0..device::count()).find(|device| {
+            device::pci_address(device::physical(*device))
                 .as_bytes()
-                .eq_ignore_ascii_case(asked.to_bytes())
+                .eq_ignore_ascii_case(address.to_bytes())
         }) {
             Some(found) => device.put(found),
             None => Err(Status::INVALID_DEVICE.into()),
@@ -300,13 +67,13 @@ entries! {
     }
 
     fn cuDeviceGetLuid(_luid: *mut c_char, _node: *mut c_uint, device: CUdevice) {
-        check(device)?;
+        device::check(device)?;
         Err(Status::NOT_SUPPORTED.because("the CPU device is no adapter of Windows"))
     }
 
     /// Kernels of all contexts share the workers.
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, kind: c_uint, device: CUdevice) {
-        check(device)?;
+        device::check(device)?;
         match kind {
             0 => supported.put(0),
             _ => Err(Status::INVALID_VALUE.because("unknown kind of affinity")),
@@ -314,68 +81,33 @@ entries! {
     }
 
     fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) {
-        check(device)?;
+        device::check(device)?;
         if context.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        context.put(context::retain_primary(device)?.pointer())
+        context.put(primary::retain(device)?.pointer())
     }
 
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
-        check(device)?;
-        context::release_primary(device)
+        device::check(device)?;
+        primary::release(device)
     }
 
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
-        check(device)?;
-        context::reset_primary(device);
+        device::check(device)?;
+        primary::reset(device);
         Ok(())
     }
 
     fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) {
-        check(device)?;
-        context::set_primary_flags(device, flags)
+        device::check(device)?;
+        primary::set_flags(device, flags)
     }
 
     fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: *mut c_uint, active: *mut c_int) {
-        check(device)?;
-        let (has, is) = context::primary_state(device);
-        flags.put(has)?;
-        active.put(c_int::from(is))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_are_where_cuda_numbers_them() {
-        assert_eq!(attribute(1, 0, 2), Some(1024)); // MAX_THREADS_PER_BLOCK
-        assert_eq!(attribute(4, 0, 2), Some(64)); // MAX_BLOCK_DIM_Z
-        assert_eq!(attribute(6, 0, 2), Some(65535)); // MAX_GRID_DIM_Y
-        assert_eq!(attribute(97, 0, 2), Some(232_448)); // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        assert_eq!(attribute(0, 0, 2), None);
-        assert_eq!(attribute(9999, 0, 2), None);
-    }
-
-    #[test]
-    fn lists_of_visible_devices_end_at_what_is_none() {
-        assert_eq!(chosen("2,0", 4), [2, 0]);
-        assert_eq!(chosen(" 1 , 3,4,0", 4), [1, 3]);
-        assert!(chosen("", 4).is_empty());
-        assert!(chosen("-1", 4).is_empty());
-        assert!(chosen("1,1", 4).is_empty());
-        assert!(chosen("GPU-abc,1", 4).is_empty());
-        let third = "GPU-7074786b-6974-2043-5055-206465762032";
-        assert_eq!(chosen(&format!("{third},0"), 4), [2, 0]);
-        assert!(chosen("GPU-7074786b", 4).is_empty(), "it names several");
-        assert_eq!(chosen("GPU-7074786b", 1), [0]);
-    }
-
-    #[test]
-    fn devices_differ_in_identity_and_address() {
-        assert_ne!(uuid(0), uuid(1));
-        assert_ne!(pci_address(0), pci_address(1));
+        device::check(device)?;
+        let (current, is_active) = primary::state(device);
+        flags.put(current)?;
+        active.put(c_int::from(is_active))
     }
 }

@@ -1,27 +1,27 @@
-//! What all entries have in common: how their arguments are seen, and how
-//! their outcome becomes a number.
+//! What all entries have in common: their arguments are decoded, and their outcome
+//! becomes a status.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::status::{Answer, Failure, Status};
+use crate::state::host_function;
+use crate::state::status::{Failure, Result, Status};
+use crate::state::user_pointer::UserPointer;
 
-/// Defines entries under their C names: the body sees pointers as [`Given`],
-/// gives an [`Answer`], and runs only after `cuInit`, or any time if it is
-/// `early` in place of `fn`.
-/// `serve` puts all of them into the table.
+/// Defines entries under their C names: the body gets pointers as [`UserPointer`],
+/// returns a [`Result`], and runs only after `cuInit`, or at any time if the entry is
+/// declared with `early` in place of `fn`. `serve` puts all of them into the table.
 macro_rules! entries {
     ($($(#[$doc:meta])* $kind:ident $name:ident($($arg:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             $(#[$doc])*
             pub(in crate::entries) unsafe extern "C" fn $name($($arg: $type),*) -> ::std::ffi::c_int {
                 // SAFETY: the caller of a C entry answers for its pointers: each is null, a
-                // handle, or good for what the entry's documentation does with it.
-                $(let $arg = unsafe { $crate::entries::entry::Argument::seen($arg) };)*
-                $crate::entries::entry::answer(move || -> $crate::entries::status::Answer {
+                // handle, or valid for what the entry's documentation says of it.
+                $(let $arg = unsafe { $crate::entries::entry::Argument::decode($arg) };)*
+                $crate::entries::entry::outcome(move || -> $crate::state::status::Result {
                     $crate::entries::entry::entries!(@start $kind);
                     $body
                 })
@@ -40,9 +40,7 @@ pub(super) use entries;
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Set while this thread runs a caller's host function.
-    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
-    /// What the last entry that failed on this thread had to say.
+    /// The text of the last failure on this thread.
     static DETAIL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -53,11 +51,11 @@ pub(super) fn initialise() {
 /// Whether an entry may run: after `cuInit`, and not in a host function, which
 /// could wait for its own stream.
 #[inline]
-pub(super) fn started() -> Answer {
+pub(super) fn started() -> Result {
     if !INITIALISED.load(Ordering::Acquire) {
         return Err(Status::NOT_INITIALIZED.into());
     }
-    if IN_HOST_FUNCTION.get() {
+    if host_function::is_running() {
         return Err(
             Status::NOT_PERMITTED.because("a host function of a stream may not call the driver")
         );
@@ -65,16 +63,9 @@ pub(super) fn started() -> Answer {
     Ok(())
 }
 
-/// Runs a caller's host function, from which entries are refused.
-pub(super) fn in_host_function(call: impl FnOnce()) {
-    IN_HOST_FUNCTION.set(true);
-    call();
-    IN_HOST_FUNCTION.set(false);
-}
-
-/// The number for what an entry's body came to. A panic must not cross into C.
+/// The status of an entry's outcome. A panic must not cross into C.
 #[inline]
-pub(super) fn answer(body: impl FnOnce() -> Answer) -> c_int {
+pub(super) fn outcome(body: impl FnOnce() -> Result) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::SUCCESS.0,
         Ok(Err(failure)) => failed(failure),
@@ -84,37 +75,36 @@ pub(super) fn answer(body: impl FnOnce() -> Answer) -> c_int {
 
 #[cold]
 fn failed(failure: Failure) -> c_int {
-    // A thread that is ending has no place for the text any more.
+    // A thread that is ending has dropped its thread-locals.
     let _ = DETAIL.try_with(|detail| *detail.borrow_mut() = failure.detail.unwrap_or_default());
     failure.status.0
 }
 
-/// What the last failure on this thread had to say, or nothing.
+/// The text of the last failure on this thread, or an empty string.
 pub(super) fn last_detail() -> String {
     DETAIL.with_borrow(String::clone)
 }
 
-/// An argument as the body of an entry sees it.
+/// An argument of a C entry, and what the body of the entry gets for it.
 pub(super) trait Argument {
-    type Seen;
+    type Decoded;
     /// # Safety
-    /// A pointer is null, a handle, or good for reads and writes as the entry's
-    /// documentation says.
-    unsafe fn seen(self) -> Self::Seen;
+    /// That of [`UserPointer::new`] for a pointer.
+    unsafe fn decode(self) -> Self::Decoded;
 }
 
-macro_rules! plain_arguments {
+macro_rules! by_value {
     ($($type:ty),*) => {
         $(impl Argument for $type {
-            type Seen = $type;
+            type Decoded = $type;
             #[inline]
-            unsafe fn seen(self) -> $type {
+            unsafe fn decode(self) -> $type {
                 self
             }
         })*
     };
 }
-plain_arguments!(
+by_value!(
     c_int,
     c_uint,
     u8,
@@ -131,169 +121,19 @@ plain_arguments!(
 );
 
 impl<T> Argument for *mut T {
-    type Seen = Given<T>;
+    type Decoded = UserPointer<T>;
     #[inline]
-    unsafe fn seen(self) -> Given<T> {
-        Given(self)
+    unsafe fn decode(self) -> UserPointer<T> {
+        // SAFETY: handed on to the caller.
+        unsafe { UserPointer::new(self) }
     }
 }
 
 impl<T> Argument for *const T {
-    type Seen = Given<T>;
+    type Decoded = UserPointer<T>;
     #[inline]
-    unsafe fn seen(self) -> Given<T> {
-        Given(self.cast_mut())
-    }
-}
-
-/// A pointer from a caller: null, a handle, or good for what the entry's
-/// documentation does with it, which is what [`Argument::seen`] was promised.
-pub(super) struct Given<T>(*mut T);
-
-impl<T> Clone for Given<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for Given<T> {}
-
-// SAFETY: the caller's promise does not depend on the thread, and holds until
-// the work that the call handed in is done.
-unsafe impl<T> Send for Given<T> {}
-// SAFETY: as above; work that is captured may be done again by another thread.
-unsafe impl<T> Sync for Given<T> {}
-
-impl<T> Given<T> {
-    pub(super) const fn null() -> Given<T> {
-        Given(std::ptr::null_mut())
-    }
-
-    pub(super) fn addr(self) -> usize {
-        self.0.addr()
-    }
-
-    pub(super) fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
-    pub(super) fn cast<U>(self) -> Given<U> {
-        Given(self.0.cast())
-    }
-
-    pub(super) fn as_ptr(self) -> *mut T {
-        self.0
-    }
-
-    /// Writes a result that the entry must give.
-    pub(super) fn put(self, value: T) -> Answer {
-        if self.0.is_null() {
-            return Err(Status::INVALID_VALUE.because("the pointer for the result is null"));
-        }
-        self.put_if_asked(value);
-        Ok(())
-    }
-
-    /// Writes a result that the caller may do without.
-    pub(super) fn put_if_asked(self, value: T) {
-        if !self.0.is_null() {
-            // SAFETY: not null, so good for the write by the promise to `seen`;
-            // C callers may misalign what is narrower in their own layout.
-            unsafe { self.0.write_unaligned(value) };
-        }
-    }
-
-    /// Writes element `index` of an array of results.
-    pub(super) fn put_at(self, index: usize, value: T) -> Answer {
-        if self.0.is_null() {
-            return Err(Status::INVALID_VALUE.because("the array for the results is null"));
-        }
-        Given(self.0.wrapping_add(index)).put(value)
-    }
-
-    /// Reads what the caller passed.
-    pub(super) fn get(self) -> Answer<T>
-    where
-        T: Copy,
-    {
-        self.get_at(0)
-    }
-
-    /// Reads element `index` of an array.
-    pub(super) fn get_at(self, index: usize) -> Answer<T>
-    where
-        T: Copy,
-    {
-        if self.0.is_null() {
-            return Err(Status::INVALID_VALUE.because("a pointer that must be given is null"));
-        }
-        // SAFETY: not null, so good for the read by the promise to `seen`, and
-        // the callers keep `index` below the count that came with the pointer.
-        Ok(unsafe { self.0.wrapping_add(index).read_unaligned() })
-    }
-
-    /// The `count` elements of an array.
-    pub(super) fn slice<'a>(self, count: usize) -> Answer<&'a [T]>
-    where
-        T: Copy,
-    {
-        if count == 0 {
-            return Ok(&[]);
-        }
-        if self.0.is_null() || !self.0.is_aligned() {
-            return Err(
-                Status::INVALID_VALUE.because("an array that must be given is null or misaligned")
-            );
-        }
-        // SAFETY: not null and aligned; its length is the caller's promise.
-        Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
-    }
-}
-
-impl<T> Given<*mut T> {
-    /// Element `index` of an array of pointers, for which the caller's promise
-    /// holds as well.
-    pub(super) fn follow(self, index: usize) -> Answer<Given<T>> {
-        Ok(Given(self.get_at(index)?))
-    }
-}
-
-impl Given<c_char> {
-    /// A string of the caller's, for as long as the call lasts.
-    pub(super) fn text<'a>(self) -> Answer<&'a CStr> {
-        if self.0.is_null() {
-            return Err(Status::INVALID_VALUE.because("a name that must be given is null"));
-        }
-        // SAFETY: not null, so a C string by the promise to `seen`.
-        Ok(unsafe { CStr::from_ptr(self.0) })
-    }
-
-    /// A path of the caller's.
-    pub(super) fn path(self) -> Answer<PathBuf> {
-        let text = self.text()?;
-        text.to_str()
-            .map(PathBuf::from)
-            .map_err(|_| Status::INVALID_VALUE.because("the path is not UTF-8"))
-    }
-
-    /// Writes `text` cut to `room` bytes, its NUL included.
-    pub(super) fn put_text(self, text: &str, room: usize) -> Answer {
-        if self.0.is_null() || room == 0 {
-            return Err(Status::INVALID_VALUE.because("no room for the text"));
-        }
-        let kept = text.len().min(room - 1);
-        // SAFETY: not null and `room` bytes long by the promise to `seen`, of
-        // which this writes `kept + 1`, at most `room`.
-        unsafe {
-            std::ptr::copy_nonoverlapping(text.as_ptr(), self.0.cast(), kept);
-            self.0.add(kept).write(0);
-        }
-        Ok(())
-    }
-}
-
-impl Given<c_void> {
-    /// The `count` bytes that a caller passes.
-    pub(super) fn bytes<'a>(self, count: usize) -> Answer<&'a [u8]> {
-        self.cast::<u8>().slice(count)
+    unsafe fn decode(self) -> UserPointer<T> {
+        // SAFETY: handed on to the caller.
+        unsafe { UserPointer::new(self.cast_mut()) }
     }
 }

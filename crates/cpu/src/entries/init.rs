@@ -2,9 +2,10 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::device;
 use super::entry::{entries, initialise, last_detail};
-use super::status::Status;
+
+use crate::state::device;
+use crate::state::status::Status;
 
 /// The CUDA version whose driver API this device serves: 13.0.
 const VERSION: c_int = 13000;
@@ -27,7 +28,7 @@ entries! {
         match Status(error.cast_signed()).name() {
             Some(name) => text.put(name.as_ptr()),
             None => {
-                text.put_if_asked(std::ptr::null());
+                text.put_optional(std::ptr::null());
                 Err(Status::INVALID_VALUE.into())
             }
         }
@@ -37,7 +38,7 @@ entries! {
         match Status(error.cast_signed()).text() {
             Some(words) => text.put(words.as_ptr()),
             None => {
-                text.put_if_asked(std::ptr::null());
+                text.put_optional(std::ptr::null());
                 Err(Status::INVALID_VALUE.into())
             }
         }

@@ -3,23 +3,24 @@
 
 use std::ffi::{c_uint, c_void};
 
-use super::context;
 use super::entry::entries;
-use super::event;
-use super::memory::arena;
-use super::pool;
-use super::status::{Answer, Status};
+use crate::state::context;
+
+use crate::state::device::arena;
+use crate::state::event;
+use crate::state::pool;
+use crate::state::status::{Result, Status};
 use api::{
     CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool,
 };
 
-fn none<T>() -> Answer<T> {
+fn none<T>() -> Result<T> {
     Err(Status::NOT_SUPPORTED.because("the CPU device shares nothing between processes"))
 }
 
 entries! {
     fn cuIpcGetEventHandle(_result: *mut CUipcEventHandle, event: CUevent) {
-        event::find(event)?;
+        event::find(event.addr())?;
         none()
     }
 
@@ -47,7 +48,7 @@ entries! {
         _handle_type: c_uint,
         _flags: u64,
     ) {
-        pool::find(pool)?;
+        pool::find(pool.addr())?;
         none()
     }
 
@@ -73,7 +74,7 @@ entries! {
         pool: CUmemoryPool,
         _data: *mut CUmemPoolPtrExportData,
     ) {
-        pool::find(pool)?;
+        pool::find(pool.addr())?;
         none()
     }
 

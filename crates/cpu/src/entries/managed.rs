@@ -1,83 +1,18 @@
-//! What callers advise for managed memory, page by page. Host and devices share
-//! their memory here, so that advice is remembered and moves nothing.
+//! Managed memory: advice, prefetches and attributes of ranges.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::device::{self, MOST_DEVICES};
-use super::entry::{Given, entries};
-use super::memory::arena;
-use super::status::{Answer, Status};
-use super::{context, stream};
+use super::entry::entries;
 use crate::memory::Purpose;
+use crate::state::device::{self, MAX_DEVICES, arena};
+use crate::state::managed::{self, HOST, NOWHERE, Page};
+use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
+use crate::state::{context, stream};
 use api::{CUdevice, CUdeviceptr, CUstream, MemLocation};
 
-/// Advice is given to whole pages of this many bytes.
-const PAGE: u64 = 4096;
-
-/// `CU_DEVICE_CPU`, `CU_DEVICE_INVALID`
-const HOST: c_int = -1;
-const NOWHERE: c_int = -2;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Page {
-    read_mostly: bool,
-    preferred: c_int,
-    prefetched: c_int,
-    /// One bit a device, and the lowest for the host.
-    accessed_by: u16,
-}
-
-const _: () = assert!(MOST_DEVICES < 16);
-
-impl Default for Page {
-    fn default() -> Page {
-        Page {
-            read_mostly: false,
-            preferred: NOWHERE,
-            prefetched: NOWHERE,
-            accessed_by: 0,
-        }
-    }
-}
-
-/// Pages by the first address of their allocation, where advice was given.
-static ADVISED: Mutex<BTreeMap<u64, Vec<Page>>> = Mutex::new(BTreeMap::new());
-
-fn advised() -> MutexGuard<'static, BTreeMap<u64, Vec<Page>>> {
-    ADVISED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Its memory is freed.
-pub(super) fn forget(start: u64) {
-    advised().remove(&start);
-}
-
-/// Hands the pages of a range of managed memory to `look`.
-fn pages<R>(address: u64, count: usize, look: impl FnOnce(&mut [Page]) -> R) -> Answer<R> {
-    let bad = || {
-        Status::INVALID_VALUE.because(format!(
-            "{count} bytes at {address:#x} are not all managed memory"
-        ))
-    };
-    let found = arena()?.range_of(address).ok_or_else(bad)?;
-    let offset = address - found.start;
-    if found.purpose != Purpose::Managed || count == 0 || count as u64 > found.size - offset {
-        return Err(bad());
-    }
-    let mut advised = advised();
-    let all = advised
-        .entry(found.start)
-        .or_insert_with(|| vec![Page::default(); found.size.div_ceil(PAGE) as usize]);
-    let (first, end) = (offset / PAGE, (offset + count as u64).div_ceil(PAGE));
-    all.get_mut(first as usize..end as usize)
-        .map(look)
-        .ok_or_else(bad)
-}
-
-/// A device's number, or -1 for the host.
-fn place(location: MemLocation) -> Answer<c_int> {
+/// The number of a device, or -1 for the host.
+fn place(location: MemLocation) -> Result<c_int> {
     match location.kind {
         1 => {
             device::check(location.id)?;
@@ -89,49 +24,26 @@ fn place(location: MemLocation) -> Answer<c_int> {
     }
 }
 
-fn place_of_device(device: CUdevice) -> Answer<c_int> {
+fn place_of_device(device: CUdevice) -> Result<c_int> {
     if device != HOST {
         device::check(device)?;
     }
     Ok(device)
 }
 
-/// `CU_MEM_ADVISE_…`
-fn advise(
-    address: u64,
-    count: usize,
-    advice: c_uint,
-    place: impl FnOnce() -> Answer<c_int>,
-) -> Answer {
-    let place = if matches!(advice, 3 | 5 | 6) {
-        place()?
-    } else {
-        NOWHERE
-    };
-    let bit = 1_u16 << (place + 1).max(0);
-    let change: &dyn Fn(&mut Page) = match advice {
-        1 | 2 => &|page| page.read_mostly = advice == 1,
-        3 | 4 => &|page| page.preferred = place,
-        5 => &|page| page.accessed_by |= bit,
-        6 => &|page| page.accessed_by &= !bit,
-        _ => return Err(Status::INVALID_VALUE.because("unknown advice")),
-    };
-    pages(address, count, |pages| pages.iter_mut().for_each(change))
-}
-
-/// `CU_MEM_RANGE_ATTRIBUTE_…`: what all pages have in common.
+/// Writes `CU_MEM_RANGE_ATTRIBUTE_…` number `number`: the value that all pages share.
 fn range_attribute(
-    data: Given<c_void>,
+    data: UserPointer<c_void>,
     size: usize,
     number: c_uint,
     address: u64,
     count: usize,
-) -> Answer {
+) -> Result {
     let data = data.cast::<c_int>();
-    let room = size / size_of::<c_int>();
+    let capacity = size / size_of::<c_int>();
     let is_whole = size > 0 && size.is_multiple_of(size_of::<c_int>());
-    if !is_whole || (number != 3 && room != 1) {
-        return Err(Status::INVALID_VALUE.because("the room for the attribute has a wrong size"));
+    if !is_whole || (number != 3 && capacity != 1) {
+        return Err(Status::INVALID_VALUE.because("the buffer for the attribute has a wrong size"));
     }
     let common = |pages: &[Page], of: &dyn Fn(&Page) -> c_int, otherwise: c_int| {
         let first = pages.first().map_or(otherwise, of);
@@ -144,13 +56,13 @@ fn range_attribute(
         HOST => 2,
         _ => 1,
     };
-    pages(address, count, |pages| match number {
+    managed::pages(address, count, |pages| match number {
         1 => data.put(common(pages, &|page| c_int::from(page.read_mostly), 0)),
         2 => data.put(common(pages, &|page| page.preferred, NOWHERE)),
         3 => {
             let by_all = pages.iter().fold(!0, |all, page| all & page.accessed_by);
-            let mut by = (HOST..MOST_DEVICES).filter(|place| by_all >> (place + 1) & 1 == 1);
-            (0..room).try_for_each(|index| data.put_at(index, by.next().unwrap_or(NOWHERE)))
+            let mut by = (HOST..MAX_DEVICES).filter(|place| by_all >> (place + 1) & 1 == 1);
+            (0..capacity).try_for_each(|index| data.put_at(index, by.next().unwrap_or(NOWHERE)))
         }
         4 => data.put(common(pages, &|page| page.prefetched, NOWHERE)),
         5 => data.put(kind(common(pages, &|page| page.preferred, NOWHERE))),
@@ -164,15 +76,10 @@ fn range_attribute(
     })?
 }
 
-fn prefetch(
-    address: u64,
-    count: usize,
-    place: c_int,
-    stream: Given<cudarc::driver::sys::CUstream_st>,
-) -> Answer {
+fn prefetch(address: u64, count: usize, place: c_int, stream: usize) -> Result {
     let (_, stream) = stream::find(stream)?;
     stream.refuse_captured("a prefetch is not captured")?;
-    pages(address, count, |pages| {
+    managed::pages(address, count, |pages| {
         pages.iter_mut().for_each(|page| page.prefetched = place);
     })
 }
@@ -180,12 +87,12 @@ fn prefetch(
 entries! {
     fn cuMemAdvise(address: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice) {
         context::working()?;
-        advise(address, count, advice, || place_of_device(device))
+        managed::advise(address, count, advice, || place_of_device(device))
     }
 
     fn cuMemAdvise_v2(address: CUdeviceptr, count: usize, advice: c_uint, location: MemLocation) {
         context::working()?;
-        advise(address, count, advice, || place(location))
+        managed::advise(address, count, advice, || place(location))
     }
 
     fn cuMemPrefetchAsync(
@@ -194,7 +101,7 @@ entries! {
         device: CUdevice,
         stream: CUstream,
     ) {
-        prefetch(address, count, place_of_device(device)?, stream)
+        prefetch(address, count, place_of_device(device)?, stream.addr())
     }
 
     fn cuMemPrefetchAsync_v2(
@@ -207,7 +114,7 @@ entries! {
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of a prefetch must be 0"));
         }
-        prefetch(address, count, place(location)?, stream)
+        prefetch(address, count, place(location)?, stream.addr())
     }
 
     fn cuMemRangeGetAttribute(
@@ -245,7 +152,7 @@ entries! {
         length: usize,
         flags: c_uint,
     ) {
-        stream::find(stream)?;
+        stream::find(stream.addr())?;
         let found = arena()?
             .range_of(address)
             .filter(|found| found.start == address && found.purpose == Purpose::Managed);

@@ -1,9 +1,5 @@
-//! The driver API of the CPU device: the same entries as NVIDIA's, with the
-//! same meaning, in one table.
-//!
-//! Objects live behind `handle`s that are looked up and never followed, so a
-//! wrong or freed handle is an error. Work goes through the `queue` of its
-//! stream. A kernel's fault stays with its `context`, as on a GPU.
+//! The driver API of the CPU device: the same entries as NVIDIA's, with the same
+//! meaning, in one table. An entry decodes its arguments and calls `state`.
 
 #![allow(non_snake_case, clippy::too_many_arguments)] // the C API's own names and signatures
 
@@ -19,8 +15,7 @@ mod function;
 mod graph;
 mod graph_exec;
 mod graph_memory;
-mod handle;
-mod image;
+mod graph_node;
 mod init;
 mod ipc;
 mod launch;
@@ -30,14 +25,11 @@ mod managed;
 mod memory;
 mod module;
 mod opengl;
-mod options;
 mod peer;
 mod pointer;
 mod pool;
-mod queue;
 mod reference;
 mod region;
-mod status;
 mod stream;
 mod texture;
 mod value;

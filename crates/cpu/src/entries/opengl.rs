@@ -2,18 +2,19 @@
 
 use std::ffi::c_uint;
 
-use super::context;
 use super::entry::entries;
-use super::status::{Answer, Status};
+use crate::state::context;
+
+use crate::state::status::{Result, Status};
 use api::{CUarray, CUdevice, CUdeviceptr, CUgraphicsResource, CUmipmappedArray, CUstream};
 
-fn not_shared<T>() -> Answer<T> {
+fn not_shared<T>() -> Result<T> {
     context::working()?;
     Err(Status::NOT_SUPPORTED.because("the CPU device shares nothing with OpenGL"))
 }
 
 /// No resource was ever registered, so no handle is one.
-fn unknown<T>() -> Answer<T> {
+fn unknown<T>() -> Result<T> {
     context::working()?;
     Err(Status::INVALID_HANDLE.because("no registered graphics resource has this handle"))
 }
@@ -22,7 +23,7 @@ entries! {
     fn cuGLGetDevices_v2(
         _count: *mut c_uint,
         _devices: *mut CUdevice,
-        _room: c_uint,
+        _capacity: c_uint,
         _list: c_uint,
     ) {
         Err(Status::NOT_SUPPORTED.because("the CPU device shares nothing with OpenGL"))

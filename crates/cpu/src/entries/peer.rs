@@ -1,55 +1,16 @@
-//! Several devices: who may access whose memory, and copies between contexts.
-//!
-//! The devices share one memory, so copies are like any other; what kernels may
-//! access, the memory keeps for each device.
+//! Several devices: peer access, and copies between contexts. The devices share one
+//! memory, so these copies are like any other.
 
-use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use super::context::{self, Context};
-use super::copy::{Side, When, copy, default_stream};
-use super::device::check;
-use super::entry::{Given, entries};
-use super::memory::arena;
-use super::region;
-use super::status::{Answer, Status};
-use super::stream;
+use super::entry::entries;
+use super::region::perform_3d;
+use crate::state::copy::{CopyMode, Endpoint, copy};
+use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
+use crate::state::{context, device, peer, stream};
 use api::{CUDA_MEMCPY3D_PEER, CUcontext, CUdevice, CUdeviceptr, CUstream};
-
-/// Contexts that access another's memory, and that other one: device and
-/// `Context::id` of each.
-static ENABLED: Mutex<BTreeSet<[(CUdevice, usize); 2]>> = Mutex::new(BTreeSet::new());
-
-fn enabled() -> MutexGuard<'static, BTreeSet<[(CUdevice, usize); 2]>> {
-    ENABLED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn pair(context: &Context, peer: &Context) -> [(CUdevice, usize); 2] {
-    [context, peer].map(|context| (context.device(), context.id()))
-}
-
-/// Opens or closes a device's memory to another, as the contexts of both ask.
-fn open(pairs: &BTreeSet<[(CUdevice, usize); 2]>, device: CUdevice, owner: CUdevice) -> Answer {
-    let is_open = pairs
-        .iter()
-        .any(|[(from, _), (to, _)]| (*from, *to) == (device, owner));
-    // Numbers of devices are not negative.
-    arena()?.set_access(device as usize, owner as usize, is_open);
-    Ok(())
-}
-
-/// Ends what a context that is destroyed had enabled, and others for it.
-pub(super) fn forget(context: &Context) {
-    let mut pairs = enabled();
-    let id = context.id();
-    let gone: Vec<_> = pairs
-        .extract_if(.., |[from, to]| from.1 == id || to.1 == id)
-        .collect();
-    for [(device, _), (owner, _)] in gone {
-        let _ = open(&pairs, device, owner); // there was memory to open it
-    }
-}
 
 /// `CU_DEVICE_P2P_ATTRIBUTE_…`: the devices share one memory.
 fn attribute(number: c_uint) -> Option<c_int> {
@@ -61,22 +22,15 @@ fn attribute(number: c_uint) -> Option<c_int> {
     }
 }
 
-/// The contexts of the two ends of a copy must be alive.
-fn check_ends(
-    to: Given<cudarc::driver::sys::CUctx_st>,
-    from: Given<cudarc::driver::sys::CUctx_st>,
-) -> Answer {
+/// Fails unless the contexts of both endpoints are live and without a fault.
+fn check_contexts(to: usize, from: usize) -> Result {
     context::find(to)?.check()?;
     context::find(from)?.check()
 }
 
-fn check_cuboid(described: Given<CUDA_MEMCPY3D_PEER>) -> Answer {
-    use super::entry::Argument;
-
-    let ends = described.get()?;
-    // SAFETY: fields of the caller's structure, for which its promise holds as well.
-    let (to, from) = unsafe { (ends.dstContext.seen(), ends.srcContext.seen()) };
-    check_ends(to, from)
+fn check_3d(params: UserPointer<CUDA_MEMCPY3D_PEER>) -> Result {
+    let params = params.get()?;
+    check_contexts(params.dstContext.addr(), params.srcContext.addr())
 }
 
 entries! {
@@ -86,8 +40,8 @@ entries! {
         source: CUdevice,
         destination: CUdevice,
     ) {
-        check(source)?;
-        check(destination)?;
+        device::check(source)?;
+        device::check(destination)?;
         if source == destination {
             return Err(Status::INVALID_DEVICE.into());
         }
@@ -95,35 +49,22 @@ entries! {
     }
 
     fn cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice) {
-        check(device)?;
-        check(peer)?;
+        device::check(device)?;
+        device::check(peer)?;
         can.put(c_int::from(device != peer))
     }
 
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) {
-        let (context, peer) = (context::working()?, context::find(peer)?);
+        let (context, peer) = (context::working()?, context::find(peer.addr())?);
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of peer access must be 0"));
         }
-        if context.device() == peer.device() {
-            return Err(Status::INVALID_DEVICE.because("a device is no peer of itself"));
-        }
-        let mut pairs = enabled();
-        if !pairs.insert(pair(&context, &peer)) {
-            return Err(Status::PEER_ACCESS_ALREADY_ENABLED.into());
-        }
-        open(&pairs, context.device(), peer.device())
+        peer::enable(&context, &peer)
     }
 
-    /// Waits first for the kernels that may use it.
     fn cuCtxDisablePeerAccess(peer: CUcontext) {
-        let (context, peer) = (context::working()?, context::find(peer)?);
-        context.wait();
-        let mut pairs = enabled();
-        if !pairs.remove(&pair(&context, &peer)) {
-            return Err(Status::PEER_ACCESS_NOT_ENABLED.into());
-        }
-        open(&pairs, context.device(), peer.device())
+        let (context, peer) = (context::working()?, context::find(peer.addr())?);
+        peer::disable(&context, &peer)
     }
 
     fn cuMemcpyPeer(
@@ -133,19 +74,19 @@ entries! {
         from_context: CUcontext,
         bytes: usize,
     ) {
-        check_ends(to_context, from_context)?;
+        check_contexts(to_context.addr(), from_context.addr())?;
         // In order with the default streams of both.
-        let (current, stream) = default_stream()?;
-        for other in [context::find(to_context)?, context::find(from_context)?] {
+        let (current, stream) = stream::default_stream()?;
+        for other in [context::find(to_context.addr())?, context::find(from_context.addr())?] {
             if !Arc::ptr_eq(&other, &current) {
                 other.wait();
             }
         }
         copy(
             &(current, stream),
-            When::Now,
-            Side::device(to, bytes)?,
-            Side::device(from, bytes)?,
+            CopyMode::Synchronous,
+            Endpoint::device(to, bytes)?,
+            Endpoint::device(from, bytes)?,
             bytes,
         )
     }
@@ -158,24 +99,24 @@ entries! {
         bytes: usize,
         stream: CUstream,
     ) {
-        check_ends(to_context, from_context)?;
+        check_contexts(to_context.addr(), from_context.addr())?;
         copy(
-            &stream::find(stream)?,
-            When::InOrder,
-            Side::device(to, bytes)?,
-            Side::device(from, bytes)?,
+            &stream::find(stream.addr())?,
+            CopyMode::Asynchronous,
+            Endpoint::device(to, bytes)?,
+            Endpoint::device(from, bytes)?,
             bytes,
         )
     }
 
-    /// The contexts stand where a copy within one has nothing.
-    fn cuMemcpy3DPeer(described: *const CUDA_MEMCPY3D_PEER) {
-        check_cuboid(described)?;
-        region::cuboid(&default_stream()?, When::Now, described.cast())
+    /// Its structure has the contexts where that of `cuMemcpy3D` has reserved fields.
+    fn cuMemcpy3DPeer(params: *const CUDA_MEMCPY3D_PEER) {
+        check_3d(params)?;
+        perform_3d(&stream::default_stream()?, CopyMode::Synchronous, params.cast())
     }
 
-    fn cuMemcpy3DPeerAsync(described: *const CUDA_MEMCPY3D_PEER, stream: CUstream) {
-        check_cuboid(described)?;
-        region::cuboid(&stream::find(stream)?, When::InOrder, described.cast())
+    fn cuMemcpy3DPeerAsync(params: *const CUDA_MEMCPY3D_PEER, stream: CUstream) {
+        check_3d(params)?;
+        perform_3d(&stream::find(stream.addr())?, CopyMode::Asynchronous, params.cast())
     }
 }

@@ -1,157 +1,14 @@
-//! Memory pools. What a pool frees goes back to the arena at once, where an
-//! access to it is found; a pool's reserve is a number that follows CUDA's rules.
+//! Memory pools.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::context::Context;
-use super::device::{self, MOST_DEVICES};
-use super::entry::{Given, entries};
-use super::handle::{Handles, pointer};
-use super::memory::allocate_from;
-use super::status::{Answer, Status};
-use super::stream;
-use crate::memory::Purpose;
+use super::entry::entries;
+use crate::state::handle::pointer;
+use crate::state::status::{Result, Status};
+use crate::state::{device, memory, pool, stream};
 use api::{
     CUdevice, CUdeviceptr, CUmemoryPool, CUstream, MemAccessDesc, MemLocation, MemPoolProps,
 };
-
-static POOLS: Handles<Pool> = Handles::new();
-
-/// The default pool of each device and the one that is current, by handle; 0
-/// where nobody has asked yet.
-static OF_DEVICES: Mutex<[[usize; 2]; MOST_DEVICES as usize]> =
-    Mutex::new([[0; 2]; MOST_DEVICES as usize]);
-
-/// Whether something was freed since the last [`settle`].
-static FREED: AtomicBool = AtomicBool::new(false);
-
-pub(super) struct Pool {
-    device: CUdevice,
-    is_default: bool,
-    state: Mutex<State>,
-}
-
-struct State {
-    /// May memory be used again after events, by chance, by dependencies.
-    reuse: [c_int; 3],
-    threshold: u64,
-    most: u64,
-    used: u64,
-    used_high: u64,
-    reserved: u64,
-    reserved_high: u64,
-    /// Its handle is gone, its memory may not be.
-    destroyed: bool,
-}
-
-impl Pool {
-    fn insert(device: CUdevice, is_default: bool, most: u64) -> usize {
-        POOLS.insert(Arc::new(Pool {
-            device,
-            is_default,
-            state: Mutex::new(State {
-                reuse: [1; 3],
-                threshold: 0,
-                most,
-                used: 0,
-                used_high: 0,
-                reserved: 0,
-                reserved_high: 0,
-                destroyed: false,
-            }),
-        }))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Keeps at least so much of what is not in use.
-    fn trim(&mut self, keep: u64) {
-        self.reserved = self.used.max(self.reserved.min(keep));
-    }
-}
-
-/// Default and current pool of a device.
-fn of_device(device: CUdevice) -> Answer<[usize; 2]> {
-    device::check(device)?;
-    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    let pools = all.get_mut(device as usize).ok_or(Status::INVALID_DEVICE)?;
-    if pools[0] == 0 {
-        *pools = [Pool::insert(device, true, 0); 2];
-    }
-    Ok(*pools)
-}
-
-fn set_current(device: CUdevice, handle: usize) {
-    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pools) = all.get_mut(device as usize) {
-        pools[1] = handle;
-    }
-}
-
-pub(super) fn find(handle: Given<cudarc::driver::sys::CUmemPoolHandle_st>) -> Answer<Arc<Pool>> {
-    let found = POOLS.get(handle).filter(|pool| !pool.state().destroyed);
-    found.ok_or_else(|| Status::INVALID_VALUE.because("no live memory pool has this handle"))
-}
-
-fn allocate(handle: usize, context: &Context, bytes: usize) -> Answer<u64> {
-    let pool = POOLS.at(handle).ok_or(Status::INVALID_VALUE)?;
-    if pool.device != context.device() {
-        return Err(Status::NOT_SUPPORTED
-            .because("a stream takes memory from pools of its own device alone"));
-    }
-    let mut state = pool.state();
-    let used = state.used.saturating_add(bytes as u64);
-    if state.most > 0 && used > state.most {
-        return Err(Status::OUT_OF_MEMORY.because(format!(
-            "the pool has {} bytes, {} in use, {bytes} asked for",
-            state.most, state.used
-        )));
-    }
-    let start = allocate_from(handle, context, bytes, Purpose::Device, 0)?;
-    state.used = used;
-    state.used_high = state.used_high.max(used);
-    state.reserved = state.reserved.max(used);
-    state.reserved_high = state.reserved_high.max(state.reserved);
-    Ok(start)
-}
-
-/// So many bytes came back to a pool; 0 is none.
-pub(super) fn freed(handle: usize, bytes: u64) {
-    let Some(pool) = POOLS.at(handle) else { return };
-    let mut state = pool.state();
-    state.used = state.used.saturating_sub(bytes);
-    FREED.store(true, Ordering::Release);
-    if state.destroyed && state.used == 0 {
-        drop(state);
-        POOLS.remove(handle);
-    }
-}
-
-/// After a caller has waited for work: pools keep what their threshold allows.
-pub(super) fn settle() {
-    if FREED.swap(false, Ordering::AcqRel) {
-        POOLS.for_each(|pool| {
-            let mut state = pool.state();
-            let keep = state.threshold;
-            state.trim(keep);
-        });
-    }
-}
-
-/// What a caller means by a place in a pool's matters: one of the devices.
-fn device_of(location: MemLocation) -> Answer<CUdevice> {
-    if location.kind != DEVICE {
-        return Err(Status::INVALID_VALUE.because("pools are of devices"));
-    }
-    device::check(location.id)?;
-    Ok(location.id)
-}
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`, `CU_MEM_ALLOCATION_TYPE_PINNED`,
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
@@ -159,45 +16,40 @@ const DEVICE: c_uint = 1;
 const PINNED: c_uint = 1;
 const READ_WRITE: c_uint = 3;
 
+/// The device that a location names.
+fn device_of(location: MemLocation) -> Result<CUdevice> {
+    if location.kind != DEVICE {
+        return Err(Status::INVALID_VALUE.because("the location of a pool is a device"));
+    }
+    device::check(location.id)?;
+    Ok(location.id)
+}
+
 entries! {
     fn cuMemPoolCreate(result: *mut CUmemoryPool, properties: *const MemPoolProps) {
-        let asked = properties.get()?;
-        let device = device_of(asked.location)?;
-        if asked.alloc_type != PINNED || result.is_null() {
+        let properties = properties.get()?;
+        let device = device_of(properties.location)?;
+        if properties.alloc_type != PINNED || result.is_null() {
             return Err(Status::INVALID_VALUE.because("pools have pinned memory (1)"));
         }
-        if asked.handle_types != 0 {
+        if properties.handle_types != 0 {
             return Err(Status::NOT_SUPPORTED
                 .because("the CPU device shares nothing between processes: no pool is exported"));
         }
-        result.put(pointer(Pool::insert(device, false, asked.max_size as u64)))
+        result.put(pointer(pool::create(device, properties.max_size as u64)))
     }
 
     fn cuMemPoolDestroy(handle: CUmemoryPool) {
-        let pool = find(handle)?;
-        if pool.is_default {
-            return Err(Status::INVALID_VALUE.because("a default pool is not destroyed"));
-        }
-        let [default, current] = of_device(pool.device)?;
-        if current == handle.addr() {
-            set_current(pool.device, default);
-        }
-        let mut state = pool.state();
-        state.destroyed = true;
-        if state.used == 0 {
-            drop(state);
-            POOLS.remove(handle.addr());
-        }
-        Ok(())
+        pool::destroy(handle.addr())
     }
 
     fn cuMemPoolTrimTo(handle: CUmemoryPool, keep: usize) {
-        find(handle)?.state().trim(keep as u64);
+        pool::find(handle.addr())?.state().trim(keep as u64);
         Ok(())
     }
 
     fn cuMemPoolGetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
-        let pool = find(handle)?;
+        let pool = pool::find(handle.addr())?;
         let state = pool.state();
         let bytes = match number {
             1..=3 => return value.cast::<c_int>().put(state.reuse[number as usize - 1]),
@@ -213,7 +65,7 @@ entries! {
     }
 
     fn cuMemPoolSetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
-        let pool = find(handle)?;
+        let pool = pool::find(handle.addr())?;
         let mut state = pool.state();
         match number {
             1..=3 => {
@@ -233,10 +85,10 @@ entries! {
     }
 
     fn cuMemPoolSetAccess(handle: CUmemoryPool, map: *const MemAccessDesc, count: usize) {
-        let pool = find(handle)?;
-        for described in map.slice(count)? {
-            let device = device_of(described.location)?;
-            match (described.flags, device == pool.device) {
+        let pool = pool::find(handle.addr())?;
+        for desc in map.slice(count)? {
+            let device = device_of(desc.location)?;
+            match (desc.flags, device == pool.device) {
                 (READ_WRITE, true) | (0, false) => {}
                 (READ_WRITE, false) => return Err(Status::NOT_SUPPORTED
                     .because("a pool of the CPU device is open to its device alone")),
@@ -250,36 +102,36 @@ entries! {
     }
 
     fn cuMemPoolGetAccess(flags: *mut c_uint, handle: CUmemoryPool, location: *mut MemLocation) {
-        let pool = find(handle)?;
+        let pool = pool::find(handle.addr())?;
         let is_own = device_of(location.get()?)? == pool.device;
         flags.put(if is_own { READ_WRITE } else { 0 })
     }
 
     fn cuDeviceGetDefaultMemPool(result: *mut CUmemoryPool, device: CUdevice) {
-        result.put(pointer(of_device(device)?[0]))
+        result.put(pointer(pool::of_device(device)?[0]))
     }
 
     fn cuDeviceGetMemPool(result: *mut CUmemoryPool, device: CUdevice) {
-        result.put(pointer(of_device(device)?[1]))
+        result.put(pointer(pool::of_device(device)?[1]))
     }
 
     fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
-        of_device(device)?;
-        if find(handle)?.device != device {
+        pool::of_device(device)?;
+        if pool::find(handle.addr())?.device != device {
             return Err(Status::INVALID_VALUE.because("the pool is another device's"));
         }
-        set_current(device, handle.addr());
+        pool::set_current(device, handle.addr());
         Ok(())
     }
 
     fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
-        let (context, stream) = stream::find(stream)?;
+        let (context, stream) = stream::find(stream.addr())?;
         stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        let current = of_device(context.device())?[1];
-        address.put(allocate(current, &context, bytes)?)
+        let current = pool::of_device(context.device())?[1];
+        address.put(memory::allocate_from_pool(current, &context, bytes)?)
     }
 
     fn cuMemAllocFromPoolAsync(
@@ -288,12 +140,12 @@ entries! {
         handle: CUmemoryPool,
         stream: CUstream,
     ) {
-        let (context, stream) = stream::find(stream)?;
+        let (context, stream) = stream::find(stream.addr())?;
         stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
-        find(handle)?;
+        pool::find(handle.addr())?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        address.put(allocate(handle.addr(), &context, bytes)?)
+        address.put(memory::allocate_from_pool(handle.addr(), &context, bytes)?)
     }
 }

@@ -3,28 +3,29 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::array;
-use super::context::Context;
-use super::copy::{Side, When, default_stream, perform};
-use super::entry::{Given, entries};
-use super::status::{Answer, Status};
-use super::stream::{self, Stream};
+use super::entry::entries;
+use crate::state::context::Context;
+use crate::state::copy::CopyMode;
+use crate::state::region::{self, EndpointDesc, Extent};
+use crate::state::status::Result;
+use crate::state::stream::{self, Stream};
+use crate::state::user_pointer::UserPointer;
 use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUstream};
 
-/// `CUDA_MEMCPY2D` with the memory types as plain numbers: a number that is
-/// no `CUmemorytype` is an error of the caller, not undefined behaviour.
+/// `CUDA_MEMCPY2D` with the memory types as integers: an unknown `CUmemorytype` is an
+/// error, not undefined behaviour.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Rectangle {
-    from: End2d<*const c_void>,
-    to: End2d<*mut c_void>,
+struct Copy2d {
+    from: RawEndpoint2d<*const c_void>,
+    to: RawEndpoint2d<*mut c_void>,
     width: usize,
     height: usize,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct End2d<P> {
+struct RawEndpoint2d<P> {
     x: usize,
     y: usize,
     kind: u32,
@@ -34,12 +35,12 @@ struct End2d<P> {
     pitch: usize,
 }
 
-/// `CUDA_MEMCPY3D`, likewise.
+/// `CUDA_MEMCPY3D`, in the same way.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Cuboid {
-    from: End3d<*const c_void>,
-    to: End3d<*mut c_void>,
+struct Copy3d {
+    from: RawEndpoint3d<*const c_void>,
+    to: RawEndpoint3d<*mut c_void>,
     width: usize,
     height: usize,
     depth: usize,
@@ -47,7 +48,7 @@ struct Cuboid {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct End3d<P> {
+struct RawEndpoint3d<P> {
     x: usize,
     y: usize,
     z: usize,
@@ -61,42 +62,12 @@ struct End3d<P> {
     height: usize,
 }
 
-const _: () = assert!(size_of::<Rectangle>() == size_of::<CUDA_MEMCPY2D>());
-const _: () = assert!(size_of::<Cuboid>() == size_of::<CUDA_MEMCPY3D>());
+const _: () = assert!(size_of::<Copy2d>() == size_of::<CUDA_MEMCPY2D>());
+const _: () = assert!(size_of::<Copy3d>() == size_of::<CUDA_MEMCPY3D>());
 
-/// `CU_MEMORYTYPE_…`
-const HOST: u32 = 1;
-const DEVICE: u32 = 2;
-const ARRAY: u32 = 3;
-const UNIFIED: u32 = 4;
-
-/// How much to copy: bytes of a row, rows, and planes.
-type Extent = [usize; 3];
-
-/// Where one side of a copy lies, and how far its rows and planes are apart.
-#[derive(Clone, Copy)]
-struct Layout {
-    side: Side,
-    pitch: usize,
-    plane: usize,
-}
-
-/// One end of a copy as the caller describes it.
-struct End {
-    kind: u32,
-    host: u64,
-    device: u64,
-    /// A handle.
-    array: usize,
-    origin: [usize; 3],
-    pitch: usize,
-    /// Rows from one plane to the next; 0 for as many as are copied.
-    rows: usize,
-}
-
-impl<P> From<(End2d<P>, u64)> for End {
-    fn from((end, host): (End2d<P>, u64)) -> End {
-        let End2d {
+impl<P> From<(RawEndpoint2d<P>, u64)> for EndpointDesc {
+    fn from((end, host): (RawEndpoint2d<P>, u64)) -> EndpointDesc {
+        let RawEndpoint2d {
             x,
             y,
             kind,
@@ -105,7 +76,7 @@ impl<P> From<(End2d<P>, u64)> for End {
             pitch,
             ..
         } = end;
-        End {
+        EndpointDesc {
             kind,
             host,
             device,
@@ -117,9 +88,9 @@ impl<P> From<(End2d<P>, u64)> for End {
     }
 }
 
-impl<P> From<(End3d<P>, u64)> for End {
-    fn from((end, host): (End3d<P>, u64)) -> End {
-        let End3d {
+impl<P> From<(RawEndpoint3d<P>, u64)> for EndpointDesc {
+    fn from((end, host): (RawEndpoint3d<P>, u64)) -> EndpointDesc {
+        let RawEndpoint3d {
             x,
             y,
             z,
@@ -130,7 +101,7 @@ impl<P> From<(End3d<P>, u64)> for End {
             height,
             ..
         } = end;
-        End {
+        EndpointDesc {
             kind,
             host,
             device,
@@ -142,104 +113,17 @@ impl<P> From<(End3d<P>, u64)> for End {
     }
 }
 
-impl End {
-    fn layout(&self, [width, height, depth]: Extent) -> Answer<Layout> {
-        if self.kind == ARRAY {
-            let array = array::at(self.array)?;
-            return Ok(Layout {
-                side: array::place(&array.texels, self.origin, [width, height, depth])?,
-                pitch: array.texels.pitch(),
-                plane: array.texels.plane(),
-            });
-        }
-        let bad = || {
-            Status::INVALID_VALUE
-                .because("a row of the copy is longer than its pitch, or it goes beyond any memory")
-        };
-        let pitch = if self.pitch == 0 { width } else { self.pitch };
-        let rows = if self.rows == 0 { height } else { self.rows };
-        let [x, y, z] = self.origin;
-        if pitch < x.saturating_add(width) && (height > 1 || depth > 1 || y > 0) || rows < height {
-            return Err(bad());
-        }
-        let plane = pitch.checked_mul(rows).ok_or_else(bad)?;
-        let at = |x: usize, y: usize, z: usize| {
-            let planes = plane.checked_mul(z)?;
-            pitch.checked_mul(y)?.checked_add(planes)?.checked_add(x)
-        };
-        let first = at(x, y, z).ok_or_else(bad)?;
-        let bytes = at(width, height - 1, depth - 1).ok_or_else(bad)?;
-        let base = match self.kind {
-            HOST => self.host,
-            DEVICE | UNIFIED => self.device,
-            _ => return Err(Status::INVALID_VALUE.because("unknown memory type of a copy")),
-        };
-        let start = base.checked_add(first as u64).ok_or_else(bad)?;
-        let side = match self.kind {
-            HOST => Side::host(start, bytes)?,
-            DEVICE => Side::device(start, bytes)?,
-            _ => Side::any(start, bytes)?,
-        };
-        Ok(Layout { side, pitch, plane })
-    }
-}
-
-fn copy(
-    stream: &(Arc<Context>, Arc<Stream>),
-    when: When,
-    from: End,
-    to: End,
-    extent: Extent,
-) -> Answer {
-    let [width, height, depth] = extent;
-    if extent.contains(&0) {
-        return Ok(());
-    }
-    let (from, to) = (from.layout(extent)?, to.layout(extent)?);
-    let bytes = width.saturating_mul(height).saturating_mul(depth);
-    let pageable = from.side.pageable || to.side.pageable;
-    perform(stream, when, pageable, bytes, rows(from, to, extent))
-}
-
-/// What a copy does, row by row.
-fn rows(
-    from: Layout,
-    to: Layout,
-    [width, height, depth]: Extent,
-) -> impl Fn() + Send + Sync + 'static {
-    move || {
-        for z in 0..depth {
-            for y in 0..height {
-                let source = from.side.pointer(z * from.plane + y * from.pitch);
-                let target = to.side.pointer(z * to.plane + y * to.pitch);
-                // SAFETY: `layout` checked the range that holds all rows, or the
-                // caller answers for it; rows may overlap.
-                unsafe { std::ptr::copy(source, target, width) };
-            }
-        }
-    }
-}
-
-/// The copy of a box for a graph to make.
-pub(super) fn cuboid_work(
-    described: Given<CUDA_MEMCPY3D>,
-) -> Answer<impl Fn() + Send + Sync + 'static> {
-    let (from, to, extent) = cuboid_ends(described)?;
-    if extent.contains(&0) {
-        return Err(Status::INVALID_VALUE.because("a copy in a graph has at least one byte"));
-    }
-    let (from, to) = (from.layout(extent)?, to.layout(extent)?);
-    Ok(rows(from, to, extent))
-}
-
-fn cuboid_ends(described: Given<CUDA_MEMCPY3D>) -> Answer<(End, End, Extent)> {
-    let Cuboid {
+/// The endpoints and the extent of a copy of a box.
+pub(super) fn copy_3d(
+    params: UserPointer<CUDA_MEMCPY3D>,
+) -> Result<(EndpointDesc, EndpointDesc, Extent)> {
+    let Copy3d {
         from,
         to,
         width,
         height,
         depth,
-    } = described.cast::<Cuboid>().get()?;
+    } = params.cast::<Copy3d>().get()?;
     let (source, target) = (
         from.host.expose_provenance() as u64,
         to.host.expose_provenance() as u64,
@@ -251,57 +135,52 @@ fn cuboid_ends(described: Given<CUDA_MEMCPY3D>) -> Answer<(End, End, Extent)> {
     ))
 }
 
-fn rectangle(
+fn perform_2d(
     stream: &(Arc<Context>, Arc<Stream>),
-    when: When,
-    described: Given<CUDA_MEMCPY2D>,
-) -> Answer {
-    let Rectangle {
+    mode: CopyMode,
+    params: UserPointer<CUDA_MEMCPY2D>,
+) -> Result {
+    let Copy2d {
         from,
         to,
         width,
         height,
-    } = described.cast::<Rectangle>().get()?;
+    } = params.cast::<Copy2d>().get()?;
     let (source, target) = (
         from.host.expose_provenance() as u64,
         to.host.expose_provenance() as u64,
     );
-    copy(
-        stream,
-        when,
-        (from, source).into(),
-        (to, target).into(),
-        [width, height, 1],
-    )
+    let (from, to) = ((from, source).into(), (to, target).into());
+    region::copy(stream, mode, &from, &to, [width, height, 1])
 }
 
-pub(super) fn cuboid(
+pub(super) fn perform_3d(
     stream: &(Arc<Context>, Arc<Stream>),
-    when: When,
-    described: Given<CUDA_MEMCPY3D>,
-) -> Answer {
-    let (from, to, extent) = cuboid_ends(described)?;
-    copy(stream, when, from, to, extent)
+    mode: CopyMode,
+    params: UserPointer<CUDA_MEMCPY3D>,
+) -> Result {
+    let (from, to, extent) = copy_3d(params)?;
+    region::copy(stream, mode, &from, &to, extent)
 }
 
 entries! {
-    fn cuMemcpy2D_v2(described: *const CUDA_MEMCPY2D) {
-        rectangle(&default_stream()?, When::Now, described)
+    fn cuMemcpy2D_v2(params: *const CUDA_MEMCPY2D) {
+        perform_2d(&stream::default_stream()?, CopyMode::Synchronous, params)
     }
 
-    fn cuMemcpy2DUnaligned_v2(described: *const CUDA_MEMCPY2D) {
-        rectangle(&default_stream()?, When::Now, described)
+    fn cuMemcpy2DUnaligned_v2(params: *const CUDA_MEMCPY2D) {
+        perform_2d(&stream::default_stream()?, CopyMode::Synchronous, params)
     }
 
-    fn cuMemcpy2DAsync_v2(described: *const CUDA_MEMCPY2D, stream: CUstream) {
-        rectangle(&stream::find(stream)?, When::InOrder, described)
+    fn cuMemcpy2DAsync_v2(params: *const CUDA_MEMCPY2D, stream: CUstream) {
+        perform_2d(&stream::find(stream.addr())?, CopyMode::Asynchronous, params)
     }
 
-    fn cuMemcpy3D_v2(described: *const CUDA_MEMCPY3D) {
-        cuboid(&default_stream()?, When::Now, described)
+    fn cuMemcpy3D_v2(params: *const CUDA_MEMCPY3D) {
+        perform_3d(&stream::default_stream()?, CopyMode::Synchronous, params)
     }
 
-    fn cuMemcpy3DAsync_v2(described: *const CUDA_MEMCPY3D, stream: CUstream) {
-        cuboid(&stream::find(stream)?, When::InOrder, described)
+    fn cuMemcpy3DAsync_v2(params: *const CUDA_MEMCPY3D, stream: CUstream) {
+        perform_3d(&stream::find(stream.addr())?, CopyMode::Asynchronous, params)
     }
 }

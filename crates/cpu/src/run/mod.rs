@@ -4,6 +4,7 @@
 mod barrier;
 mod fault;
 mod pool;
+mod request;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use fault::Fault;
 pub(crate) use pool::THREADS;
+pub(crate) use request::{Grid, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
 
 use super::abi::FaultKind;
 use super::heap::Heap;
@@ -115,44 +117,39 @@ impl Engine {
         shape: LaunchShape,
         params: &[u8],
     ) -> Result<(), Fault> {
-        self.launch_on(0, module, kernel, shape, params)
+        let grid = Grid::new(shape).map_err(|why| refused("?", why))?;
+        let image = module.kernels().get(kernel);
+        let size = image.map_or(0, |image| image.param_bytes as usize);
+        self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
     }
 
     /// Runs a kernel of the module to completion on one of several devices, which decides what
-    /// memory the kernel may access. `params` has the layout that the kernel declares; missing
-    /// bytes are 0.
-    pub fn launch_on(
+    /// memory the kernel may access.
+    pub(crate) fn launch_on(
         &self,
         device: usize,
         module: &LoadedModule,
         kernel: usize,
-        shape: LaunchShape,
-        params: &[u8],
+        grid: &Grid,
+        params: &ParamBlock,
     ) -> Result<(), Fault> {
-        let fault = |kernel: &str, kind, message: String| Fault {
-            kind,
-            kernel: kernel.to_owned(),
-            block: [0; 3],
-            thread: [0; 3],
-            address: None,
-            line: None,
-            message: format!("kernel {kernel}: {message}"),
-        };
         let code = module.code();
         let Some(image) = code.kernels().get(kernel) else {
             let message = format!("the module has no kernel number {kernel}");
-            return Err(fault("?", FaultKind::IllegalInstruction, message));
+            return Err(refused("?", message));
         };
+        if params.size() < image.param_bytes as usize {
+            let (size, needed) = (params.size(), image.param_bytes);
+            let message = format!("{size} bytes of parameters, the kernel takes {needed}");
+            return Err(refused(&image.name, message));
+        }
         let vector = image
             .vector
-            .filter(|vector| vector.width != 0 && shape.block[0].is_multiple_of(vector.width));
+            .filter(|vector| vector.width != 0 && grid.shape.block[0].is_multiple_of(vector.width));
         let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
         let Some(scalar) = code.function(image.scalar) else {
-            return Err(fault(
-                &image.name,
-                FaultKind::IllegalInstruction,
-                "the module contains no code for it".into(),
-            ));
+            let message = "the module contains no code for it".into();
+            return Err(refused(&image.name, message));
         };
         let kernel = Kernel {
             name: &image.name,
@@ -165,66 +162,35 @@ impl Engine {
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,
             slots: image.slots,
-            param_bytes: image.param_bytes,
             globals: module.addresses(),
         };
         let start = Instant::now();
-        let outcome = self.run(device, &kernel, shape, params);
+        let outcome = self.run(device, &kernel, grid, params);
         module.record_run(start.elapsed());
         outcome
     }
 
+    /// `params` has at least the bytes of the kernel's parameters.
     fn run(
         &self,
         device: usize,
         kernel: &Kernel<'_>,
-        shape: LaunchShape,
-        params: &[u8],
+        grid: &Grid,
+        params: &ParamBlock,
     ) -> Result<(), Fault> {
-        let count = |[x, y, z]: [u32; 3]| u128::from(x) * u128::from(y) * u128::from(z);
-        let bad_shape = || Fault {
-            kind: FaultKind::IllegalInstruction,
-            kernel: kernel.name.to_owned(),
-            block: [0; 3],
-            thread: [0; 3],
-            address: None,
-            line: None,
-            message: format!(
-                "kernel {}: a grid of {:?} blocks of {:?} threads cannot be launched",
-                kernel.name, shape.grid, shape.block
-            ),
-        };
-        let threads = u32::try_from(count(shape.block))
-            .ok()
-            .filter(|&n| n > 0 && n <= 1 << 16)
-            .ok_or_else(bad_shape)?;
-        let total = u64::try_from(count(shape.grid))
-            .ok()
-            .filter(|&n| n > 0 && n < 1 << 63)
-            .ok_or_else(bad_shape)?;
-
-        // Parameters are accessed with their natural alignment, which is 16 at most.
-        let bytes = params.len().max(kernel.param_bytes as usize);
-        let mut storage = vec![0_u128; bytes.div_ceil(size_of::<u128>()).max(1)];
-        // SAFETY: the vector has at least `params.len()` bytes, all initialised.
-        let destination = unsafe {
-            std::slice::from_raw_parts_mut(storage.as_mut_ptr().cast::<u8>(), params.len())
-        };
-        destination.copy_from_slice(params);
-
         let helpers = super::math::table();
         let launch = Launch {
             engine: self,
             kernel,
-            shape,
-            threads,
-            total,
-            chunk: (total / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
-            params: storage.as_ptr().cast(),
+            shape: grid.shape,
+            threads: grid.threads,
+            total: grid.blocks,
+            chunk: (grid.blocks / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
+            params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
                 engine: self,
-                param_bytes: bytes as u64,
+                param_bytes: params.size() as u64,
                 device,
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
@@ -246,8 +212,20 @@ struct Kernel<'a> {
     shared_bytes: u32,
     local_bytes: u32,
     slots: u32,
-    param_bytes: u32,
     globals: &'a [u64],
+}
+
+/// The fault of a launch that cannot start.
+fn refused(kernel: &str, message: String) -> Fault {
+    Fault {
+        kind: FaultKind::IllegalInstruction,
+        kernel: kernel.to_owned(),
+        block: [0; 3],
+        thread: [0; 3],
+        address: None,
+        line: None,
+        message: format!("kernel {kernel}: {message}"),
+    }
 }
 
 /// A launch, shared by all workers.

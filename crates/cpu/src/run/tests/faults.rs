@@ -104,8 +104,8 @@ fn a_fault_in_shared_memory_gives_the_offset() {
             .run(
                 0,
                 &kernel(fault, &[]),
-                shape(1, 1),
-                &u64::from(access).to_le_bytes(),
+                &Grid::new(shape(1, 1)).unwrap(),
+                &ParamBlock::new(&u64::from(access).to_le_bytes(), 8),
             )
             .unwrap_err()
             .message

@@ -1,20 +1,23 @@
-//! Every number of the driver API with its name and its text.
+//! The status codes of the driver API, each with its name and its text.
 
 use std::ffi::{CStr, c_int};
 
-/// The number that an entry returns when it does not return `CUDA_SUCCESS`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Status(pub(super) c_int);
+use crate::memory::MemoryError;
 
-/// Why an entry fails: the number that it returns and, where there is more to
-/// say, the text that `ptxkitGetLastFault` gives.
+/// The status code that an entry returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Status(pub(crate) c_int);
+
+/// Why an entry fails: the status that it returns and, where there is more to
+/// say, the text that `ptxkitGetLastFault` returns.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) status: Status,
-    pub(super) detail: Option<String>,
+pub(crate) struct Failure {
+    pub(crate) status: Status,
+    pub(crate) detail: Option<String>,
 }
 
-pub(super) type Answer<T = ()> = Result<T, Failure>;
+/// What an entry and all it calls return.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
@@ -25,8 +28,28 @@ impl From<Status> for Failure {
     }
 }
 
+impl From<MemoryError> for Failure {
+    fn from(error: MemoryError) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&MemoryError> for Failure {
+    fn from(error: &MemoryError) -> Self {
+        let status = match error {
+            MemoryError::Reserve { .. } | MemoryError::OutOfMemory { .. } => Status::OUT_OF_MEMORY,
+            MemoryError::Registration {
+                state: "already", ..
+            } => Status::HOST_MEMORY_ALREADY_REGISTERED,
+            MemoryError::Registration { .. } => Status::HOST_MEMORY_NOT_REGISTERED,
+            _ => Status::INVALID_VALUE,
+        };
+        status.because(error.to_string())
+    }
+}
+
 impl Status {
-    pub(super) fn because(self, detail: impl Into<String>) -> Failure {
+    pub(crate) fn because(self, detail: impl Into<String>) -> Failure {
         Failure {
             status: self,
             detail: Some(detail.into()),
@@ -34,24 +57,24 @@ impl Status {
     }
 }
 
-/// One row a number: the name without its `CUDA_` and the text of
+/// One row for each code: the name without its `CUDA_` and the text of
 /// `cuGetErrorString`.
 macro_rules! statuses {
     ($($number:tt $name:ident $text:literal)*) => {
         impl Status {
-            $(#[allow(dead_code)] // the table is whole, the device returns a part of it
-            pub(super) const $name: Status = Status($number);)*
+            $(#[allow(dead_code)] // the table is complete, the device returns a part of it
+            pub(crate) const $name: Status = Status($number);)*
 
-            /// `CUDA_ERROR_…`, or nothing for a number that CUDA 13.5 lacks.
-            pub(super) fn name(self) -> Option<&'static CStr> {
+            /// `CUDA_ERROR_…`; `None` for a code that CUDA 13.5 lacks.
+            pub(crate) fn name(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!(prefix!($number), stringify!($name), "\0")) }),)*
                     _ => None,
                 }
             }
 
-            /// What the number means, in a few words.
-            pub(super) fn text(self) -> Option<&'static CStr> {
+            /// The description of the code.
+            pub(crate) fn text(self) -> Option<&'static CStr> {
                 match self.0 {
                     $($number => Some(const { with_nul(concat!($text, "\0")) }),)*
                     _ => None,
@@ -76,7 +99,7 @@ macro_rules! prefix {
 const fn with_nul(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
-        // Evaluated at compile time only: a bad row does not build.
+        // Evaluated at compile time only: a bad row is a build error.
         Err(_) => panic!("a row of the table holds a NUL"),
     }
 }

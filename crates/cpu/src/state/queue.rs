@@ -1,10 +1,9 @@
 //! The order of the work of one stream.
 //!
-//! Every piece of work draws a ticket and runs when all earlier tickets are
-//! done: on the queue's thread, or on the thread of a caller that waits for it
-//! anyway, which saves waking two threads. Work may also have to come after a [`Mark`] of another
-//! queue. A mark always points at work that was handed in earlier, so queues
-//! cannot wait for each other in a circle.
+//! Every piece of work takes a ticket and runs when all earlier tickets are done: on
+//! the queue's thread, or on the thread of a caller that waits for it anyway, which
+//! saves waking two threads. Work may also depend on [`Mark`]s of other queues. A mark
+//! always points at work that was queued earlier, so queues cannot deadlock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,68 +12,68 @@ use std::thread;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-pub(super) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Something became done, or the queue's thread has something to do.
-    moved: Condvar,
+    /// Signalled when work is done or was queued.
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Tickets are 1, 2, 3 …; these are the last drawn and the last done.
-    drawn: u64,
+    /// Tickets are 1, 2, 3 …: the last that was taken and the last that is done.
+    taken: u64,
     done: u64,
     waiting: VecDeque<(u64, Vec<Mark>, Work)>,
-    /// Threads in `moved.wait`: a notification costs a system call.
+    /// Threads in `changed.wait`: without any, the system call of a notification is saved.
     sleeping: u32,
     threaded: bool,
     closed: bool,
 }
 
 impl State {
-    /// The ticket of the work that waits and could begin.
+    /// The ticket of the waiting work that can start now.
     fn ready(&self) -> Option<u64> {
         let (ticket, ..) = self.waiting.front()?;
         (self.done + 1 == *ticket).then_some(*ticket)
     }
 }
 
-/// A point in a queue: all the work handed in up to it.
+/// A point in a queue: all work that was queued before it.
 #[derive(Clone)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     queue: Arc<Queue>,
     ticket: u64,
 }
 
 impl Mark {
-    pub(super) fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         self.queue.lock().done >= self.ticket
     }
 
-    /// Returns when the point is passed; does what nobody else has begun.
-    pub(super) fn wait(&self) {
+    /// Waits until the point is passed; runs work that no other thread has started.
+    pub(crate) fn wait(&self) {
         loop {
             let ready = |state: &State| state.done >= self.ticket || state.ready().is_some();
             let state = self.queue.wait_until(ready);
             let next = state.ready().filter(|next| *next <= self.ticket);
             drop(state);
             match next {
-                Some(next) => self.queue.serve_one(next),
+                Some(next) => self.queue.run_one(next),
                 None => return,
             }
         }
     }
 }
 
-/// The right to work now: all earlier tickets are done. Its own is done when it
-/// is dropped, so work that panics does not stop the queue for ever.
-pub(super) struct Turn<'a> {
+/// Exclusive use of the queue: all earlier tickets are done. Dropping the guard
+/// completes its own ticket, also when the work panics.
+pub(crate) struct QueueGuard<'a> {
     queue: &'a Arc<Queue>,
     ticket: u64,
 }
 
-impl Turn<'_> {
-    pub(super) fn mark(&self) -> Mark {
+impl QueueGuard<'_> {
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             queue: self.queue.clone(),
             ticket: self.ticket,
@@ -82,7 +81,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         state.done = self.ticket;
@@ -91,35 +90,35 @@ impl Drop for Turn<'_> {
 }
 
 impl Queue {
-    pub(super) fn new() -> Arc<Queue> {
+    pub(crate) fn new() -> Arc<Queue> {
         Arc::new(Queue {
             state: Mutex::default(),
-            moved: Condvar::new(),
+            changed: Condvar::new(),
         })
     }
 
-    /// Everything handed in until now.
-    pub(super) fn mark(self: &Arc<Self>) -> Mark {
+    /// Everything that was queued until now.
+    pub(crate) fn mark(self: &Arc<Self>) -> Mark {
         Mark {
             queue: self.clone(),
-            ticket: self.lock().drawn,
+            ticket: self.lock().taken,
         }
     }
 
-    /// The same, or nothing if all of it is done.
-    pub(super) fn unfinished(self: &Arc<Self>) -> Option<Mark> {
+    /// The same; `None` if all of it is done.
+    pub(crate) fn unfinished(self: &Arc<Self>) -> Option<Mark> {
         let state = self.lock();
-        (state.done < state.drawn).then(|| Mark {
+        (state.done < state.taken).then(|| Mark {
             queue: self.clone(),
-            ticket: state.drawn,
+            ticket: state.taken,
         })
     }
 
-    /// Hands in work for the queue's own thread.
-    pub(super) fn push(self: &Arc<Self>, after: Vec<Mark>, work: Work) -> Mark {
+    /// Queues work for the queue's own thread.
+    pub(crate) fn push(self: &Arc<Self>, after: Vec<Mark>, work: Work) -> Mark {
         let mut state = self.lock();
-        state.drawn += 1;
-        let ticket = state.drawn;
+        state.taken += 1;
+        let ticket = state.taken;
         state.waiting.push_back((ticket, after, work));
         let mark = Mark {
             queue: self.clone(),
@@ -128,94 +127,93 @@ impl Queue {
         if !state.threaded {
             let queue = self.clone();
             let thread = thread::Builder::new().name("ptxkit-stream".into());
-            state.threaded = thread.spawn(move || queue.serve()).is_ok();
+            state.threaded = thread.spawn(move || queue.run_thread()).is_ok();
         }
         if state.threaded {
             self.notify(state);
         } else {
-            // No thread to be had: the caller does it, which only costs the
-            // overlap.
+            // The system has no more threads: the caller runs the work.
             drop(state);
             mark.wait();
         }
         mark
     }
 
-    /// Waits on this thread for its turn.
-    pub(super) fn turn(self: &Arc<Self>, after: &[Mark]) -> Turn<'_> {
+    /// Waits until all earlier work and `after` are done.
+    pub(crate) fn enter(self: &Arc<Self>, after: &[Mark]) -> QueueGuard<'_> {
         let ticket = {
             let mut state = self.lock();
-            state.drawn += 1;
-            state.drawn
+            state.taken += 1;
+            state.taken
         };
         let earlier = Mark {
             queue: self.clone(),
             ticket: ticket - 1,
         };
         earlier.wait();
-        let turn = Turn {
+        let guard = QueueGuard {
             queue: self,
             ticket,
         };
         after.iter().for_each(Mark::wait);
-        turn
+        guard
     }
 
-    /// The same if there is nothing to wait for.
-    pub(super) fn turn_now(self: &Arc<Self>, after: &[Mark]) -> Option<Turn<'_>> {
+    /// The same; `None` if there is something to wait for.
+    pub(crate) fn try_enter(self: &Arc<Self>, after: &[Mark]) -> Option<QueueGuard<'_>> {
         if !after.iter().all(Mark::passed) {
             return None;
         }
         let mut state = self.lock();
-        if state.done < state.drawn {
+        if state.done < state.taken {
             return None;
         }
-        state.drawn += 1;
-        let ticket = state.drawn;
+        state.taken += 1;
+        let ticket = state.taken;
         drop(state);
-        Some(Turn {
+        Some(QueueGuard {
             queue: self,
             ticket,
         })
     }
 
-    /// No more work will come: the thread ends when it has done what there is.
-    pub(super) fn close(&self) {
+    /// No more work will come: the thread ends when the queue is empty.
+    pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         self.notify(state);
     }
 
-    /// The life of the queue's thread.
-    fn serve(self: &Arc<Self>) {
+    /// The main loop of the queue's thread.
+    fn run_thread(self: &Arc<Self>) {
         loop {
-            let over = |state: &State| state.closed && state.waiting.is_empty();
-            let state = self.wait_until(|state| state.ready().is_some() || over(state));
+            let finished = |state: &State| state.closed && state.waiting.is_empty();
+            let state = self.wait_until(|state| state.ready().is_some() || finished(state));
             let next = state.ready();
             drop(state);
             match next {
-                Some(ticket) => self.serve_one(ticket),
+                Some(ticket) => self.run_one(ticket),
                 None => return,
             }
         }
     }
 
-    /// Does the work of `ticket`, which is ready, unless another thread takes it.
-    fn serve_one(self: &Arc<Self>, ticket: u64) {
-        let mine = self
+    /// Runs the work of `ticket`, which is ready, unless another thread has taken it.
+    fn run_one(self: &Arc<Self>, ticket: u64) {
+        let work = self
             .lock()
             .waiting
             .pop_front_if(|(next, ..)| *next == ticket);
-        let Some((_, after, work)) = mine else { return };
-        let turn = Turn {
+        let Some((_, after, work)) = work else { return };
+        let guard = QueueGuard {
             queue: self,
             ticket,
         };
         after.iter().for_each(Mark::wait);
-        // Work reports its failures itself; a panic is a bug that must not
-        // take the stream's later work with it, and the hook has printed it.
+        // Work reports its failures itself. A panic is a bug, which the hook has
+        // printed; later work of the stream still runs.
         let _ = catch_unwind(AssertUnwindSafe(work));
-        drop(turn);
+        drop(guard);
     }
 
     fn wait_until(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
@@ -223,7 +221,7 @@ impl Queue {
         while !ready(&state) {
             state.sleeping += 1;
             state = self
-                .moved
+                .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
             state.sleeping -= 1;
@@ -235,7 +233,7 @@ impl Queue {
         let sleeping = state.sleeping > 0;
         drop(state);
         if sleeping {
-            self.moved.notify_all();
+            self.changed.notify_all();
         }
     }
 
@@ -252,17 +250,17 @@ mod tests {
     #[test]
     fn work_of_both_kinds_runs_in_the_order_of_its_tickets() {
         let queue = Queue::new();
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let order = Arc::new(Mutex::new(Vec::new()));
         for round in 0..50 {
-            let (on_thread, here) = (seen.clone(), seen.clone());
+            let (on_thread, here) = (order.clone(), order.clone());
             queue.push(
                 Vec::new(),
                 Box::new(move || on_thread.lock().unwrap().push(2 * round)),
             );
-            let _turn = queue.turn(&[]);
+            let _guard = queue.enter(&[]);
             here.lock().unwrap().push(2 * round + 1);
         }
-        assert_eq!(*seen.lock().unwrap(), (0..100).collect::<Vec<_>>());
+        assert_eq!(*order.lock().unwrap(), (0..100).collect::<Vec<_>>());
         queue.close();
     }
 
@@ -270,8 +268,8 @@ mod tests {
     fn work_waits_for_the_mark_of_another_queue() {
         let (first, second) = (Queue::new(), Queue::new());
         let (release, held) = mpsc::channel::<()>();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (a, b) = (seen.clone(), seen.clone());
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let (a, b) = (order.clone(), order.clone());
         let mark = first.push(
             Vec::new(),
             Box::new(move || {
@@ -284,10 +282,10 @@ mod tests {
             Box::new(move || b.lock().unwrap().push("second")),
         );
         assert!(!last.passed());
-        assert!(second.turn_now(&[]).is_none());
+        assert!(second.try_enter(&[]).is_none());
         release.send(()).unwrap();
         last.wait();
-        assert_eq!(*seen.lock().unwrap(), ["first", "second"]);
+        assert_eq!(*order.lock().unwrap(), ["first", "second"]);
         assert!(second.unfinished().is_none());
     }
 
@@ -298,7 +296,7 @@ mod tests {
             Vec::new(),
             Box::new(|| std::panic::resume_unwind(Box::new(()))),
         );
-        drop(queue.turn(&[]));
+        drop(queue.enter(&[]));
         assert!(queue.unfinished().is_none());
     }
 }

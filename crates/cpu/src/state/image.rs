@@ -1,35 +1,36 @@
-//! From the bytes that a caller hands over to a module's image.
+//! From the bytes that a caller passes to the image of a module.
 
 use std::ffi::{c_char, c_void};
+use std::path::Path;
 use std::time::Instant;
 
-use super::entry::Given;
 use super::options::Options;
-use super::status::{Answer, Failure, Status};
+use super::status::{Failure, Result, Status};
+use super::user_pointer::UserPointer;
 use crate::blob::{self, BlobError, Image};
 use crate::compile::compile_image;
 use crate::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use ptx::ast::Version;
 use ptx::text_of;
 
-/// First bytes of what holds code for a GPU: an ELF file, a fatbin, and the
+/// The first bytes of files with code for GPUs: an ELF file, a fatbin, and the
 /// wrapper that CUDA's compiler puts around one.
 const ELF: [u8; 4] = *b"\x7fELF";
 const FATBIN: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
 const FATBIN_WRAPPER: [u8; 4] = 0x4662_43b1_u32.to_le_bytes();
 
-/// Reads the image at a pointer that comes without a length: PTX up to its
-/// NUL, or a binary of the CPU device up to the end that it states.
-pub(super) fn load(image: Given<c_void>, options: &mut Options) -> Answer<Image> {
+/// Reads the image at a pointer without a length: PTX up to its NUL, or a binary of
+/// the CPU device up to the length in its header.
+pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Image> {
     let start = Instant::now();
     let image = unbounded(image).and_then(|bytes| read(bytes, options));
     options.finish(start.elapsed())?;
     image
 }
 
-fn unbounded<'a>(image: Given<c_void>) -> Answer<&'a [u8]> {
-    // A text may be shorter than the magic, so look byte by byte up to a NUL.
-    let starts_with = |magic: &[u8]| -> Answer<bool> {
+fn unbounded<'a>(image: UserPointer<c_void>) -> Result<&'a [u8]> {
+    // A text may be shorter than the magic: no byte is read after its NUL.
+    let starts_with = |magic: &[u8]| -> Result<bool> {
         for (index, byte) in magic.iter().enumerate() {
             if image.cast::<u8>().get_at(index)? != *byte {
                 return Ok(false);
@@ -55,7 +56,7 @@ fn unbounded<'a>(image: Given<c_void>) -> Answer<&'a [u8]> {
 }
 
 /// Reads an image from a file.
-pub(super) fn read_file(path: Given<c_char>, options: &mut Options) -> Answer<Image> {
+pub(crate) fn read_file(path: &Path, options: &mut Options) -> Result<Image> {
     let start = Instant::now();
     let image = file(path).and_then(|bytes| read(&bytes, options));
     options.finish(start.elapsed())?;
@@ -63,14 +64,13 @@ pub(super) fn read_file(path: Given<c_char>, options: &mut Options) -> Answer<Im
 }
 
 /// The bytes of a file.
-pub(super) fn file(path: Given<c_char>) -> Answer<Vec<u8>> {
-    let path = path.path()?;
-    std::fs::read(&path)
+pub(crate) fn file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path)
         .map_err(|error| Status::FILE_NOT_FOUND.because(format!("{}: {error}", path.display())))
 }
 
 /// Reads an image of known length.
-pub(super) fn read(bytes: &[u8], options: &mut Options) -> Answer<Image> {
+pub(crate) fn read(bytes: &[u8], options: &mut Options) -> Result<Image> {
     match bytes.starts_with(&blob::MAGIC) {
         // SAFETY: a binary is machine code, for which the caller of the entry answers.
         true => unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error)),
@@ -79,7 +79,7 @@ pub(super) fn read(bytes: &[u8], options: &mut Options) -> Answer<Image> {
 }
 
 /// Compiles PTX to a binary of the CPU device; a binary stays as it is.
-pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
+pub(crate) fn assemble(bytes: &[u8], options: &mut Options) -> Result<Vec<u8>> {
     if bytes.starts_with(&blob::MAGIC) {
         // SAFETY: it is checked for damage, and not loaded.
         unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?;
@@ -89,7 +89,7 @@ pub(super) fn assemble(bytes: &[u8], options: &mut Options) -> Answer<Vec<u8>> {
 }
 
 /// Compiles PTX.
-fn compiled(bytes: &[u8], options: &mut Options) -> Answer<Image> {
+fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
     if [ELF, FATBIN, FATBIN_WRAPPER]
         .iter()
         .any(|magic| bytes.starts_with(magic))
@@ -109,8 +109,8 @@ fn compiled(bytes: &[u8], options: &mut Options) -> Answer<Image> {
     Ok(image)
 }
 
-/// The line of the module's `.version`, and what it says; `None` where it is
-/// not to be found, of which the compiler has more to say.
+/// The line of the module's `.version` and its number; `None` if there is none, which
+/// the compiler reports.
 fn version(text: &str) -> Option<(usize, (u32, u32))> {
     let (line, rest) = (1..)
         .zip(text.lines())
@@ -119,7 +119,7 @@ fn version(text: &str) -> Option<(usize, (u32, u32))> {
     Some((line, (major.parse().ok()?, minor.parse().ok()?)))
 }
 
-fn check_version(text: &str, options: &mut Options) -> Answer {
+fn check_version(text: &str, options: &mut Options) -> Result {
     let Some((line, (major, minor))) = version(text).filter(|(_, found)| {
         let Version { major, minor } = NEWEST_PTX;
         *found > (major.into(), minor.into())
@@ -134,8 +134,8 @@ fn check_version(text: &str, options: &mut Options) -> Answer {
     Err(Status::UNSUPPORTED_PTX_VERSION.because(problem))
 }
 
-/// Writes what a compilation found to the log, as ptxas would.
-fn refused(error: &CompileError, options: &mut Options) -> Answer<Failure> {
+/// Writes the errors of a compilation to the log, as ptxas does.
+fn refused(error: &CompileError, options: &mut Options) -> Result<Failure> {
     let status = match error.kind {
         CompileErrorKind::Invalid => Status::INVALID_PTX,
         CompileErrorKind::NotSupported => Status::NOT_SUPPORTED,
@@ -151,7 +151,7 @@ fn refused(error: &CompileError, options: &mut Options) -> Answer<Failure> {
     Ok(status.because(error.to_string()))
 }
 
-/// A line for each kernel, for callers that want to know.
+/// A line for each kernel, for the verbose log.
 fn describe(image: &Image) -> String {
     let line = |kernel: &blob::KernelImage| {
         format!(

@@ -1,11 +1,10 @@
-//! JIT options: what a caller asks of a compilation, and where it wants the
-//! logs.
+//! JIT options, and the buffers of a caller for the logs.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::time::Duration;
 
-use super::entry::Given;
-use super::status::{Answer, Status};
+use super::status::{Result, Status};
+use super::user_pointer::UserPointer;
 
 /// `CU_JIT_…`
 const WALL_TIME: c_uint = 2;
@@ -17,40 +16,40 @@ const LOG_VERBOSE: c_uint = 12;
 const SYMBOL_NAMES: c_uint = 17;
 const SYMBOL_ADDRESSES: c_uint = 18;
 const SYMBOL_COUNT: c_uint = 19;
-/// The numbers of CUDA 13 and room for newer ones: the other options ask for
-/// what has no meaning here, as a number of registers.
+/// Above the numbers of CUDA 13 and of some versions to come. The other options, such
+/// as the number of registers, have no effect here.
 const NUMBERS: c_uint = 64;
 
-/// The options of one call, or of a linking session, for which its buffers
-/// stay good as the documentation of `cuLinkCreate` asks.
+/// The options of one call, or of a linking session, whose buffers stay valid as the
+/// documentation of `cuLinkCreate` demands.
 #[derive(Default)]
-pub(super) struct Options {
-    values: Option<Given<*mut c_void>>,
+pub(crate) struct Options {
+    values: Option<UserPointer<*mut c_void>>,
     wall_time: Option<usize>,
     info: Log,
     error: Log,
     verbose: bool,
     /// Variables that a module declares and others define: names and addresses.
-    symbols: [Option<Given<c_void>>; 2],
+    symbols: [Option<UserPointer<c_void>>; 2],
     symbol_count: usize,
 }
 
-/// A log's buffer, and where among the values its size stands.
+/// The buffer of a log, and the index of its size among the values.
 #[derive(Default)]
 struct Log {
-    buffer: Option<Given<c_void>>,
+    buffer: Option<UserPointer<c_void>>,
     size: Option<usize>,
     /// Bytes of the buffer; the value becomes the length of the log.
-    room: usize,
+    capacity: usize,
     text: String,
 }
 
 impl Options {
-    pub(super) fn read(
+    pub(crate) fn read(
         count: c_uint,
-        numbers: Given<c_uint>,
-        values: Given<*mut c_void>,
-    ) -> Answer<Options> {
+        numbers: UserPointer<c_uint>,
+        values: UserPointer<*mut c_void>,
+    ) -> Result<Options> {
         let mut options = Options::default();
         for index in 0..count as usize {
             let (number, value) = (numbers.get_at(index)?, values.follow(index)?);
@@ -58,9 +57,9 @@ impl Options {
             match number {
                 WALL_TIME => options.wall_time = Some(index),
                 INFO_LOG => options.info.buffer = Some(value),
-                INFO_LOG_SIZE => options.info.sized(index, value),
+                INFO_LOG_SIZE => options.info.set_size(index, value),
                 ERROR_LOG => options.error.buffer = Some(value),
-                ERROR_LOG_SIZE => options.error.sized(index, value),
+                ERROR_LOG_SIZE => options.error.set_size(index, value),
                 LOG_VERBOSE => options.verbose = value.addr() as u32 != 0,
                 SYMBOL_NAMES => options.symbols[0] = Some(value),
                 SYMBOL_ADDRESSES => options.symbols[1] = Some(value),
@@ -76,7 +75,7 @@ impl Options {
     }
 
     /// The variables that the caller defines, and where they are.
-    pub(super) fn symbols(&self) -> Answer<Vec<(String, u64)>> {
+    pub(crate) fn symbols(&self) -> Result<Vec<(String, u64)>> {
         let [Some(names), Some(addresses)] = self.symbols else {
             return Ok(Vec::new());
         };
@@ -90,12 +89,12 @@ impl Options {
     }
 
     /// Adds to the log of errors.
-    pub(super) fn error(&mut self, text: &str) -> Answer {
+    pub(crate) fn error(&mut self, text: &str) -> Result {
         self.error.add(self.values, text)
     }
 
-    /// Adds to the log of what went well, if it is to be told.
-    pub(super) fn verbose(&mut self, text: impl FnOnce() -> String) -> Answer {
+    /// Adds to the log of information, if it is verbose.
+    pub(crate) fn verbose(&mut self, text: impl FnOnce() -> String) -> Result {
         if self.verbose {
             self.info.add(self.values, &text())
         } else {
@@ -103,9 +102,9 @@ impl Options {
         }
     }
 
-    /// Says how long the compilation took, and how long the logs are, which
-    /// callers also want to know of empty ones.
-    pub(super) fn finish(&mut self, spent: Duration) -> Answer {
+    /// Writes the time of the compilation and the lengths of the logs, also of empty
+    /// ones.
+    pub(crate) fn finish(&mut self, spent: Duration) -> Result {
         self.info.add(self.values, "")?;
         self.error.add(self.values, "")?;
         if let (Some(values), Some(index)) = (self.values, self.wall_time) {
@@ -118,28 +117,29 @@ impl Options {
 }
 
 impl Log {
-    fn sized(&mut self, index: usize, value: Given<c_void>) {
-        (self.size, self.room) = (Some(index), value.addr() as u32 as usize);
+    fn set_size(&mut self, index: usize, value: UserPointer<c_void>) {
+        (self.size, self.capacity) = (Some(index), value.addr() as u32 as usize);
     }
 
-    fn add(&mut self, values: Option<Given<*mut c_void>>, text: &str) -> Answer {
+    fn add(&mut self, values: Option<UserPointer<*mut c_void>>, text: &str) -> Result {
         self.text.push_str(text);
         let (Some(values), Some(buffer), Some(index)) = (values, self.buffer, self.size) else {
             return Ok(());
         };
-        if self.room == 0 || buffer.is_null() {
+        if self.capacity == 0 || buffer.is_null() {
             return Ok(());
         }
-        let kept = self.text.floor_char_boundary(self.room - 1);
-        buffer.cast().put_text(&self.text[..kept], self.room)?;
-        values.put_at(index, std::ptr::without_provenance_mut(kept))
+        let length = self.text.floor_char_boundary(self.capacity - 1);
+        buffer
+            .cast()
+            .put_text(&self.text[..length], self.capacity)?;
+        values.put_at(index, std::ptr::without_provenance_mut(length))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::entry::Argument;
 
     #[test]
     fn logs_go_to_the_callers_buffers_and_their_lengths_to_the_values() {
@@ -152,11 +152,16 @@ mod tests {
             std::ptr::without_provenance_mut(1),
         ];
         // SAFETY: both arrays outlive the options.
-        let (given, at) = unsafe { (numbers.as_mut_ptr().seen(), values.as_mut_ptr().seen()) };
-        let mut options = Options::read(4, given, at).unwrap();
+        let (numbers, pointers) = unsafe {
+            (
+                UserPointer::new(numbers.as_mut_ptr()),
+                UserPointer::new(values.as_mut_ptr()),
+            )
+        };
+        let mut options = Options::read(4, numbers, pointers).unwrap();
         options.error("line 5").unwrap();
         options.error("; more").unwrap();
-        options.verbose(|| "nowhere to go".into()).unwrap();
+        options.verbose(|| "no buffer".into()).unwrap();
         options.finish(Duration::from_micros(1500)).unwrap();
         assert_eq!(&error, b"line 5;\0");
         assert_eq!(values[1].addr(), 7);
@@ -167,11 +172,16 @@ mod tests {
     fn an_unknown_option_is_refused() {
         let (mut number, mut value) = (1000, std::ptr::null_mut::<c_void>());
         // SAFETY: both outlive the call.
-        let (given, at) = unsafe { ((&raw mut number).seen(), (&raw mut value).seen()) };
+        let (numbers, values) = unsafe {
+            (
+                UserPointer::new(&raw mut number),
+                UserPointer::new(&raw mut value),
+            )
+        };
         assert_eq!(
-            Options::read(1, given, at).err().unwrap().status,
+            Options::read(1, numbers, values).err().unwrap().status,
             Status::INVALID_VALUE
         );
-        assert!(Options::read(0, given, at).is_ok());
+        assert!(Options::read(0, numbers, values).is_ok());
     }
 }

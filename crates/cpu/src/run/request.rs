@@ -1,0 +1,139 @@
+//! What a launch is made with: a grid that is checked once, and parameters that are
+//! copied once. Both can be used for any number of launches.
+
+use super::LaunchShape;
+
+/// Threads that a block can have, in all and in each dimension.
+pub(crate) const MAX_THREADS: u32 = 1024;
+pub(crate) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Blocks that a grid can have in each dimension.
+pub(crate) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+
+/// A grid that the device can run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(super) shape: LaunchShape,
+    /// Of a block.
+    pub(super) threads: u32,
+    pub(super) blocks: u64,
+}
+
+impl Grid {
+    /// Fails with the reason for a shape beyond the limits of the device.
+    pub(crate) fn new(shape: LaunchShape) -> Result<Grid, String> {
+        for (what, dimensions, max) in [
+            ("grid", shape.grid, MAX_GRID),
+            ("block", shape.block, MAX_BLOCK),
+        ] {
+            let in_range = |(size, max): (&u32, u32)| (1..=max).contains(size);
+            if !dimensions.iter().zip(max).all(in_range) {
+                return Err(format!(
+                    "a {what} of {dimensions:?}: each dimension must be at least 1 and at most {max:?}"
+                ));
+            }
+        }
+        // The limits above keep both products in range.
+        let threads = shape.block.iter().product();
+        if threads > MAX_THREADS {
+            return Err(format!(
+                "a block of {threads} threads: at most {MAX_THREADS} are possible"
+            ));
+        }
+        Ok(Grid {
+            shape,
+            threads,
+            blocks: shape.grid.iter().map(|size| u64::from(*size)).product(),
+        })
+    }
+
+    pub(crate) fn shape(&self) -> &LaunchShape {
+        &self.shape
+    }
+
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads
+    }
+}
+
+/// The parameters of a kernel, laid out as it declares them.
+pub(crate) struct ParamBlock {
+    /// Parameters are accessed with their natural alignment, 16 at most.
+    words: Box<[u128]>,
+    size: usize,
+}
+
+impl ParamBlock {
+    /// `size` bytes of 0.
+    pub(crate) fn zeroed(size: usize) -> ParamBlock {
+        ParamBlock {
+            words: vec![0; size.div_ceil(size_of::<u128>()).max(1)].into_boxed_slice(),
+            size,
+        }
+    }
+
+    /// A copy of `bytes`, with zeros up to `min_size`.
+    pub(crate) fn new(bytes: &[u8], min_size: usize) -> ParamBlock {
+        let mut block = ParamBlock::zeroed(bytes.len().max(min_size));
+        block.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        block
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the words have at least `size` bytes, and any bytes are a valid `u128`.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.size) }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(grid: [u32; 3], block: [u32; 3]) -> LaunchShape {
+        LaunchShape {
+            grid,
+            block,
+            shared_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn the_largest_grid_is_counted_and_larger_ones_are_refused() {
+        let grid = Grid::new(shape(MAX_GRID, [16, 1, 64])).unwrap();
+        assert_eq!(
+            (grid.threads, grid.blocks),
+            (1024, 0x7fff_ffff * 0xfffe_0001)
+        );
+        for (grid, block) in [
+            ([1, 65536, 1], [1; 3]),
+            ([1, 0, 1], [1; 3]),
+            ([1; 3], [0, 1, 1]),
+            ([1; 3], [u32::MAX; 3]),
+            ([u32::MAX; 3], [1; 3]),
+            ([1; 3], [1025, 1, 1]),
+            ([1; 3], [1, 1, 65]),
+            ([1; 3], [1024, 2, 1]),
+            ([1; 3], [1024, 1024, 64]),
+        ] {
+            assert!(Grid::new(shape(grid, block)).is_err(), "{grid:?} {block:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_aligned_and_padded_with_zeros() {
+        let mut block = ParamBlock::new(&[1, 2, 3], 5);
+        assert_eq!(block.bytes_mut(), [1, 2, 3, 0, 0]);
+        assert_eq!(block.as_ptr().addr() % 16, 0);
+        assert_eq!(ParamBlock::new(&[7; 20], 5).bytes_mut(), [7; 20]);
+        assert!(ParamBlock::new(&[], 0).bytes_mut().is_empty());
+    }
+}

@@ -1,0 +1,272 @@
+//! Contexts, and which one is current on a thread. What lives in a context is above
+//! this file and knows it; [`teardown`](super::teardown) ends all of it.
+
+use std::cell::RefCell;
+use std::ffi::c_uint;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::device;
+use super::handle::{self, Handles};
+use super::pool;
+use super::queue::{Mark, Queue};
+use super::status::{Failure, Result, Status};
+use api::{CUcontext, CUdevice};
+
+static CONTEXTS: Handles<Context> = Handles::new();
+
+thread_local! {
+    /// The contexts that this thread pushed; the last one is current.
+    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How a stream is ordered with the default stream of its context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StreamKind {
+    /// It is the default stream.
+    Default,
+    /// Its work and the default stream's wait for each other.
+    Blocking,
+    /// It is not ordered with the default stream.
+    NonBlocking,
+}
+
+pub(crate) struct Context {
+    handle: usize,
+    device: CUdevice,
+    pub(crate) flags: AtomicU32,
+    pub(crate) cache_config: AtomicU32,
+    is_primary: bool,
+    /// The queue of the default stream.
+    default_queue: Arc<Queue>,
+    /// The queues of all other streams, also of destroyed ones that still have work.
+    queues: Mutex<Vec<(StreamKind, Weak<Queue>)>>,
+    /// The first fault of a kernel, which every later call returns.
+    fault: OnceLock<(Status, String)>,
+    destroyed: AtomicBool,
+    /// Active captures in streams that the default stream waits for.
+    pub(crate) captures: AtomicU32,
+    /// References by `cuCtxAttach` in addition to the first.
+    pub(crate) attached: AtomicU32,
+    pub(crate) shared_config: AtomicU32,
+    limits: Mutex<[usize; DEFAULT_LIMITS.len()]>,
+}
+
+/// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
+const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 2, 2048, 128, 0];
+/// The limits that the engine enforces.
+const PRINTF_BYTES: c_uint = 1;
+const HEAP_BYTES: c_uint = 2;
+
+impl Context {
+    pub(crate) fn new(device: CUdevice, flags: c_uint, is_primary: bool) -> Arc<Context> {
+        let handle = handle::reserve();
+        let context = Arc::new(Context {
+            handle,
+            device,
+            flags: AtomicU32::new(flags),
+            cache_config: AtomicU32::new(0),
+            is_primary,
+            default_queue: Queue::new(),
+            queues: Mutex::default(),
+            fault: OnceLock::new(),
+            destroyed: AtomicBool::new(false),
+            captures: AtomicU32::new(0),
+            attached: AtomicU32::new(0),
+            shared_config: AtomicU32::new(0),
+            limits: Mutex::new(DEFAULT_LIMITS),
+        });
+        CONTEXTS.insert_at(handle, context.clone());
+        context
+    }
+
+    pub(crate) fn pointer(&self) -> CUcontext {
+        handle::pointer(self.handle)
+    }
+
+    pub(crate) fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    pub(crate) fn is_primary(&self) -> bool {
+        self.is_primary
+    }
+
+    /// A number that no other context of the process has or had.
+    pub(crate) fn id(&self) -> usize {
+        self.handle
+    }
+
+    /// `CU_LIMIT_…` number `limit`.
+    pub(crate) fn limit(&self, limit: c_uint) -> Result<usize> {
+        let engine = device::engine()?;
+        Ok(match limit {
+            PRINTF_BYTES => engine.output().limit() as usize,
+            HEAP_BYTES => engine.heap().limit() as usize,
+            _ => self.limits()[limit_index(limit)?],
+        })
+    }
+
+    /// The printf buffer and the heap of kernels are the devices'; the other limits
+    /// are only stored, as memory here grows on demand.
+    pub(crate) fn set_limit(&self, limit: c_uint, value: usize) -> Result {
+        let engine = device::engine()?;
+        match limit {
+            PRINTF_BYTES => engine.output().set_limit(value as u64),
+            HEAP_BYTES => engine.heap().set_limit(value as u64),
+            _ => self.limits()[limit_index(limit)?] = value,
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> MutexGuard<'_, [usize; DEFAULT_LIMITS.len()]> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Vec<(StreamKind, Weak<Queue>)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn default_queue(&self) -> &Arc<Queue> {
+        &self.default_queue
+    }
+
+    /// Adds the queue of a new stream.
+    pub(crate) fn add_queue(&self, kind: StreamKind, queue: &Arc<Queue>) {
+        let mut queues = self.queues();
+        queues.retain(|(_, queue)| queue.strong_count() > 0);
+        queues.push((kind, Arc::downgrade(queue)));
+    }
+
+    /// The unfinished work of the streams other than the default stream, of the kinds
+    /// that `includes` names.
+    pub(crate) fn unfinished(&self, includes: impl Fn(StreamKind) -> bool) -> Vec<Mark> {
+        let queues = self.queues();
+        let included = queues.iter().filter(|(kind, _)| includes(*kind));
+        included
+            .filter_map(|(_, queue)| queue.upgrade()?.unfinished())
+            .collect()
+    }
+
+    /// Fails with the context's fault if it has one.
+    #[inline]
+    pub(crate) fn check(&self) -> Result {
+        match self.fault.get() {
+            None => Ok(()),
+            Some((status, text)) => Err(status.because(text.as_str())),
+        }
+    }
+
+    /// Fails while a stream captures that the default stream would wait for.
+    #[inline]
+    pub(crate) fn refuse_default_stream(&self) -> Result {
+        match self.captures.load(Ordering::Acquire) {
+            0 => Ok(()),
+            _ => Err(Status::STREAM_CAPTURE_IMPLICIT
+                .because("the default stream waits for a stream that captures")),
+        }
+    }
+
+    /// Records a fault, after which every call fails. The first fault stays.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let _ = self
+            .fault
+            .set((failure.status, failure.detail.unwrap_or_default()));
+    }
+
+    /// What follows every wait for work: writes what kernels printed, trims the
+    /// pools, and fails with the context's fault.
+    pub(crate) fn finish_wait(&self) -> Result {
+        flush_output();
+        pool::trim_all();
+        self.check()
+    }
+
+    /// Waits for all queued work.
+    pub(crate) fn wait(&self) {
+        self.default_queue.mark().wait();
+        self.unfinished(|_| true).iter().for_each(Mark::wait);
+    }
+
+    /// Takes the context's handle away: threads that have it current get an error.
+    pub(crate) fn close(&self) {
+        self.destroyed.store(true, Ordering::Release);
+        CONTEXTS.remove(self.handle);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.default_queue.close();
+    }
+}
+
+/// Writes what kernels have printed.
+pub(crate) fn flush_output() {
+    if let Ok(engine) = device::engine() {
+        engine.output().flush();
+    }
+}
+
+/// The context of a handle.
+pub(crate) fn find(context: usize) -> Result<Arc<Context>> {
+    CONTEXTS
+        .get(context)
+        .ok_or_else(|| Status::INVALID_CONTEXT.because("no live context has this handle"))
+}
+
+/// The current context of this thread, which may be destroyed.
+pub(crate) fn top() -> Option<Arc<Context>> {
+    STACK.with_borrow(|stack| stack.last().cloned())
+}
+
+/// The current context of this thread, also after a fault.
+pub(crate) fn current() -> Result<Arc<Context>> {
+    let context = top()
+        .ok_or_else(|| Status::INVALID_CONTEXT.because("no context is current on this thread"))?;
+    if context.destroyed.load(Ordering::Acquire) {
+        return Err(Status::CONTEXT_IS_DESTROYED.because("the current context was destroyed"));
+    }
+    Ok(context)
+}
+
+/// The same; fails with the context's fault.
+pub(crate) fn working() -> Result<Arc<Context>> {
+    let context = current()?;
+    context.check()?;
+    Ok(context)
+}
+
+/// Makes a context current on this thread, above the one that was.
+pub(crate) fn push(context: Arc<Context>) {
+    STACK.with_borrow_mut(|stack| stack.push(context));
+}
+
+/// Makes the context below the current one current, and returns the former.
+pub(crate) fn pop() -> Option<Arc<Context>> {
+    STACK.with_borrow_mut(Vec::pop)
+}
+
+/// The same, only if `context` is current.
+pub(crate) fn pop_if(context: &Arc<Context>) {
+    STACK.with_borrow_mut(|stack| stack.pop_if(|top| Arc::ptr_eq(top, context)));
+}
+
+/// Fails for flags outside of `CU_CTX_FLAGS_MASK`. The scheduling flags have no effect:
+/// a waiting thread always sleeps.
+pub(crate) fn check_flags(flags: c_uint) -> Result {
+    if flags & !0xff == 0 {
+        Ok(())
+    } else {
+        Err(Status::INVALID_VALUE.because("unknown context flags"))
+    }
+}
+
+fn limit_index(limit: c_uint) -> Result<usize> {
+    let index = limit as usize;
+    if index < DEFAULT_LIMITS.len() {
+        Ok(index)
+    } else {
+        Err(Status::UNSUPPORTED_LIMIT.into())
+    }
+}

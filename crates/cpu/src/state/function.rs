@@ -1,0 +1,101 @@
+//! Attributes and occupancy of kernels.
+
+use std::ffi::{c_int, c_uint};
+
+use super::device::{
+    BLOCKS_PER_MULTIPROCESSOR, COMPUTE_CAPABILITY, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR,
+};
+use super::module::Function;
+use super::status::{Result, Status};
+use crate::run::MAX_THREADS;
+
+/// `CU_FUNC_ATTRIBUTE_…`
+const MAX_DYNAMIC_SHARED: c_uint = 8;
+const SHARED_CARVEOUT: c_uint = 9;
+const NON_PORTABLE_CLUSTER: c_uint = 14;
+const CLUSTER_POLICY: c_uint = 15;
+
+/// Not 0, as clients divide by it: the CPU device has no such registers.
+const REGISTERS: c_int = 32;
+
+/// `CU_FUNC_ATTRIBUTE_…` number `number`.
+pub(crate) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
+    let image = function.image();
+    let (major, minor) = COMPUTE_CAPABILITY;
+    Some(match number {
+        0 => function.max_threads().cast_signed(), // MAX_THREADS_PER_BLOCK
+        1 => image.shared_bytes.cast_signed(),     // SHARED_SIZE_BYTES
+        2 => 0,                                    // CONST_SIZE_BYTES
+        3 => image.local_bytes.cast_signed(),      // LOCAL_SIZE_BYTES
+        4 => REGISTERS,                            // NUM_REGS
+        5 | 6 => major * 10 + minor,               // PTX_VERSION, BINARY_VERSION
+        MAX_DYNAMIC_SHARED => function.shared_limit().cast_signed(),
+        SHARED_CARVEOUT => -1, // no preference
+        7 | 10..=15 => 0,      // CACHE_MODE_CA, and attributes of clusters
+        _ => return None,
+    })
+}
+
+pub(crate) fn set_attribute(function: &Function, number: c_uint, value: c_int) -> Result {
+    match number {
+        MAX_DYNAMIC_SHARED => {
+            let most = MAX_SHARED_OPTIN.saturating_sub(function.image().shared_bytes);
+            let bytes = u32::try_from(value).ok().filter(|bytes| *bytes <= most);
+            let refused = || {
+                let detail = format!(
+                    "{value} bytes of dynamic shared memory requested, at most {most} are possible"
+                );
+                Status::INVALID_VALUE.because(detail)
+            };
+            function.set_shared_limit(bytes.ok_or_else(refused)?);
+            Ok(())
+        }
+        // Preferences that have no effect here.
+        SHARED_CARVEOUT if (-1..=100).contains(&value) => Ok(()),
+        NON_PORTABLE_CLUSTER if (0..=1).contains(&value) => Ok(()),
+        CLUSTER_POLICY if (0..=2).contains(&value) => Ok(()),
+        _ => Err(Status::INVALID_VALUE.because(format!(
+            "function attribute {number} cannot be set to {value}"
+        ))),
+    }
+}
+
+/// The number of blocks of a kernel that a multiprocessor holds at a time.
+pub(crate) fn max_active_blocks(function: &Function, threads: u32, dynamic: usize) -> u32 {
+    let shared = (function.image().shared_bytes as usize).saturating_add(dynamic);
+    if threads > function.max_threads() || shared > MAX_SHARED_OPTIN as usize {
+        return 0;
+    }
+    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::abi::WARP);
+    let by_shared = (MAX_SHARED_OPTIN as usize)
+        .checked_div(shared)
+        .unwrap_or(usize::MAX);
+    by_threads
+        .min(BLOCKS_PER_MULTIPROCESSOR)
+        .min(u32::try_from(by_shared).unwrap_or(u32::MAX))
+}
+
+/// The threads and the number per multiprocessor of the largest block that fits: the
+/// fewest blocks cost the least here. `shared` is the dynamic shared memory of a block
+/// with so many threads.
+pub(crate) fn largest_block(
+    function: &Function,
+    shared: impl Fn(u32) -> usize,
+    limit: u32,
+) -> Result<(u32, u32)> {
+    let limit = if limit == 0 { MAX_THREADS } else { limit };
+    let warp = crate::abi::WARP;
+    let mut threads = function.max_threads().min(limit);
+    while threads > 0 {
+        let blocks = max_active_blocks(function, threads, shared(threads));
+        if blocks > 0 {
+            return Ok((threads, blocks));
+        }
+        threads = if threads % warp == 0 {
+            threads - warp
+        } else {
+            threads - threads % warp
+        };
+    }
+    Err(Status::INVALID_VALUE.because("no block of the kernel fits"))
+}

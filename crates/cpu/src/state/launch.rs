@@ -1,0 +1,179 @@
+//! Launching kernels.
+
+use std::ffi::c_void;
+use std::sync::{Arc, LazyLock};
+
+use super::context::Context;
+use super::device::{MAX_SHARED_OPTIN, engine};
+use super::library;
+use super::module::Function;
+use super::node::{NodeKind, Work};
+use super::status::{Failure, Result, Status};
+use super::stream;
+use super::user_pointer::UserPointer;
+use crate::abi::FaultKind;
+use crate::run::{Fault, Grid, LaunchShape, ParamBlock};
+
+/// `CU_LAUNCH_PARAM_…`: the keys of the list `extra`.
+const BUFFER_END: usize = 0;
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
+/// Fails for a grid that the kernel cannot be launched with.
+fn check(function: &Function, grid: &Grid) -> Result {
+    let refuse = |detail: String| Err(Status::INVALID_VALUE.because(detail));
+    let (shape, threads) = (grid.shape(), grid.threads());
+    let image = function.image();
+    if let Some(required) = image.required_threads
+        && required != shape.block
+    {
+        return refuse(format!(
+            "kernel {} requires blocks of {required:?} threads (.reqntid)",
+            image.name
+        ));
+    }
+    if threads > function.max_threads() {
+        let most = function.max_threads();
+        return refuse(format!(
+            "kernel {} allows at most {most} threads a block (.maxntid), not {threads}",
+            image.name
+        ));
+    }
+    let (dynamic, limit) = (shape.shared_bytes, function.shared_limit());
+    if dynamic > limit {
+        let most = MAX_SHARED_OPTIN.saturating_sub(image.shared_bytes);
+        return refuse(format!(
+            "{dynamic} bytes of dynamic shared memory: the limit of the kernel is {limit}, and \
+             cuFuncSetAttribute can raise it to {most}"
+        ));
+    }
+    Ok(())
+}
+
+/// Copies the arguments into one block, laid out as the kernel declares them.
+fn arguments(
+    function: &Function,
+    params: UserPointer<*mut c_void>,
+    extra: UserPointer<*mut c_void>,
+) -> Result<ParamBlock> {
+    let image = function.image();
+    let size = image.param_bytes as usize;
+    if !extra.is_null() {
+        if !params.is_null() {
+            return Err(Status::INVALID_VALUE
+                .because("arguments come as a list or as a buffer, not as both"));
+        }
+        return buffered(&image.name, size, extra);
+    }
+    let mut block = ParamBlock::zeroed(size);
+    let bytes = block.bytes_mut();
+    for (index, param) in image.params.iter().enumerate() {
+        let (offset, size) = (param.offset as usize, param.size as usize);
+        let argument = params.follow(index)?.bytes(size)?;
+        // Parameters lie within the block, which was checked when the image was read.
+        bytes[offset..offset + size].copy_from_slice(argument);
+    }
+    Ok(block)
+}
+
+fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Result<ParamBlock> {
+    let (mut buffer, mut length) = (None, None);
+    // There are at most two pairs and the end.
+    for pair in 0..3 {
+        let value = || extra.follow(2 * pair + 1);
+        match extra.get_at(2 * pair)?.addr() {
+            BUFFER_END => break,
+            BUFFER_POINTER => buffer = Some(value()?),
+            BUFFER_SIZE => length = Some(value()?.cast::<usize>().get()?),
+            _ => {
+                return Err(
+                    Status::INVALID_VALUE.because("unknown entry in the list `extra` of a launch")
+                );
+            }
+        }
+    }
+    let (Some(buffer), Some(length)) = (buffer, length) else {
+        return Err(Status::INVALID_VALUE
+            .because("the list `extra` of a launch names no buffer, or not its size"));
+    };
+    if length < size {
+        let detail =
+            format!("kernel {kernel} takes {size} bytes of arguments, the buffer has {length}");
+        return Err(Status::INVALID_VALUE.because(detail));
+    }
+    Ok(ParamBlock::new(buffer.bytes(size)?, size))
+}
+
+/// Queues a launch of a function, or of a library's kernel, in a stream.
+pub(crate) fn launch(
+    function: usize,
+    shape: LaunchShape,
+    stream: usize,
+    params: UserPointer<*mut c_void>,
+    extra: UserPointer<*mut c_void>,
+) -> Result {
+    let function = library::function(function)?;
+    let (context, stream) = stream::find(stream)?;
+    if !Arc::ptr_eq(&function.context()?, &context) {
+        return Err(
+            Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
+        );
+    }
+    let work = prepare(&function, shape, params, extra)?;
+    if stream.may_capture() {
+        let work: Work = Arc::new(work);
+        if !stream.record(NodeKind::Kernel, || work.clone())? {
+            // The capture has ended meanwhile.
+            stream.push(&context, move |context| work(context));
+        }
+        return Ok(());
+    }
+    let end = stream.push(&context, work);
+    if blocking() {
+        end.wait();
+        return context.finish_wait();
+    }
+    Ok(())
+}
+
+/// The work of a launch, which is checked now and can run any number of times.
+pub(crate) fn prepare(
+    function: &Function,
+    shape: LaunchShape,
+    params: UserPointer<*mut c_void>,
+    extra: UserPointer<*mut c_void>,
+) -> Result<impl Fn(&Arc<Context>) + Send + Sync + use<>> {
+    let grid = Grid::new(shape).map_err(|why| Status::INVALID_VALUE.because(why))?;
+    check(function, &grid)?;
+    let params = arguments(function, params, extra)?;
+    let engine = engine()?;
+    let (code, index) = (function.code.clone(), function.index);
+    Ok(move |context: &Arc<Context>| {
+        let device = context.device() as usize; // a device's number is not negative
+        if let Err(fault) = engine.launch_on(device, &code, index, &grid, &params) {
+            context.fail(failure(fault));
+        }
+    })
+}
+
+/// Whether every launch waits for its end, as `CUDA_LAUNCH_BLOCKING=1` demands.
+fn blocking() -> bool {
+    static BLOCKING: LazyLock<bool> = LazyLock::new(|| {
+        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1")
+    });
+    *BLOCKING
+}
+
+fn failure(fault: Fault) -> Failure {
+    let status = match fault.kind {
+        FaultKind::OutOfBounds | FaultKind::BadTexture | FaultKind::OutsideSurface => {
+            Status::ILLEGAL_ADDRESS
+        }
+        FaultKind::Misaligned => Status::MISALIGNED_ADDRESS,
+        FaultKind::Assert => Status::ASSERT,
+        FaultKind::IllegalInstruction => Status::ILLEGAL_INSTRUCTION,
+        FaultKind::OutOfMemory => Status::OUT_OF_MEMORY,
+        FaultKind::Trap | FaultKind::Deadlock | FaultKind::BadFree => Status::LAUNCH_FAILED,
+    };
+    status.because(fault.message)
+}

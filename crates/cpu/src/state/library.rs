@@ -1,0 +1,135 @@
+//! Libraries: code that is loaded into a context when it is first used there.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::context::{self, Context};
+use super::handle::{self, Handles};
+use super::module::{self, Function, Module};
+use super::status::{Result, Status};
+use crate::blob::{Image, ParamLayout};
+
+static LIBRARIES: Handles<Library> = Handles::new();
+static KERNELS: Handles<Kernel> = Handles::new();
+
+pub(crate) struct Library {
+    handle: usize,
+    pub(crate) image: Image,
+    /// Handles of the kernels, in the order of the PTX.
+    pub(crate) kernels: Vec<usize>,
+    /// The module in each context that uses it, by `Context::id`.
+    modules: Mutex<BTreeMap<usize, usize>>,
+}
+
+pub(crate) struct Kernel {
+    library: Weak<Library>,
+    index: usize,
+    pub(crate) name: CString,
+}
+
+impl Library {
+    pub(crate) fn handle(&self) -> usize {
+        self.handle
+    }
+
+    /// The library as a module of a context, and the module's handle.
+    pub(crate) fn in_context(&self, context: &Arc<Context>) -> Result<(usize, Arc<Module>)> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let module = match modules.get(&context.id()) {
+            Some(module) => *module,
+            None => {
+                let module = module::load(context, self.image.clone(), &[])?;
+                modules.insert(context.id(), module);
+                module
+            }
+        };
+        let loaded = module::get(module).ok_or(Status::INVALID_HANDLE)?;
+        Ok((module, loaded))
+    }
+}
+
+impl Kernel {
+    pub(crate) fn library(&self) -> Result<Arc<Library>> {
+        Ok(self.library.upgrade().ok_or(Status::INVALID_HANDLE)?)
+    }
+
+    /// The handle of its function in the current context.
+    pub(crate) fn function(&self) -> Result<usize> {
+        let (_, module) = self.library()?.in_context(&context::working()?)?;
+        let function = module.functions.get(self.index).copied();
+        Ok(function.ok_or(Status::INVALID_HANDLE)?)
+    }
+
+    pub(crate) fn param(&self, index: usize) -> Result<ParamLayout> {
+        let library = self.library()?;
+        let params = &library.image.kernels[self.index].params;
+        let count = params.len();
+        params.get(index).copied().ok_or_else(|| {
+            let detail = format!("parameter {index} of a kernel that has {count}");
+            Status::INVALID_VALUE.because(detail)
+        })
+    }
+}
+
+pub(crate) fn find(library: usize) -> Result<Arc<Library>> {
+    LIBRARIES
+        .get(library)
+        .ok_or_else(|| Status::INVALID_HANDLE.because("no loaded library has this handle"))
+}
+
+pub(crate) fn kernel(kernel: usize) -> Result<Arc<Kernel>> {
+    KERNELS
+        .get(kernel)
+        .ok_or_else(|| Status::INVALID_HANDLE.because("no library's kernel has this handle"))
+}
+
+/// The function of a handle. A library's kernel stands for its function in the current
+/// context, as launches take either.
+pub(crate) fn function(handle: usize) -> Result<Arc<Function>> {
+    if let Some(function) = module::function(handle) {
+        return Ok(function);
+    }
+    let function = match KERNELS.get(handle) {
+        Some(kernel) => module::function(kernel.function()?),
+        None => None,
+    };
+    function.ok_or_else(|| Status::INVALID_HANDLE.because("no loaded kernel has this handle"))
+}
+
+/// Makes a library of an image; returns its handle.
+pub(crate) fn create(image: Image) -> Result<usize> {
+    let names = module::c_names(&image)?;
+    let number = handle::reserve();
+    let made = Arc::new_cyclic(|library| {
+        let kernel = |(index, name)| {
+            let library = Weak::clone(library);
+            KERNELS.insert(Arc::new(Kernel {
+                library,
+                index,
+                name,
+            }))
+        };
+        Library {
+            handle: number,
+            image,
+            kernels: names.into_iter().enumerate().map(kernel).collect(),
+            modules: Mutex::default(),
+        }
+    });
+    LIBRARIES.insert_at(number, made);
+    Ok(number)
+}
+
+/// Unloads a library from all contexts.
+pub(crate) fn unload(library: usize) -> Result {
+    let unloaded = find(library)?;
+    LIBRARIES.remove(library);
+    KERNELS.remove_all(|kernel| std::ptr::eq(kernel.library.as_ptr(), &*unloaded));
+    let modules = unloaded.modules.lock();
+    for module in modules.unwrap_or_else(PoisonError::into_inner).values() {
+        // It is unloaded already if its context was destroyed.
+        let _ = module::unload(*module);
+    }
+    Ok(())
+}

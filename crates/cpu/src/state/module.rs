@@ -1,0 +1,179 @@
+//! Modules: loaded code, its kernels and its variables.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+use super::context::{self, Context};
+use super::device::{MAX_SHARED, arena};
+use super::handle::{self, Handles};
+use super::reference;
+use super::status::{Failure, Result, Status};
+use crate::blob::{Image, KernelImage};
+use crate::module::{LoadError, LoadedModule};
+use crate::run::MAX_THREADS;
+
+static MODULES: Handles<Module> = Handles::new();
+static FUNCTIONS: Handles<Function> = Handles::new();
+
+pub(crate) struct Module {
+    context: Weak<Context>,
+    pub(crate) code: Arc<LoadedModule>,
+    /// Handles of the kernels, in the order of the PTX.
+    pub(crate) functions: Vec<usize>,
+}
+
+/// A kernel, alive as long as its module is loaded.
+pub(crate) struct Function {
+    context: Weak<Context>,
+    pub(crate) module: usize,
+    pub(crate) code: Arc<LoadedModule>,
+    pub(crate) index: usize,
+    pub(crate) name: CString,
+    /// The maximum of a launch's dynamic shared memory, in bytes.
+    shared_limit: AtomicU32,
+}
+
+impl Module {
+    /// Address and bytes of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64)> {
+        self.code
+            .variable(name)
+            .ok_or_else(|| Status::NOT_FOUND.because(format!("the module has no variable {name}")))
+    }
+}
+
+impl Function {
+    pub(crate) fn image(&self) -> &KernelImage {
+        &self.code.kernels()[self.index]
+    }
+
+    pub(crate) fn context(&self) -> Result<Arc<Context>> {
+        Ok(self.context.upgrade().ok_or(Status::CONTEXT_IS_DESTROYED)?)
+    }
+
+    /// Threads that a block of the kernel may have.
+    pub(crate) fn max_threads(&self) -> u32 {
+        // `.reqntid` does not count here, as in a driver for CUDA 13.0: the launch
+        // checks it.
+        match self.image().max_threads {
+            Some([x, y, z]) => x.saturating_mul(y).saturating_mul(z).min(MAX_THREADS),
+            None => MAX_THREADS,
+        }
+    }
+
+    pub(crate) fn shared_limit(&self) -> u32 {
+        self.shared_limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_shared_limit(&self, bytes: u32) {
+        self.shared_limit.store(bytes, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn find(module: usize) -> Result<Arc<Module>> {
+    context::working()?;
+    MODULES
+        .get(module)
+        .ok_or_else(|| Status::INVALID_HANDLE.because("no loaded module has this handle"))
+}
+
+/// A loaded module, also without a current context.
+pub(crate) fn get(module: usize) -> Option<Arc<Module>> {
+    MODULES.get(module)
+}
+
+/// A kernel of a module.
+pub(crate) fn function(function: usize) -> Option<Arc<Function>> {
+    FUNCTIONS.get(function)
+}
+
+/// Frees the handles of a context's modules and kernels.
+pub(crate) fn destroy_all(context: &Arc<Context>) {
+    let unloaded = MODULES.remove_all(|module| std::ptr::eq(module.context.as_ptr(), &**context));
+    for module in unloaded {
+        reference::remove_all(module.code.addresses());
+    }
+    FUNCTIONS.remove_all(|function| std::ptr::eq(function.context.as_ptr(), &**context));
+}
+
+/// Loads an image into a context, with variables that the caller defines by name and
+/// address; returns the handle of the module.
+pub(crate) fn load(
+    context: &Arc<Context>,
+    image: Image,
+    symbols: &[(String, u64)],
+) -> Result<usize> {
+    let names = c_names(&image)?;
+    let defined = |name: &str| {
+        let symbol = symbols.iter().find(|(known, _)| known == name);
+        symbol.map(|(_, address)| *address)
+    };
+    let code = LoadedModule::with_symbols(image, arena()?, defined);
+    let code = code.map_err(|error| failure(&error))?;
+    // Only the module's device accesses its variables.
+    for address in code.own_addresses() {
+        arena()?.restrict_variable(address, context.device() as usize); // a device's number is not negative
+    }
+    let code = Arc::new(code);
+    let module = handle::reserve();
+    let function = |(index, name): (usize, CString)| {
+        let own_shared = code.kernels()[index].shared_bytes;
+        FUNCTIONS.insert(Arc::new(Function {
+            context: Arc::downgrade(context),
+            module,
+            code: code.clone(),
+            index,
+            name,
+            shared_limit: AtomicU32::new(MAX_SHARED.saturating_sub(own_shared)),
+        }))
+    };
+    let functions = names.into_iter().enumerate().map(function).collect();
+    MODULES.insert_at(
+        module,
+        Arc::new(Module {
+            context: Arc::downgrade(context),
+            code,
+            functions,
+        }),
+    );
+    Ok(module)
+}
+
+/// The kernels' names for C callers.
+pub(crate) fn c_names(image: &Image) -> Result<Vec<CString>> {
+    let name = |kernel: &KernelImage| {
+        CString::new(kernel.name.as_str())
+            .map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
+    };
+    image.kernels.iter().map(name).collect()
+}
+
+/// Unloads a module and its kernels.
+pub(crate) fn unload(module: usize) -> Option<()> {
+    let unloaded = MODULES.remove(module)?;
+    reference::remove_all(unloaded.code.addresses());
+    FUNCTIONS.remove_all(|function| Arc::ptr_eq(&function.code, &unloaded.code));
+    Some(())
+}
+
+/// The error for a kernel that is missing, which names those that the module has.
+pub(crate) fn no_kernel(name: &str, kernels: &[KernelImage]) -> Failure {
+    let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let detail = format!("the module has no kernel {name}; its kernels: {names}");
+    Status::NOT_FOUND.because(detail)
+}
+
+fn failure(error: &LoadError) -> Failure {
+    let status = match error {
+        LoadError::Memory { .. } | LoadError::Executable { .. } => Status::OUT_OF_MEMORY,
+        LoadError::Undefined { .. } => Status::SHARED_OBJECT_SYMBOL_NOT_FOUND,
+        _ => Status::NO_BINARY_FOR_GPU,
+    };
+    status.because(error.to_string())
+}

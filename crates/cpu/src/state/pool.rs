@@ -1,0 +1,174 @@
+//! Memory pools. Freed memory goes back to the arena at once, where an access to it is
+//! found; a pool's reserve is a number that follows CUDA's rules.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::device::{self, MAX_DEVICES};
+use super::handle::Handles;
+use super::status::{Result, Status};
+use api::CUdevice;
+
+static POOLS: Handles<Pool> = Handles::new();
+
+/// Handles of the default and the current pool of each device; 0 before the first use.
+static OF_DEVICES: Mutex<[[usize; 2]; MAX_DEVICES as usize]> =
+    Mutex::new([[0; 2]; MAX_DEVICES as usize]);
+
+/// Whether something was freed since the last [`trim_all`].
+static FREED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) struct Pool {
+    pub(crate) device: CUdevice,
+    is_default: bool,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    /// Whether memory is reused: by events, opportunistically, by internal dependencies.
+    pub(crate) reuse: [c_int; 3],
+    pub(crate) threshold: u64,
+    /// 0 for no limit.
+    max: u64,
+    pub(crate) used: u64,
+    pub(crate) used_high: u64,
+    pub(crate) reserved: u64,
+    pub(crate) reserved_high: u64,
+    /// The handle is freed; the pool stays until its memory is.
+    destroyed: bool,
+}
+
+impl Pool {
+    fn insert(device: CUdevice, is_default: bool, max: u64) -> usize {
+        POOLS.insert(Arc::new(Pool {
+            device,
+            is_default,
+            state: Mutex::new(State {
+                reuse: [1; 3],
+                threshold: 0,
+                max,
+                used: 0,
+                used_high: 0,
+                reserved: 0,
+                reserved_high: 0,
+                destroyed: false,
+            }),
+        }))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what `allocate` allocates for a context of `device`.
+    pub(crate) fn allocate(
+        &self,
+        device: CUdevice,
+        bytes: usize,
+        allocate: impl FnOnce() -> Result<u64>,
+    ) -> Result<u64> {
+        if self.device != device {
+            return Err(Status::NOT_SUPPORTED
+                .because("a stream allocates from pools of its own device only"));
+        }
+        let mut state = self.state();
+        let used = state.used.saturating_add(bytes as u64);
+        if state.max > 0 && used > state.max {
+            return Err(Status::OUT_OF_MEMORY.because(format!(
+                "the pool has {} bytes, {} in use, {bytes} requested",
+                state.max, state.used
+            )));
+        }
+        let start = allocate()?;
+        state.used = used;
+        state.used_high = state.used_high.max(used);
+        state.reserved = state.reserved.max(used);
+        state.reserved_high = state.reserved_high.max(state.reserved);
+        Ok(start)
+    }
+}
+
+impl State {
+    /// Releases what is not in use, down to `keep` bytes.
+    pub(crate) fn trim(&mut self, keep: u64) {
+        self.reserved = self.used.max(self.reserved.min(keep));
+    }
+}
+
+/// A pool of `max` bytes, or without a limit for 0; returns its handle.
+pub(crate) fn create(device: CUdevice, max: u64) -> usize {
+    Pool::insert(device, false, max)
+}
+
+/// Frees the pool's handle, and the pool once its memory is freed.
+pub(crate) fn destroy(handle: usize) -> Result {
+    let pool = find(handle)?;
+    if pool.is_default {
+        return Err(Status::INVALID_VALUE.because("a default pool is not destroyed"));
+    }
+    let [default, current] = of_device(pool.device)?;
+    if current == handle {
+        set_current(pool.device, default);
+    }
+    let mut state = pool.state();
+    state.destroyed = true;
+    if state.used == 0 {
+        drop(state);
+        POOLS.remove(handle);
+    }
+    Ok(())
+}
+
+/// Handles of the default and the current pool of a device.
+pub(crate) fn of_device(device: CUdevice) -> Result<[usize; 2]> {
+    device::check(device)?;
+    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = all.get_mut(device as usize).ok_or(Status::INVALID_DEVICE)?;
+    if pools[0] == 0 {
+        *pools = [Pool::insert(device, true, 0); 2];
+    }
+    Ok(*pools)
+}
+
+pub(crate) fn set_current(device: CUdevice, handle: usize) {
+    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pools) = all.get_mut(device as usize) {
+        pools[1] = handle;
+    }
+}
+
+pub(crate) fn find(handle: usize) -> Result<Arc<Pool>> {
+    let found = POOLS.get(handle).filter(|pool| !pool.state().destroyed);
+    found.ok_or_else(|| Status::INVALID_VALUE.because("no live memory pool has this handle"))
+}
+
+/// The pool of a handle, also if it is destroyed and still has memory.
+pub(crate) fn get(handle: usize) -> Result<Arc<Pool>> {
+    Ok(POOLS.get(handle).ok_or(Status::INVALID_VALUE)?)
+}
+
+/// Counts bytes that came back to a pool; 0 is no pool.
+pub(crate) fn freed(handle: usize, bytes: u64) {
+    let Some(pool) = POOLS.get(handle) else {
+        return;
+    };
+    let mut state = pool.state();
+    state.used = state.used.saturating_sub(bytes);
+    FREED.store(true, Ordering::Release);
+    if state.destroyed && state.used == 0 {
+        drop(state);
+        POOLS.remove(handle);
+    }
+}
+
+/// Trims all pools to their thresholds, if memory was freed since the last call.
+pub(crate) fn trim_all() {
+    if FREED.swap(false, Ordering::AcqRel) {
+        POOLS.for_each(|pool| {
+            let mut state = pool.state();
+            let keep = state.threshold;
+            state.trim(keep);
+        });
+    }
+}

@@ -1,0 +1,357 @@
+//! Imports go one way: no cycle of imports crosses folders.
+//!
+//! The test reads the paths in the sources (`use` declarations and paths in the code)
+//! and draws an edge from each file to the files whose items it names. A cycle between
+//! two folders, or between a folder and a file beside it, is an error; so no cycle of
+//! files crosses folders either. Files in one folder may import each other, except in
+//! layered folders, where no cycle between files is allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder to check.
+struct Root {
+    folder: &'static str,
+    /// The path of its module.
+    module: &'static str,
+    /// Subfolders whose files are layered.
+    layered: &'static [&'static str],
+    /// Subfolders that are checked; all if there are none here.
+    checked: &'static [&'static str],
+}
+
+const ROOTS: [Root; 1] = [Root {
+    folder: "src",
+    module: "crate",
+    layered: &["state", "entries"],
+    checked: &["state", "entries"],
+}];
+
+#[test]
+fn no_cycle_of_imports_crosses_folders() {
+    for root in ROOTS {
+        let folder = root.folder;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let imports = imports(&path, root.module);
+        assert!(!imports.is_empty(), "{folder} has no imports");
+        let found = cycles(&imports, root.layered, root.checked);
+        assert!(
+            found.is_empty(),
+            "cycles of imports in {folder}:\n{}",
+            found.join("\n")
+        );
+    }
+}
+
+/// Importing and imported file, relative to the root.
+type Imports = BTreeSet<(PathBuf, PathBuf)>;
+
+fn imports(root: &Path, module: &str) -> Imports {
+    let mut files = Vec::new();
+    list(root, root, &mut files);
+    let modules: BTreeMap<String, &PathBuf> = files
+        .iter()
+        .map(|file| (module_of(module, file), file))
+        .collect();
+    let mut imports = Imports::new();
+    for (module, file) in &modules {
+        let source = fs::read_to_string(root.join(file)).unwrap();
+        for path in paths(&source, module, &modules) {
+            let named = prefixes(&path).find_map(|prefix| modules.get(prefix));
+            if let Some(named) = named.filter(|named| *named != file) {
+                imports.insert((file.to_path_buf(), named.to_path_buf()));
+            }
+        }
+    }
+    imports
+}
+
+fn list(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            list(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path.strip_prefix(root).unwrap().to_owned());
+        }
+    }
+}
+
+/// `memory/pool.rs` is `crate::driver::memory::pool`.
+fn module_of(root: &str, file: &Path) -> String {
+    let mut module = root.to_owned();
+    for name in &file.with_extension("") {
+        let name = name.to_str().unwrap();
+        if !["mod", "lib"].contains(&name) {
+            module = format!("{module}::{name}");
+        }
+    }
+    module
+}
+
+/// A path and its prefixes, the longest first.
+fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once("::").map(|it| it.0))
+}
+
+/// All paths in a file that start in its crate, in full.
+fn paths(source: &str, module: &str, modules: &BTreeMap<String, &PathBuf>) -> Vec<String> {
+    let tokens = tokens(source);
+    let mut paths = Vec::new();
+    // Inline modules that enclose the token, each with the depth of its braces.
+    let mut inner: Vec<(String, usize)> = vec![(module.to_owned(), 0)];
+    let mut depth = 0;
+    let mut at = 0;
+    while at < tokens.len() {
+        let here = inner.last().unwrap().0.clone();
+        let previous = at.checked_sub(1).map_or("", |before| tokens[before]);
+        match tokens[at] {
+            "mod" if tokens.get(at + 2) == Some(&"{") => {
+                depth += 1;
+                inner.push((format!("{here}::{}", tokens[at + 1]), depth));
+                at += 3;
+            }
+            "{" => {
+                depth += 1;
+                at += 1;
+            }
+            "}" => {
+                if inner.len() > 1 && inner.last().unwrap().1 == depth {
+                    inner.pop();
+                }
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            // The path of `pub(in path)` imports nothing.
+            "in" if previous == "(" => at += 2,
+            first if tokens.get(at + 1) == Some(&"::") && !["::", "$"].contains(&previous) => {
+                let start = match first {
+                    "crate" => Some("crate".to_owned()),
+                    "self" => Some(here),
+                    "super" => here.rsplit_once("::").map(|it| it.0.to_owned()),
+                    child => {
+                        let child = format!("{here}::{child}");
+                        modules.contains_key(&child).then_some(child)
+                    }
+                };
+                at = match start {
+                    Some(start) => rest(&tokens, at + 2, &start, &mut paths),
+                    None => at + 1,
+                };
+            }
+            _ => at += 1,
+        }
+    }
+    paths
+}
+
+/// Reads the rest of a path after `start::`; a group in braces is several paths.
+fn rest(tokens: &[&str], mut at: usize, start: &str, paths: &mut Vec<String>) -> usize {
+    if tokens.get(at) != Some(&"{") {
+        let name = tokens.get(at).copied().unwrap_or_default();
+        let path = match name {
+            "super" => start.rsplit_once("::").map_or("", |it| it.0).to_owned(),
+            name => format!("{start}::{name}"),
+        };
+        if tokens.get(at + 1) == Some(&"::") {
+            return rest(tokens, at + 2, &path, paths);
+        }
+        paths.push(path);
+        return at + 1;
+    }
+    at += 1;
+    while let Some(&token) = tokens.get(at) {
+        at = match token {
+            "}" => return at + 1,
+            "," => at + 1,
+            "as" => at + 2,
+            _ => rest(tokens, at, start, paths),
+        };
+    }
+    at
+}
+
+/// Words and punctuation, without comments, strings and characters.
+fn tokens(source: &str) -> Vec<&str> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = source.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let left = &source[at..];
+        let find = |end: &str| left.find(end).map_or(left.len(), |found| found + end.len());
+        let length = match bytes[at] {
+            b'/' if left.starts_with("//") => find("\n"),
+            b'/' if left.starts_with("/*") => find("*/"),
+            b'r' if left.starts_with("r#\"") => find("\"#"),
+            b'"' => string(left.as_bytes()),
+            // A character literal, else a lifetime.
+            b'\'' if left[1..].starts_with('\\') => 2 + left[2..].find('\'').unwrap_or(0) + 1,
+            b'\'' => match left.char_indices().nth(2) {
+                Some((end, '\'')) => end + 1,
+                _ => 1,
+            },
+            byte if is_word(byte) => {
+                let length = left.bytes().take_while(|&byte| is_word(byte)).count();
+                tokens.push(&left[..length]);
+                length
+            }
+            b':' if left.starts_with("::") => {
+                tokens.push("::");
+                2
+            }
+            _ => {
+                let character = left.chars().next().map_or(1, char::len_utf8);
+                if !bytes[at].is_ascii_whitespace() {
+                    tokens.push(&left[..character]);
+                }
+                character
+            }
+        };
+        at += length.max(1);
+    }
+    tokens
+}
+
+/// The length in bytes of the string literal that starts here.
+fn string(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+/// For each folder, the cycles among its entries, with the imports between them: all in
+/// a layered folder, in another those that contain a subfolder.
+fn cycles(imports: &Imports, layered: &[&str], checked: &[&str]) -> Vec<String> {
+    let within = |file: &Path, folders: &[&str]| folders.iter().any(|it| file.starts_with(it));
+    let folders: BTreeSet<&Path> = imports
+        .iter()
+        .flat_map(|(file, named)| [file, named])
+        .filter_map(|file| file.parent())
+        .flat_map(Path::ancestors)
+        .collect();
+    let mut cycles = Vec::new();
+    for folder in folders {
+        // The imports between two entries of the folder.
+        let mut between: BTreeMap<(&Path, &Path), Vec<String>> = BTreeMap::new();
+        for (file, named) in imports {
+            if let (Some(one), Some(other)) = (entry(folder, file), entry(folder, named))
+                && one != other
+            {
+                let import = format!("    {} -> {}", file.display(), named.display());
+                between.entry((one, other)).or_default().push(import);
+            }
+        }
+        let edges: BTreeSet<(&Path, &Path)> = between.keys().copied().collect();
+        for cycle in cycles_of(&edges) {
+            let files_only = cycle.iter().all(|entry| entry.extension().is_some());
+            let is_checked = checked.is_empty() || cycle.iter().any(|entry| within(entry, checked));
+            if files_only && !within(folder, layered) || !is_checked {
+                continue;
+            }
+            let names: Vec<_> = cycle.iter().map(|it| it.display().to_string()).collect();
+            cycles.push(format!("  {}", names.join(", ")));
+            for ((one, other), lines) in &between {
+                if cycle.contains(one) && cycle.contains(other) {
+                    cycles.extend(lines.iter().cloned());
+                }
+            }
+        }
+    }
+    cycles
+}
+
+/// The entry of a folder that is the file or contains it.
+fn entry<'a>(folder: &Path, file: &'a Path) -> Option<&'a Path> {
+    let depth = file.strip_prefix(folder).ok()?.components().count();
+    file.ancestors().nth(depth.checked_sub(1)?)
+}
+
+/// Groups of two or more nodes that reach each other.
+fn cycles_of<'a>(edges: &BTreeSet<(&'a Path, &'a Path)>) -> Vec<BTreeSet<&'a Path>> {
+    let reached = |from: &'a Path| {
+        let mut reached = BTreeSet::new();
+        let mut pending = vec![from];
+        while let Some(one) = pending.pop() {
+            for &(_, other) in edges.iter().filter(|(start, _)| *start == one) {
+                if reached.insert(other) {
+                    pending.push(other);
+                }
+            }
+        }
+        reached
+    };
+    let all: BTreeMap<&Path, BTreeSet<&Path>> = edges
+        .iter()
+        .flat_map(|&(one, other)| [one, other])
+        .map(|entry| (entry, reached(entry)))
+        .collect();
+    let mut cycles: Vec<BTreeSet<&Path>> = Vec::new();
+    for (entry, reached) in &all {
+        let cycle: BTreeSet<&Path> = reached
+            .iter()
+            .copied()
+            .filter(|other| all[other].contains(entry))
+            .collect();
+        if !cycle.is_empty() && !cycles.contains(&cycle) {
+            cycles.push(cycle);
+        }
+    }
+    cycles
+}
+
+#[test]
+fn a_cycle_is_found_however_it_is_written() {
+    let root = std::env::temp_dir().join(format!("ptxkit-structure-{}", std::process::id()));
+    let files = [
+        ("mod.rs", "mod low; mod high; pub use high::top::Top;"),
+        (
+            "low/mod.rs",
+            "pub(crate) mod a;\nmod b { use super::super::high::top; }",
+        ),
+        (
+            "low/a.rs",
+            "// crate::x::high\nuse super::Low; const S: &str = \"crate::x::high::top\";",
+        ),
+        ("high/mod.rs", "pub(crate) mod top;"),
+        (
+            "high/top.rs",
+            "use crate::x::{low::{a::A, Low}, high as other}; fn f(c: char) { c == '\"'; }",
+        ),
+    ];
+    for (file, source) in files {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, source).unwrap();
+    }
+    let imports = imports(&root, "crate::x");
+    fs::remove_dir_all(&root).unwrap();
+    let lines: Vec<String> = imports
+        .iter()
+        .map(|(file, named)| format!("{} -> {}", file.display(), named.display()))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "high/top.rs -> high/mod.rs",
+            "high/top.rs -> low/a.rs",
+            "high/top.rs -> low/mod.rs",
+            "low/a.rs -> low/mod.rs",
+            "low/mod.rs -> high/top.rs",
+            "mod.rs -> high/top.rs",
+        ]
+    );
+    let found = cycles(&imports, &[], &[]);
+    assert_eq!(found[0], "  high, low");
+    // Without the edge back there is none; files of one folder may import each other if it
+    // is not layered.
+    let mut one_way = imports;
+    one_way.remove(&("low/mod.rs".into(), "high/top.rs".into()));
+    one_way.insert(("low/mod.rs".into(), "low/a.rs".into()));
+    assert!(cycles(&one_way, &[], &[]).is_empty());
+    assert_eq!(cycles(&one_way, &["low"], &[])[0], "  low/a.rs, low/mod.rs");
+    assert!(cycles(&one_way, &["low"], &["high"]).is_empty());
+}
