@@ -435,7 +435,7 @@ fn one_dimension_is_memory_by_number_or_an_array_by_coordinate() {
             let config = LaunchConfig::new([1; 3], [2, 1, 1]);
             unsafe { kernel.launch(config, &stream, (&array, &given, &results)) }.unwrap();
             let error = stream.synchronize().unwrap_err().to_string();
-            assert!(error.contains("an array by .f32"), "{error}");
+            assert!(error.contains("an array .f32"), "{error}");
         },
     );
 }

@@ -2,6 +2,7 @@
 //! scheduler runs the threads of a block from sync point to sync point.
 
 mod barrier;
+mod deadlock;
 mod fault;
 mod pool;
 mod request;

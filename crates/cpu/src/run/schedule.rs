@@ -53,7 +53,7 @@ impl CompiledKernel<'_> {
         unsafe { function(context, first, last) == 0 }
     }
 
-    fn point(&self, state: u32) -> Option<SyncPoint> {
+    pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
         self.points.get((state as usize).checked_sub(1)?).copied()
     }
 }
@@ -78,8 +78,9 @@ pub(super) struct Schedule {
     pub(super) requests: Vec<Request>,
     warps: Vec<Warp>,
     barriers: [Barrier; BARRIERS],
-    threads: u32,
-    live: u32,
+    pub(super) threads: u32,
+    /// Threads that have not exited.
+    pub(super) live: u32,
     /// All threads are in the same state and ready.
     in_step: bool,
     /// The number of consecutive rounds in which all threads that ran have yielded.
@@ -213,7 +214,7 @@ impl Schedule {
     }
 
     /// The barrier at which a thread waits, and the number of threads it waits for.
-    fn barrier_operands(&self, point: SyncPoint, thread: usize) -> [u64; 2] {
+    pub(super) fn barrier_operands(&self, point: SyncPoint, thread: usize) -> [u64; 2] {
         let [id, count, ..] = self.requests[thread].operands;
         point
             .barrier
@@ -506,70 +507,8 @@ impl Schedule {
         warp.ready |= released;
     }
 
-    /// The fault of a block in which no thread is ready. It lists where the threads wait.
-    fn deadlock(&mut self, code: &CompiledKernel<'_>, context: *mut BlockContext) -> Faulted {
-        let mut places: Vec<(SyncPoint, usize, u32)> = Vec::new();
-        for (thread, &state) in self.states.iter().enumerate() {
-            let Some(point) = code.point(state) else {
-                continue;
-            };
-            match places.iter_mut().find(|place| place.0 == point) {
-                Some(place) => place.2 += 1,
-                None => places.push((point, thread, 1)),
-            }
-        }
-        let words = places.iter().map(|&(point, thread, count)| {
-            let noun = if count == 1 {
-                "thread waits"
-            } else {
-                "threads wait"
-            };
-            format!(
-                "{count} {noun} at {} in line {}",
-                self.name(point, thread),
-                point.line
-            )
-        });
-        let exited = self.threads - self.live;
-        let exited = if exited > 0 {
-            format!(", {exited} have exited")
-        } else {
-            String::new()
-        };
-        let words: Vec<String> = words.collect();
-        let detail = format!("deadlock: {}{exited}", words.join(", "));
-        let (line, thread) = places
-            .first()
-            .map_or((0, 0), |place| (place.0.line, place.1));
-        self.fault(context, FaultKind::Deadlock, thread, line, detail)
-    }
-
-    fn name(&self, point: SyncPoint, thread: usize) -> String {
-        use SyncKind::*;
-        let kind = point.kind;
-        let operands = self.requests[thread].operands;
-        let mask =
-            warp::mask_operand(kind).map(|mask| format!(" with mask {:#010x}", operands[mask]));
-        let name = match kind {
-            Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr => {
-                return match self.barrier_operands(point, thread) {
-                    [id, 0] => format!("barrier {id}"),
-                    [id, count] => format!("barrier {id} for {count} threads"),
-                };
-            }
-            WarpBarrier => "bar.warp.sync",
-            ShflUp | ShflDown | ShflBfly | ShflIdx => "shfl.sync",
-            VoteAll | VoteAny | VoteUni | VoteBallot => "vote.sync",
-            MatchAny | MatchAll => "match.sync",
-            ActiveMask => "activemask",
-            Elect => "elect.sync",
-            Yield => "nanosleep",
-            _ => "redux.sync",
-        };
-        format!("{name}{}", mask.unwrap_or_default())
-    }
-
-    fn fault(
+    /// Records a fault that the scheduler found.
+    pub(super) fn fault(
         &mut self,
         context: *mut BlockContext,
         kind: FaultKind,
@@ -600,4 +539,4 @@ enum Progress {
 }
 
 /// `BlockContext::fault` holds a fault.
-struct Faulted;
+pub(super) struct Faulted;
