@@ -8,8 +8,12 @@ use std::thread::{self, available_parallelism};
 use super::blob::{Image, KernelImage, VectorFunction};
 use super::codegen::{self, CompilerContexts, KernelCode, MachineCode};
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
-use ptx::ast::{Body, Function, FunctionKind, Item, Span};
+use ptx::ast::{Body, Function, FunctionKind, Item, Span, Version};
 use ptx::diagnostic::{LineIndex, Severity};
+
+/// The newest PTX version that the device reads. Instructions that it does not support are
+/// errors that name them.
+pub const NEWEST_PTX: Version = Version { major: 9, minor: 5 };
 
 /// The options of a compilation.
 #[derive(Clone, Debug, Default)]

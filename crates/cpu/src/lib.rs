@@ -26,12 +26,8 @@ mod tests;
 mod texture;
 mod tier_up;
 
-/// The newest PTX version that the device reads. Instructions that it does not support are
-/// errors that name them.
-pub const NEWEST_PTX: ptx::ast::Version = ptx::ast::Version { major: 9, minor: 5 };
-
 pub use compile::{
-    CompileError, CompileErrorKind, CompileOptions, Problem, Vectorization, compile,
+    CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, Vectorization, compile,
 };
 pub use entries::table;
 

@@ -96,7 +96,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         .filter_map(|module| module.version)
         .map(|(version, _)| version);
     let newest = newest.max_by_key(|version| (version.major, version.minor));
-    let Version { major, minor } = newest.unwrap_or(super::NEWEST_PTX);
+    let Version { major, minor } = newest.unwrap_or(super::compile::NEWEST_PTX);
     let target = modules.iter().find_map(|module| module.target.first());
     let target = target.map_or("sm_50", |name| name.text);
     let mut text = format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n");

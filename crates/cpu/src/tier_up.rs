@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::compile::compile_image;
+use super::compile::{CompileOptions, Vectorization, compile_image};
 use super::module::ExecutableCode;
-use super::{CompileOptions, Vectorization};
 
 /// About the time to compile the optimized code of a small module. A module that has run for
 /// this long is likely to run as long again.

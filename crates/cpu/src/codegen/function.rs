@@ -19,8 +19,8 @@ use super::emitter::{
 use super::resume::ResumePlan;
 use super::slots::{reload, save};
 use super::{HostIsa, KernelCode, MachineCode, lane_group, slow_path, vectorize};
-use crate::Vectorization;
 use crate::abi::{EXITED, FaultKind, offset};
+use crate::compile::Vectorization;
 use crate::program::{
     BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };

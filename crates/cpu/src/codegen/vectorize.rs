@@ -2,7 +2,7 @@
 //! and whether a vector function is worth its compile time.
 
 use super::HostIsa;
-use crate::Vectorization;
+use crate::compile::Vectorization;
 use crate::program::{
     Arg, Base, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity, UniformityInfo,
     block_frequencies,

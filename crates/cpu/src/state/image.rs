@@ -8,8 +8,7 @@ use super::options::Options;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
 use crate::blob::{self, BlobError, Image};
-use crate::compile::compile_image;
-use crate::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
+use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile_image};
 use ptx::ast::Version;
 use ptx::text_of;
 
