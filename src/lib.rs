@@ -36,7 +36,7 @@
 //! - *The compute cache is trusted*: its folders belong to the user who runs the
 //!   program, and nobody else can write there, else they are not used. Whoever
 //!   writes files as this user can replace the program too. Code enters it from a
-//!   compiler, or by `unsafe` ([`Turn::put`](cache::Turn::put),
+//!   compiler, or by `unsafe` ([`CompileLock::put`](cache::CompileLock::put),
 //!   [`Cache::import`](cache::Cache::import)).
 //!
 //! On the CPU device every address that a kernel compiled from PTX uses is checked,

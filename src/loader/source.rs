@@ -124,7 +124,7 @@ impl<'a> From<&'a Ptx> for Source<'a> {
     }
 }
 
-/// A PTX file as a [`Source`](loader::Source), included in the program with its
+/// A PTX file as a [`Source`](crate::loader::Source), included in the program with its
 /// digest: a load that hits does not hash the text. The path is a literal, relative
 /// to the file it is written in, as for [`include_bytes!`].
 ///

@@ -60,7 +60,7 @@ pub struct PtxFound<'a> {
 /// Sizes and offsets are checked against the bytes; nothing is unpacked.
 ///
 /// ```
-/// use ptxkit_image;
+/// use ptxkit_image as image;
 ///
 /// let contents = image::contents(b".version 8.0\n.target sm_80\n.address_size 64\n").unwrap();
 /// let entries: Vec<_> = contents.entries().collect();
@@ -176,7 +176,7 @@ impl<'a> Piece<'a> {
 /// place, and the others follow; so is one that goes beyond the [`UnpackLimit`] of the file.
 ///
 /// ```
-/// use ptxkit_image;
+/// use ptxkit_image as image;
 ///
 /// let file = b".version 8.0\n.target sm_80\n.address_size 64\n";
 /// for found in image::ptx_texts(file).unwrap() {

@@ -100,7 +100,7 @@ impl Cubin<'_> {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use ptxkit_image::{self, Image};
+    /// use ptxkit_image::{self as image, Image};
     ///
     /// let bytes = std::fs::read("vecadd.cubin")?;
     /// if let Image::Cubin(cubin) = image::open(&bytes)? {

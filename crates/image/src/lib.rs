@@ -1,7 +1,7 @@
 //! What an application ships: PTX, cubin or fatbin, and which of them a device takes.
 //!
 //! ```
-//! use ptxkit_image::{self, Image};
+//! use ptxkit_image::{self as image, Image};
 //!
 //! let bytes = b".version 8.0\n.target sm_80\n.address_size 64\n";
 //! let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };

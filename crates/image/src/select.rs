@@ -75,7 +75,7 @@ struct Candidate {
 /// Chooses among `images` what `device` takes.
 ///
 /// ```
-/// use ptxkit_image::{self, JitPolicy};
+/// use ptxkit_image::{self as image, JitPolicy};
 ///
 /// let old = image::open(b".version 7.0\n.target sm_70\n").unwrap();
 /// let new = image::open(b".version 8.0\n.target sm_90\n").unwrap();

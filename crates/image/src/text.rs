@@ -46,7 +46,7 @@ impl<'a> PtxText<'a> {
     /// say of it.
     ///
     /// ```
-    /// use ptxkit_image::{self, Image};
+    /// use ptxkit_image::{self as image, Image};
     ///
     /// let bytes = b".version 9.5\n.target sm_80\n.entry k() { ret; }";
     /// let Image::Ptx(ptx) = image::open(bytes).unwrap() else { panic!() };

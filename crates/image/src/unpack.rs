@@ -83,7 +83,7 @@ impl<'a> UnpackLimit<'a> {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use ptxkit_image::{self, Image, Unpacker};
+/// use ptxkit_image::{self as image, Image, Unpacker};
 ///
 /// let bytes = std::fs::read("kernels.fatbin")?;
 /// let mut unpacker = Unpacker::default();

@@ -1,7 +1,7 @@
 //! Lint rules for PTX that ptxas accepts: one file for each rule, one registry.
 //!
 //! `W` is for likely mistakes, `P` for performance, `D` for deprecated or fragile
-//! code. Errors, `E`, come from [`ptx::check`](ptx::check), and become
+//! code. Errors, `E`, come from [`ptx::check`], and become
 //! [`Finding`]s too.
 //!
 //! A false positive costs more trust than a missed finding: a `W` rule reports only

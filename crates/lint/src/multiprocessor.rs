@@ -123,7 +123,7 @@ impl Multiprocessor {
     ///
     /// ```
     /// use ptxkit_lint::multiprocessor::Multiprocessor;
-    /// use ptxkit_ptx::isa::target::Target;
+    /// use ptx::isa::target::Target;
     /// let hopper = Multiprocessor::of(Target::from_text("sm_90a").unwrap()).unwrap();
     /// assert_eq!((hopper.warps, hopper.shared), (64, 228 * 1024));
     /// ```
@@ -135,7 +135,7 @@ impl Multiprocessor {
     ///
     /// ```
     /// use ptxkit_lint::multiprocessor::{BlockResources, Limit, Multiprocessor};
-    /// use ptxkit_ptx::isa::target::Target;
+    /// use ptx::isa::target::Target;
     /// let hopper = Multiprocessor::of(Target::from_text("sm_90").unwrap()).unwrap();
     /// let block = BlockResources { threads: 256, registers: 128, shared: 0 };
     /// let occupancy = hopper.occupancy(&block);

@@ -30,7 +30,7 @@ pub fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
 
-/// Writes bytes to standard output, as [`print`] does.
+/// Writes bytes to standard output, as [`print()`] does.
 pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());

@@ -112,7 +112,7 @@ impl Module {
     /// [`Error::Binary`].
     ///
     /// Loading PTX runs none of it. Its kernels are run by launches, which are
-    /// `unsafe`, or of a [typed](Kernel::typed) kernel.
+    /// `unsafe`, or of a [typed](crate::driver::Kernel::typed) kernel.
     pub fn load(context: &Context, ptx: &[u8]) -> Result<Module, Error> {
         match image_bounds::check(ptx)? {
             ptx @ CheckedImage::Ptx(_) => Module::load_checked(context, ptx, Vec::new()),

@@ -50,7 +50,7 @@ use api::{Api, DriverKind};
 ///     api.cuDeviceGetCount(&mut count)?;
 /// }
 /// assert!(count >= 1);
-/// # Ok::<(), ptxkit_api::Error>(())
+/// # Ok::<(), api::Error>(())
 /// ```
 pub fn table() -> &'static Api {
     static TABLE: LazyLock<Api> = LazyLock::new(fill);
