@@ -102,14 +102,18 @@ fn logic() -> Vec<Case> {
                 });
             }
         }
-        // Amounts are 32 bits, and no more than the width. Not -1: NVIDIA's driver of CUDA
-        // 13.0 does not shift 64 bits by it.
+        // Amounts are 32 bits, and no more than the width.
         for (text, amount) in [("5", 5), ("99", 99), ("0x100000003", 3), ("WARP_SZ", 32)] {
             let shift = |value: u64, left: bool| match (amount < bits, left) {
                 (false, _) => 0,
                 (true, true) => ty.cut(value << amount),
                 (true, false) => ty.cut(value) >> amount,
             };
+            // NVIDIA's driver of CUDA 13.0 leaves 64 bits as they are in a shift by a constant
+            // that is larger than the width.
+            if bits == 64 && amount > bits {
+                continue;
+            }
             for register in ty.registers() {
                 let left = format!("shl.{name} %x, %t{bits}, {text};");
                 cases.push(register.case(&left, |t| shift(varying(t), true)));
