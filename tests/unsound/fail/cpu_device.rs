@@ -1,7 +1,7 @@
 //! The inside of the CPU device: code, and memory that kernels may access.
-use ptxkit::cpu::blob::Image;
-use ptxkit::cpu::code::LoadedModule;
-use ptxkit::cpu::memory::DeviceMemory;
-use ptxkit::cpu::run::Engine;
+use ptxkit::cpu::blob::Image; //~ E0603
+use ptxkit::cpu::memory::DeviceMemory; //~ E0603
+use ptxkit::cpu::module::LoadedModule; //~ E0603
+use ptxkit::cpu::run::Pool; //~ E0603
 
 fn main() {}

@@ -184,7 +184,8 @@ fn a_cache_that_is_too_small_for_all_is_not_called_warm() {
     let [room, tight] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     warmed(room.path());
     let bytes = json(room.path(), &["stats"])["bytes"].as_u64().unwrap();
-    let limit = (bytes - 1).to_string();
+    // A blob has its compile time in digits, so its size varies by a few bytes.
+    let limit = (bytes - 64).to_string();
     let limit = [("CUDA_CACHE_MAXSIZE", Path::new(&limit))];
     let files = [sample("vecadd.ptx"), sample("matmul_shared.ptx")];
     let device = device();
