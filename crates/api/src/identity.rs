@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The file that NVIDIA's driver was loaded from: its name ends in the build's
@@ -19,11 +19,22 @@ fn mapped_build() -> String {
     let Some(path) = mapped_driver() else {
         return "of unknown build".to_owned();
     };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if name.matches('.').count() > 2 {
-        return name.into_owned();
+    // `libcuda.so.1` is a link to the file whose name has the build's number: one step
+    // nearly always, and the whole way costs a system call for each folder.
+    let of_build = |path: &Path| {
+        let name = path.file_name()?.to_string_lossy();
+        (name.matches('.').count() > 2).then(|| name.into_owned())
+    };
+    let target = std::fs::read_link(&path).ok();
+    if let Some(name) = of_build(target.as_deref().unwrap_or(&path)) {
+        return name;
+    }
+    let path = std::fs::canonicalize(&path).unwrap_or(path);
+    if let Some(name) = of_build(&path) {
+        return name;
     }
     // Without a number in its name, a file is known by its size and its time.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let metadata = std::fs::metadata(&path).ok();
     let size = metadata.as_ref().map_or(0, std::fs::Metadata::len);
     let time = metadata
@@ -36,7 +47,7 @@ fn mapped_build() -> String {
 /// The path of the driver that the process loaded. The dynamic linker knows it at
 /// once; where it does not tell, the process's mappings are searched.
 fn mapped_driver() -> Option<PathBuf> {
-    linked_file("libcuda.so.1", b"cuInit\0").or_else(|| {
+    linked_file("libcuda.so.1").or_else(|| {
         // Nothing after the driver's line is read: the kernel formats hundreds.
         let maps = BufReader::new(File::open("/proc/self/maps").ok()?);
         maps.lines().map_while(Result::ok).find_map(|line| {
@@ -47,52 +58,46 @@ fn mapped_driver() -> Option<PathBuf> {
     })
 }
 
-/// The file that the dynamic linker loaded for a library's name. `symbol` is one of
-/// the library's, with a NUL.
+/// The file that the dynamic linker loaded for a library's name.
 #[cfg(target_os = "linux")]
-fn linked_file(library: &str, symbol: &[u8]) -> Option<PathBuf> {
+fn linked_file(library: &str) -> Option<PathBuf> {
     use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
     use std::os::unix::ffi::OsStrExt;
 
     use libloading::os::unix::{Library, RTLD_LAZY};
 
-    /// `Dl_info` of `dlfcn.h`.
+    /// `link_map` of `link.h`, as far as it is public.
     #[repr(C)]
-    struct DlInfo {
-        file_name: *const c_char,
-        file_base: *mut c_void,
-        symbol_name: *const c_char,
-        symbol: *mut c_void,
+    struct LinkMap {
+        base: usize,
+        name: *const c_char,
     }
     unsafe extern "C" {
-        fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
+        fn dlinfo(handle: *mut c_void, request: c_int, info: *mut c_void) -> c_int;
     }
     /// Opens only what is loaded already. The value is that of x86-64 and AArch64.
     const RTLD_NOLOAD: c_int = 4;
+    /// Asks for the library's `link_map`.
+    const RTLD_DI_LINKMAP: c_int = 2;
 
     // SAFETY: nothing is loaded by this, so no initialiser runs.
     let library = unsafe { Library::open(Some(library), RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
-    // SAFETY: the symbol is not called.
-    let entry = unsafe { library.get::<*const c_void>(symbol) }.ok()?;
-    let mut info = DlInfo {
-        file_name: std::ptr::null(),
-        file_base: std::ptr::null_mut(),
-        symbol_name: std::ptr::null(),
-        symbol: std::ptr::null_mut(),
-    };
-    // SAFETY: writes the structure, whose layout is that of the header.
-    let found = unsafe { dladdr(*entry, &mut info) };
-    if found == 0 || info.file_name.is_null() {
-        return None;
-    }
-    // SAFETY: a C string of the dynamic linker's, there while the library is loaded.
-    let name = unsafe { CStr::from_ptr(info.file_name) };
-    // `libcuda.so.1` is a link to the file whose name has the build's number.
-    std::fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
+    let handle = library.into_raw();
+    let mut map: *const LinkMap = std::ptr::null();
+    // SAFETY: the handle is open; this request writes one pointer.
+    let failed = unsafe { dlinfo(handle, RTLD_DI_LINKMAP, (&raw mut map).cast()) };
+    let found = (failed == 0 && !map.is_null()).then(|| {
+        // SAFETY: the map and its name are the dynamic linker's, there while the library is loaded.
+        let name = unsafe { CStr::from_ptr((*map).name) };
+        PathBuf::from(OsStr::from_bytes(name.to_bytes()))
+    });
+    // SAFETY: the handle is this function's own; its drop closes it.
+    drop(unsafe { Library::from_raw(handle) });
+    found
 }
 
 #[cfg(not(target_os = "linux"))]
-fn linked_file(_: &str, _: &[u8]) -> Option<PathBuf> {
+fn linked_file(_: &str) -> Option<PathBuf> {
     None
 }
 
@@ -102,10 +107,10 @@ mod tests {
 
     #[test]
     fn the_linker_names_the_file_that_is_mapped() {
-        let linked = linked_file("libc.so.6", b"malloc\0").unwrap();
+        let linked = linked_file("libc.so.6").unwrap();
+        let linked = std::fs::canonicalize(linked).unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         assert!(maps.contains(&*linked.to_string_lossy()), "{linked:?}");
-        assert_eq!(linked_file("libnothing.so.1", b"malloc\0"), None);
-        assert_eq!(linked_file("libc.so.6", b"cuInit\0"), None);
+        assert_eq!(linked_file("libnothing.so.1"), None);
     }
 }
