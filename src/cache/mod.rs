@@ -63,7 +63,7 @@ mod verified;
 #[cfg(test)]
 mod warnings;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -107,7 +107,7 @@ struct Shared {
     single_flight: Arc<SingleFlight>,
     counts: Counts,
     /// The kinds of error that a warning was given for.
-    warned: Mutex<HashSet<io::ErrorKind>>,
+    warned: Mutex<BTreeSet<io::ErrorKind>>,
 }
 
 /// Where a blob lies.

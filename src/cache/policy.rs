@@ -4,9 +4,10 @@
 //! Variables", with its defaults. They are read in one place,
 //! [`Environment::read`]; everything else takes the value.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tracing::warn;
@@ -45,9 +46,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    variables: HashMap<&'static str, OsString>,
+    variables: BTreeMap<&'static str, OsString>,
     default_folder: Option<PathBuf>,
-    embedded: bool,
 }
 
 impl Environment {
@@ -62,7 +62,6 @@ impl Environment {
                 .filter_map(|name| Some((name, std::env::var_os(name)?)))
                 .collect(),
             default_folder: default_folder(),
-            embedded: Path::new("/etc/nv_tegra_release").exists(),
         }
     }
 
@@ -107,29 +106,38 @@ impl Environment {
             .unwrap_or(false)
     }
 
-    fn max_size(&self) -> u64 {
-        let default = if self.embedded {
-            EMBEDDED_MAX_SIZE
-        } else {
-            DEFAULT_MAX_SIZE
-        };
-        let Some(value) = self.get(MAXSIZE) else {
-            return default;
-        };
+    /// `None` where the platform's default holds.
+    fn max_size(&self) -> Option<u64> {
+        let value = self.get(MAXSIZE)?;
         match value.to_str().and_then(|text| text.trim().parse().ok()) {
             Some(size) if size > LARGEST_MAX_SIZE => {
                 warn!("{MAXSIZE}={size} is over the maximum: {LARGEST_MAX_SIZE} bytes are used");
-                LARGEST_MAX_SIZE
+                Some(LARGEST_MAX_SIZE)
             }
-            Some(size) => size,
+            Some(size) => Some(size),
             None => {
                 warn!(
-                    "{MAXSIZE}={} is no number of bytes: {default} bytes are used",
-                    value.display()
+                    "{MAXSIZE}={} is no number of bytes: {} bytes are used",
+                    value.display(),
+                    default_max_size()
                 );
-                default
+                None
             }
         }
+    }
+}
+
+/// The platform's: asked for when a blob is put, as a hit needs none.
+fn default_max_size() -> u64 {
+    static SIZE: OnceLock<u64> = OnceLock::new();
+    *SIZE.get_or_init(|| max_size_beside(Path::new("/etc/nv_tegra_release")))
+}
+
+/// Only embedded devices have the file.
+fn max_size_beside(release: &Path) -> u64 {
+    match release.exists() {
+        true => EMBEDDED_MAX_SIZE,
+        false => DEFAULT_MAX_SIZE,
     }
 }
 
@@ -160,7 +168,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 pub struct Policy {
     enabled: bool,
     path: Option<PathBuf>,
-    max_size: u64,
+    max_size: Option<u64>,
     read_only: Vec<PathBuf>,
     wait: Duration,
     jit: JitPolicy,
@@ -216,7 +224,7 @@ impl Policy {
 
     /// Bytes that the blobs together may take (`CUDA_CACHE_MAXSIZE`).
     pub fn max_size(&self) -> u64 {
-        self.max_size
+        self.max_size.unwrap_or_else(default_max_size)
     }
 
     /// Folders like that of [`path`](Policy::path) that are looked in after it,
@@ -251,7 +259,7 @@ impl Policy {
 
     /// Sets the limit in bytes, at most [`LARGEST_MAX_SIZE`].
     pub fn with_max_size(mut self, bytes: u64) -> Policy {
-        self.max_size = bytes.min(LARGEST_MAX_SIZE);
+        self.max_size = Some(bytes.min(LARGEST_MAX_SIZE));
         self
     }
 
@@ -313,14 +321,11 @@ mod tests {
 
     #[test]
     fn an_embedded_device_has_a_smaller_cache() {
-        let environment = Environment {
-            embedded: true,
-            ..Environment::of([(PATH, "/c")])
-        };
-        assert_eq!(
-            Policy::from_environment(&environment).max_size(),
-            256 * 1024 * 1024
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let release = folder.path().join("nv_tegra_release");
+        assert_eq!(max_size_beside(&release), 1 << 30);
+        std::fs::write(&release, "R36").unwrap();
+        assert_eq!(max_size_beside(&release), 256 << 20);
     }
 
     #[test]

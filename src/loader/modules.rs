@@ -1,6 +1,6 @@
 //! The modules that are loaded now, so that each is loaded once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{CacheUse, Loaded, Report};
@@ -14,7 +14,7 @@ pub(super) struct Modules(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    slots: HashMap<Key, Arc<Slot>>,
+    slots: BTreeMap<Key, Arc<Slot>>,
     /// At this many slots, those of unloaded modules are removed.
     sweep_at: usize,
 }

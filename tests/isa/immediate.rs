@@ -162,6 +162,10 @@ fn predicates() -> Vec<Case> {
             ),
             &|_| !first,
         );
+        // NVIDIA's driver of CUDA 13.0 takes 32 bits of the constant in these three.
+        if matches!(a, "0x100000000" | "0x3FF0000000000000") {
+            continue;
+        }
         for (name, combine) in [
             ("and", (|x, y| x && y) as fn(bool, bool) -> bool),
             ("or", |x, y| x || y),

@@ -114,6 +114,14 @@ pub(super) fn open(bytes: &[u8]) -> Option<PtxText<'_>> {
 }
 
 fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
+    if let Some((version, target)) = usual_head(&source) {
+        return Some(PtxText {
+            source,
+            given,
+            version: Some(version),
+            target: Some(target.into()),
+        });
+    }
     // What is wrong with the head is for the compiler to say.
     let head = read_head(&source, &mut Report::default());
     if head.version.is_none() && head.target.is_empty() {
@@ -129,6 +137,46 @@ fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
         version,
         target,
     })
+}
+
+/// The head that every compiler writes: `.version 8.0`, then `.target sm_90`, behind
+/// comments and white space. `None` for any other, which the parser reads.
+///
+/// A hit of the cache needs no more of the text. The pages of the parser's code, which a
+/// process touches here for the first time, cost more than the driver's load of a small
+/// cubin.
+fn usual_head(source: &str) -> Option<(Version, target::Target)> {
+    let rest = directive(source, ".version")?;
+    let (line, _) = rest.split_once('\n')?;
+    let number = line.trim_ascii();
+    let [major, b'.', minor] = *number.as_bytes() else {
+        return None;
+    };
+    let digit = |byte: u8| byte.is_ascii_digit().then(|| byte - b'0');
+    let version = Version {
+        major: digit(major)?,
+        minor: digit(minor)?,
+    };
+    let rest = directive(&rest[line.len()..], ".target")?.trim_ascii_start();
+    let end = rest.find(|c: char| c == ',' || c.is_ascii_whitespace())?;
+    Some((version, target::Target::from_text(&rest[..end])?))
+}
+
+/// What follows a directive and a blank, where the text begins with it behind comments and
+/// white space.
+fn directive<'a>(source: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = source.trim_ascii_start();
+    loop {
+        if let Some(comment) = rest.strip_prefix("//") {
+            rest = comment.split_once('\n')?.1;
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/")?.1;
+        } else {
+            let behind = rest.strip_prefix(name)?;
+            return behind.starts_with([' ', '\t']).then_some(behind);
+        }
+        rest = rest.trim_ascii_start();
+    }
 }
 
 /// The text with the `.version` that its container says, where it has none itself: NVIDIA's library
@@ -164,6 +212,45 @@ mod tests {
         assert_eq!(found.version, Some(Version { major: 9, minor: 5 }));
         assert_eq!(found.target, "sm_90a".parse().ok());
         assert!(found.source.ends_with("64"));
+    }
+
+    /// What is read without the parser is what the parser reads.
+    #[test]
+    fn a_usual_head_is_that_of_the_parser() {
+        let usual = [
+            ".version 8.0\n.target sm_90\n",
+            "//\n// made by hand\n//\n\n.version 7.4\r\n.target compute_52, debug\n.address_size 64",
+            "/* two\nlines */ .version\t9.1 \n /**/ .target  sm_100f\n",
+            ".version 1.4\n.target sm_13,map_f64_to_f32\n",
+        ];
+        let unusual = [
+            ".version 8.0 .target sm_90\n",
+            ".version 8.0\n.target texmode_unified, sm_90\n",
+            ".version\n8.0\n.target sm_90\n",
+            ".version 10.0\n.target sm_90\n",
+            ".version 8.0\n.target/**/sm_90\n",
+            ".version 8.0 // new\n.target sm_90\n",
+            ".versions 8.0\n.target sm_90\n",
+            ".target sm_90\n.version 8.0\n",
+            ".version 8.0\n.target sm_90",
+            ".version 8.0\n.target sm_90/**/\n",
+            "/* .version 8.0\n.target sm_90\n",
+        ];
+        for text in usual {
+            let (version, target) = usual_head(text).unwrap();
+            let head = read_head(text, &mut Report::default());
+            assert_eq!(
+                head.version.map(|(version, _)| version),
+                Some(version),
+                "{text}"
+            );
+            let words = head.target.iter().map(|word| word.text);
+            let found = words.filter_map(target::Target::from_text).next();
+            assert_eq!(found, Some(target), "{text}");
+        }
+        for text in unusual {
+            assert_eq!(usual_head(text), None, "{text}");
+        }
     }
 
     #[test]
