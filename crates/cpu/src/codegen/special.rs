@@ -3,10 +3,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{EmitResult, Emitter, LaneSet, READONLY};
+use super::emitter::{EmitResult, Emitter, READONLY};
+use super::lane_set::LaneSet;
 use crate::abi::{WARP, offset};
-use crate::math::Helper;
 use crate::program::LoweringError;
+use crate::runtime::Helper;
 use ptx::ast::Span;
 use ptx::names::SpecialRegister as S;
 

@@ -4,7 +4,8 @@
 //! and an address computed from it. Once they are split, each has one uniformity
 //! and one register class.
 
-use super::{Arg, ArgList, Base, BlockId, Liveness, Program, Reg, Step, Terminator};
+use super::ir::{Arg, ArgList, Base, BlockId, Program, Reg, Step, Terminator};
+use super::liveness::Liveness;
 
 /// Union-find over definitions: those that reach a common use are one live range.
 struct LiveRanges {

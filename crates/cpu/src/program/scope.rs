@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{BlockId, Reg, Storage};
+use super::ir::{BlockId, Reg, Storage};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Symbol {

@@ -1,7 +1,16 @@
 //! What a launch is made with: a grid that is checked once, and parameters that are
 //! copied once. Both can be used for any number of launches.
 
-use super::LaunchShape;
+/// The dimensions of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: u32,
+}
 
 /// Threads that a block can have, in all and in each dimension.
 pub(crate) const MAX_THREADS: u32 = 1024;
