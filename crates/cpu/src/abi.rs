@@ -29,7 +29,7 @@ pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32,
 pub const EXITED: u32 = u32::MAX;
 
 /// Threads of a warp, which have consecutive linear indices.
-pub const WARP: u32 = 32;
+pub const WARP_SIZE: u32 = 32;
 
 /// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]

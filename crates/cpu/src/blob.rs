@@ -3,8 +3,8 @@
 //!
 //! The code is position-independent and has no relocations. Reading verifies a checksum of
 //! the body, then every size and offset, so that a truncated or damaged file is an error.
-//! A checksum is no protection against a file that somebody made on purpose, so reading is
-//! `unsafe`: a blob is machine code.
+//! A checksum does not protect against a forged file, so reading is `unsafe`: a blob is machine
+//! code.
 
 mod codec;
 mod error;
@@ -17,8 +17,8 @@ use error::{VERSION, damaged};
 /// The first bytes of a blob.
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 
-/// A compiled module. Its code is what this crate's compiler made: no other image is loaded,
-/// but one that [`read`](Image::read) returns.
+/// A compiled module. Images are loaded only if this crate's compiler made them, or
+/// [`read`](Image::read) returned them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Image {
     /// Architecture of the code, as in `std::env::consts::ARCH`.

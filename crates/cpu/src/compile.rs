@@ -199,7 +199,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     }
 }
 
-/// From so many bytes of PTX on, kernels are compiled on all cores.
+/// The size of PTX in bytes from which kernels are compiled on all cores.
 const PARALLEL_FROM: usize = 100_000;
 
 /// Does `work` on each of `items` with this many threads, each with its own contexts;

@@ -43,9 +43,9 @@ impl ExecutableCode {
             .map
             .as_ref()
             .filter(|map| (offset as usize) < map.len())?;
-        // SAFETY: the code is an image's, which the compiler of this crate made, by
-        // `Image::read`'s contract where it was kept meanwhile. The compiler puts a function of
-        // this type at each offset that a kernel names.
+        // SAFETY: this crate's compiler made the code; for an image that was stored, that is the
+        // contract of `Image::read`. The compiler puts a function of this type at each offset
+        // that a kernel names.
         Some(unsafe {
             std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
         })

@@ -287,7 +287,7 @@ fn resume_threads(
     for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 {
-            lane_group::require_in_step(e, plan);
+            lane_group::require_in_lockstep(e, plan);
         }
         reload(e, plan, point);
         if let Some(block) = point.sync
@@ -405,7 +405,7 @@ fn terminate(
             }
             e.lane_set = LaneSet::Scalar;
             save(e, plan, &plan.resume_points[at].dirty);
-            lane_group::store_in_step_flags(e, plan);
+            lane_group::store_in_lockstep_flags(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);

@@ -369,17 +369,17 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) 
 }
 
 /// Stores whether the thread is suspended together with its group.
-pub(super) fn store_in_step_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_step_slot else {
+pub(super) fn store_in_lockstep_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_lockstep_slot else {
         return;
     };
     let at = SlotCursor::new(e).seek(e, slot, 4);
-    let in_step = u64::from(e.width > 1);
+    let in_lockstep = u64::from(e.width > 1);
     e.splats.clear();
     let mut value = None;
     for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
         e.lane_set = lane;
-        let value = *value.get_or_insert_with(|| e.int(types::I32, in_step));
+        let value = *value.get_or_insert_with(|| e.int(types::I32, in_lockstep));
         e.b.ins()
             .store(MemFlagsData::trusted(), value, at, 16 * n as i32);
     }
@@ -388,8 +388,8 @@ pub(super) fn store_in_step_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
 
 /// Resumes the group as a whole only if it was suspended as a whole. Otherwise
 /// uniform values may differ, and the scalar function resumes the threads.
-pub(super) fn require_in_step(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_step_slot else {
+pub(super) fn require_in_lockstep(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_lockstep_slot else {
         return;
     };
     let at = SlotCursor::new(e).seek(e, slot, 4);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_ways_agree_with_the_long_one() {
+    fn fast_paths_agree_with_the_exact_conversion() {
         for bits in random(1_000_000)
             .map(|r| r as u32)
             .chain((0..0x1_0000).map(|n| 0x3870_0000 + n * 0x1001))

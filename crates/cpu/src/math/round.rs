@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// A directed fma lies on its side of the nearest one, and next to it unless
+    /// A directed fma is on its side of the nearest one, and adjacent to it unless
     /// that is exact.
     #[test]
     fn directed_fma_brackets_the_nearest() {

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_device_sees_its_own_memory_and_what_it_was_let_to() {
+    fn each_device_accesses_its_own_memory_and_that_of_its_peers() {
         let memory = DeviceMemory::for_devices(1 << 20, 2).unwrap();
         let sees = |device: usize, address: u64| {
             let granule = (address - memory.base()) as usize / 256;

@@ -200,7 +200,7 @@ pub(super) fn split(program: &mut Program<'_>) {
 enum OperandKind {
     Use,
     Def,
-    /// Defined if a guard is true, otherwise unchanged: the live range goes on.
+    /// Defined if a guard is true, otherwise unchanged: the live range continues.
     Mod,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::request::LaunchShape;
+use super::config::LaunchConfig;
 use super::schedule::CompiledKernel;
 use crate::abi::LaunchInfo;
 use crate::runtime;
@@ -22,7 +22,7 @@ pub(super) struct Launch<'a> {
     /// The number of threads that run blocks.
     pub(super) workers: u32,
     pub(super) kernel: &'a Kernel<'a>,
-    pub(super) shape: LaunchShape,
+    pub(super) config: LaunchConfig,
     /// Threads of a block.
     pub(super) threads: u32,
     /// Blocks of the grid.
@@ -45,7 +45,7 @@ unsafe impl Sync for Launch<'_> {}
 impl Launch<'_> {
     /// `%ctaid` of a block.
     pub(super) fn position(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.shape.grid.map(u64::from);
+        let [x, y, _] = self.config.grid.map(u64::from);
         // Each is less than a dimension of the grid, which has 32 bits.
         [
             (index % x) as u32,

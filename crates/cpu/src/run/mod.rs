@@ -2,11 +2,11 @@
 //! scheduler runs the threads of a block from sync point to sync point.
 
 mod barrier;
+mod config;
 mod deadlock;
 mod fault;
 mod launch;
 mod pool;
-mod request;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(crate) use config::{Grid, LaunchConfig, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
 pub use fault::Fault;
 pub(crate) use pool::THREADS;
-pub(crate) use request::{Grid, LaunchShape, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
 
 use super::abi::{FaultKind, LaunchInfo};
 use super::heap::Heap;
@@ -47,7 +47,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with the number of threads in [`THREADS_VARIABLE`], or else one for each
+    /// An engine with the number of threads in [`THREADS`], or else one for each
     /// core of the host.
     pub fn new(memory: Arc<DeviceMemory>) -> Engine {
         Engine::with_pool(memory, Pool::new())
@@ -97,10 +97,10 @@ impl Engine {
         &self,
         module: &LoadedModule,
         kernel: usize,
-        shape: LaunchShape,
+        config: LaunchConfig,
         params: &[u8],
     ) -> Result<(), Fault> {
-        let grid = Grid::new(shape).map_err(|why| refused("?", why))?;
+        let grid = Grid::new(config).map_err(|why| refused("?", why))?;
         let image = module.kernels().get(kernel);
         let size = image.map_or(0, |image| image.param_bytes as usize);
         self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
@@ -126,9 +126,9 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = image
-            .vector
-            .filter(|vector| vector.width != 0 && grid.shape.block[0].is_multiple_of(vector.width));
+        let vector = image.vector.filter(|vector| {
+            vector.width != 0 && grid.config.block[0].is_multiple_of(vector.width)
+        });
         let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
         let Some(scalar) = code.function(image.scalar) else {
             let message = "the module contains no code for it".into();
@@ -165,7 +165,7 @@ impl Engine {
         let launch = Launch {
             workers: self.pool.workers(),
             kernel,
-            shape: grid.shape,
+            config: grid.config,
             threads: grid.threads,
             total: grid.blocks,
             chunk: (grid.blocks / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),

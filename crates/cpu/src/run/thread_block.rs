@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use super::config::LaunchConfig;
 use super::fault::Fault;
 use super::launch::Launch;
-use super::request::LaunchShape;
 use super::schedule::{Outcome, Schedule};
-use crate::abi::{BlockContext, FaultRecord, WARP};
+use crate::abi::{BlockContext, FaultRecord, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 
 thread_local! {
@@ -43,11 +43,11 @@ impl<'a> ThreadBlock<'a> {
     /// Allocates the memory of a block of the launch.
     pub(super) fn new(launch: &'a Launch<'a>) -> Result<ThreadBlock<'a>, MemoryError> {
         let kernel = launch.kernel;
-        let LaunchShape {
+        let LaunchConfig {
             grid,
             block,
             shared_bytes,
-        } = launch.shape;
+        } = launch.config;
         let memory = launch.info.memory;
         // The dynamic part follows the static part at the next multiple of 16.
         let statics = u64::from(kernel.shared_bytes);
@@ -75,7 +75,7 @@ impl<'a> ThreadBlock<'a> {
                 local_stride,
                 states: std::ptr::null_mut(),
                 slots: std::ptr::null_mut(),
-                slot_stride: u64::from(launch.threads.next_multiple_of(WARP)) * 8,
+                slot_stride: u64::from(launch.threads.next_multiple_of(WARP_SIZE)) * 8,
                 requests: std::ptr::null_mut(),
                 block_dim: block,
                 grid_dim: grid,

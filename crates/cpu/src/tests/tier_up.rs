@@ -7,7 +7,7 @@ use crate::CompileOptions;
 use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
-use crate::run::{Engine, LaunchShape};
+use crate::run::{Engine, LaunchConfig};
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "
@@ -40,7 +40,7 @@ fn a_hot_module_is_compiled_again_and_computes_the_same() {
     let module = LoadedModule::new(image, &memory).unwrap();
     let engine = Engine::with_workers(Arc::clone(&memory), 1);
     let out = memory.allocate(256, 256, Purpose::Device).unwrap();
-    let shape = LaunchShape {
+    let config = LaunchConfig {
         grid: [1; 3],
         block: [64, 1, 1],
         shared_bytes: 0,
@@ -49,7 +49,7 @@ fn a_hot_module_is_compiled_again_and_computes_the_same() {
         // SAFETY: 256 bytes of the allocation made above, which no kernel writes now.
         unsafe { std::ptr::write_bytes(out as *mut u8, 0, 256) };
         engine
-            .launch(&module, 0, shape, &out.to_le_bytes())
+            .launch(&module, 0, config, &out.to_le_bytes())
             .unwrap();
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts(out as *const u32, 64) }.to_vec()

@@ -231,7 +231,7 @@ mod tests {
         };
         assert_eq!(VideoMode::from_number(mode.number()), mode);
         for number in [u64::MAX, 0x0123_4567_89ab_cdef] {
-            // No number makes the helpers do anything but give some value.
+            // The helpers accept any number.
             video(number, 1, 2, 3);
             video_simd(number, 1, 2, 3);
         }
