@@ -26,6 +26,7 @@ pub mod matching;
 pub mod pattern;
 pub mod progress;
 pub mod quantity;
+mod random;
 pub mod report;
 pub mod run;
 pub mod sample;

@@ -7,10 +7,8 @@
 mod file;
 mod reader;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use self::file::File;
-use self::reader::Reader;
 use super::element::Element;
 use super::expect::{Expected, ExpectedError, ExpectedOutput, Verdict};
 use super::formula::Shape;
@@ -131,30 +129,6 @@ pub enum SampleError {
 }
 
 impl Sample {
-    /// Reads a sample file and works out its buffers and expectations.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not a sample, or says something that does not fit together.
-    pub fn load(path: &Path) -> Result<Sample, SampleError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SampleError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Sample::parse(&text, path)
-    }
-
-    /// Reads the text of a sample file; other files are looked for beside `path`.
-    ///
-    /// # Errors
-    /// As [`Sample::load`].
-    pub fn parse(text: &str, path: &Path) -> Result<Sample, SampleError> {
-        let file: File = toml::from_str(text).map_err(|source| SampleError::Toml {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
-        Reader::new(path).sample(file)
-    }
-
     /// Whether anything is expected, so that there is something to verify.
     #[must_use]
     pub fn expects(&self) -> bool {
@@ -229,6 +203,8 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Sample, SampleError> {

@@ -17,6 +17,10 @@
 
 use std::mem::offset_of;
 
+use crate::heap::Heap;
+use crate::memory::DeviceMemory;
+use crate::print::Output;
+
 /// A compiled kernel. It runs threads `first..last` of the block, and returns 0, or another
 /// value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
@@ -25,13 +29,7 @@ pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32,
 pub const EXITED: u32 = u32::MAX;
 
 /// Threads of a warp, which have consecutive linear indices.
-pub const WARP: u32 = 32;
-
-/// The shadow memory has a number for each granule of this many bytes.
-pub const GRANULE: u64 = 256;
-
-/// log2 of [`GRANULE`].
-pub const GRANULE_SHIFT: u32 = 8;
+pub const WARP_SIZE: u32 = 32;
 
 /// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]
@@ -40,7 +38,7 @@ pub struct BlockContext {
     pub params: *const u8,
     /// Address of each module variable, by its index in the blob.
     pub globals: *const u64,
-    /// The functions of [`crate::math::Helper`], by their number.
+    /// The functions of [`crate::runtime::Helper`], by their number.
     pub helpers: *const usize,
 
     /// First address of the arena, which contains all device memory.
@@ -99,7 +97,20 @@ pub struct BlockContext {
     pub scalar: usize,
 
     /// The data of the launch that helpers use. Compiled code does not access it.
-    pub(crate) launch: *const crate::run::LaunchInfo,
+    pub(crate) launch: *const LaunchInfo<'static>,
+}
+
+/// The data of a launch that helpers use.
+pub(crate) struct LaunchInfo<'a> {
+    pub(crate) memory: &'a DeviceMemory,
+    /// The output of kernels.
+    pub(crate) output: &'a Output,
+    /// The heap of kernels.
+    pub(crate) heap: &'a Heap,
+    /// Size of the parameters at `BlockContext::params`.
+    pub(crate) param_bytes: u64,
+    /// The device of the kernel, which decides what it may access.
+    pub(crate) device: usize,
 }
 
 /// The operands and results of a thread at a sync point.

@@ -3,22 +3,22 @@
 //!
 //! The code is position-independent and has no relocations. Reading verifies a checksum of
 //! the body, then every size and offset, so that a truncated or damaged file is an error.
-//! A checksum is no protection against a file that somebody made on purpose, so reading is
-//! `unsafe`: a blob is machine code.
+//! A checksum does not protect against a forged file, so reading is `unsafe`: a blob is machine
+//! code.
 
 mod codec;
+mod error;
 
 use super::abi::{SyncKind, SyncPoint};
 use codec::{Reader, Writer};
+pub use error::BlobError;
+use error::{VERSION, damaged};
 
 /// The first bytes of a blob.
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
 
-/// The format version. It increases with every change of the format or of the ABI.
-pub const VERSION: u32 = 3;
-
-/// A compiled module. Its code is what this crate's compiler made: no other image is loaded,
-/// but one that [`read`](Image::read) returns.
+/// A compiled module. Images are loaded only if this crate's compiler made them, or
+/// [`read`](Image::read) returned them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Image {
     /// Architecture of the code, as in `std::env::consts::ARCH`.
@@ -138,23 +138,6 @@ pub struct Relocation {
     pub addend: i64,
 }
 
-/// Why a blob cannot be loaded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages describe the variants")]
-#[non_exhaustive]
-pub enum BlobError {
-    #[error("not a binary of the CPU device (it does not start with PTXKCPU1)")]
-    NotABlob,
-    #[error(
-        "binary of the CPU device in format {found}, this ptxkit reads format {VERSION}: compile it again"
-    )]
-    Version { found: u32 },
-    #[error("damaged binary of the CPU device: {what}")]
-    Damaged { what: &'static str },
-    #[error("binary compiled for {needs}, which this processor lacks: compile it again here")]
-    Processor { needs: String },
-}
-
 /// Size of the header: magic, version, reserved zeros, length and checksum of the body.
 pub(crate) const HEADER: usize = 8 + 4 + 4 + 8 + 8;
 
@@ -165,10 +148,6 @@ pub(crate) fn length(header: &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*body))
         .ok()?
         .checked_add(HEADER)
-}
-
-fn damaged<T>(what: &'static str) -> Result<T, BlobError> {
-    Err(BlobError::Damaged { what })
 }
 
 /// The checksum. Each step is a bijection of the state, so that any one changed word is
@@ -267,7 +246,7 @@ impl Image {
                 needs: self.arch.clone(),
             });
         }
-        let present = super::codegen::features();
+        let present = super::processor::features();
         let missing: Vec<&str> = self
             .features
             .iter()

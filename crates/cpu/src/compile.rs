@@ -6,7 +6,8 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, available_parallelism};
 
 use super::blob::{Image, KernelImage, VectorFunction};
-use super::codegen::{self, CompilerContexts, KernelCode, MachineCode};
+use super::codegen::{self, CompilerContexts, KernelCode, MachineCode, Vectorization};
+use super::processor;
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Span, Version};
 use ptx::diagnostic::{LineIndex, Severity};
@@ -45,23 +46,6 @@ impl CompileOptions {
         };
         CompileOptions { vectorization }
     }
-}
-
-/// When a kernel gets a vector function, which runs several consecutive threads at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Vectorization {
-    /// If it is likely to be faster, once the kernel has run for a while. Optimized code
-    /// takes several times as long to compile. That happens in the background while the
-    /// kernel runs in code that was compiled quickly.
-    #[default]
-    WhenHot,
-    /// Immediately, if it is likely to be faster.
-    Auto,
-    /// Whenever it is possible.
-    Always,
-    /// Never: the smallest binary and the fastest compilation.
-    Never,
 }
 
 /// Why a module cannot be compiled: all problems found, in the order of the text.
@@ -170,7 +154,10 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     let (data, mut errors) = module_data(&reading.module, source);
     let mut image = Image {
         arch: std::env::consts::ARCH.to_owned(),
-        features: codegen::features().into_iter().map(str::to_owned).collect(),
+        features: processor::features()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         variables: data.variables.clone(),
         ptx: match options.vectorization {
             Vectorization::WhenHot => source.to_owned(),
@@ -212,7 +199,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     }
 }
 
-/// From so many bytes of PTX on, kernels are compiled on all cores.
+/// The size of PTX in bytes from which kernels are compiled on all cores.
 const PARALLEL_FROM: usize = 100_000;
 
 /// Does `work` on each of `items` with this many threads, each with its own contexts;

@@ -11,14 +11,17 @@ mod blob;
 mod codegen;
 mod compile;
 mod entries;
+mod executable;
 mod heap;
 mod math;
 mod memory;
 mod merge;
 mod module;
 mod print;
+mod processor;
 mod program;
 mod run;
+mod runtime;
 mod setting;
 mod state;
 #[cfg(test)]
@@ -26,9 +29,8 @@ mod tests;
 mod texture;
 mod tier_up;
 
-pub use compile::{
-    CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, Vectorization, compile,
-};
+pub use codegen::Vectorization;
+pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
 pub use entries::table;
 
 /// A hash of the compiler's sources, for cache keys that contain the compiler's identity.

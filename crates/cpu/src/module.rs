@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memmap2::{Mmap, MmapMut};
-use wasmtime_internal_jit_icache_coherence as icache;
-
-use super::abi::KernelFn;
 use super::blob::{BlobError, Image, KernelImage, Reference, VariableImage};
+use super::executable::{ExecutableCode, MapError};
 use super::memory::{DeviceMemory, MemoryError, Purpose};
 use super::tier_up::TierUp;
 
@@ -28,55 +25,14 @@ pub enum LoadError {
         source: MemoryError,
     },
     /// The system did not map executable memory.
-    #[error("cannot map {bytes} bytes of code as executable ({source})")]
-    Executable {
-        /// Bytes of code.
-        bytes: usize,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Executable(#[from] MapError),
     /// An `.extern` variable is not defined.
     #[error("variable {name} is .extern: link the module that defines it")]
     Undefined {
         /// The variable.
         name: String,
     },
-}
-
-/// Machine code in executable memory, and the descriptions of its kernels.
-#[derive(Debug)]
-pub(crate) struct ExecutableCode {
-    map: Option<Mmap>,
-    kernels: Vec<KernelImage>,
-}
-
-impl ExecutableCode {
-    /// Maps the code of an image that has been read or just compiled.
-    pub(crate) fn new(code: &[u8], kernels: Vec<KernelImage>) -> Result<ExecutableCode, LoadError> {
-        Ok(ExecutableCode {
-            map: executable(code)?,
-            kernels,
-        })
-    }
-
-    /// The kernels, in the order of the PTX.
-    pub(crate) fn kernels(&self) -> &[KernelImage] {
-        &self.kernels
-    }
-
-    /// The kernel function at an offset of the code.
-    pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
-        let map = self
-            .map
-            .as_ref()
-            .filter(|map| (offset as usize) < map.len())?;
-        // SAFETY: the code is an image's, which the compiler of this crate made, by
-        // `Image::read`'s contract where it was kept meanwhile. The compiler puts a function of
-        // this type at each offset that a kernel names.
-        Some(unsafe {
-            std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
-        })
-    }
 }
 
 /// A module whose kernels can be launched. Dropping it frees its variables.
@@ -223,25 +179,6 @@ impl Drop for LoadedModule {
             let _ = self.memory.free(address);
         }
     }
-}
-
-fn executable(code: &[u8]) -> Result<Option<Mmap>, LoadError> {
-    if code.is_empty() {
-        return Ok(None);
-    }
-    let failed = |source| LoadError::Executable {
-        bytes: code.len(),
-        source,
-    };
-    let mut map = MmapMut::map_anon(code.len()).map_err(failed)?;
-    map.copy_from_slice(code);
-    let map = map.make_exec().map_err(failed)?;
-    // SAFETY: the range is the mapping above. On processors with separate caches for code
-    // and data, the instruction cache may hold the previous contents.
-    unsafe { icache::clear_cache(map.as_ptr().cast(), map.len()) }
-        .and_then(|()| icache::pipeline_flush_mt())
-        .map_err(|error| failed(std::io::Error::other(error)))?;
-    Ok(Some(map))
 }
 
 fn initialise(variable: &VariableImage, address: u64, addresses: &[u64]) {

@@ -1,15 +1,15 @@
-//! Numbers in the environment that set the CPU device up.
+//! Environment variables that configure the CPU device with a number.
 
 use std::ops::RangeInclusive;
 
-/// A variable of the environment and the numbers that it may be.
+/// An environment variable and the range of its valid numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) variable: &'static str,
     pub(crate) range: RangeInclusive<u32>,
 }
 
-/// A variable that is not one of its numbers.
+/// The value of an environment variable is not a number in its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{}={value} is not a whole number from {} to {}: change or unset it",
@@ -21,7 +21,7 @@ pub(crate) struct SettingError {
 }
 
 impl Setting {
-    /// Its number; `None` where it is not set, or empty.
+    /// The variable's number; `None` if it is not set or empty.
     pub(crate) fn read(&self) -> Result<Option<u32>, SettingError> {
         match std::env::var_os(self.variable) {
             Some(value) => self.parse(&value.to_string_lossy()),

@@ -4,7 +4,15 @@
 //! Tables: a rule that is new is a row that is new.
 
 use super::ast::{FunctionKind, Version};
-use super::version::Floor;
+
+/// What a module must say at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Floor {
+    /// The lowest `.version`; 0.0 if every one will do.
+    pub version: Version,
+    /// The number of `sm_90`; 0 if every target will do.
+    pub target: u16,
+}
 
 /// The newest `.version` that ptxas 13.5 knows.
 pub const NEWEST: Version = Version { major: 9, minor: 5 };

@@ -9,17 +9,8 @@ use std::borrow::Cow;
 use super::ast::{Module, Span, Version};
 use super::check::{CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
-pub use super::features::versions;
+pub use super::features::{Floor, versions};
 use super::isa::target::{Suffix, Target};
-
-/// What a module must say at least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Floor {
-    /// The lowest `.version`; 0.0 if every one will do.
-    pub version: Version,
-    /// The number of `sm_90`; 0 if every target will do.
-    pub target: u16,
-}
 
 /// The lowest `.target` of a module, and the lowest `.version` with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::syntax::Binary;
 use crate::element::{Element, Value};
-use crate::pattern;
+use crate::random;
 
 /// A function that a formula may call.
 #[derive(Debug)]
@@ -83,11 +83,11 @@ const fn function(name: &'static str, arity: usize, body: Body) -> Function {
 }
 
 fn random(seed: i64, index: i64) -> i64 {
-    (pattern::random(seed as u64, index as u64) >> 1) as i64
+    (random::random(seed as u64, index as u64) >> 1) as i64
 }
 
 fn uniform(seed: i64, index: i64) -> f64 {
-    pattern::uniform(pattern::random(seed as u64, index as u64), 24)
+    random::uniform(random::random(seed as u64, index as u64), 24)
 }
 
 pub(super) fn float(value: Value) -> f64 {

@@ -9,6 +9,32 @@ use crate::expect::{Expected, ExpectedError, ExpectedOutput, Tolerance};
 use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
 
+impl Sample {
+    /// Reads a sample file and works out its buffers and expectations.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not a sample, or says something that does not fit together.
+    pub fn load(path: &Path) -> Result<Sample, SampleError> {
+        let text = std::fs::read_to_string(path).map_err(|source| SampleError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Sample::parse(&text, path)
+    }
+
+    /// Reads the text of a sample file; other files are looked for beside `path`.
+    ///
+    /// # Errors
+    /// As [`Sample::load`].
+    pub fn parse(text: &str, path: &Path) -> Result<Sample, SampleError> {
+        let file: File = toml::from_str(text).map_err(|source| SampleError::Toml {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        Reader::new(path).sample(file)
+    }
+}
+
 /// Turns the file into a sample, and knows where it stands for messages.
 pub(super) struct Reader<'a> {
     path: &'a Path,

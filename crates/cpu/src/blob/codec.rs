@@ -1,6 +1,6 @@
 //! The encoding of a blob's fields.
 
-use super::{BlobError, damaged};
+use super::error::{BlobError, damaged};
 
 /// Writes little-endian integers; lists and texts are preceded by their length.
 #[derive(Default)]

@@ -7,8 +7,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::math::Helper;
 use crate::program::{Arg, Instruction};
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 const OPERATIONS: &[M] = &[
@@ -188,6 +188,6 @@ impl Emitter<'_, '_> {
         let x = self.half_to_float(a, is_bf16);
         let y = self.half_to_float(b, is_bf16);
         let value = self.min_max_of_two(x, y, operation == M::Min, false);
-        self.float_to_half(value, is_bf16, crate::math::Rounding::Nearest)
+        self.float_to_half(value, is_bf16, crate::math::rounding::Rounding::Nearest)
     }
 }

@@ -5,8 +5,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::math::Helper;
 use crate::program::{Arg, Instruction, LoweringError};
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 impl Emitter<'_, '_> {

@@ -5,8 +5,9 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
 use crate::abi::offset;
-use crate::math::{Helper, Rounding};
+use crate::math::rounding::Rounding;
 use crate::program::{Arg, Instruction};
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// The rounding of a conversion: to an integer or to a floating-point format.

@@ -2,10 +2,22 @@
 
 use super::emitter::{EmitResult, Emitter};
 use crate::abi::FaultKind;
-use crate::program::Instruction;
+use crate::program::{Instruction, Step};
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 impl Emitter<'_, '_> {
+    pub fn step(&mut self, step: &Step) -> EmitResult<()> {
+        match step {
+            Step::Instruction(instruction) => self.instruction(instruction),
+            Step::SystemCall {
+                call,
+                args,
+                result,
+                line,
+            } => self.system_call(*call, *args, *result, *line),
+        }
+    }
+
     pub fn instruction(&mut self, i: &Instruction) -> EmitResult<()> {
         self.line = i.line;
         self.set_guard(i.guard);

@@ -13,12 +13,13 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
+use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
-use crate::math::{Helper, Scalar};
 use crate::program::{
     Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,
     Uniformity, float_bits,
 };
+use crate::runtime::{Helper, Scalar};
 use ptx::ast::Span;
 use ptx::names;
 
@@ -28,11 +29,6 @@ pub(super) const READONLY: MemFlagsData = MemFlagsData::trusted().with_readonly(
 /// Casts between vector types keep the order of the lanes.
 pub(super) const LITTLE_ENDIAN: MemFlagsData =
     MemFlagsData::new().with_endianness(Endianness::Little);
-
-/// Vectorization of a register class in one vector of 16 bytes.
-pub(super) fn lanes_per_vector(class: RegClass) -> u32 {
-    if class.bytes() == 8 { 2 } else { 4 }
-}
 
 /// Values that are computed once, in the prologue.
 ///
@@ -46,17 +42,6 @@ pub(super) struct Invariants {
     /// The number of units of 4 and of 8 bytes at which a lane group's contiguous
     /// access may start.
     pub shared_starts: [Value; 2],
-}
-
-/// The threads of a lane group for which an instruction is emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LaneSet {
-    /// All of them, as one scalar; in the scalar function, its thread.
-    Scalar,
-    /// The lanes of one vector: 4 of 32 bits or 2 of 64.
-    Vector(u32),
-    /// One lane.
-    Lane(u32),
 }
 
 /// The Cranelift variables of a register: a scalar if it is uniform or affine,

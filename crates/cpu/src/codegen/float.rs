@@ -4,8 +4,9 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter};
-use crate::math::{Helper, Rounding};
+use crate::math::rounding::Rounding;
 use crate::program::Instruction;
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// The rounding mode of the instruction, unless it is to nearest.

@@ -1,44 +1,41 @@
 //! The function of a kernel: the loop over threads around the kernel's code, and the
 //! dispatch of each thread to the point where it resumes.
 
-use cranelift_codegen::Context;
-use cranelift_codegen::binemit::Reloc;
-use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData, Signature,
-    UserFuncName, Value, types,
+    AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName,
+    types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_frontend::FunctionBuilder;
 
 use super::emitter::{
-    EmitResult, Emitter, Invariants, LaneSet, READONLY, ThreadVariables, ValueLocation,
-    lanes_per_vector, type_of,
+    EmitResult, Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of,
 };
+use super::host::HostIsa;
+use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
+use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::{reload, save};
-use super::{HostIsa, KernelCode, MachineCode, lane_group, slow_path, vectorize};
-use crate::abi::{EXITED, FaultKind, offset};
-use crate::compile::Vectorization;
+use super::thread_state::{jump_to_state, set_state};
+use super::vectorize::{self, Vectorization};
+use super::{lane_group, slow_path};
+use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::program::{
     BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Span;
 
-/// Cranelift's contexts, which keep their allocations from function to function.
-pub(crate) struct CompilerContexts {
-    pub context: Context,
-    pub builder: FunctionBuilderContext,
-}
-
-impl Default for CompilerContexts {
-    fn default() -> CompilerContexts {
-        CompilerContexts {
-            context: Context::new(),
-            builder: FunctionBuilderContext::new(),
-        }
-    }
+/// The machine code of one kernel and what the scheduler needs to run it.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelCode {
+    pub scalar: MachineCode,
+    /// The function that runs a lane group at a time, and the group's width.
+    pub vector: Option<(MachineCode, u32)>,
+    pub slots: u32,
+    /// It has no resume points, so that its threads need no state.
+    pub stateless: bool,
+    pub sync_points: Vec<SyncPoint>,
 }
 
 /// Compiles one kernel.
@@ -113,32 +110,6 @@ fn entry_signature(host: &HostIsa) -> Signature {
     signature
 }
 
-/// Compiles the function in `context`.
-pub(super) fn machine_code(
-    context: &mut Context,
-    isa: &OwnedTargetIsa,
-) -> Result<MachineCode, String> {
-    let compiled = context
-        .compile(&**isa, &mut ControlPlane::default())
-        .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
-    let thunk_calls = compiled.buffer.relocs().iter().map(|reloc| {
-        // The only direct calls are those of the slow-path thunk.
-        if reloc.kind == Reloc::X86CallPCRel4 && reloc.addend == -4 {
-            Ok(reloc.offset)
-        } else {
-            Err(format!(
-                "the function has an unsupported relocation ({:?})",
-                reloc.kind
-            ))
-        }
-    });
-    let thunk_calls = thunk_calls.collect::<Result<_, _>>()?;
-    Ok(MachineCode {
-        bytes: compiled.code_buffer().to_vec(),
-        thunk_calls,
-    })
-}
-
 /// Starts the function and emits the invariants.
 fn prologue<'e, 'a>(
     program: &'e Program<'a>,
@@ -178,7 +149,7 @@ fn prologue<'e, 'a>(
             uniformity.of(Reg(i as u32))
         });
         let variables = if uniformity == Uniformity::Divergent {
-            let piece = lane_group::vector_type(class);
+            let piece = vector_type(class);
             (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
@@ -249,7 +220,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
             let written = if e.width > 1 {
                 lane_group::step(e, step)
             } else {
-                emit_step(e, step)
+                e.step(step)
             };
             if let Err(mut error) = written {
                 if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
@@ -289,18 +260,6 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     errors
 }
 
-pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
-    match step {
-        Step::Instruction(instruction) => e.instruction(instruction),
-        Step::SystemCall {
-            call,
-            args,
-            result,
-            line,
-        } => e.system_call(*call, *args, *result, *line),
-    }
-}
-
 /// Dispatches the thread to its resume point.
 fn resume_threads(
     e: &mut Emitter<'_, '_>,
@@ -322,20 +281,20 @@ fn resume_threads(
     let start = e.b.create_block();
     let mut targets = vec![start];
     targets.extend(resume_points.iter().map(|_| e.b.create_block()));
-    dispatch(e, &targets);
+    jump_to_state(e, &targets);
     e.b.switch_to_block(start);
     start_thread(e, plan, blocks[0]);
     for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 {
-            lane_group::require_in_step(e, plan);
+            lane_group::require_in_lockstep(e, plan);
         }
         reload(e, plan, point);
         if let Some(block) = point.sync
             && let Terminator::Sync { instruction, .. } =
                 &e.program.blocks[block.index()].terminator
         {
-            for lane in lane_group::each_lane(e.width) {
+            for lane in each_lane(e.width) {
                 e.lane_set = lane;
                 if let Err(error) = e.load_results(instruction) {
                     errors.push(error);
@@ -365,60 +324,6 @@ fn start_thread(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: Block) {
         }
     }
     e.b.ins().jump(block, &[]);
-}
-
-/// A jump table over the thread's state.
-fn dispatch(e: &mut Emitter<'_, '_>, targets: &[Block]) {
-    let context = e.fixed.context;
-    let states =
-        e.b.ins()
-            .load(types::I64, READONLY, context, offset::STATES);
-    let at = thread_offset(e, 4);
-    let at = e.b.ins().iadd(states, at);
-    let state = e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0);
-    // The state of a thread that has exited is out of range.
-    let exited = BlockCall::new(
-        e.next_thread,
-        std::iter::empty(),
-        &mut e.b.func.dfg.value_lists,
-    );
-    let calls: Vec<BlockCall> = targets
-        .iter()
-        .map(|&t| BlockCall::new(t, std::iter::empty(), &mut e.b.func.dfg.value_lists))
-        .collect();
-    let table = e.b.create_jump_table(JumpTableData::new(exited, &calls));
-    e.b.ins().br_table(state, table);
-}
-
-/// The thread's index times a size.
-pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
-    let thread = e.thread_index();
-    let thread = e.b.ins().uextend(types::I64, thread);
-    if bytes.is_power_of_two() {
-        let shift = e.int(types::I32, bytes.trailing_zeros().into());
-        e.b.ins().ishl(thread, shift)
-    } else {
-        e.b.ins().imul_imm_u(thread, i64::from(bytes))
-    }
-}
-
-/// Sets the state of the thread, or of all threads of the lane group.
-pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
-    let context = e.fixed.context;
-    let states =
-        e.b.ins()
-            .load(types::I64, READONLY, context, offset::STATES);
-    let at = thread_offset(e, 4);
-    let at = e.b.ins().iadd(states, at);
-    if e.width > 1 {
-        e.lane_set = LaneSet::Vector(0);
-    }
-    let state = e.int(types::I32, state.into());
-    for piece in 0..e.width.div_ceil(4) as i32 {
-        e.b.ins()
-            .store(MemFlagsData::trusted(), state, at, 16 * piece);
-    }
-    e.lane_set = LaneSet::Scalar;
 }
 
 fn terminate(
@@ -494,13 +399,13 @@ fn terminate(
                 ));
             };
             e.line = instruction.line;
-            for lane in lane_group::each_lane(e.width) {
+            for lane in each_lane(e.width) {
                 e.lane_set = lane;
                 e.store_request(instruction)?;
             }
             e.lane_set = LaneSet::Scalar;
             save(e, plan, &plan.resume_points[at].dirty);
-            lane_group::store_in_step_flags(e, plan);
+            lane_group::store_in_lockstep_flags(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);

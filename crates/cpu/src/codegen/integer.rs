@@ -6,8 +6,8 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::convert::is_integer;
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::math::Helper;
 use crate::program::Instruction;
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 impl Emitter<'_, '_> {

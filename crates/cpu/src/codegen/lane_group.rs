@@ -6,56 +6,22 @@
 //! the scalar function resumes them.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AbiParam, Block, InstBuilder, MemFlagsData, Signature, Type, Value, types,
-};
+use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Signature, Value, types};
 
-use super::emitter::{EmitResult, Emitter, LaneSet, READONLY, lanes_per_vector, native, type_of};
-use super::function::{emit_step, thread_offset};
+use super::emitter::{EmitResult, Emitter, READONLY, native, type_of};
+use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slots::{SlotCursor, save};
+use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
-use crate::abi::{Access, GRANULE_SHIFT, offset};
+use crate::abi::{Access, offset};
+use crate::memory::GRANULE_SHIFT;
 use crate::program::{
     Arg, Base, BasicBlock, BlockId, Instruction, NoWrap, Program, Reg, RegClass, Step, Storage,
     Terminator, UniformityInfo,
 };
 use ptx::names::{Modifier as M, Opcode as O};
-
-/// The type of the vectors of a register class.
-pub(super) fn vector_type(class: RegClass) -> Type {
-    match class {
-        RegClass::Pred | RegClass::I16 | RegClass::I32 => types::I32X4,
-        RegClass::F32 => types::F32X4,
-        RegClass::I64 => types::I64X2,
-        RegClass::F64 => types::F64X2,
-    }
-}
-
-/// Each lane of the group; in the scalar function, its thread.
-pub(super) fn each_lane(width: u32) -> impl Iterator<Item = LaneSet> {
-    (0..width).map(move |lane| {
-        if width == 1 {
-            LaneSet::Scalar
-        } else {
-            LaneSet::Lane(lane)
-        }
-    })
-}
-
-/// The vectors of a register; in the scalar function, its scalar.
-pub(super) fn vectors(width: u32, class: RegClass) -> impl Iterator<Item = LaneSet> {
-    let per_vector = lanes_per_vector(class);
-    let count = if width == 1 { 1 } else { width / per_vector };
-    (0..count).map(move |vector| {
-        if width == 1 {
-            LaneSet::Scalar
-        } else {
-            LaneSet::Vector(vector)
-        }
-    })
-}
 
 /// Splits blocks where a value must not wrap, so that the check is at the start of a
 /// block, where the scalar function can resume. Returns the checks of each block.
@@ -130,12 +96,12 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
         }
         (Lowering::Uniform, _) => {
             e.lane_set = LaneSet::Scalar;
-            emit_step(e, step)
+            e.step(step)
         }
         _ => {
             for lane in each_lane(e.width) {
                 e.lane_set = lane;
-                emit_step(e, step)?;
+                e.step(step)?;
             }
             e.pack_lane_writes();
             e.lane_set = LaneSet::Scalar;
@@ -396,24 +362,24 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) 
         e.b.ins().brif(good, ok, &[], diverged, &[]);
         e.b.switch_to_block(diverged);
         save(e, plan, &plan.resume_points[state as usize - 1].reload);
-        super::function::set_state(e, state);
+        set_state(e, state);
         continue_scalar(e);
         e.b.switch_to_block(ok);
     }
 }
 
 /// Stores whether the thread is suspended together with its group.
-pub(super) fn store_in_step_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_step_slot else {
+pub(super) fn store_in_lockstep_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_lockstep_slot else {
         return;
     };
     let at = SlotCursor::new(e).seek(e, slot, 4);
-    let in_step = u64::from(e.width > 1);
+    let in_lockstep = u64::from(e.width > 1);
     e.splats.clear();
     let mut value = None;
     for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
         e.lane_set = lane;
-        let value = *value.get_or_insert_with(|| e.int(types::I32, in_step));
+        let value = *value.get_or_insert_with(|| e.int(types::I32, in_lockstep));
         e.b.ins()
             .store(MemFlagsData::trusted(), value, at, 16 * n as i32);
     }
@@ -422,8 +388,8 @@ pub(super) fn store_in_step_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
 
 /// Resumes the group as a whole only if it was suspended as a whole. Otherwise
 /// uniform values may differ, and the scalar function resumes the threads.
-pub(super) fn require_in_step(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_step_slot else {
+pub(super) fn require_in_lockstep(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let Some(slot) = plan.in_lockstep_slot else {
         return;
     };
     let at = SlotCursor::new(e).seek(e, slot, 4);

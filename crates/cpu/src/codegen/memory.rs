@@ -8,9 +8,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
-use crate::abi::{Access, GRANULE_SHIFT, offset};
-use crate::math::Helper;
+use crate::abi::{Access, offset};
+use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Storage};
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
 
 /// The state space of an access.

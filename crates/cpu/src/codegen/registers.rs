@@ -3,7 +3,8 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitter, LaneSet, lanes_per_vector, type_of};
+use super::emitter::{Emitter, type_of};
+use super::lane_set::{LaneSet, lanes_per_vector};
 use crate::program::{Reg, RegClass, Uniformity};
 use ptx::names::SpecialRegister;
 

@@ -32,7 +32,7 @@ pub(super) struct ResumePlan {
     pub slots: Vec<Option<u32>>,
     pub slot_count: u32,
     /// The slot with the flag that a thread was suspended together with its group.
-    pub in_step_slot: Option<u32>,
+    pub in_lockstep_slot: Option<u32>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     pub sync_points: Vec<SyncPoint>,
@@ -54,7 +54,7 @@ impl ResumePlan {
             resume_points: Vec::new(),
             slots: vec![None; program.registers.len()],
             slot_count: 0,
-            in_step_slot: None,
+            in_lockstep_slot: None,
             checks,
             sync_points: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
@@ -86,7 +86,7 @@ impl ResumePlan {
         }
         if let Some(uniformity) = uniformity {
             if !plan.resume_points.is_empty() {
-                plan.in_step_slot = Some(0);
+                plan.in_lockstep_slot = Some(0);
                 plan.slot_count = 1;
             }
             let mut targets: Vec<BlockId> = Vec::new();

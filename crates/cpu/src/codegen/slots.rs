@@ -2,10 +2,10 @@
 
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{Emitter, LaneSet, READONLY, type_of};
-use super::function::thread_offset;
-use super::lane_group;
+use super::emitter::{Emitter, READONLY, type_of};
+use super::lane_set::{LaneSet, vector_type, vectors};
 use super::resume::{ResumePlan, ResumePoint};
+use super::thread_state::thread_offset;
 use crate::abi::offset;
 use crate::program::{Reg, RegClass, Uniformity};
 
@@ -72,7 +72,7 @@ pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg]
         let class = e.program.registers[reg.index()];
         let at = cursor.seek(e, slot, slot_bytes(class));
         let saved_type = slot_type(class);
-        for (n, lane) in lane_group::vectors(e.width, class).enumerate() {
+        for (n, lane) in vectors(e.width, class).enumerate() {
             e.lane_set = lane;
             let mut value = e.register(reg);
             if class == RegClass::Pred && lane != LaneSet::Scalar {
@@ -115,7 +115,7 @@ pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumeP
             continue;
         }
         for n in 0..e.locations[reg.index()].variables.len() {
-            let piece = lane_group::vector_type(class);
+            let piece = vector_type(class);
             let mut value = e.b.ins().load(piece, flags, at, 16 * n as i32);
             if class == RegClass::Pred {
                 // 0 and 1 become masks.

@@ -12,11 +12,10 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
-use super::MachineCode;
 use super::emitter::READONLY;
-use super::function::CompilerContexts;
+use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use crate::abi::offset;
-use crate::math::Helper;
+use crate::runtime::Helper;
 
 /// The context, the thread, the address and the encoded access.
 fn signature(convention: CallConv) -> Signature {
@@ -68,5 +67,5 @@ pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    super::function::machine_code(&mut context, isa)
+    machine_code(&mut context, isa)
 }

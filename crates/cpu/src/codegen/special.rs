@@ -3,10 +3,11 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{EmitResult, Emitter, LaneSet, READONLY};
-use crate::abi::{WARP, offset};
-use crate::math::Helper;
+use super::emitter::{EmitResult, Emitter, READONLY};
+use super::lane_set::LaneSet;
+use crate::abi::{WARP_SIZE, offset};
 use crate::program::LoweringError;
+use crate::runtime::Helper;
 use ptx::ast::Span;
 use ptx::names::SpecialRegister as S;
 
@@ -37,13 +38,13 @@ impl Emitter<'_, '_> {
             S::Laneid => self.lane_id(),
             S::Warpid => {
                 let thread = self.thread_index();
-                let shift = self.int(types::I32, WARP.trailing_zeros().into());
+                let shift = self.int(types::I32, WARP_SIZE.trailing_zeros().into());
                 self.b.ins().ushr(thread, shift)
             }
             S::Nwarpid => {
                 let threads = self.field(types::I32, offset::THREADS);
-                let threads = self.b.ins().iadd_imm_s(threads, i64::from(WARP) - 1);
-                let shift = self.int(types::I32, WARP.trailing_zeros().into());
+                let threads = self.b.ins().iadd_imm_s(threads, i64::from(WARP_SIZE) - 1);
+                let shift = self.int(types::I32, WARP_SIZE.trailing_zeros().into());
                 self.b.ins().ushr(threads, shift)
             }
             S::Smid => self.field(types::I32, offset::WORKER),
@@ -118,7 +119,7 @@ impl Emitter<'_, '_> {
 
     fn lane_id(&mut self) -> Value {
         let thread = self.thread_index();
-        let mask = self.int(types::I32, u64::from(WARP) - 1);
+        let mask = self.int(types::I32, u64::from(WARP_SIZE) - 1);
         self.b.ins().band(thread, mask)
     }
 

@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed};
-use super::function::thread_offset;
+use super::thread_state::thread_offset;
 use crate::abi::{SyncKind, offset};
 use crate::program::{Arg, Instruction, LoweringError, Program};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};

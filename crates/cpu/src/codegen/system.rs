@@ -3,8 +3,8 @@
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::emitter::{EmitResult, Emitter};
-use crate::math::Helper;
 use crate::program::{ArgList, Reg, RegClass, SystemCall};
+use crate::runtime::Helper;
 
 impl Emitter<'_, '_> {
     pub fn system_call(

@@ -9,9 +9,9 @@ use cranelift_codegen::ir::{
 };
 
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::math::Helper;
-use crate::math::texture::TextureAccess;
 use crate::program::{Arg, Base, Instruction, Storage};
+use crate::runtime::Helper;
+use crate::runtime::texture::TextureAccess;
 use crate::texture::{BoundaryMode, Geometry, Lod, Mode, Operation, Query, Reduction};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 

@@ -1,13 +1,29 @@
 //! The vectorizer's cost model: how each instruction is lowered for a lane group,
 //! and whether a vector function is worth its compile time.
 
-use super::HostIsa;
-use crate::compile::Vectorization;
+use super::host::HostIsa;
 use crate::program::{
     Arg, Base, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity, UniformityInfo,
     block_frequencies,
 };
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+/// When a kernel gets a vector function, which runs several consecutive threads at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Vectorization {
+    /// If it is likely to be faster, once the kernel has run for a while. Optimized code
+    /// takes several times as long to compile. That happens in the background while the
+    /// kernel runs in code that was compiled quickly.
+    #[default]
+    WhenHot,
+    /// Immediately, if it is likely to be faster.
+    Auto,
+    /// Whenever it is possible.
+    Always,
+    /// Never: the smallest binary and the fastest compilation.
+    Never,
+}
 
 /// How an instruction is lowered for a lane group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 use cranelift_codegen::ir::{Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::math::Helper;
 use crate::math::video::{VideoCompare, VideoMode, VideoOp, VideoPart, VideoSecondaryOp};
 use crate::program::{Arg, Instruction};
+use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// The operation, and the number of SIMD lanes; 1 if it is scalar.

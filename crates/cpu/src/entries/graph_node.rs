@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::entry::Argument;
 use super::region::copy_3d;
-use crate::run::LaunchShape;
+use crate::run::LaunchConfig;
 use crate::state::context::Context;
 use crate::state::node::Work;
 use crate::state::status::{Result, Status};
@@ -22,14 +22,14 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         true => params.kern.addr(),
         false => params.func.addr(),
     };
-    let shape = LaunchShape {
+    let config = LaunchConfig {
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
     };
     let function = library::function(handle)?;
     Ok(Arc::new(launch::prepare(
-        &function, shape, arguments, extra,
+        &function, config, arguments, extra,
     )?))
 }
 

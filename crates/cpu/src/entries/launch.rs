@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 
 use super::entry::{Argument, entries};
-use crate::run::LaunchShape;
+use crate::run::LaunchConfig;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{event, launch};
@@ -92,12 +92,12 @@ entries! {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) {
-        let shape = LaunchShape {
+        let config = LaunchConfig {
             grid: [grid_x, grid_y, grid_z],
             block: [block_x, block_y, block_z],
             shared_bytes,
         };
-        launch::launch(function.addr(), shape, stream.addr(), params, extra)
+        launch::launch(function.addr(), config, stream.addr(), params, extra)
     }
 
     fn cuLaunchKernelEx(
@@ -110,12 +110,12 @@ entries! {
         for attribute in attributes(&config) {
             check_attribute(&attribute?)?;
         }
-        let shape = LaunchShape {
+        let launch_config = LaunchConfig {
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             shared_bytes: config.sharedMemBytes,
         };
-        launch::launch(function.addr(), shape, config.hStream.addr(), params, extra)?;
+        launch::launch(function.addr(), launch_config, config.hStream.addr(), params, extra)?;
         // Events that may be recorded before the kernel's end are recorded after it.
         for attribute in attributes(&config) {
             let attribute = attribute?;
@@ -139,11 +139,11 @@ entries! {
         stream: CUstream,
         params: *mut *mut c_void,
     ) {
-        let shape = LaunchShape {
+        let config = LaunchConfig {
             grid: [grid_x, grid_y, grid_z],
             block: [block_x, block_y, block_z],
             shared_bytes,
         };
-        launch::launch(function.addr(), shape, stream.addr(), params, UserPointer::null())
+        launch::launch(function.addr(), config, stream.addr(), params, UserPointer::null())
     }
 }

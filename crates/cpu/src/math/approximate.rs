@@ -35,41 +35,41 @@ fn of_upper_half(a: f64, function: impl Fn(f64) -> f64) -> f64 {
     upper(function(upper(a)))
 }
 
-pub(super) extern "C" fn ex2_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn ex2_f32(a: f32) -> f32 {
     canonical(ex2(a) as f32)
 }
 
-pub(super) extern "C" fn lg2_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn lg2_f32(a: f32) -> f32 {
     canonical(f64::from(a).log2() as f32)
 }
 
-pub(super) extern "C" fn sin_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn sin_f32(a: f32) -> f32 {
     canonical(f64::from(a).sin() as f32)
 }
 
-pub(super) extern "C" fn cos_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn cos_f32(a: f32) -> f32 {
     canonical(f64::from(a).cos() as f32)
 }
 
-pub(super) extern "C" fn tanh_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn tanh_f32(a: f32) -> f32 {
     canonical(tanh(a) as f32)
 }
 
-pub(super) extern "C" fn rsqrt_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn rsqrt_f32(a: f32) -> f32 {
     canonical((1.0 / f64::from(a).sqrt()) as f32)
 }
 
-pub(super) extern "C" fn rcp_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn rcp_f32(a: f32) -> f32 {
     canonical(1.0 / a)
 }
 
-pub(super) extern "C" fn sqrt_approx_f32(a: f32) -> f32 {
+pub(crate) extern "C" fn sqrt_approx_f32(a: f32) -> f32 {
     canonical(a.sqrt())
 }
 
 /// `div.approx`: multiplies by the reciprocal of `b`, which is flushed to zero for `b` above
 /// 2^126.
-pub(super) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
+pub(crate) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
     const LARGEST: f32 = f32::from_bits((126 + 127) << 23);
     if b.abs() > LARGEST {
         return canonical(a * 0.0_f32.copysign(b));
@@ -77,15 +77,15 @@ pub(super) extern "C" fn div_approx_f32(a: f32, b: f32) -> f32 {
     canonical(a / b)
 }
 
-pub(super) extern "C" fn rcp_approx_f64(a: f64) -> f64 {
+pub(crate) extern "C" fn rcp_approx_f64(a: f64) -> f64 {
     of_upper_half(a, |a| 1.0 / a)
 }
 
-pub(super) extern "C" fn rsqrt_f64(a: f64) -> f64 {
+pub(crate) extern "C" fn rsqrt_f64(a: f64) -> f64 {
     1.0 / a.sqrt()
 }
 
-pub(super) extern "C" fn rsqrt_approx_f64(a: f64) -> f64 {
+pub(crate) extern "C" fn rsqrt_approx_f64(a: f64) -> f64 {
     of_upper_half(a, |a| rsqrt_f64(a))
 }
 

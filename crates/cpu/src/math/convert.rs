@@ -1,7 +1,7 @@
 //! Conversions in every rounding mode, each rounded once.
 
-use super::Rounding;
 use super::exact::{Format, Number};
+use super::rounding::Rounding;
 
 fn number_f32(a: f32) -> Number {
     Number::from_bits(a.to_bits().into(), Format::F32)
@@ -24,27 +24,27 @@ fn narrow(number: Number, format: Format, rounding: u32) -> u32 {
     number.to_bits(format, Rounding::from_number(rounding)) as u32
 }
 
-pub(super) extern "C" fn f64_to_f32(a: f64, rounding: u32) -> f32 {
+pub(crate) extern "C" fn f64_to_f32(a: f64, rounding: u32) -> f32 {
     f32::from_bits(narrow(number_f64(a), Format::F32, rounding))
 }
 
-pub(super) extern "C" fn i64_to_f32(a: i64, rounding: u32) -> f32 {
+pub(crate) extern "C" fn i64_to_f32(a: i64, rounding: u32) -> f32 {
     f32::from_bits(narrow(number_i64(a), Format::F32, rounding))
 }
 
-pub(super) extern "C" fn u64_to_f32(a: u64, rounding: u32) -> f32 {
+pub(crate) extern "C" fn u64_to_f32(a: u64, rounding: u32) -> f32 {
     f32::from_bits(narrow(number_u64(a), Format::F32, rounding))
 }
 
-pub(super) extern "C" fn i64_to_f64(a: i64, rounding: u32) -> f64 {
+pub(crate) extern "C" fn i64_to_f64(a: i64, rounding: u32) -> f64 {
     f64::from_bits(number_i64(a).to_bits(Format::F64, Rounding::from_number(rounding)))
 }
 
-pub(super) extern "C" fn u64_to_f64(a: u64, rounding: u32) -> f64 {
+pub(crate) extern "C" fn u64_to_f64(a: u64, rounding: u32) -> f64 {
     f64::from_bits(number_u64(a).to_bits(Format::F64, Rounding::from_number(rounding)))
 }
 
-pub(super) extern "C" fn integral_f32(a: f32, rounding: u32) -> f32 {
+pub(crate) extern "C" fn integral_f32(a: f32, rounding: u32) -> f32 {
     match Rounding::from_number(rounding) {
         Rounding::Nearest => a.round_ties_even(),
         Rounding::Zero => a.trunc(),
@@ -54,7 +54,7 @@ pub(super) extern "C" fn integral_f32(a: f32, rounding: u32) -> f32 {
     }
 }
 
-pub(super) extern "C" fn integral_f64(a: f64, rounding: u32) -> f64 {
+pub(crate) extern "C" fn integral_f64(a: f64, rounding: u32) -> f64 {
     match Rounding::from_number(rounding) {
         Rounding::Nearest => a.round_ties_even(),
         Rounding::Zero => a.trunc(),
@@ -64,7 +64,7 @@ pub(super) extern "C" fn integral_f64(a: f64, rounding: u32) -> f64 {
     }
 }
 
-pub(super) extern "C" fn f64_to_int(a: f64, bits: u32, rounding: u32) -> i64 {
+pub(crate) extern "C" fn f64_to_int(a: f64, bits: u32, rounding: u32) -> i64 {
     if a.is_nan() {
         return if bits >= 64 { i64::MIN } else { 0 };
     }
@@ -74,14 +74,14 @@ pub(super) extern "C" fn f64_to_int(a: f64, bits: u32, rounding: u32) -> i64 {
     value.clamp(-most - 1, most)
 }
 
-pub(super) extern "C" fn f64_to_uint(a: f64, bits: u32, rounding: u32) -> u64 {
+pub(crate) extern "C" fn f64_to_uint(a: f64, bits: u32, rounding: u32) -> u64 {
     if a.is_nan() {
         return if bits >= 64 { 1 << 63 } else { 0 };
     }
     (integral_f64(a, rounding) as u64).min(u64::MAX >> (64 - bits.clamp(1, 64)))
 }
 
-pub(super) extern "C" fn f32_to_tf32(a: f32, rounding: u32) -> f32 {
+pub(crate) extern "C" fn f32_to_tf32(a: f32, rounding: u32) -> f32 {
     // GPUs truncate a NaN like any number, so that one whose payload is in the low bits becomes
     // an infinity. The other rounding modes return the canonical NaN.
     if a.is_nan() && rounding == Rounding::Away as u32 {
@@ -102,7 +102,7 @@ pub(crate) extern "C" fn f16_to_f32(a: u32) -> f32 {
     }
 }
 
-pub(super) extern "C" fn bf16_to_f32(a: u32) -> f32 {
+pub(crate) extern "C" fn bf16_to_f32(a: u32) -> f32 {
     f32::from_bits(a << 16)
 }
 
@@ -118,7 +118,7 @@ pub(crate) extern "C" fn f32_to_f16(a: f32, rounding: u32) -> u32 {
     narrow(number_f32(a), Format::F16, rounding)
 }
 
-pub(super) extern "C" fn f32_to_bf16(a: f32, rounding: u32) -> u32 {
+pub(crate) extern "C" fn f32_to_bf16(a: f32, rounding: u32) -> u32 {
     let bits = a.to_bits();
     if rounding == Rounding::Nearest as u32 && !a.is_nan() {
         // The largest numbers round up to infinity by themselves.
@@ -127,27 +127,27 @@ pub(super) extern "C" fn f32_to_bf16(a: f32, rounding: u32) -> u32 {
     narrow(number_f32(a), Format::BF16, rounding)
 }
 
-pub(super) extern "C" fn f64_to_f16(a: f64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn f64_to_f16(a: f64, rounding: u32) -> u32 {
     narrow(number_f64(a), Format::F16, rounding)
 }
 
-pub(super) extern "C" fn f64_to_bf16(a: f64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn f64_to_bf16(a: f64, rounding: u32) -> u32 {
     narrow(number_f64(a), Format::BF16, rounding)
 }
 
-pub(super) extern "C" fn i64_to_f16(a: i64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn i64_to_f16(a: i64, rounding: u32) -> u32 {
     narrow(number_i64(a), Format::F16, rounding)
 }
 
-pub(super) extern "C" fn u64_to_f16(a: u64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn u64_to_f16(a: u64, rounding: u32) -> u32 {
     narrow(number_u64(a), Format::F16, rounding)
 }
 
-pub(super) extern "C" fn i64_to_bf16(a: i64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn i64_to_bf16(a: i64, rounding: u32) -> u32 {
     narrow(number_i64(a), Format::BF16, rounding)
 }
 
-pub(super) extern "C" fn u64_to_bf16(a: u64, rounding: u32) -> u32 {
+pub(crate) extern "C" fn u64_to_bf16(a: u64, rounding: u32) -> u32 {
     narrow(number_u64(a), Format::BF16, rounding)
 }
 
@@ -161,15 +161,15 @@ fn saturating(a: f32, format: Format, most: u32) -> u32 {
     sign | magnitude.min(most)
 }
 
-pub(super) extern "C" fn f32_to_e4m3(a: f32) -> u32 {
+pub(crate) extern "C" fn f32_to_e4m3(a: f32) -> u32 {
     saturating(a, Format::E4M3, 0x7e)
 }
 
-pub(super) extern "C" fn f32_to_e5m2(a: f32) -> u32 {
+pub(crate) extern "C" fn f32_to_e5m2(a: f32) -> u32 {
     saturating(a, Format::E5M2, 0x7b)
 }
 
-pub(super) extern "C" fn e4m3_to_f16(a: u32) -> u32 {
+pub(crate) extern "C" fn e4m3_to_f16(a: u32) -> u32 {
     if a & 0x7f == 0x7f {
         return Format::F16.nan() as u32;
     }
@@ -180,7 +180,7 @@ pub(super) extern "C" fn e4m3_to_f16(a: u32) -> u32 {
     )
 }
 
-pub(super) extern "C" fn e5m2_to_f16(a: u32) -> u32 {
+pub(crate) extern "C" fn e5m2_to_f16(a: u32) -> u32 {
     // The upper half of an f16.
     let bits = (a & 0xff) << 8;
     if bits & 0x7fff > 0x7c00 {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_ways_agree_with_the_long_one() {
+    fn fast_paths_agree_with_the_exact_conversion() {
         for bits in random(1_000_000)
             .map(|r| r as u32)
             .chain((0..0x1_0000).map(|n| 0x3870_0000 + n * 0x1001))

@@ -1,7 +1,7 @@
 //! Software floating point: each operation is computed exactly with integers, then rounded
 //! once to any format in any rounding mode.
 
-use super::Rounding;
+use super::rounding::Rounding;
 
 /// A binary floating-point format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

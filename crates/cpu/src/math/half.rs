@@ -1,8 +1,8 @@
 //! Arithmetic of f16 and bf16, each operation rounded once, to the nearest.
 
-use super::Rounding;
 use super::approximate::{ex2, tanh};
 use super::convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f64_to_bf16, f64_to_f16};
+use super::rounding::Rounding;
 
 const NEAREST: u32 = Rounding::Nearest as u32;
 
@@ -30,26 +30,26 @@ fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
 // f32 has more than twice the bits of either format plus two, so that rounding a
 // sum or a product twice gives what rounding once would.
 
-pub(super) extern "C" fn add_f16(a: u32, b: u32) -> u32 {
+pub(crate) extern "C" fn add_f16(a: u32, b: u32) -> u32 {
     f32_to_f16(f16_to_f32(a) + f16_to_f32(b), NEAREST)
 }
 
-pub(super) extern "C" fn mul_f16(a: u32, b: u32) -> u32 {
+pub(crate) extern "C" fn mul_f16(a: u32, b: u32) -> u32 {
     f32_to_f16(f16_to_f32(a) * f16_to_f32(b), NEAREST)
 }
 
-pub(super) extern "C" fn fma_f16(a: u32, b: u32, c: u32) -> u32 {
+pub(crate) extern "C" fn fma_f16(a: u32, b: u32, c: u32) -> u32 {
     f64_to_f16(
         fma_to_odd(f16_to_f32(a), f16_to_f32(b), f16_to_f32(c)),
         NEAREST,
     )
 }
 
-pub(super) extern "C" fn add_bf16(a: u32, b: u32) -> u32 {
+pub(crate) extern "C" fn add_bf16(a: u32, b: u32) -> u32 {
     f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b), NEAREST)
 }
 
-pub(super) extern "C" fn mul_bf16(a: u32, b: u32) -> u32 {
+pub(crate) extern "C" fn mul_bf16(a: u32, b: u32) -> u32 {
     // In f64: a subnormal product would have too few bits in f32.
     f64_to_bf16(
         f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b)),
@@ -57,18 +57,18 @@ pub(super) extern "C" fn mul_bf16(a: u32, b: u32) -> u32 {
     )
 }
 
-pub(super) extern "C" fn fma_bf16(a: u32, b: u32, c: u32) -> u32 {
+pub(crate) extern "C" fn fma_bf16(a: u32, b: u32, c: u32) -> u32 {
     f64_to_bf16(
         fma_to_odd(bf16_to_f32(a), bf16_to_f32(b), bf16_to_f32(c)),
         NEAREST,
     )
 }
 
-pub(super) extern "C" fn ex2_f16(a: u32) -> u32 {
+pub(crate) extern "C" fn ex2_f16(a: u32) -> u32 {
     f64_to_f16(ex2(f16_to_f32(a)), NEAREST)
 }
 
-pub(super) extern "C" fn ex2_bf16(a: u32) -> u32 {
+pub(crate) extern "C" fn ex2_bf16(a: u32) -> u32 {
     // This one exists with `.ftz` only.
     let subnormal = |bits: u32| bits & 0x7f80 == 0;
     let a = if subnormal(a) { a & 0x8000 } else { a };
@@ -80,11 +80,11 @@ pub(super) extern "C" fn ex2_bf16(a: u32) -> u32 {
     }
 }
 
-pub(super) extern "C" fn tanh_f16(a: u32) -> u32 {
+pub(crate) extern "C" fn tanh_f16(a: u32) -> u32 {
     f64_to_f16(tanh(f16_to_f32(a)), NEAREST)
 }
 
-pub(super) extern "C" fn tanh_bf16(a: u32) -> u32 {
+pub(crate) extern "C" fn tanh_bf16(a: u32) -> u32 {
     f64_to_bf16(tanh(bf16_to_f32(a)), NEAREST)
 }
 

@@ -20,7 +20,7 @@ pub enum PrmtMode {
     Rc16 = 6,
 }
 
-pub(super) extern "C" fn prmt(a: u32, b: u32, c: u32, mode: u32) -> u32 {
+pub(crate) extern "C" fn prmt(a: u32, b: u32, c: u32, mode: u32) -> u32 {
     let bytes = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
     let amount = c & 3;
     // The numbers of the bytes, lowest first.
@@ -51,7 +51,7 @@ pub(super) extern "C" fn prmt(a: u32, b: u32, c: u32, mode: u32) -> u32 {
     }
 }
 
-pub(super) extern "C" fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+pub(crate) extern "C" fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     const NONE: u32 = u32::MAX;
     if base > 31 {
         return NONE;
@@ -76,21 +76,21 @@ fn part(value: u32, shift: u32, bits: u32, signed: bool) -> i64 {
     }
 }
 
-pub(super) extern "C" fn dp4a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
+pub(crate) extern "C" fn dp4a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
     let products = [0, 8, 16, 24]
         .map(|shift| part(a, shift, 8, signs & 1 != 0) * part(b, shift, 8, signs & 2 != 0));
     // The sum wraps, so its lower half is all that matters.
     c.wrapping_add(products.iter().sum::<i64>() as u32)
 }
 
-pub(super) extern "C" fn dp2a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
+pub(crate) extern "C" fn dp2a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
     let from = if signs & 4 != 0 { 16 } else { 0 };
     let products = [0, 1]
         .map(|i| part(a, 16 * i, 16, signs & 1 != 0) * part(b, from + 8 * i, 8, signs & 2 != 0));
     c.wrapping_add(products.iter().sum::<i64>() as u32)
 }
 
-pub(super) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
+pub(crate) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
     let (start, length) = (start & 0xff, length & 0xff);
     let shifted = a.checked_shr(start).unwrap_or(0);
     if length < 64 {
@@ -100,7 +100,7 @@ pub(super) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
     }
 }
 
-pub(super) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> i64 {
+pub(crate) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> i64 {
     let (start, length) = (start & 0xff, length & 0xff);
     if length == 0 {
         return 0;
@@ -112,7 +112,7 @@ pub(super) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> 
     a << above >> (above + start).min(63)
 }
 
-pub(super) extern "C" fn bfi(a: u64, b: u64, start: u32, length: u32, bits: u32) -> u64 {
+pub(crate) extern "C" fn bfi(a: u64, b: u64, start: u32, length: u32, bits: u32) -> u64 {
     let (start, length) = (start & 0xff, length & 0xff);
     let width = bits.clamp(1, 64);
     let all = u64::MAX >> (64 - width);
@@ -128,7 +128,7 @@ pub(super) extern "C" fn bfi(a: u64, b: u64, start: u32, length: u32, bits: u32)
     (b & !mask | a << start & mask) & all
 }
 
-pub(super) extern "C" fn bfind(a: u64, bits: u32, signed: u32, shift_amount: u32) -> u32 {
+pub(crate) extern "C" fn bfind(a: u64, bits: u32, signed: u32, shift_amount: u32) -> u32 {
     let width = bits.clamp(1, 64);
     let all = u64::MAX >> (64 - width);
     let negative = signed != 0 && a >> (width - 1) & 1 != 0;

@@ -1,8 +1,8 @@
 //! IEEE arithmetic in every rounding mode. The host's instructions round to the nearest; the
 //! other modes use software floating point.
 
-use super::Rounding;
 use super::exact::{self, Format, Number};
+use super::rounding::Rounding;
 
 /// A float type that is computed in software.
 trait Float: Copy {
@@ -54,35 +54,35 @@ fn sqrt<T: Float>(a: T, rounding: Rounding) -> T {
 
 macro_rules! arithmetic {
     ($($float:ident: $add:ident $mul:ident $fma:ident $div:ident $sqrt:ident;)*) => {$(
-        pub(super) extern "C" fn $add(a: $float, b: $float, rounding: u32) -> $float {
+        pub(crate) extern "C" fn $add(a: $float, b: $float, rounding: u32) -> $float {
             match Rounding::from_number(rounding) {
                 Rounding::Nearest => a + b,
                 rounding => add(a, b, rounding),
             }
         }
 
-        pub(super) extern "C" fn $mul(a: $float, b: $float, rounding: u32) -> $float {
+        pub(crate) extern "C" fn $mul(a: $float, b: $float, rounding: u32) -> $float {
             match Rounding::from_number(rounding) {
                 Rounding::Nearest => a * b,
                 rounding => mul(a, b, rounding),
             }
         }
 
-        pub(super) extern "C" fn $fma(a: $float, b: $float, c: $float, rounding: u32) -> $float {
+        pub(crate) extern "C" fn $fma(a: $float, b: $float, c: $float, rounding: u32) -> $float {
             match Rounding::from_number(rounding) {
                 Rounding::Nearest => a.mul_add(b, c),
                 rounding => fma(a, b, c, rounding),
             }
         }
 
-        pub(super) extern "C" fn $div(a: $float, b: $float, rounding: u32) -> $float {
+        pub(crate) extern "C" fn $div(a: $float, b: $float, rounding: u32) -> $float {
             match Rounding::from_number(rounding) {
                 Rounding::Nearest => a / b,
                 rounding => div(a, b, rounding),
             }
         }
 
-        pub(super) extern "C" fn $sqrt(a: $float, rounding: u32) -> $float {
+        pub(crate) extern "C" fn $sqrt(a: $float, rounding: u32) -> $float {
             match Rounding::from_number(rounding) {
                 Rounding::Nearest => a.sqrt(),
                 rounding => sqrt(a, rounding),
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// A directed fma lies on its side of the nearest one, and next to it unless
+    /// A directed fma is on its side of the nearest one, and adjacent to it unless
     /// that is exact.
     #[test]
     fn directed_fma_brackets_the_nearest() {

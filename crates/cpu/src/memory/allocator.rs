@@ -2,8 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::peer_access::{Owner, PeerAccess};
-use super::{Allocation, Purpose};
+use super::allocation::{Allocation, Purpose};
+use super::owner::{Owner, PeerAccess};
+
+/// The shadow memory has a number for each granule of this many bytes.
+pub(crate) const GRANULE: u64 = 256;
+
+/// log2 of [`GRANULE`].
+pub(crate) const GRANULE_SHIFT: u32 = 8;
 
 /// The number of freed allocations that are recorded for messages.
 const FREED: usize = 256;

@@ -1,6 +1,6 @@
 //! Errors of device memory.
 
-use super::SIZE_VARIABLE;
+use super::size::SIZE_VARIABLE;
 
 /// Why memory could not be allocated, freed or accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,10 @@
 
 use std::fs::File;
 
-use super::{DeviceMemory, MemoryError, Purpose};
+use super::allocation::Purpose;
+use super::allocator::GRANULE;
+use super::arena::DeviceMemory;
+use super::error::MemoryError;
 
 /// Physical memory, initially zero.
 pub struct Physical {
@@ -34,9 +37,7 @@ impl DeviceMemory {
                 self.mark_in(&self.shadow, address, bytes);
             }
             (true, None) => self.mark_in(&self.shadow, address, bytes),
-            (false, Some(shadow)) => {
-                self.set_valid_bytes(shadow, address, bytes / super::GRANULE, 0)
-            }
+            (false, Some(shadow)) => self.set_valid_bytes(shadow, address, bytes / GRANULE, 0),
             (false, None) => self.clear(address, bytes),
         }
         if allowed {

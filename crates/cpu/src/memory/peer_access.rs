@@ -7,36 +7,10 @@
 
 use memmap2::MmapRaw;
 
-use super::allocator::LiveAllocation;
-use super::{DeviceMemory, MemoryError};
-
-/// The owner of an allocation.
-#[derive(Clone, Copy)]
-pub(super) struct Owner {
-    device: usize,
-    /// Peers may access it. They may not access the variables of a module, which NVIDIA's
-    /// driver does not map for them.
-    peers: bool,
-}
-
-/// By device: a bit mask of the devices whose memory it may access.
-#[derive(Default)]
-pub(super) struct PeerAccess(Vec<u32>);
-
-impl PeerAccess {
-    /// Each of `count` devices may access its own memory.
-    pub(super) fn of(count: usize) -> PeerAccess {
-        PeerAccess((0..count).map(|device| 1 << device).collect())
-    }
-
-    fn allows(&self, device: usize, owner: Option<Owner>) -> bool {
-        match (self.0.get(device), owner) {
-            (Some(_), Some(owner)) if !owner.peers => owner.device == device,
-            (Some(reached), Some(owner)) => reached & (1 << owner.device) != 0,
-            _ => true,
-        }
-    }
-}
+use super::allocator::{GRANULE, LiveAllocation};
+use super::arena::DeviceMemory;
+use super::error::MemoryError;
+use super::owner::Owner;
 
 impl DeviceMemory {
     /// The shadow memory for the kernels of a device.
@@ -139,17 +113,17 @@ impl DeviceMemory {
     }
 
     fn clear_in(&self, shadow: &MmapRaw, start: u64, live: &LiveAllocation) {
-        self.set_valid_bytes(shadow, start, live.size.div_ceil(super::GRANULE), 0);
+        self.set_valid_bytes(shadow, start, live.size.div_ceil(GRANULE), 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
+    use super::super::allocation::Purpose;
     use super::*;
 
     #[test]
-    fn each_device_sees_its_own_memory_and_what_it_was_let_to() {
+    fn each_device_accesses_its_own_memory_and_that_of_its_peers() {
         let memory = DeviceMemory::for_devices(1 << 20, 2).unwrap();
         let sees = |device: usize, address: u64| {
             let granule = (address - memory.base()) as usize / 256;

@@ -2,8 +2,8 @@
 
 use memmap2::MmapRaw;
 
-use super::DeviceMemory;
-use crate::abi::{GRANULE, GRANULE_SHIFT};
+use super::allocator::{GRANULE, GRANULE_SHIFT};
+use super::arena::DeviceMemory;
 
 impl DeviceMemory {
     /// Sets the number of valid bytes of granules from `start` on.

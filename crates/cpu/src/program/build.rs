@@ -2,25 +2,19 @@
 
 use std::collections::HashMap;
 
+use super::call_params::CallParam;
+use super::ir::{
+    Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
+    RegClass, Step, Storage, Terminator, can_speculate,
+};
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::{
-    Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
-    RegClass, Step, Storage, Terminator, call_params, can_speculate, live_ranges, reg_class,
-    simplify_cfg, spin_loops,
-};
+use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
 use crate::blob::ParamLayout;
 use ptx::ast::{
     self, Body, Function, FunctionDirective, Name, Operand, Space, Span, Statement, Variable,
 };
 use ptx::names::{Modifier, Opcode, Type};
-
-/// A `.param` variable of a call sequence.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallParam {
-    pub size: u32,
-    pub align: u32,
-}
 
 pub(super) struct Builder<'m, 'a> {
     pub module: &'m ModuleData<'m, 'a>,

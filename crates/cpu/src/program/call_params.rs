@@ -5,9 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use super::build::CallParam;
-use super::{Arg, Base, Program, Reg, RegClass, Step, Storage};
+use super::ir::{Arg, ArgList, Base, Modifiers, Program, Reg, RegClass, Step, Storage};
 use ptx::names::{Modifier, Opcode};
+
+/// A `.param` variable of a call sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallParam {
+    pub size: u32,
+    pub align: u32,
+}
 
 /// The scalars that a variable consists of: size by offset. `None` if its accesses
 /// overlap, or if its address is taken.
@@ -140,7 +146,7 @@ fn rewrite(
     };
     let Some(scalars) = &promoted[param as usize] else {
         // It was not promoted.
-        let mut modifiers = super::Modifiers::default();
+        let mut modifiers = Modifiers::default();
         for &m in instruction.modifiers.as_slice() {
             modifiers.push(if m == Modifier::Param {
                 Modifier::Local
@@ -172,8 +178,8 @@ fn rewrite(
             [register, part]
         });
         let mut scalar = instruction;
-        scalar.args = super::ArgList { start, len: 2 };
-        let mut modifiers = super::Modifiers::default();
+        scalar.args = ArgList { start, len: 2 };
+        let mut modifiers = Modifiers::default();
         for &m in instruction.modifiers.as_slice() {
             if !matches!(m, Modifier::V2 | Modifier::V4 | Modifier::V8) {
                 modifiers.push(m);

@@ -2,11 +2,11 @@
 //! calls of the host.
 
 use super::build::Builder;
-use super::module_data::ModuleSymbol;
-use super::scope::Symbol;
-use super::{
+use super::ir::{
     Arg, ArgList, Base, LoweringError, Modifiers, RegClass, Step, Storage, SystemCall, Terminator,
 };
+use super::module_data::ModuleSymbol;
+use super::scope::Symbol;
 use ptx::ast::{self, Body, Function, Operand, Space, Span, Variable};
 use ptx::names::{Modifier, Opcode, Type};
 

@@ -4,7 +4,8 @@
 //! and an address computed from it. Once they are split, each has one uniformity
 //! and one register class.
 
-use super::{Arg, ArgList, Base, BlockId, Liveness, Program, Reg, Step, Terminator};
+use super::ir::{Arg, ArgList, Base, BlockId, Program, Reg, Step, Terminator};
+use super::liveness::Liveness;
 
 /// Union-find over definitions: those that reach a common use are one live range.
 struct LiveRanges {
@@ -199,7 +200,7 @@ pub(super) fn split(program: &mut Program<'_>) {
 enum OperandKind {
     Use,
     Def,
-    /// Defined if a guard is true, otherwise unchanged: the live range goes on.
+    /// Defined if a guard is true, otherwise unchanged: the live range continues.
     Mod,
 }
 

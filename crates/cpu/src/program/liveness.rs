@@ -1,6 +1,6 @@
 //! Liveness analysis. A suspended thread saves the registers that are live.
 
-use super::{BlockId, Program, Reg, Terminator};
+use super::ir::{BlockId, Program, Reg, Terminator};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]

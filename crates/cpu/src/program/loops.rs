@@ -1,6 +1,6 @@
 //! Loops of the control-flow graph.
 
-use super::{BlockId, Program};
+use super::ir::{BlockId, Program};
 
 /// A static estimate of how often each block runs: eight times for each loop around
 /// it.

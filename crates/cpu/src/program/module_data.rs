@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::LoweringError;
+use super::ir::LoweringError;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
     FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,

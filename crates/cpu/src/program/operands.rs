@@ -1,9 +1,9 @@
 //! Resolves the operands of the text to arguments.
 
 use super::build::Builder;
+use super::ir::{Arg, ArgList, Base, LoweringError, Reg, Storage};
 use super::module_data::{ModuleSymbol, align_of, size_of};
 use super::scope::Symbol;
-use super::{Arg, ArgList, Base, LoweringError, Reg, Storage};
 use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
 use ptx::names::{Modifier, SpecialRegister};
 

@@ -1,7 +1,7 @@
 //! The choice between integer and floating-point registers for PTX's untyped ones: a
 //! move between the host's register files costs more than an addition.
 
-use super::{Arg, Program, RegClass, Step};
+use super::ir::{Arg, Modifiers, Program, RegClass, Step};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// Chooses the class of each register by a vote of the instructions that use it.
@@ -56,7 +56,7 @@ pub(super) fn choose(program: &mut Program<'_>) {
 
 /// 1 if the instruction uses operand `i` as floating point, -1 as an integer, 0 if
 /// it works on both.
-fn vote(opcode: Opcode, modifiers: &super::Modifiers, i: usize) -> i32 {
+fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
     let mut types = modifiers.types();
     let ty = match opcode {
         Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => return 0,

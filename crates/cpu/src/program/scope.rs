@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{BlockId, Reg, Storage};
+use super::ir::{BlockId, Reg, Storage};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Symbol {
@@ -41,7 +41,7 @@ impl<'a> Scopes<'a> {
         let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         for scope in self.stack.iter().rev() {
             match scope.get(name) {
-                // The stem of a range alone names no register.
+                // The stem of a range without a number is not a register.
                 Some(Symbol::Range(..)) | None => {}
                 Some(&symbol) => return Some(symbol),
             }

@@ -1,7 +1,7 @@
 //! Simplification of the control-flow graph after lowering: jumps are threaded,
 //! blocks merged, unreachable ones removed, and the rest numbered in text order.
 
-use super::{BasicBlock, BlockId, Program, Terminator};
+use super::ir::{BasicBlock, BlockId, Program, Terminator};
 
 /// Threads jumps, merges straight-line blocks and removes unreachable ones.
 pub(super) fn simplify(program: &mut Program<'_>) {

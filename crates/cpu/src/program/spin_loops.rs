@@ -5,10 +5,10 @@
 //! volatile or ordered load in the loop, its back edge gets a sync point that yields
 //! to the other threads.
 
+use super::ir::{ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator};
+use super::liveness::RegisterSet;
 use super::loops::{back_edges, natural_loop};
-use super::{
-    ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, RegisterSet, Step, Terminator,
-};
+use super::simplify_cfg::retarget;
 use ptx::ast::Span;
 use ptx::names::{Modifier, Opcode};
 
@@ -48,7 +48,7 @@ pub(super) fn insert_yields(program: &mut Program<'_>) {
             },
         });
         let mut terminator = program.blocks[from.index()].terminator.clone();
-        super::simplify_cfg::retarget(&mut terminator, |t| if t == to { yield_block } else { t });
+        retarget(&mut terminator, |t| if t == to { yield_block } else { t });
         program.blocks[from.index()].terminator = terminator;
     }
 }

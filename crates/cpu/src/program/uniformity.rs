@@ -5,9 +5,10 @@
 //! and `%tid.z`. It takes every branch as a whole; where the threads diverge, the
 //! scalar function takes over. So a value computed from uniform values is uniform.
 
-use super::{
-    Arg, Base, BlockId, Instruction, Liveness, Program, Reg, RegClass, Step, Storage, Terminator,
+use super::ir::{
+    Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
+use super::liveness::Liveness;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
 /// How the value of a register varies over the threads of a lane group.

@@ -1,7 +1,7 @@
 //! The 16 barriers of a block.
 
 use super::warp::{LaneMask, lanes_of};
-use crate::abi::{Request, SyncKind, WARP};
+use crate::abi::{Request, SyncKind, WARP_SIZE};
 
 /// The number of barriers of a block.
 pub(super) const BARRIERS: usize = 16;
@@ -75,7 +75,7 @@ impl Barrier {
     ) {
         let threads = || {
             self.waiting.iter().enumerate().flat_map(|(warp, &set)| {
-                lanes_of(set).map(move |lane| warp * WARP as usize + lane as usize)
+                lanes_of(set).map(move |lane| warp * WARP_SIZE as usize + lane as usize)
             })
         };
         reduce(threads, kind_of, requests);

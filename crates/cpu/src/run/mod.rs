@@ -2,10 +2,11 @@
 //! scheduler runs the threads of a block from sync point to sync point.
 
 mod barrier;
+mod config;
 mod deadlock;
 mod fault;
+mod launch;
 mod pool;
-mod request;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -17,15 +18,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(crate) use config::{Grid, LaunchConfig, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
 pub use fault::Fault;
 pub(crate) use pool::THREADS;
-pub(crate) use request::{Grid, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
 
-use super::abi::FaultKind;
+use super::abi::{FaultKind, LaunchInfo};
 use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
+use launch::{Kernel, Launch};
 use pool::Pool;
 use schedule::Outcome;
 use thread_block::ThreadBlock;
@@ -33,17 +35,6 @@ use thread_block::ThreadBlock;
 /// A launch that takes less than this runs on the launching thread: waking another
 /// thread costs about as much.
 const SHARE_AFTER: Duration = Duration::from_micros(10);
-
-/// The dimensions of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaunchShape {
-    /// Blocks in x, y and z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared_bytes: u32,
-}
 
 /// The engine that runs kernels: worker threads, device memory, and the output and heap
 /// of kernels. Its threads start with the first launch that uses them.
@@ -55,17 +46,8 @@ pub struct Engine {
     launches: AtomicU64,
 }
 
-/// The data of a launch that helpers use.
-pub struct LaunchInfo {
-    pub(crate) engine: *const Engine,
-    /// Size of the parameters at `BlockContext::params`.
-    pub(crate) param_bytes: u64,
-    /// The device of the kernel, which decides what it may access.
-    pub(crate) device: usize,
-}
-
 impl Engine {
-    /// An engine with the number of threads in [`THREADS_VARIABLE`], or else one for each
+    /// An engine with the number of threads in [`THREADS`], or else one for each
     /// core of the host.
     pub fn new(memory: Arc<DeviceMemory>) -> Engine {
         Engine::with_pool(memory, Pool::new())
@@ -115,10 +97,10 @@ impl Engine {
         &self,
         module: &LoadedModule,
         kernel: usize,
-        shape: LaunchShape,
+        config: LaunchConfig,
         params: &[u8],
     ) -> Result<(), Fault> {
-        let grid = Grid::new(shape).map_err(|why| refused("?", why))?;
+        let grid = Grid::new(config).map_err(|why| refused("?", why))?;
         let image = module.kernels().get(kernel);
         let size = image.map_or(0, |image| image.param_bytes as usize);
         self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
@@ -144,9 +126,9 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = image
-            .vector
-            .filter(|vector| vector.width != 0 && grid.shape.block[0].is_multiple_of(vector.width));
+        let vector = image.vector.filter(|vector| {
+            vector.width != 0 && grid.config.block[0].is_multiple_of(vector.width)
+        });
         let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
         let Some(scalar) = code.function(image.scalar) else {
             let message = "the module contains no code for it".into();
@@ -179,18 +161,20 @@ impl Engine {
         grid: &Grid,
         params: &ParamBlock,
     ) -> Result<(), Fault> {
-        let helpers = super::math::table();
+        let helpers = super::runtime::table();
         let launch = Launch {
-            engine: self,
+            workers: self.pool.workers(),
             kernel,
-            shape: grid.shape,
+            config: grid.config,
             threads: grid.threads,
             total: grid.blocks,
             chunk: (grid.blocks / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
-                engine: self,
+                memory: &self.memory,
+                output: &self.output,
+                heap: &self.heap,
                 param_bytes: params.size() as u64,
                 device,
             },
@@ -199,21 +183,12 @@ impl Engine {
             stop: AtomicBool::new(false),
         };
         Workers {
+            pool: &self.pool,
             launch: &launch,
             shared: Mutex::default(),
         }
         .run()
     }
-}
-
-/// A kernel that is launched.
-struct Kernel<'a> {
-    name: &'a str,
-    code: schedule::CompiledKernel<'a>,
-    shared_bytes: u32,
-    local_bytes: u32,
-    slots: u32,
-    globals: &'a [u64],
 }
 
 /// The fault of a launch that cannot start.
@@ -229,45 +204,9 @@ fn refused(kernel: &str, message: String) -> Fault {
     }
 }
 
-/// A launch, shared by all workers.
-struct Launch<'a> {
-    engine: &'a Engine,
-    kernel: &'a Kernel<'a>,
-    shape: LaunchShape,
-    /// Threads of a block.
-    threads: u32,
-    /// Blocks of the grid.
-    total: u64,
-    /// Blocks that a worker takes at a time.
-    chunk: u64,
-    params: *const u8,
-    helpers: [usize; super::math::Helper::ALL.len()],
-    info: LaunchInfo,
-    grid_id: u64,
-    /// The first block that no worker has taken.
-    next: AtomicU64,
-    stop: AtomicBool,
-}
-
-// SAFETY: the pointers are to the parameters and the engine. Both outlive the launch, and
-// workers only read them or access them through locks.
-unsafe impl Sync for Launch<'_> {}
-
-impl Launch<'_> {
-    /// `%ctaid` of a block.
-    fn position(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.shape.grid.map(u64::from);
-        // Each is less than a dimension of the grid, which has 32 bits.
-        [
-            (index % x) as u32,
-            (index / x % y) as u32,
-            (index / x / y) as u32,
-        ]
-    }
-}
-
 /// The workers of a launch.
 struct Workers<'a> {
+    pool: &'a Pool,
     launch: &'a Launch<'a>,
     shared: Mutex<WorkerState<'a>>,
 }
@@ -306,7 +245,7 @@ impl<'a> Workers<'a> {
         let waiting = self.lock().waiting.len() as u64;
         let extra_workers = u32::try_from((left + waiting).saturating_sub(1)).unwrap_or(u32::MAX);
         let spare = Mutex::new(spare);
-        self.launch.engine.pool.share(extra_workers, &|worker| {
+        self.pool.share(extra_workers, &|worker| {
             // This thread retains the block that it has already allocated.
             let retained = if worker == 0 {
                 spare.lock().map_or(None, |mut spare| spare.take())

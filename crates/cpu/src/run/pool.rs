@@ -54,10 +54,11 @@ struct Task(*const (dyn Fn(u32) + Sync));
 unsafe impl Send for Task {}
 
 impl Pool {
-    /// [`THREADS_VARIABLE`] threads, or one for each core.
+    /// As many threads as [`THREADS`] says, or else one for each core.
     pub(super) fn new() -> Pool {
         let set = THREADS.read().unwrap_or_else(|error| {
-            // `cuInit` has refused it; this is a program that uses the engine alone.
+            // `cuInit` refuses an invalid number. An engine without the driver's entries, as in
+            // tests, has the default.
             tracing::warn!("{error}");
             None
         });

@@ -1,12 +1,12 @@
 //! The scheduler of a thread block: it decides which threads run and which wait, and
 //! computes the results of sync points.
 //!
-//! While all threads are at the same sync point, the block runs in step: one call for all
+//! While all threads are at the same sync point, the block runs in lockstep: one call for all
 //! threads from sync point to sync point. Otherwise the warps run in turn, each until none
 //! of its lanes is ready. Then barriers are released.
 
 use crate::abi::{
-    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, WARP,
+    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, WARP_SIZE,
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
@@ -28,7 +28,7 @@ pub(super) struct CompiledKernel<'a> {
 }
 
 impl CompiledKernel<'_> {
-    /// Runs threads `first..last`. Returns false after a fault. `in_step` says that all are in
+    /// Runs threads `first..last`. Returns false after a fault. `in_lockstep` says that all are in
     /// the same state.
     ///
     /// # Safety
@@ -39,11 +39,11 @@ impl CompiledKernel<'_> {
         context: *mut BlockContext,
         first: u32,
         last: u32,
-        in_step: bool,
+        in_lockstep: bool,
     ) -> bool {
         let function = match self.vector {
             Some((function, width))
-                if in_step && first.is_multiple_of(width) && last.is_multiple_of(width) =>
+                if in_lockstep && first.is_multiple_of(width) && last.is_multiple_of(width) =>
             {
                 function
             }
@@ -82,7 +82,7 @@ pub(super) struct Schedule {
     /// Threads that have not exited.
     pub(super) live: u32,
     /// All threads are in the same state and ready.
-    in_step: bool,
+    in_lockstep: bool,
     /// The number of consecutive rounds in which all threads that ran have yielded.
     stalled_rounds: u32,
     /// The description of a fault that the scheduler found.
@@ -106,7 +106,7 @@ impl Schedule {
         self.states.resize(threads as usize, 0);
         self.requests.resize(threads as usize, Request::default());
         self.warps
-            .resize(threads.div_ceil(WARP) as usize, Warp::default());
+            .resize(threads.div_ceil(WARP_SIZE) as usize, Warp::default());
     }
 
     /// Resets all threads to the entry of the kernel.
@@ -115,9 +115,9 @@ impl Schedule {
         for (warp, first) in self
             .warps
             .iter_mut()
-            .zip((0..self.threads).step_by(WARP as usize))
+            .zip((0..self.threads).step_by(WARP_SIZE as usize))
         {
-            let exists = u32::MAX >> (WARP - (self.threads - first).min(WARP));
+            let exists = u32::MAX >> (WARP_SIZE - (self.threads - first).min(WARP_SIZE));
             *warp = Warp {
                 exists,
                 ready: exists,
@@ -130,7 +130,7 @@ impl Schedule {
             }
         }
         self.live = self.threads;
-        self.in_step = true;
+        self.in_lockstep = true;
         self.stalled_rounds = 0;
         self.detail = None;
     }
@@ -154,8 +154,8 @@ impl Schedule {
             }
             // SAFETY: the caller's contract.
             let result = unsafe {
-                if self.in_step {
-                    self.run_in_step(code, context)
+                if self.in_lockstep {
+                    self.run_in_lockstep(code, context)
                 } else {
                     self.run_warps(code, context)
                 }
@@ -176,12 +176,12 @@ impl Schedule {
 
     /// Runs all threads to their next sync point. If they are not all released there, the
     /// block continues warp by warp.
-    unsafe fn run_in_step(
+    unsafe fn run_in_lockstep(
         &mut self,
         code: &CompiledKernel<'_>,
         context: *mut BlockContext,
     ) -> Result<Progress, Faulted> {
-        // SAFETY: while `in_step` is set, no thread has exited.
+        // SAFETY: while `in_lockstep` is set, no thread has exited.
         if !unsafe { code.call(context, 0, self.threads, true) } {
             return Err(Faulted);
         }
@@ -198,12 +198,14 @@ impl Schedule {
                 if point.kind == SyncKind::Yield {
                     return Ok(Progress::Stalled);
                 }
-                if self.release_barrier_in_step(point) || self.release_warps_in_step(point.kind) {
+                if self.release_barrier_in_lockstep(point)
+                    || self.release_warps_in_lockstep(point.kind)
+                {
                     return Ok(Progress::Advanced);
                 }
             }
         }
-        self.in_step = false;
+        self.in_lockstep = false;
         for warp in 0..self.warps.len() {
             let all = self.warps[warp].exists;
             self.warps[warp].ready = 0;
@@ -222,7 +224,7 @@ impl Schedule {
     }
 
     /// All threads are at this barrier. Returns whether it releases them.
-    fn release_barrier_in_step(&mut self, point: SyncPoint) -> bool {
+    fn release_barrier_in_lockstep(&mut self, point: SyncPoint) -> bool {
         let kind = point.kind;
         if !matches!(
             kind,
@@ -234,7 +236,7 @@ impl Schedule {
         let idle = self.barriers.get(id as usize).is_some_and(Barrier::is_idle);
         let threads = self.threads;
         let all = count == 0
-            || [threads, threads.next_multiple_of(WARP)]
+            || [threads, threads.next_multiple_of(WARP_SIZE)]
                 .map(u64::from)
                 .contains(&count);
         let same = |request: &Request| request.operands[0] == id && request.operands[1] == count;
@@ -249,12 +251,12 @@ impl Schedule {
     }
 
     /// All threads are at this warp operation. Returns whether it releases all warps.
-    fn release_warps_in_step(&mut self, kind: SyncKind) -> bool {
+    fn release_warps_in_lockstep(&mut self, kind: SyncKind) -> bool {
         let mask = warp::mask_operand(kind);
         if mask.is_none() && kind != SyncKind::ActiveMask {
             return false;
         }
-        let requests = || self.requests.chunks(WARP as usize).zip(&self.warps);
+        let requests = || self.requests.chunks(WARP_SIZE as usize).zip(&self.warps);
         if let Some(mask) = mask {
             let complete = |request: &Request, exists: LaneMask| {
                 let members = request.operands[mask] as LaneMask;
@@ -266,7 +268,11 @@ impl Schedule {
                 return false;
             }
         }
-        for (chunk, warp) in self.requests.chunks_mut(WARP as usize).zip(&self.warps) {
+        for (chunk, warp) in self
+            .requests
+            .chunks_mut(WARP_SIZE as usize)
+            .zip(&self.warps)
+        {
             warp::resolve(kind, warp.exists, chunk);
         }
         true
@@ -310,7 +316,7 @@ impl Schedule {
         }
         if ready == self.threads {
             let first = self.states[0];
-            self.in_step = self
+            self.in_lockstep = self
                 .states
                 .iter()
                 .fold(0, |differs, state| differs | (state ^ first))
@@ -331,16 +337,16 @@ impl Schedule {
         warp: usize,
         mut set: LaneMask,
     ) -> Result<(), Faulted> {
-        let base = warp as u32 * WARP;
+        let base = warp as u32 * WARP_SIZE;
         while set != 0 {
             let first = set.trailing_zeros();
             let length = (set >> first).trailing_ones();
-            set &= !(u32::MAX >> (WARP - length) << first);
+            set &= !(u32::MAX >> (WARP_SIZE - length) << first);
             let (first, last) = (base + first, base + first + length);
             let states = &self.states[first as usize..last as usize];
-            let in_step = states.iter().all(|state| *state == states[0]);
+            let in_lockstep = states.iter().all(|state| *state == states[0]);
             // SAFETY: the caller's contract.
-            if !unsafe { code.call(context, first, last, in_step) } {
+            if !unsafe { code.call(context, first, last, in_lockstep) } {
                 return Err(Faulted);
             }
         }
@@ -355,7 +361,7 @@ impl Schedule {
         warp: usize,
         mut set: LaneMask,
     ) -> Result<(), Faulted> {
-        let base = warp * WARP as usize;
+        let base = warp * WARP_SIZE as usize;
         while set != 0 {
             // Usually all of them are at the same sync point.
             let leader = base + set.trailing_zeros() as usize;
@@ -442,8 +448,8 @@ impl Schedule {
 
     /// Releases the lanes at warp operations whose member lanes have all arrived.
     fn release_warp(&mut self, code: &CompiledKernel<'_>, index: usize) {
-        let base = index * WARP as usize;
-        let end = (base + WARP as usize).min(self.requests.len());
+        let base = index * WARP_SIZE as usize;
+        let end = (base + WARP_SIZE as usize).min(self.requests.len());
         let requests = &mut self.requests[base..end];
         let states = &self.states[base..end];
         let warp = &mut self.warps[index];

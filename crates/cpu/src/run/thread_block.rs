@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use super::config::LaunchConfig;
 use super::fault::Fault;
+use super::launch::Launch;
 use super::schedule::{Outcome, Schedule};
-use super::{Launch, LaunchShape};
-use crate::abi::{BlockContext, FaultRecord, GRANULE_SHIFT, WARP};
-use crate::memory::{MemoryError, Purpose};
+use crate::abi::{BlockContext, FaultRecord, WARP_SIZE};
+use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 
 thread_local! {
     /// The arrays of the last block that this host thread has dropped.
@@ -42,12 +43,12 @@ impl<'a> ThreadBlock<'a> {
     /// Allocates the memory of a block of the launch.
     pub(super) fn new(launch: &'a Launch<'a>) -> Result<ThreadBlock<'a>, MemoryError> {
         let kernel = launch.kernel;
-        let LaunchShape {
+        let LaunchConfig {
             grid,
             block,
             shared_bytes,
-        } = launch.shape;
-        let memory = &launch.engine.memory;
+        } = launch.config;
+        let memory = launch.info.memory;
         // The dynamic part follows the static part at the next multiple of 16.
         let statics = u64::from(kernel.shared_bytes);
         let shared_size = if shared_bytes == 0 {
@@ -74,21 +75,21 @@ impl<'a> ThreadBlock<'a> {
                 local_stride,
                 states: std::ptr::null_mut(),
                 slots: std::ptr::null_mut(),
-                slot_stride: u64::from(launch.threads.next_multiple_of(WARP)) * 8,
+                slot_stride: u64::from(launch.threads.next_multiple_of(WARP_SIZE)) * 8,
                 requests: std::ptr::null_mut(),
                 block_dim: block,
                 grid_dim: grid,
                 block: [0; 3],
                 threads: launch.threads,
                 worker: 0,
-                workers: launch.engine.workers(),
+                workers: launch.workers,
                 dynamic_shared: shared_bytes,
                 // No device has 4 GiB of shared memory.
                 total_shared: u32::try_from(shared_size).unwrap_or(u32::MAX),
                 grid_id: launch.grid_id,
                 fault: FaultRecord::default(),
                 scalar: kernel.code.scalar as usize,
-                launch: &launch.info,
+                launch: (&raw const launch.info).cast(),
             },
             arrays: None,
             allocations: [None; 2],
@@ -175,7 +176,7 @@ impl<'a> ThreadBlock<'a> {
         Fault::of(
             self.launch.kernel.name,
             &self.context,
-            &self.launch.engine.memory,
+            self.launch.info.memory,
             self.launch.info.device,
             detail,
         )
@@ -186,7 +187,7 @@ impl Drop for ThreadBlock<'_> {
     fn drop(&mut self) {
         for address in self.allocations.into_iter().flatten() {
             // It was allocated by `new`, so that this cannot fail.
-            let _ = self.launch.engine.memory.free(address);
+            let _ = self.launch.info.memory.free(address);
         }
         if let Some(arrays) = self.arrays.take() {
             SPARE.with(|spare| *spare.borrow_mut() = Some(arrays));

@@ -1,6 +1,6 @@
 //! The results of warp-level operations: shuffles, votes, matches and reductions.
 
-use crate::abi::{Request, SyncKind, WARP};
+use crate::abi::{Request, SyncKind, WARP_SIZE};
 
 /// A set of lanes of a warp, one bit each.
 pub(super) type LaneMask = u32;
@@ -107,11 +107,11 @@ fn ballot(group: LaneMask, requests: &[Request]) -> LaneMask {
 /// The value is that of the source lane. If the source is out of range or does not take
 /// part, it is the lane's own value.
 fn shuffle(kind: SyncKind, group: LaneMask, requests: &mut [Request]) {
-    let mut values = [0; WARP as usize];
+    let mut values = [0; WARP_SIZE as usize];
     for (value, request) in values.iter_mut().zip(&*requests) {
         *value = request.operands[0];
     }
-    for (lane, request) in (0..WARP).zip(requests) {
+    for (lane, request) in (0..WARP_SIZE).zip(requests) {
         if group >> lane & 1 == 0 {
             continue;
         }
@@ -144,7 +144,7 @@ fn shuffle(kind: SyncKind, group: LaneMask, requests: &mut [Request]) {
 
 /// Without `.NaN`, NaN operands are ignored. -0 is less than +0.
 fn reduce_floats(kind: SyncKind, group: LaneMask, requests: &[Request]) -> f32 {
-    let flags = requests[group.trailing_zeros() as usize % WARP as usize].operands[2];
+    let flags = requests[group.trailing_zeros() as usize % WARP_SIZE as usize].operands[2];
     let (abs, nan) = (flags & 1 != 0, flags & 2 != 0);
     let values = lanes_of(group).map(|lane| {
         let value = f32::from_bits(requests[lane as usize].operands[0] as u32);

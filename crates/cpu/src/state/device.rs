@@ -187,20 +187,20 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         2..=4 => MAX_BLOCK[number as usize - 2],
         5..=7 => MAX_GRID[number as usize - 5],
         8 => MAX_SHARED,
-        9 => 65536,              // TOTAL_CONSTANT_MEMORY
-        10 => crate::abi::WARP,  // WARP_SIZE
-        11 => i32::MAX as u32,   // MAX_PITCH
-        12 | 82 => REGISTERS,    // MAX_REGISTERS_PER_BLOCK, _PER_MULTIPROCESSOR
-        13 => 1_000_000,         // CLOCK_RATE in kHz: %clock counts nanoseconds
-        14 | 30 => 512,          // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
-        15 => 1,                 // GPU_OVERLAP
-        16 => workers,           // MULTIPROCESSOR_COUNT: one a worker
-        18 | 19 => 1,            // INTEGRATED, CAN_MAP_HOST_MEMORY
-        31 => 1,                 // CONCURRENT_KERNELS
-        33 => device as u32 + 1, // PCI_BUS_ID, as in `pci_address`
-        36 => 1_000_000,         // MEMORY_CLOCK_RATE in kHz
-        37 => 64,                // GLOBAL_MEMORY_BUS_WIDTH
-        38 => 1 << 20,           // L2_CACHE_SIZE
+        9 => 65536,                  // TOTAL_CONSTANT_MEMORY
+        10 => crate::abi::WARP_SIZE, // WARP_SIZE
+        11 => i32::MAX as u32,       // MAX_PITCH
+        12 | 82 => REGISTERS,        // MAX_REGISTERS_PER_BLOCK, _PER_MULTIPROCESSOR
+        13 => 1_000_000,             // CLOCK_RATE in kHz: %clock counts nanoseconds
+        14 | 30 => 512,              // TEXTURE_ALIGNMENT, SURFACE_ALIGNMENT
+        15 => 1,                     // GPU_OVERLAP
+        16 => workers,               // MULTIPROCESSOR_COUNT: one a worker
+        18 | 19 => 1,                // INTEGRATED, CAN_MAP_HOST_MEMORY
+        31 => 1,                     // CONCURRENT_KERNELS
+        33 => device as u32 + 1,     // PCI_BUS_ID, as in `pci_address`
+        36 => 1_000_000,             // MEMORY_CLOCK_RATE in kHz
+        37 => 64,                    // GLOBAL_MEMORY_BUS_WIDTH
+        38 => 1 << 20,               // L2_CACHE_SIZE
         39 => THREADS_PER_MULTIPROCESSOR,
         40 => 1,  // ASYNC_ENGINE_COUNT
         41 => 1,  // UNIFIED_ADDRESSING

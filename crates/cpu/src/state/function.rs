@@ -66,7 +66,7 @@ pub(crate) fn max_active_blocks(function: &Function, threads: u32, dynamic: usiz
     if threads > function.max_threads() || shared > MAX_SHARED_OPTIN as usize {
         return 0;
     }
-    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::abi::WARP);
+    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::abi::WARP_SIZE);
     let by_shared = (MAX_SHARED_OPTIN as usize)
         .checked_div(shared)
         .unwrap_or(usize::MAX);
@@ -84,7 +84,7 @@ pub(crate) fn largest_block(
     limit: u32,
 ) -> Result<(u32, u32)> {
     let limit = if limit == 0 { MAX_THREADS } else { limit };
-    let warp = crate::abi::WARP;
+    let warp = crate::abi::WARP_SIZE;
     let mut threads = function.max_threads().min(limit);
     while threads > 0 {
         let blocks = max_active_blocks(function, threads, shared(threads));

@@ -12,7 +12,7 @@ use super::status::{Failure, Result, Status};
 use super::stream;
 use super::user_pointer::UserPointer;
 use crate::abi::FaultKind;
-use crate::run::{Fault, Grid, LaunchShape, ParamBlock};
+use crate::run::{Fault, Grid, LaunchConfig, ParamBlock};
 
 /// `CU_LAUNCH_PARAM_…`: the keys of the list `extra`.
 const BUFFER_END: usize = 0;
@@ -22,10 +22,10 @@ const BUFFER_SIZE: usize = 2;
 /// Fails for a grid that the kernel cannot be launched with.
 fn check(function: &Function, grid: &Grid) -> Result {
     let refuse = |detail: String| Err(Status::INVALID_VALUE.because(detail));
-    let (shape, threads) = (grid.shape(), grid.threads());
+    let (config, threads) = (grid.config(), grid.threads());
     let image = function.image();
     if let Some(required) = image.required_threads
-        && required != shape.block
+        && required != config.block
     {
         return refuse(format!(
             "kernel {} requires blocks of {required:?} threads (.reqntid)",
@@ -39,7 +39,7 @@ fn check(function: &Function, grid: &Grid) -> Result {
             image.name
         ));
     }
-    let (dynamic, limit) = (shape.shared_bytes, function.shared_limit());
+    let (dynamic, limit) = (config.shared_bytes, function.shared_limit());
     if dynamic > limit {
         let most = MAX_SHARED_OPTIN.saturating_sub(image.shared_bytes);
         return refuse(format!(
@@ -107,7 +107,7 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
 /// Queues a launch of a function, or of a library's kernel, in a stream.
 pub(crate) fn launch(
     function: usize,
-    shape: LaunchShape,
+    config: LaunchConfig,
     stream: usize,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
@@ -119,7 +119,7 @@ pub(crate) fn launch(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
         );
     }
-    let work = prepare(&function, shape, params, extra)?;
+    let work = prepare(&function, config, params, extra)?;
     if stream.may_capture() {
         let work: Work = Arc::new(work);
         if !stream.record(NodeKind::Kernel, || work.clone())? {
@@ -139,11 +139,11 @@ pub(crate) fn launch(
 /// The work of a launch, which is checked now and can run any number of times.
 pub(crate) fn prepare(
     function: &Function,
-    shape: LaunchShape,
+    config: LaunchConfig,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result<impl Fn(&Arc<Context>) + Send + Sync + use<>> {
-    let grid = Grid::new(shape).map_err(|why| Status::INVALID_VALUE.because(why))?;
+    let grid = Grid::new(config).map_err(|why| Status::INVALID_VALUE.because(why))?;
     check(function, &grid)?;
     let params = arguments(function, params, extra)?;
     let engine = engine()?;

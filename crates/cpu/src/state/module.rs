@@ -171,7 +171,7 @@ pub(crate) fn no_kernel(name: &str, kernels: &[KernelImage]) -> Failure {
 
 fn failure(error: &LoadError) -> Failure {
     let status = match error {
-        LoadError::Memory { .. } | LoadError::Executable { .. } => Status::OUT_OF_MEMORY,
+        LoadError::Memory { .. } | LoadError::Executable(_) => Status::OUT_OF_MEMORY,
         LoadError::Undefined { .. } => Status::SHARED_OBJECT_SYMBOL_NOT_FOUND,
         _ => Status::NO_BINARY_FOR_GPU,
     };

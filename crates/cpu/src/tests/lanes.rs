@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
-use crate::run::{Engine, LaunchShape};
+use crate::run::{Engine, LaunchConfig};
 use crate::{CompileOptions, Vectorization};
 
 const WORDS: usize = 4096;
@@ -56,13 +56,13 @@ fn run(
     }
     let mut params: Vec<u8> = [a, b].iter().flat_map(|p| p.to_le_bytes()).collect();
     params.extend(n.to_le_bytes());
-    let shape = LaunchShape {
+    let config = LaunchConfig {
         grid: [grid, 1, 1],
         block,
         shared_bytes: 0,
     };
     engine
-        .launch(&module, 0, shape, &params)
+        .launch(&module, 0, config, &params)
         .map_err(|f| format!("thread {:?}: {}", f.thread, hide(&f.message)))?;
     // SAFETY: as above.
     Ok(unsafe { std::slice::from_raw_parts(b as *const u32, WORDS) }.to_vec())

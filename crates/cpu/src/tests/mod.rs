@@ -2,3 +2,4 @@
 
 mod lanes;
 mod run;
+mod tier_up;

@@ -8,7 +8,7 @@ use crate::abi::FaultKind;
 use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
-use crate::run::{Engine, Fault, LaunchShape};
+use crate::run::{Engine, Fault, LaunchConfig};
 
 /// An engine, a module with one kernel `k(out)`, and its output.
 struct Bench {
@@ -57,13 +57,13 @@ impl Bench {
     }
 
     fn launch(&self, grid: u32, block: u32) -> Result<Vec<u32>, Fault> {
-        let shape = LaunchShape {
+        let config = LaunchConfig {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             shared_bytes: 0,
         };
         self.engine
-            .launch(&self.module, 0, shape, &self.out.to_le_bytes())?;
+            .launch(&self.module, 0, config, &self.out.to_le_bytes())?;
         // SAFETY: the output's allocation, which no kernel uses now.
         let words = unsafe { std::slice::from_raw_parts(self.out as *const u32, self.words) };
         Ok(words.to_vec())

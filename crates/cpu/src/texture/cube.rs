@@ -104,7 +104,7 @@ mod tests {
         // Left of +x is +z, its right column.
         assert_eq!(over_edge(0, [-1, 0], 4), Some((4, [3, 0])));
         assert_eq!(over_edge(0, [-1, -1], 4), None);
-        // And back again: what lies over an edge has its own over the same one.
+        // Crossing the same edge again leads back to the first face.
         for (own, at) in [(0, [4, 1]), (2, [-1, 3]), (3, [0, 4]), (5, [2, -1])] {
             let (other, [column, row]) = over_edge(own, at, 4).unwrap();
             let beside = [[-1, 0], [1, 0], [0, -1], [0, 1]]

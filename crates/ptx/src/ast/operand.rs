@@ -2,8 +2,17 @@
 
 use std::fmt;
 
-use super::{List, Name, Span};
+use super::name::{Name, Span};
 use crate::names::SpecialRegister;
+
+/// A range of [`Body::operands`](super::Body::operands).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct List {
+    /// Index of the first operand.
+    pub start: u32,
+    /// How many follow; the operands of a nested list lie elsewhere in the pool.
+    pub len: u32,
+}
 
 /// What an instruction works on (PTX ISA, "Instruction Operands").
 #[derive(Clone, Copy, Debug, PartialEq)]

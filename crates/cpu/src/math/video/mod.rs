@@ -51,7 +51,7 @@ fn compare(a: i64, b: i64, how: VideoCompare) -> i64 {
     })
 }
 
-pub(in crate::math) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) -> u32 {
+pub(crate) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) -> u32 {
     let mode = VideoMode::from_number(mode);
     let (at, bits) = mode.a_part.place();
     let x = extract(a, at, bits, mode.a_signed);
@@ -127,7 +127,7 @@ fn mad(mode: &VideoMode, x: i64, y: i64, c: u32) -> u32 {
     }
 }
 
-pub(in crate::math) extern "C" fn video_simd(mode: u64, a: u32, b: u32, c: u32) -> u32 {
+pub(crate) extern "C" fn video_simd(mode: u64, a: u32, b: u32, c: u32) -> u32 {
     let mode = VideoMode::from_number(mode);
     let lanes = if mode.lanes == 2 { 2 } else { 4_u32 };
     let bits = 32 / lanes;
@@ -231,7 +231,7 @@ mod tests {
         };
         assert_eq!(VideoMode::from_number(mode.number()), mode);
         for number in [u64::MAX, 0x0123_4567_89ab_cdef] {
-            // No number makes the helpers do anything but give some value.
+            // The helpers accept any number.
             video(number, 1, 2, 3);
             video_simd(number, 1, 2, 3);
         }

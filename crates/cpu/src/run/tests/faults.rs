@@ -19,7 +19,7 @@ body!(half_waits, true, |t, state| {
 #[test]
 fn a_deadlock_is_a_fault_that_names_the_lines() {
     let points = points([SyncKind::Barrier, SyncKind::Barrier]);
-    let fault = launch(&engine(2), &kernel(half_waits, &points), shape(8, 64), 1).unwrap_err();
+    let fault = launch(&engine(2), &kernel(half_waits, &points), config(8, 64), 1).unwrap_err();
     assert_eq!(
         (fault.kind, fault.block, fault.line),
         (FaultKind::Deadlock, [0; 3], Some(10))
@@ -39,7 +39,7 @@ body!(barrier_99, true, |t, _| {
 #[test]
 fn a_barrier_that_does_not_exist_is_a_fault() {
     let points = points([SyncKind::Barrier]);
-    let fault = launch(&engine(1), &kernel(barrier_99, &points), shape(1, 4), 1).unwrap_err();
+    let fault = launch(&engine(1), &kernel(barrier_99, &points), config(1, 4), 1).unwrap_err();
     assert_eq!(fault.kind, FaultKind::IllegalInstruction);
     assert!(fault.message.contains("barrier 99"), "{fault}");
 }
@@ -65,7 +65,7 @@ fn a_fault_says_kernel_block_thread_address_and_line() {
     let engine = engine(2);
     let mut kernel = kernel(out_of_bounds, &[]);
     kernel.name = "vecadd";
-    let fault = launch(&engine, &kernel, shape(6, 32), 128).unwrap_err();
+    let fault = launch(&engine, &kernel, config(6, 32), 128).unwrap_err();
     let address = fault.address.unwrap();
     assert_eq!(
         fault.message,
@@ -80,7 +80,7 @@ fn a_fault_says_kernel_block_thread_address_and_line() {
         ([3, 0, 0], [17, 0, 0], Some(27))
     );
     // The engine is usable after a fault.
-    assert!(launch(&engine, &self::kernel(write_index, &[]), shape(1, 1), 1).is_ok());
+    assert!(launch(&engine, &self::kernel(write_index, &[]), config(1, 1), 1).is_ok());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_fault_in_shared_memory_gives_the_offset() {
             .run(
                 0,
                 &kernel(fault, &[]),
-                &Grid::new(shape(1, 1)).unwrap(),
+                &Grid::new(config(1, 1)).unwrap(),
                 &ParamBlock::new(&u64::from(access).to_le_bytes(), 8),
             )
             .unwrap_err()

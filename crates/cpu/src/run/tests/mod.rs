@@ -42,8 +42,8 @@ fn points<const N: usize>(kinds: [SyncKind; N]) -> [SyncPoint; N] {
     })
 }
 
-fn shape(grid: u32, block: u32) -> LaunchShape {
-    LaunchShape {
+fn config(grid: u32, block: u32) -> LaunchConfig {
+    LaunchConfig {
         grid: [grid, 1, 1],
         block: [block, 1, 1],
         shared_bytes: 0,
@@ -131,7 +131,7 @@ impl Thread {
 fn launch(
     engine: &Engine,
     kernel: &Kernel<'_>,
-    shape: LaunchShape,
+    config: LaunchConfig,
     words: usize,
 ) -> Result<Vec<u64>, Fault> {
     let bytes = (words.max(1) * 8) as u64;
@@ -144,7 +144,7 @@ fn launch(
     let result = engine.run(
         0,
         kernel,
-        &Grid::new(shape).unwrap(),
+        &Grid::new(config).unwrap(),
         &ParamBlock::new(&out.to_le_bytes(), 8),
     );
     let words = slice.to_vec();
@@ -166,7 +166,7 @@ fn every_thread_of_every_block_runs_once() {
             let words = launch(
                 &engine,
                 &kernel(write_index, &[]),
-                shape(grid, block),
+                config(grid, block),
                 (grid * block) as usize,
             );
             let expected: Vec<u64> = (1..=u64::from(grid * block)).collect();
@@ -184,12 +184,12 @@ body!(write_position, false, |t, _| {
 
 #[test]
 fn blocks_know_their_place_in_the_grid() {
-    let shape = LaunchShape {
+    let config = LaunchConfig {
         grid: [3, 4, 5],
         block: [1, 1, 1],
         shared_bytes: 0,
     };
-    let words = launch(&engine(2), &kernel(write_position, &[]), shape, 60).unwrap();
+    let words = launch(&engine(2), &kernel(write_position, &[]), config, 60).unwrap();
     assert_eq!(words[0], 1);
     assert_eq!(words[2 + 3 * (1 + 4 * 3)], 214);
     assert_eq!(words[59], 235);

@@ -30,7 +30,7 @@ fn a_barrier_holds_all_threads() {
         let words = launch(
             &engine(2),
             &kernel(reverse, &points),
-            shape(40, block),
+            config(40, block),
             40 * block as usize,
         )
         .unwrap();
@@ -65,7 +65,7 @@ body!(divergent, true, |t, state| {
 #[test]
 fn exited_threads_are_not_waited_for() {
     let points = points([SyncKind::Barrier, SyncKind::Barrier, SyncKind::Barrier]);
-    let words = launch(&engine(1), &kernel(divergent, &points), shape(1, 80), 80).unwrap();
+    let words = launch(&engine(1), &kernel(divergent, &points), config(1, 80), 80).unwrap();
     for (i, &word) in words.iter().enumerate() {
         let expected = if i % 2 == 0 { 0 } else { 1000 + 80 - i as u64 };
         assert_eq!(word, expected, "thread {i}");
@@ -116,7 +116,7 @@ fn counted_barriers_let_warps_hand_over() {
     let words = launch(
         &engine(1),
         &kernel(produce_and_consume, &points),
-        shape(1, 64),
+        config(1, 64),
         32,
     )
     .unwrap();
@@ -144,7 +144,13 @@ fn barriers_reduce_predicates() {
         SyncKind::BarrierAnd,
         SyncKind::BarrierOr,
     ]);
-    let words = launch(&engine(1), &kernel(reductions, &points), shape(1, 100), 300).unwrap();
+    let words = launch(
+        &engine(1),
+        &kernel(reductions, &points),
+        config(1, 100),
+        300,
+    )
+    .unwrap();
     assert!(words[..100].iter().all(|&w| w == 34));
     assert!(words[100..200].iter().all(|&w| w == 0));
     assert!(words[200..].iter().all(|&w| w == 1));
@@ -176,7 +182,7 @@ body!(butterfly, true, |t, state| {
 fn shuffles_sum_over_warps() {
     use SyncKind::{Barrier, ShflBfly};
     let points = points([ShflBfly, ShflBfly, ShflBfly, ShflBfly, ShflBfly, Barrier]);
-    let words = launch(&engine(1), &kernel(butterfly, &points), shape(1, 128), 4).unwrap();
+    let words = launch(&engine(1), &kernel(butterfly, &points), config(1, 128), 4).unwrap();
     assert_eq!(words, [496, 496 + 1024, 496 + 2048, 496 + 3072]);
 }
 
@@ -214,7 +220,13 @@ fn groups_of_lanes_vote_apart() {
         SyncKind::VoteBallot,
     ]);
     // The second warp has four lanes only.
-    let words = launch(&engine(1), &kernel(masked_votes, &points), shape(1, 36), 36).unwrap();
+    let words = launch(
+        &engine(1),
+        &kernel(masked_votes, &points),
+        config(1, 36),
+        36,
+    )
+    .unwrap();
     assert_eq!(words[0], 0x155 << 32 | 0xffff_ffff);
     assert_eq!(words[31], 0x2aa << 32 | 0xffff_ffff);
     assert_eq!(words[33], 0xf);
@@ -236,7 +248,7 @@ body!(who_is_here, true, |t, state| {
 #[test]
 fn activemask_names_the_lanes_that_came_together() {
     let points = points([SyncKind::ActiveMask, SyncKind::ActiveMask]);
-    let words = launch(&engine(1), &kernel(who_is_here, &points), shape(1, 32), 32).unwrap();
+    let words = launch(&engine(1), &kernel(who_is_here, &points), config(1, 32), 32).unwrap();
     assert_eq!(words[..4], [0x1111_1111, 0, 0xcccc_cccc, 0xcccc_cccc]);
 }
 
@@ -249,7 +261,7 @@ fn launches_from_several_threads_share_the_engine() {
             scope.spawn(|| {
                 for _ in 0..20 {
                     let words =
-                        launch(&engine, &kernel(reverse, &points), shape(30, 64), 1920).unwrap();
+                        launch(&engine, &kernel(reverse, &points), config(30, 64), 1920).unwrap();
                     assert_eq!(words[64], 3 * 63);
                 }
             });

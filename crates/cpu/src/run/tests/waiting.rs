@@ -29,7 +29,7 @@ fn a_thread_may_wait_for_another() {
         let words = launch(
             &engine(1),
             &kernel(spin_in_a_block, &points),
-            shape(1, block),
+            config(1, block),
             1,
         )
         .unwrap();
@@ -57,7 +57,7 @@ fn blocks_may_wait_for_all_other_blocks() {
         let words = launch(
             &engine(workers),
             &kernel(grid_barrier, &points),
-            shape(50, 40),
+            config(50, 40),
             2001,
         )
         .unwrap();
@@ -71,6 +71,6 @@ fn waiting_blocks_keep_their_memory() {
     let engine = Engine::with_workers(Arc::new(DeviceMemory::with_size(128 << 10).unwrap()), 2);
     let points = points([SyncKind::Yield]);
     // A block uses 4 KiB of shared memory, so that ten fit at once.
-    let words = launch(&engine, &kernel(grid_barrier, &points), shape(10, 4), 41).unwrap();
+    let words = launch(&engine, &kernel(grid_barrier, &points), config(10, 4), 41).unwrap();
     assert!(words[1..].iter().all(|&word| word == 1));
 }

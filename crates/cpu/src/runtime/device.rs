@@ -1,15 +1,14 @@
 //! Helpers that access the device: access checks, faults, output, the heap and clocks.
 //!
 //! Compiled code calls them with the context that the scheduler passed to it. So the context
-//! and its engine are valid, and no other reference to the context is in use.
+//! and the data of its launch are valid, and no other reference to the context is in use.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, GRANULE, GRANULE_SHIFT};
-use crate::memory::DeviceMemory;
+use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo};
+use crate::memory::{DeviceMemory, GRANULE, GRANULE_SHIFT};
 use crate::print::{self, Arguments};
-use crate::run::Engine;
 
 /// The context as a reference.
 ///
@@ -20,9 +19,9 @@ pub(super) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockCon
     unsafe { &mut *context }
 }
 
-fn engine(context: &BlockContext) -> &Engine {
-    // SAFETY: a launch sets these pointers, and its data and engine outlive it.
-    unsafe { &*(*context.launch).engine }
+fn launch(context: &BlockContext) -> &LaunchInfo<'_> {
+    // SAFETY: a launch sets this pointer, and its data outlives its blocks.
+    unsafe { &*context.launch.cast() }
 }
 
 /// Records a fault, and returns 1.
@@ -94,16 +93,16 @@ pub(super) unsafe extern "C" fn check_slow(
 
 /// Whether the kernel's device may access the memory.
 fn is_accessible(context: &BlockContext, address: u64, size: u64) -> bool {
-    // SAFETY: as in `engine`.
-    let device = unsafe { (*context.launch).device };
-    let memory = engine(context).memory();
-    memory.check_from(device, address, size).is_ok()
+    let launch = launch(context);
+    launch
+        .memory
+        .check_from(launch.device, address, size)
+        .is_ok()
 }
 
 /// Whether the access is a read of parameters at a generic address (`cvta.param`).
 fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
-    // SAFETY: as in `engine`.
-    let bytes = unsafe { (*context.launch).param_bytes };
+    let bytes = launch(context).param_bytes;
     let offset = address.wrapping_sub(context.params as u64);
     access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
 }
@@ -112,7 +111,7 @@ fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -
 pub(super) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool {
     let size = u64::from(size);
     passes_inline_check(context, address, size, 0)
-        || engine(context).memory().check(address, size).is_ok()
+        || launch(context).memory.check(address, size).is_ok()
 }
 
 /// Whether an access of shared or device memory is valid: the check that compiled code
@@ -179,19 +178,19 @@ pub(super) unsafe extern "C" fn vprintf(
     arguments: u64,
 ) -> i32 {
     // SAFETY: see the module.
-    let engine = engine(unsafe { self::context(context) });
+    let launch = launch(unsafe { self::context(context) });
     if format == 0 {
         return -1;
     }
-    let Some(format) = string(engine.memory(), format) else {
+    let Some(format) = string(launch.memory, format) else {
         return -2;
     };
     let mut arguments = InMemory {
-        memory: engine.memory(),
+        memory: launch.memory,
         at: arguments,
     };
     let (text, taken) = print::format(&format, &mut arguments);
-    engine.output().print(text);
+    launch.output.print(text);
     taken
 }
 
@@ -206,9 +205,9 @@ pub(super) unsafe extern "C" fn assertfail(
 ) -> u32 {
     // SAFETY: see the module.
     let context = unsafe { self::context(context) };
-    let engine = engine(context);
+    let launch = launch(context);
     let text = |address| {
-        let bytes = string(engine.memory(), address).unwrap_or_else(|| b"?".to_vec());
+        let bytes = string(launch.memory, address).unwrap_or_else(|| b"?".to_vec());
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let [x, y, _] = context.block_dim.map(|n| n.max(1));
@@ -221,14 +220,14 @@ pub(super) unsafe extern "C" fn assertfail(
         text(function),
         text(message),
     );
-    engine.output().fail(text.as_bytes());
+    launch.output.fail(text.as_bytes());
     record(context, FaultKind::Assert, thread, 0, 0, ptx_line)
 }
 
 pub(super) unsafe extern "C" fn malloc(context: *mut BlockContext, bytes: u64) -> u64 {
     // SAFETY: see the module.
-    engine(unsafe { self::context(context) })
-        .heap()
+    launch(unsafe { self::context(context) })
+        .heap
         .allocate(bytes)
 }
 
@@ -240,7 +239,7 @@ pub(super) unsafe extern "C" fn free(
 ) -> u32 {
     // SAFETY: see the module.
     let context = unsafe { self::context(context) };
-    match engine(context).heap().free(address) {
+    match launch(context).heap.free(address) {
         Ok(()) => 0,
         Err(_) => record(context, FaultKind::BadFree, thread, address, 0, line),
     }

@@ -1,9 +1,9 @@
 //! The helper for texture and surface instructions.
 
-use super::Rounding;
-use super::convert::f32_to_f16;
-use super::runtime::{context, may_read, record};
+use super::device::{context, may_read, record};
 use crate::abi::{Access, BlockContext, FaultKind};
+use crate::math::convert::f32_to_f16;
+use crate::math::rounding::Rounding;
 use crate::texture::{
     self, Coordinates, FetchOperands, Geometry, Mode, Object, Operation, SurfaceError,
 };
@@ -34,7 +34,7 @@ pub(super) unsafe extern "C" fn texture(
     mode: u64,
     access: *mut TextureAccess,
 ) -> u32 {
-    // SAFETY: see `runtime`: compiled code passes its own context.
+    // SAFETY: see `device`: compiled code passes its own context.
     let context = unsafe { self::context(context) };
     // SAFETY: this is a stack slot of the calling code, to which nothing else refers. Any bits
     // are valid integers.

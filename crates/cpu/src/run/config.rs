@@ -1,7 +1,16 @@
-//! What a launch is made with: a grid that is checked once, and parameters that are
-//! copied once. Both can be used for any number of launches.
+//! The configuration and the parameters of a launch: a grid that is checked once, and
+//! parameters that are copied once. Both can be used for any number of launches.
 
-use super::LaunchShape;
+/// The configuration of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared_bytes: u32,
+}
 
 /// Threads that a block can have, in all and in each dimension.
 pub(crate) const MAX_THREADS: u32 = 1024;
@@ -12,18 +21,18 @@ pub(crate) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 /// A grid that the device can run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
-    pub(super) shape: LaunchShape,
+    pub(super) config: LaunchConfig,
     /// Of a block.
     pub(super) threads: u32,
     pub(super) blocks: u64,
 }
 
 impl Grid {
-    /// Fails with the reason for a shape beyond the limits of the device.
-    pub(crate) fn new(shape: LaunchShape) -> Result<Grid, String> {
+    /// Fails with the reason for a configuration beyond the limits of the device.
+    pub(crate) fn new(config: LaunchConfig) -> Result<Grid, String> {
         for (what, dimensions, max) in [
-            ("grid", shape.grid, MAX_GRID),
-            ("block", shape.block, MAX_BLOCK),
+            ("grid", config.grid, MAX_GRID),
+            ("block", config.block, MAX_BLOCK),
         ] {
             let in_range = |(size, max): (&u32, u32)| (1..=max).contains(size);
             if !dimensions.iter().zip(max).all(in_range) {
@@ -33,21 +42,21 @@ impl Grid {
             }
         }
         // The limits above keep both products in range.
-        let threads = shape.block.iter().product();
+        let threads = config.block.iter().product();
         if threads > MAX_THREADS {
             return Err(format!(
                 "a block of {threads} threads: at most {MAX_THREADS} are possible"
             ));
         }
         Ok(Grid {
-            shape,
+            config,
             threads,
-            blocks: shape.grid.iter().map(|size| u64::from(*size)).product(),
+            blocks: config.grid.iter().map(|size| u64::from(*size)).product(),
         })
     }
 
-    pub(crate) fn shape(&self) -> &LaunchShape {
-        &self.shape
+    pub(crate) fn config(&self) -> &LaunchConfig {
+        &self.config
     }
 
     /// Threads of a block.
@@ -98,8 +107,8 @@ impl ParamBlock {
 mod tests {
     use super::*;
 
-    fn shape(grid: [u32; 3], block: [u32; 3]) -> LaunchShape {
-        LaunchShape {
+    fn config(grid: [u32; 3], block: [u32; 3]) -> LaunchConfig {
+        LaunchConfig {
             grid,
             block,
             shared_bytes: 0,
@@ -108,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_largest_grid_is_counted_and_larger_ones_are_refused() {
-        let grid = Grid::new(shape(MAX_GRID, [16, 1, 64])).unwrap();
+        let grid = Grid::new(config(MAX_GRID, [16, 1, 64])).unwrap();
         assert_eq!(
             (grid.threads, grid.blocks),
             (1024, 0x7fff_ffff * 0xfffe_0001)
@@ -124,7 +133,10 @@ mod tests {
             ([1; 3], [1024, 2, 1]),
             ([1; 3], [1024, 1024, 64]),
         ] {
-            assert!(Grid::new(shape(grid, block)).is_err(), "{grid:?} {block:?}");
+            assert!(
+                Grid::new(config(grid, block)).is_err(),
+                "{grid:?} {block:?}"
+            );
         }
     }
 

@@ -1,0 +1,73 @@
+//! Cranelift's target: the host's processor.
+
+use std::sync::LazyLock;
+
+use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+
+use super::machine_code::MachineCode;
+use super::slow_path;
+use crate::processor;
+
+/// Cranelift's target for the host processor.
+pub(crate) struct HostIsa {
+    pub isa: OwnedTargetIsa,
+    /// The same with the single-pass register allocator: worse code in half the time.
+    pub quick: OwnedTargetIsa,
+    /// The first function of every blob.
+    pub slow_path_thunk: MachineCode,
+    pub has_fma: bool,
+    pub has_rounding: bool,
+}
+
+/// The host's target, or the reason why Cranelift cannot compile for it.
+pub(crate) fn host() -> Result<&'static HostIsa, String> {
+    static HOST: LazyLock<Result<HostIsa, String>> = LazyLock::new(detect_host);
+    HOST.as_ref().map_err(Clone::clone)
+}
+
+fn detect_host() -> Result<HostIsa, String> {
+    let x86 = cfg!(target_arch = "x86_64");
+    let found = processor::features();
+    let isa = self::isa("backtracking")?;
+    Ok(HostIsa {
+        slow_path_thunk: slow_path::compile(&isa)?,
+        isa,
+        quick: self::isa("single_pass")?,
+        has_fma: !x86 || found.contains(&"has_fma"),
+        has_rounding: !x86 || found.contains(&"has_sse41"),
+    })
+}
+
+fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
+    let mut flags = settings::builder();
+    let mut set = |name: &str, value: &str| {
+        flags
+            .set(name, value)
+            .map_err(|e| format!("Cranelift rejects the setting {name}={value}: {e}"))
+    };
+    // Measured: the optimiser takes a third more time and gains nothing here.
+    set("opt_level", "none")?;
+    set("regalloc_algorithm", register_allocation)?;
+    set("enable_probestack", "false")?;
+    set("unwind_info", "false")?;
+    set("enable_alias_analysis", "false")?;
+    let verify = if cfg!(debug_assertions) {
+        "true"
+    } else {
+        "false"
+    };
+    set("enable_verifier", verify)?;
+    let flags = settings::Flags::new(flags);
+
+    let mut builder = isa::lookup(target_lexicon::Triple::host())
+        .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))?;
+    for feature in processor::features() {
+        builder
+            .enable(feature)
+            .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;
+    }
+    builder
+        .finish(flags)
+        .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))
+}

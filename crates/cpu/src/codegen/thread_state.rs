@@ -1,0 +1,63 @@
+//! The states of threads, and other values that the block has for each thread.
+
+use cranelift_codegen::ir::{
+    Block, BlockCall, InstBuilder, JumpTableData, MemFlagsData, Value, types,
+};
+
+use super::emitter::{Emitter, READONLY};
+use super::lane_set::LaneSet;
+use crate::abi::offset;
+
+/// The thread's index times a size.
+pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
+    let thread = e.thread_index();
+    let thread = e.b.ins().uextend(types::I64, thread);
+    if bytes.is_power_of_two() {
+        let shift = e.int(types::I32, bytes.trailing_zeros().into());
+        e.b.ins().ishl(thread, shift)
+    } else {
+        e.b.ins().imul_imm_u(thread, i64::from(bytes))
+    }
+}
+
+/// A jump table over the thread's state.
+pub(super) fn jump_to_state(e: &mut Emitter<'_, '_>, targets: &[Block]) {
+    let context = e.fixed.context;
+    let states =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::STATES);
+    let at = thread_offset(e, 4);
+    let at = e.b.ins().iadd(states, at);
+    let state = e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0);
+    // The state of a thread that has exited is out of range.
+    let exited = BlockCall::new(
+        e.next_thread,
+        std::iter::empty(),
+        &mut e.b.func.dfg.value_lists,
+    );
+    let calls: Vec<BlockCall> = targets
+        .iter()
+        .map(|&t| BlockCall::new(t, std::iter::empty(), &mut e.b.func.dfg.value_lists))
+        .collect();
+    let table = e.b.create_jump_table(JumpTableData::new(exited, &calls));
+    e.b.ins().br_table(state, table);
+}
+
+/// Sets the state of the thread, or of all threads of the lane group.
+pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
+    let context = e.fixed.context;
+    let states =
+        e.b.ins()
+            .load(types::I64, READONLY, context, offset::STATES);
+    let at = thread_offset(e, 4);
+    let at = e.b.ins().iadd(states, at);
+    if e.width > 1 {
+        e.lane_set = LaneSet::Vector(0);
+    }
+    let state = e.int(types::I32, state.into());
+    for piece in 0..e.width.div_ceil(4) as i32 {
+        e.b.ins()
+            .store(MemFlagsData::trusted(), state, at, 16 * piece);
+    }
+    e.lane_set = LaneSet::Scalar;
+}

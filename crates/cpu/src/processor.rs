@@ -1,0 +1,37 @@
+//! The host's processor.
+
+/// The optional features of this processor, by the names of Cranelift's settings.
+pub(crate) fn features() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! detect {
+            ($($feature:tt => $setting:literal,)*) => {
+                $(if std::arch::is_x86_feature_detected!($feature) { found.push($setting); })*
+            };
+        }
+        detect! {
+            "cmpxchg16b" => "has_cmpxchg16b",
+            "sse3" => "has_sse3",
+            "ssse3" => "has_ssse3",
+            "sse4.1" => "has_sse41",
+            "sse4.2" => "has_sse42",
+            "avx" => "has_avx",
+            "avx2" => "has_avx2",
+            "fma" => "has_fma",
+            "bmi1" => "has_bmi1",
+            "bmi2" => "has_bmi2",
+            "lzcnt" => "has_lzcnt",
+            "popcnt" => "has_popcnt",
+        }
+        // Cranelift's instruction selection assumes AVX for these.
+        if !found.contains(&"has_avx") {
+            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("lse") {
+        found.push("has_lse");
+    }
+    found
+}

@@ -1,0 +1,363 @@
+//! The intermediate representation.
+
+use crate::blob::ParamLayout;
+use ptx::ast::{FloatValue, Span};
+use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
+
+pub(crate) use ptx::ast::Modifiers;
+
+/// A virtual register: an index into [`Program::registers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Reg(pub u32);
+
+impl Reg {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A basic block: an index into [`Program::blocks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct BlockId(pub u32);
+
+impl BlockId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The register class of a virtual register. For an untyped PTX register
+/// [`reg_class`](super::reg_class) chooses the class that most of its instructions use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RegClass {
+    Pred,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl RegClass {
+    pub fn bytes(self) -> u32 {
+        match self {
+            RegClass::Pred => 1,
+            RegClass::I16 => 2,
+            RegClass::I32 | RegClass::F32 => 4,
+            RegClass::I64 | RegClass::F64 => 8,
+        }
+    }
+}
+
+/// Why a kernel cannot be compiled, and at which place of the text.
+#[derive(Clone, Debug)]
+pub(crate) struct LoweringError {
+    pub span: Span,
+    pub reason: String,
+    /// The PTX is invalid. Otherwise it is valid, but not supported.
+    pub invalid: bool,
+}
+
+impl LoweringError {
+    pub fn unsupported(span: Span, reason: impl Into<String>) -> LoweringError {
+        LoweringError {
+            span,
+            reason: reason.into(),
+            invalid: false,
+        }
+    }
+
+    pub fn invalid(span: Span, reason: impl Into<String>) -> LoweringError {
+        LoweringError {
+            span,
+            reason: reason.into(),
+            invalid: true,
+        }
+    }
+}
+
+/// A range of [`Program::args`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ArgList {
+    pub start: u32,
+    pub len: u32,
+}
+
+/// Where a variable is stored. Offsets are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// A module variable: its index in `Image::variables`.
+    Global(u32),
+    /// Offset in the block's shared memory.
+    Shared(u32),
+    /// The dynamic shared memory, which follows the static part.
+    DynamicShared,
+    /// Offset in the thread's local frame.
+    Local(u32),
+    /// Offset in the kernel's parameters.
+    Param(u32),
+    /// A `.param` variable of a call sequence. Call-parameter promotion replaces it.
+    CallParam(u32),
+}
+
+/// The base of an address operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Reg(Reg),
+    Storage(Storage),
+    /// `[16]`
+    Absolute,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Arg {
+    Reg(Reg),
+    Int(u64),
+    Float(FloatValue),
+    Special(SpecialRegister),
+    /// The address of a variable as a value.
+    Symbol(Storage, i64),
+    /// `[base + offset]`
+    Address(Base, i64),
+    /// `{a, b}`, `p|q`
+    List(ArgList),
+    /// `!p`
+    Not(Reg),
+    /// `%r.b0` of a video instruction; `Modifier::NONE` selects all of it.
+    Select {
+        reg: Reg,
+        negated: bool,
+        selector: Modifier,
+    },
+    /// `_`
+    Sink,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub reg: Reg,
+    pub negated: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instruction {
+    pub opcode: Opcode,
+    pub modifiers: Modifiers,
+    pub args: ArgList,
+    /// Only where [`can_speculate`] holds; other guards have become branches.
+    pub guard: Option<Guard>,
+    pub span: Span,
+    /// 1-based line in the PTX.
+    pub line: u32,
+}
+
+/// A function of CUDA's device runtime that kernels declare and call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SystemCall {
+    Vprintf,
+    AssertFail,
+    Malloc,
+    Free,
+}
+
+/// An element of a basic block before its terminator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Instruction(Instruction),
+    /// The arguments are registers.
+    SystemCall {
+        call: SystemCall,
+        args: ArgList,
+        result: Option<Reg>,
+        line: u32,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Terminator {
+    Jump(BlockId),
+    Branch {
+        predicate: Guard,
+        then: BlockId,
+        otherwise: BlockId,
+    },
+    /// `brx.idx`. An index out of range is a fault.
+    Table {
+        index: Arg,
+        targets: Vec<BlockId>,
+        line: u32,
+    },
+    Exit,
+    /// `trap`
+    Trap {
+        line: u32,
+    },
+    /// The thread is suspended, and resumes in `next`.
+    Sync {
+        instruction: Instruction,
+        next: BlockId,
+    },
+}
+
+impl Terminator {
+    pub fn successors(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let (inline, table): ([Option<BlockId>; 2], &[BlockId]) = match self {
+            Terminator::Jump(to) | Terminator::Sync { next: to, .. } => ([Some(*to), None], &[]),
+            Terminator::Branch {
+                then, otherwise, ..
+            } => ([Some(*then), Some(*otherwise)], &[]),
+            Terminator::Table { targets, .. } => ([None, None], targets),
+            Terminator::Exit | Terminator::Trap { .. } => ([None, None], &[]),
+        };
+        inline.into_iter().flatten().chain(table.iter().copied())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BasicBlock {
+    pub steps: Vec<Step>,
+    pub terminator: Terminator,
+}
+
+/// One lowered kernel. Block 0 is its entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Program<'a> {
+    pub name: &'a str,
+    pub line: u32,
+    pub registers: Vec<RegClass>,
+    pub blocks: Vec<BasicBlock>,
+    /// The operands of all instructions, which [`ArgList`]s index.
+    pub args: Vec<Arg>,
+    pub params: Vec<ParamLayout>,
+    pub param_bytes: u32,
+    /// Bytes of static shared memory, and the offset of the dynamic part.
+    pub shared_bytes: u32,
+    pub local_bytes: u32,
+    pub required_threads: Option<[u32; 3]>,
+    pub max_threads: Option<[u32; 3]>,
+    /// The condition code register (`CC.CF`), if an instruction uses it.
+    pub carry: Option<Reg>,
+}
+
+impl Program<'_> {
+    pub fn list(&self, list: ArgList) -> &[Arg] {
+        let start = list.start as usize;
+        self.args
+            .get(start..start + list.len as usize)
+            .unwrap_or(&[])
+    }
+
+    /// Calls `f` with every register that `arg` names.
+    pub fn registers_of(&self, arg: Arg, f: &mut impl FnMut(Reg)) {
+        match arg {
+            Arg::Reg(reg) | Arg::Not(reg) | Arg::Select { reg, .. } => f(reg),
+            Arg::Address(Base::Reg(reg), _) => f(reg),
+            Arg::List(list) => {
+                for &inner in self.list(list) {
+                    self.registers_of(inner, f);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the instruction defines its first operand.
+    pub fn has_destination(&self, instruction: &Instruction) -> bool {
+        use Opcode::*;
+        match instruction.opcode {
+            Bar | Barrier => instruction.modifiers.has(Modifier::Red),
+            // A store to a promoted call parameter.
+            St => matches!(self.list(instruction.args).first(), Some(Arg::Reg(_))),
+            Red | Sust | Sured | Membar | Fence | Prefetch | Prefetchu | Cp | Nanosleep | Brkpt
+            | Discard | Applypriority | Griddepcontrol | Pmevent | Setmaxnreg | Stackrestore
+            | Trap | Exit | Ret | Bra | Brx | Call => false,
+            _ => true,
+        }
+    }
+
+    /// Calls `used` and `defined` with the registers that the instruction uses and
+    /// defines.
+    pub fn effects(
+        &self,
+        instruction: &Instruction,
+        used: &mut impl FnMut(Reg),
+        defined: &mut impl FnMut(Reg),
+    ) {
+        let args = self.list(instruction.args);
+        let split = usize::from(self.has_destination(instruction)).min(args.len());
+        let (destinations, sources) = args.split_at(split);
+        for &arg in sources {
+            self.registers_of(arg, used);
+        }
+        if let Some(carry) = self.carry {
+            use Opcode::*;
+            if matches!(instruction.opcode, Addc | Subc | Madc) {
+                used(carry);
+            }
+            if instruction.modifiers.has(Modifier::Cc) {
+                defined(carry);
+            }
+        }
+        if let Some(guard) = instruction.guard {
+            used(guard.reg);
+            // Where the guard is false, the destination keeps its old value.
+            for &arg in destinations {
+                self.registers_of(arg, used);
+            }
+        }
+        for &arg in destinations {
+            self.registers_of(arg, defined);
+        }
+    }
+
+    /// [`effects`](Self::effects) of a step.
+    pub fn step_effects(
+        &self,
+        step: &Step,
+        used: &mut impl FnMut(Reg),
+        defined: &mut impl FnMut(Reg),
+    ) {
+        match step {
+            Step::Instruction(instruction) => self.effects(instruction, used, defined),
+            Step::SystemCall { args, result, .. } => {
+                for &arg in self.list(*args) {
+                    self.registers_of(arg, used);
+                }
+                if let Some(reg) = result {
+                    defined(*reg);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a guarded instruction can be speculated: it runs always, and a select
+/// drops its result where the guard is false. That saves a branch for cheap
+/// instructions without side effects.
+pub(crate) fn can_speculate(opcode: Opcode, modifiers: &Modifiers) -> bool {
+    use Opcode::*;
+    if modifiers.has(Modifier::Cc) {
+        return false;
+    }
+    match opcode {
+        Abs | Neg | Min | Max | Mad | Mul | Add | Sub | Fma => {
+            // Half precision and directed rounding are calls of helpers.
+            !modifiers
+                .types()
+                .any(|t| matches!(t, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2))
+                && modifiers
+                    .first_of(&[Modifier::Rz, Modifier::Rm, Modifier::Rp])
+                    .is_none()
+        }
+        And | Or | Xor | Not | Shl | Shr | Selp | Setp | Mov | Lop3 | Cnot => true,
+        Cvt => modifiers
+            .types()
+            .all(|t| !matches!(t, Type::F32 | Type::F64) && t.bits() >= 8 && !is_float(t)),
+        _ => false,
+    }
+}
+
+fn is_float(ty: Type) -> bool {
+    use Type::*;
+    matches!(ty, F16 | F16x2 | Bf16 | Bf16x2 | F32 | F64 | F32x2 | Tf32)
+}

@@ -1,0 +1,56 @@
+//! A launch, and the kernel that it runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::config::LaunchConfig;
+use super::schedule::CompiledKernel;
+use crate::abi::LaunchInfo;
+use crate::runtime;
+
+/// A kernel that is launched.
+pub(super) struct Kernel<'a> {
+    pub(super) name: &'a str,
+    pub(super) code: CompiledKernel<'a>,
+    pub(super) shared_bytes: u32,
+    pub(super) local_bytes: u32,
+    pub(super) slots: u32,
+    pub(super) globals: &'a [u64],
+}
+
+/// A launch, shared by all workers.
+pub(super) struct Launch<'a> {
+    /// The number of threads that run blocks.
+    pub(super) workers: u32,
+    pub(super) kernel: &'a Kernel<'a>,
+    pub(super) config: LaunchConfig,
+    /// Threads of a block.
+    pub(super) threads: u32,
+    /// Blocks of the grid.
+    pub(super) total: u64,
+    /// Blocks that a worker takes at a time.
+    pub(super) chunk: u64,
+    pub(super) params: *const u8,
+    pub(super) helpers: [usize; runtime::Helper::ALL.len()],
+    pub(super) info: LaunchInfo<'a>,
+    pub(super) grid_id: u64,
+    /// The first block that no worker has taken.
+    pub(super) next: AtomicU64,
+    pub(super) stop: AtomicBool,
+}
+
+// SAFETY: the parameters outlive the launch, and workers only read them. All else may be
+// shared between threads.
+unsafe impl Sync for Launch<'_> {}
+
+impl Launch<'_> {
+    /// `%ctaid` of a block.
+    pub(super) fn position(&self, index: u64) -> [u32; 3] {
+        let [x, y, _] = self.config.grid.map(u64::from);
+        // Each is less than a dimension of the grid, which has 32 bits.
+        [
+            (index % x) as u32,
+            (index / x % y) as u32,
+            (index / x / y) as u32,
+        ]
+    }
+}
