@@ -1,4 +1,4 @@
-//! The PTX language: text → tokens → tree, and what can be said of the tree.
+//! The PTX language: lexer, parser, syntax tree, checker and printer.
 
 #![forbid(unsafe_code)]
 
@@ -23,5 +23,5 @@ pub use check::{CheckOptions, Level, NameMap, Seed, check, check_into, check_wit
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
-pub use parse::{Reading, behind_comments, read, read_head, read_into};
+pub use parse::{Reading, read, read_head, read_into, skip_comments};
 pub use text::{NotPtx, Ptx, text_of};

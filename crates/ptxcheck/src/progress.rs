@@ -30,7 +30,7 @@ impl Progress {
     pub fn one_more(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if self.files > 1 && self.started.elapsed() > PATIENCE {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing where standard error is not a terminal.
             let bar = self.bar.get_or_init(|| {
                 let style =
                     ProgressStyle::with_template("{wide_bar} {pos}/{len} files, {eta} left");

@@ -18,7 +18,7 @@ pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Re
             continue;
         };
         let message = if !in_body {
-            format!("`{word}` stands inside of a function")
+            format!("`{word}` is only allowed inside a function")
         } else if word == "frequency" && words.next().is_none_or(|n| n.parse::<u64>().is_err()) {
             "`frequency` takes a number".to_owned()
         } else {
@@ -32,11 +32,11 @@ pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Re
     }
 }
 
-/// Places that `.loc` directives of a function have named.
+/// The locations of earlier `.loc` directives of a function.
 #[derive(Debug, Default)]
 pub struct Places {
     known: HashSet<(u32, u32, u32)>,
-    /// Not yet among the known: many functions have nothing inlined.
+    /// Not yet in `known`: many functions have no inlined code.
     new: Vec<(u32, u32, u32)>,
 }
 
@@ -59,7 +59,7 @@ pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Repor
         report.add(Diagnostic::new(
             Code::Undeclared,
             location.span,
-            "no `.loc` before names the place that this is inlined into",
+            "no earlier `.loc` has the location of `inlined_at`",
         ));
     }
     places.add(location.place);
@@ -82,7 +82,7 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
             checker.report.add(Diagnostic::new(
                 Code::OperandKind,
                 target.span(checker.context.source),
-                format!("`{}` is no {wanted}", target.text),
+                format!("`{}` is not a {wanted}", target.text),
             ));
         }
     }

@@ -50,7 +50,7 @@ impl<'a> Text<'a> {
         self.span_from(self.at - 1)
     }
 
-    /// To the first byte that is no white space, if there is one.
+    /// To the first byte that is not white space, if there is one.
     #[inline]
     pub fn skip_blanks(&mut self) -> Option<u8> {
         let bytes = self.source.as_bytes();
@@ -86,7 +86,7 @@ impl<'a> Text<'a> {
         let first = ahead.skip_to_token()?;
         let second = *self.source.as_bytes().get(ahead.at + 1)?;
         match first {
-            // Alone these are no tokens, and what comes behind them is the next.
+            // Alone these are not tokens, and what comes behind them is the next.
             b'.' | b'$' if !second.is_ascii_alphabetic() => None,
             _ => Some((ahead.at, first)),
         }
@@ -179,7 +179,7 @@ impl<'a> Text<'a> {
         let first = self.byte()?;
         self.at += 1;
         let begins = match first {
-            // `$` alone is no name.
+            // `$` alone is not a name.
             b'$' => continues_identifier(self.byte()?),
             _ => first.is_ascii_alphabetic() || first == b'_',
         };
