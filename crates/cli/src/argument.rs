@@ -30,11 +30,11 @@ pub enum ArgumentProblem {
     Form,
     #[error(transparent)]
     Element(#[from] UnknownElement),
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
-    #[error("`{0}` is no number of elements: a whole number from 1, at most 4 GiB in all")]
+    #[error("`{0}` is not a number of elements: a whole number from 1, at most 4 GiB in all")]
     Count(String),
-    #[error("{path} has {bytes} bytes, which is no number of {element} elements")]
+    #[error("{path} has {bytes} bytes, which is not a number of {element} elements")]
     FileLength {
         path: PathBuf,
         bytes: u64,
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(buffer.initial, [1, 2, 3, 4]);
         assert_eq!(buffer.save, Some(PathBuf::from("c.bin")));
         let text = refusal(&format!("in:u64:@{path}"));
-        assert!(text.ends_with("has 4 bytes, which is no number of u64 elements"));
+        assert!(text.ends_with("has 4 bytes, which is not a number of u64 elements"));
     }
 
     #[test]
@@ -260,11 +260,11 @@ mod tests {
         let cases = [
             ("1024", "u32:1024 "),
             ("i32:1", "unknown element type `i32`"),
-            ("u32:x", "`x` is no number"),
+            ("u32:x", "`x` is not a number"),
             ("u8:300", "300 does not fit in u8"),
-            ("u32:", "`` is no number"),
+            ("u32:", "`` is not a number"),
             ("buf:f32", "u32:1024 "),
-            ("buf:f32:0", "`0` is no number of elements"),
+            ("buf:f32:0", "`0` is not a number of elements"),
             ("buf:f32:99999999999999", "at most 4 GiB"),
             ("buf:f32:4=x", "there is no `x` here"),
             ("in:f32:4", "u32:1024 "),

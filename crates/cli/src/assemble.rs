@@ -130,7 +130,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     };
     let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {
-        return Err(Failure::new(format!("{name} is no PTX"))
+        return Err(Failure::new(format!("{name} is not PTX"))
             .help("`ptxkit extract --kind ptx` takes the PTX out of it"));
     };
     let toolkit = Toolkit::of(args.ptxas.clone());

@@ -67,7 +67,7 @@ pub struct Verdict {
     pub mismatches: u64,
     /// The first elements that differ.
     pub first: Vec<Mismatch>,
-    /// What differs that is no element, in words.
+    /// What differs that is not an element, in words.
     pub remarks: Vec<String>,
 }
 

@@ -129,7 +129,7 @@ fn of_ptx(entry: &Entry<'_>, driver: &DriverVersion) -> Option<Result<String, St
         let text = entry.ptx().map_err(|error| error.to_string())?;
         let image::Image::Ptx(ptx) = image::open(text.as_bytes()).map_err(|e| e.to_string())?
         else {
-            return Err("it is no PTX".into());
+            return Err("it is not PTX".into());
         };
         match (ptx.too_new_for(driver.cuda), ptx.for_driver(driver.cuda)) {
             (_, Err(error)) => Err(error.to_string()),

@@ -67,7 +67,7 @@ fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
     };
     let source = text(path, &name)?;
     let canonical = ptx::printer::format(&source)
-        .map_err(|found| Failure::drawn(&Diagnostics::new(&source, &name, found)))?;
+        .map_err(|found| Failure::rendered(&Diagnostics::new(&source, &name, found)))?;
     let differs = canonical != source;
     if args.check || args.diff {
         if args.diff {

@@ -44,7 +44,7 @@ impl Progress {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing where standard error is not a terminal.
             let template = format!("{{prefix}} {{bar:30}} {} {{wide_msg}}", self.count);
             let style = ProgressStyle::with_template(&template);
             ProgressBar::new(of)

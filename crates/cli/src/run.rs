@@ -217,7 +217,7 @@ fn kernels_of(bytes: &[u8]) -> Result<Vec<String>, ImageError> {
 
 fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
     image::open(bytes).map_err(|error| {
-        Failure::new(format!("{name} is no image that can be run: {error}")).help(READABLE)
+        Failure::new(format!("{name} is not an image that can be run: {error}")).help(READABLE)
     })
 }
 
@@ -257,7 +257,7 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
         let errors = understood.as_ref().and_then(|read| read.errors.as_ref());
         // A GPU's driver may read what this front end does not: its own error counts.
         match errors.filter(|_| device.driver().kind() == DriverKind::Cpu) {
-            Some(errors) => Failure::drawn(errors),
+            Some(errors) => Failure::rendered(errors),
             None => of_load(&error, &name, &image, understood.as_ref()),
         }
     })?;

@@ -88,7 +88,7 @@ pub struct Global {
 /// What came of the launches of a sample.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// For each argument what it holds now: rows without padding; empty where it is no buffer.
+    /// For each argument what it holds now: rows without padding; empty where it is not a buffer.
     pub args: Vec<Vec<u8>>,
     /// For each module variable what it holds now; empty where nothing is expected of it.
     pub globals: Vec<Vec<u8>>,

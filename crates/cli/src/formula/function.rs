@@ -126,7 +126,7 @@ pub(super) fn call(body: Body, arguments: &[Value]) -> Result<Value, String> {
         Body::ToInt => match x {
             Value::Float(number) if number.abs() < 9.2e18 => Value::Int(number as i64),
             Value::Float(number) => {
-                return Err(format!("{number:?} is no whole number of 64 bits"));
+                return Err(format!("{number:?} is not a whole number of 64 bits"));
             }
             number => number,
         },

@@ -387,7 +387,7 @@ impl<'a> Grammar<'a> {
         match number(text) {
             Some(number) => Ok((rest, Kind::Number(number))),
             None => {
-                let text = format!("`{text}` is no number of at most 64 bits");
+                let text = format!("`{text}` is not a number of at most 64 bits");
                 Err(problem(input, text))
             }
         }

@@ -109,7 +109,7 @@ fn an_argument_that_cannot_be_read() {
     for (arg, words) in [
         ("7", "u32:1024"),
         ("int:7", "unknown element type `int`"),
-        ("u32:x", "`x` is no number"),
+        ("u32:x", "`x` is not a number"),
         ("in:f32:@none.bin", "none.bin"),
     ] {
         says(&refused_vecadd(&["--arg", arg]), &[arg, words]);

@@ -139,7 +139,7 @@ fn explain_says_which_and_why_not_the_others() {
             .unwrap();
     let forced = text(&forced);
     assert!(
-        forced.contains("PTX for sm_90a: the nearest fit"),
+        forced.contains("PTX for sm_90a: the closest match"),
         "{forced}"
     );
     assert!(
