@@ -27,7 +27,7 @@ pub struct FmtArgs {
 
 /// Prints, checks or writes each file; returns the exit status.
 ///
-/// A file that cannot be read or has syntax errors is reported and left as it is.
+/// A file that cannot be read or has syntax errors is reported and not changed.
 pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
     let mut status = VERIFIED;
     for path in &args.paths {

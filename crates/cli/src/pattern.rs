@@ -1,4 +1,4 @@
-//! What a buffer holds before a launch: initial patterns.
+//! Patterns for the initial contents of buffers.
 //!
 //! | pattern | elements |
 //! |---|---|
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::element::{Element, Unstorable, Value};
 use super::formula::{Calculator, FormulaError, Limit, Shape};
 
-/// A pattern that cannot be read, or that does not fit its buffer.
+/// An invalid pattern, or one that does not fit its buffer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -32,17 +32,17 @@ pub enum PatternError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path} has {given} bytes, the buffer {wanted}")]
+    #[error("{path} has {found} bytes, the buffer {expected}")]
     FileLength {
         path: PathBuf,
-        given: u64,
-        wanted: usize,
+        found: u64,
+        expected: usize,
     },
 }
 
-/// The bytes of a buffer of `shape` that starts as `pattern` says.
+/// The initial bytes of a buffer of `shape` with this `pattern`.
 ///
-/// Files are looked for beside `folder`.
+/// File names are relative to `folder`.
 pub(crate) fn fill(
     pattern: &str,
     element: Element,
@@ -86,7 +86,7 @@ pub(crate) fn fill(
     Ok(bytes)
 }
 
-/// The bytes of `values`, each as `element` holds it.
+/// Encodes `values` as elements of this type.
 pub(crate) fn encode(
     element: Element,
     values: impl IntoIterator<Item = Value>,
@@ -109,21 +109,21 @@ fn encode_into(
     Ok(())
 }
 
-/// Reads a file of `wanted` bytes; of a longer one no more than a byte beyond them.
-fn read(path: &Path, wanted: usize, bytes: &mut Vec<u8>) -> Result<(), PatternError> {
+/// Reads a file of `expected` bytes, and at most one byte more.
+fn read(path: &Path, expected: usize, bytes: &mut Vec<u8>) -> Result<(), PatternError> {
     let failed = |source| PatternError::File {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
-    let read = file.take(wanted as u64 + 1).read_to_end(bytes);
-    let given = read.map_err(failed)?;
-    if given != wanted {
+    let read = file.take(expected as u64 + 1).read_to_end(bytes);
+    let found = read.map_err(failed)?;
+    if found != expected {
         return Err(PatternError::FileLength {
             path: path.to_owned(),
-            given: length.max(given as u64),
-            wanted,
+            found: length.max(found as u64),
+            expected,
         });
     }
     Ok(())
@@ -134,12 +134,12 @@ fn random_bytes(seed: u64, element: Element, count: usize, bytes: &mut Vec<u8>) 
         let word = random(seed, index);
         let digits = element.fraction_bits() as u32 + 1;
         match element {
-            // A whole number of steps of the type's own precision, so nothing is rounded.
+            // A multiple of the precision of the type, so the conversion is exact.
             Element::F64 => bytes.extend(uniform(word, digits).to_le_bytes()),
             Element::F32 => bytes.extend((uniform(word, digits) as f32).to_le_bytes()),
             Element::F16 | Element::Bf16 => {
                 let stored = element.encode(Value::Float(uniform(word, digits)), bytes);
-                debug_assert!(stored.is_ok(), "a float element holds every number");
+                debug_assert!(stored.is_ok(), "float elements can store all numbers");
             }
             _ => bytes.extend(&word.to_le_bytes()[..element.size()]),
         }
@@ -148,8 +148,8 @@ fn random_bytes(seed: u64, element: Element, count: usize, bytes: &mut Vec<u8>) 
 
 /// Random word `index` of `seed`: step `index + 1` of the generator SplitMix64.
 ///
-/// The same on every machine, and any element can be had without those before it. Integer
-/// elements take the low bits; a float with p significant bits takes the top p as a fraction.
+/// The sequence is the same on every machine, and allows random access. Integer elements use the low
+/// bits; floats with p significant bits use the top p bits as a fraction.
 #[must_use]
 pub fn random(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -79,13 +79,13 @@ impl<'a> Elf<'a> {
         };
         // Names may share suffixes. But if their total length is many times the size of the string
         // table, the file is crafted to cost quadratic time.
-        let mut room = names.bytes.len().saturating_mul(8);
+        let mut name_bytes_left = names.bytes.len().saturating_mul(8);
         let mut sections = Vec::new();
         for index in 0..count {
             let at = table + index * stride;
             let name_at = u64::from(file.u32(at)?);
             let name = names.text(name_at)?;
-            room = room
+            name_bytes_left = name_bytes_left
                 .checked_sub(name.len())
                 .ok_or_else(|| file.invalid_field("section name", at, name_at))?;
             sections.push(Section {

@@ -84,7 +84,7 @@ pub enum ImageError {
     },
     #[error(
         "the image at offset {offset} unpacks to {size} bytes, and the images of this file may \
-         unpack to {limit} bytes together: `ptxkit extract --index` writes one alone"
+         unpack to {limit} bytes in total: `ptxkit extract --index` extracts a single one"
     )]
     UnpackLimit { offset: u64, size: u64, limit: u64 },
     #[error("{member}: {source}")]

@@ -223,8 +223,8 @@ mod tests {
         let why = read(source).unwrap().for_driver(12040).unwrap_err();
         assert_eq!((why.line, why.newest), (2, Version { major: 8, minor: 4 }));
         assert!(why.why.contains("sm_100"), "{}", why.why);
-        let plain = source.replace("mul.f32x2", "mul.f32x3");
+        let invalid = source.replace("mul.f32x2", "mul.f32x3");
         // Text with errors under any version is left to the compiler.
-        assert_eq!(read(&plain).unwrap().for_driver(12040), Ok(None));
+        assert_eq!(read(&invalid).unwrap().for_driver(12040), Ok(None));
     }
 }

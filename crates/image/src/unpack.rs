@@ -196,10 +196,10 @@ impl Unpacker<'_> {
                     .decode_blocks(&mut packed, BlockDecodingStrategy::UptoBytes(1 << 20))
                     .map_err(|error| text(&error))?;
             }
-            let room = most - self.unpacked.len() as u64;
+            let remaining = most - self.unpacked.len() as u64;
             let ready = self.zstd.can_collect() as u64;
             (&mut self.zstd)
-                .take(room.min(ready))
+                .take(remaining.min(ready))
                 .read_to_end(&mut self.unpacked)
                 .map_err(|error| text(&error))?;
             if self.unpacked.len() > size {

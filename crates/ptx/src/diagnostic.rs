@@ -228,7 +228,7 @@ impl Report {
     }
 }
 
-/// A source location as shown by editors: line and column, both from 1.
+/// A source location as excerpt by editors: line and column, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
     /// From 1.
@@ -345,7 +345,7 @@ pub fn render(source: &str, path: &str, diagnostic: &Diagnostic) -> String {
     draw(&LineIndex::new(source), path, diagnostic)
 }
 
-/// The maximum number of characters shown of a line: a module may consist of one line.
+/// The maximum number of characters excerpt of a line: a module may consist of one line.
 const MAX_SHOWN: usize = 200;
 
 /// Replaces control characters, which could change the state of the terminal, by symbols.
@@ -383,7 +383,7 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
         None => None,
     };
     let from = from.map_or(0, |(from, _)| from);
-    let shown: String = line[from..]
+    let excerpt: String = line[from..]
         .chars()
         .take(MAX_SHOWN)
         .map(printable)
@@ -393,20 +393,20 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
     // Carets only mark the first line of the span.
-    let left = shown.chars().count() - before.chars().count();
+    let left = excerpt.chars().count() - before.chars().count();
     let end = lines.locate(span.end);
-    let wanted = if end.line == place.line {
+    let width = if end.line == place.line {
         end.column.saturating_sub(place.column) as usize
     } else {
         left
     };
-    let carets = "^".repeat(wanted.min(left).max(1));
+    let carets = "^".repeat(width.min(left).max(1));
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
         out,
         "{severity}[{code}]: {message}\n{margin}--> {path}:{place}\n\
-         {margin} |\n{number} | {shown}\n{margin} | {before}{carets}\n"
+         {margin} |\n{number} | {excerpt}\n{margin} | {before}{carets}\n"
     );
     if let Some(help) = &diagnostic.help {
         let _ = writeln!(out, "{margin} = help: {help}");

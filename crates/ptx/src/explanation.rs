@@ -283,8 +283,8 @@ mod tests {
 
     #[test]
     fn examples_show_what_they_explain() {
-        let shown = |code: &&Code| **code != Code::Limit;
-        for &code in Code::ALL.iter().filter(shown) {
+        let has_example = |code: &&Code| **code != Code::Limit;
+        for &code in Code::ALL.iter().filter(has_example) {
             let Explanation { wrong, right, .. } = code.explanation();
             assert_eq!(codes(wrong), [code], "{code}: {wrong}");
             assert_eq!(codes(right), [], "{code}: {right}");

@@ -4,13 +4,13 @@
 use super::ast::{FunctionKind, Version};
 use super::version::Floor;
 
-/// The newest `.version` that ptxas 13.5 knows.
+/// The newest `.version` that ptxas 13.5 supports.
 pub const NEWEST: Version = Version { major: 9, minor: 5 };
 
 /// The last minor number of each major one, from 1 on.
 const LAST_MINOR: [u8; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
-/// Every `.version` that ptxas 13.5 knows, in order: 1.0 to 9.5.
+/// All versions that ptxas 13.5 supports, in order: 1.0 to 9.5.
 pub fn versions() -> impl Iterator<Item = Version> {
     (1..)
         .zip(LAST_MINOR)

@@ -122,7 +122,7 @@ fn wrong_inputs_are_messages() {
         (&["import", &missing], "ptxkit cache export"),
         (&["import", &text], "ptxkit cache export"),
         (&["import", &packed], "unpack it first"),
-        (&["export", &packed], "name a .tar, or a folder"),
+        (&["export", &packed], "use a .tar or a folder"),
         (&["warm"], "<FILES>"),
         (&["warm", &sample, "--target", "hopper"], "neither a device"),
         (&["warm", &missing, "--target", "cpu"], "cannot be read"),

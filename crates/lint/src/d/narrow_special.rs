@@ -56,7 +56,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 && read.bits() < whole
             {
                 let (bits, name) = (read.bits(), register.text());
-                let message = format!("this only reads the low {bits} of the {whole} bits of `{name}`");
+                let message =
+                    format!("this only reads the low {bits} of the {whole} bits of `{name}`");
                 findings
                     .add(span, message)
                     .help(format!("read it as `.u{whole}`"));

@@ -101,9 +101,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         findings
             .add(
                 access.span,
-                format!(
-                    "each warp serializes {count} atomic operations on one address"
-                ),
+                format!("each warp serializes {count} atomic operations on one address"),
             )
             .help("reduce within the warp with `shfl.sync`, and let one thread add the sum");
     }
@@ -130,15 +128,15 @@ fn all_come(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: Bloc
 
 /// Whether the branch at the end of a block compares with a bound that is not a number.
 fn is_bound(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
-    let shown = || {
+    let compares_registers = || {
         let id = flow.graph.blocks[block.index()].steps().next_back()?;
         let guard = flow
             .values
             .guard(&flow.instructions, &flow.instructions.steps[id.index()])?;
-        let Definition::Written(made) = flow.values.definition(guard)? else {
+        let Definition::Written(comparison) = flow.values.definition(guard)? else {
             return None;
         };
-        let setp = flow.instructions.get(made)?;
+        let setp = flow.instructions.get(comparison)?;
         let modifiers = &function.mnemonic(setp).modifiers;
         let orders = [
             Modifier::Lt,
@@ -158,5 +156,5 @@ fn is_bound(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: Bloc
         });
         Some(setp.opcode == Opcode::Setp && numbers == [false; 2])
     };
-    shown().unwrap_or(false)
+    compares_registers().unwrap_or(false)
 }

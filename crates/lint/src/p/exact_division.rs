@@ -70,6 +70,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                      approximate one {approximate}",
                 ),
             )
-            .help(format!("use `{instead}` if an approximate result is acceptable"));
+            .help(format!(
+                "use `{instead}` if an approximate result is acceptable"
+            ));
     }
 }

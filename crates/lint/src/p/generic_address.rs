@@ -1,4 +1,4 @@
-//! `ld.u32` of what `cvta.global` made
+//! `ld.u32` of what `cvta.global` conversion
 
 use crate::flow::{Definition, Origin, Reference};
 use crate::memory::{Access, AccessKind};
@@ -92,7 +92,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             Space::Global => format!(
                 "convert the pointer once with `cvta.to.global.u64`, and name `.{word}` here",
             ),
-            _ => format!("name `.{word}` here, with the address before its conversion to a generic one"),
+            _ => format!(
+                "name `.{word}` here, with the address before its conversion to a generic one"
+            ),
         });
         // Older versions do not have all modifiers for local and constant memory.
         if matches!(space, Space::Global | Space::Shared)
@@ -116,15 +118,15 @@ fn fix(
     let Definition::Written(id) = flow.values.definition(value)? else {
         return None;
     };
-    let made = flow.instructions.get(id)?;
-    if made.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
+    let conversion = flow.instructions.get(id)?;
+    if conversion.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
         return None;
     }
-    let given = made.operands.start as usize + 1;
-    let Operand::Name(name) = *function.body.operands.get(given)? else {
+    let source_operand = conversion.operands.start as usize + 1;
+    let Operand::Name(name) = *function.body.operands.get(source_operand)? else {
         return None;
     };
-    if let Reference::Register(register) = flow.instructions.reference(given) {
+    if let Reference::Register(register) = flow.instructions.reference(source_operand) {
         let steps = flow.instructions.steps.iter();
         let written = steps.flat_map(|step| flow.instructions.writes(step));
         if written.filter(|slot| slot.register == register).count() != 1 {

@@ -126,7 +126,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                                 access.bytes,
                             ),
                         )
-                        .help("load the value before the loop: nothing in the loop writes to memory");
+                        .help(
+                            "load the value before the loop: nothing in the loop writes to memory",
+                        );
                 }
             }
         }

@@ -39,9 +39,9 @@ impl Pressure {
             for id in graph.blocks[block.index()].steps() {
                 let step = &instructions.steps[id.index()];
                 let read = values.reads(instructions, step).map(|(_, value)| value);
-                let kept = values.writes(instructions, step);
-                let kept = kept.filter_map(|(_, value)| values.prior(value));
-                uses.extend(read.chain(kept).map(|value| (value, *block, false)));
+                let preserved = values.writes(instructions, step);
+                let preserved = preserved.filter_map(|(_, value)| values.prior(value));
+                uses.extend(read.chain(preserved).map(|value| (value, *block, false)));
             }
         }
         for at in 0..values.definitions.len() as u32 {
@@ -105,10 +105,10 @@ impl Pressure {
                         sum -= u32::from(widths[value.index()]);
                     }
                 }
-                let kept = values.writes(instructions, step);
-                let kept = kept.filter_map(|(_, value)| values.prior(value));
+                let preserved = values.writes(instructions, step);
+                let preserved = preserved.filter_map(|(_, value)| values.prior(value));
                 let read = values.reads(instructions, step).map(|(_, value)| value);
-                for value in read.chain(kept) {
+                for value in read.chain(preserved) {
                     if let Some(alive) = alive.get_mut(value.index())
                         && !std::mem::replace(alive, true)
                     {

@@ -80,12 +80,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 match last {
                     Some((first, known)) if stronger(known, strength) => {
                         let line = function.line(first.opcode_span);
-                        let why = format!("redundant fence: that of line {line} is at least as strong");
+                        let why =
+                            format!("redundant fence: that of line {line} is at least as strong");
                         tell(instruction, &why, findings);
                     }
                     Some((first, known)) if stronger(strength, known) => {
                         let line = function.line(instruction.opcode_span);
-                        let why = format!("redundant fence: that of line {line} is at least as strong");
+                        let why =
+                            format!("redundant fence: that of line {line} is at least as strong");
                         tell(first, &why, findings);
                         last = Some((instruction, strength));
                     }
@@ -142,13 +144,13 @@ fn strength(opcode: Opcode, modifiers: &Modifiers) -> Option<Strength> {
         Modifier::Gl,
         Modifier::Sys,
     ];
-    let plain = modifiers.as_slice().iter().all(|word| known.contains(word));
+    let thread_fence = modifiers.as_slice().iter().all(|word| known.contains(word));
     match opcode {
-        Opcode::Membar if plain => Some(Strength {
+        Opcode::Membar if thread_fence => Some(Strength {
             sequential: true,
             scope,
         }),
-        Opcode::Fence if plain => Some(Strength {
+        Opcode::Fence if thread_fence => Some(Strength {
             sequential: !has(Modifier::AcqRel),
             scope,
         }),

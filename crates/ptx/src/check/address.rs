@@ -30,13 +30,13 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
 
 impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
-        match self.wanted {
-            Some(wanted) if wanted.wider => self.wide_register(operand)?,
+        match self.expected {
+            Some(expected) if expected.wider => self.wide_register(operand)?,
             Some(ExpectedType {
                 ty: ty @ (Type::Texref | Type::Samplerref | Type::Surfref),
                 ..
             }) => return self.handle(operand, ty),
-            Some(wanted) => return self.tensor_memory(operand, wanted),
+            Some(expected) => return self.tensor_memory(operand, expected),
             None => {}
         }
         match *operand {
@@ -89,7 +89,7 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
     }
 
     /// `[%r1+4]` in tensor memory, whose addresses are 32-bit registers.
-    fn tensor_memory(&self, operand: &Operand<'a>, wanted: ExpectedType) -> Checked {
+    fn tensor_memory(&self, operand: &Operand<'a>, expected: ExpectedType) -> Checked {
         let Operand::Address {
             base: AddressBase::Name(name),
             ..
@@ -100,7 +100,7 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         match self.checker.symbol(name.text) {
             None => Ok(()),
             Some(Symbol::Register { ty, vector: 1 })
-                if wanted.takes(ty) && (type_match::is_bits(ty) || wanted.ty != Type::B32) =>
+                if expected.takes(ty) && (type_match::is_bits(ty) || expected.ty != Type::B32) =>
             {
                 Ok(())
             }

@@ -203,14 +203,14 @@ fn check_signature<'a>(
         (call.arguments, signature.params, "parameters"),
         (call.results, signature.returns, "results"),
     ];
-    for (given, wanted, what) in lists {
+    for (operands, expected, what) in lists {
         // A trailing parameter without a size is optional.
-        let least = match wanted.split_last() {
+        let min = match expected.split_last() {
             Some((last, others)) if unsized_array(last) => others.len(),
-            _ => wanted.len(),
+            _ => expected.len(),
         };
-        if given.len() < least || given.len() > wanted.len() {
-            let span = match (given.first(), given.last()) {
+        if operands.len() < min || operands.len() > expected.len() {
+            let span = match (operands.first(), operands.last()) {
                 (Some(first), Some(last)) => Span {
                     start: first.span(source).start,
                     end: last.span(source).end,
@@ -220,8 +220,8 @@ fn check_signature<'a>(
             let message = format!(
                 "`{}` has {} {what}, found {}",
                 call.target.text,
-                wanted.len(),
-                given.len()
+                expected.len(),
+                operands.len()
             );
             return Err(Diagnostic::new(Code::Call, span, message).help(describe(signature)));
         }
@@ -344,13 +344,13 @@ fn passed<'a>(
 ) -> Result<(), Diagnostic> {
     let source = checker.context.source;
     let wrong = |message: String| Err(Diagnostic::new(Code::Call, operand.span(source), message));
-    let wanted = Passed::of(formal);
+    let expected = Passed::of(formal);
     let constant = match operand {
         Operand::Integer(_) => !matches!(
-            wanted.class,
+            expected.class,
             None | Some(Class::Float | Class::Predicate | Class::Packed)
         ),
-        Operand::Float(_) => matches!(wanted.class, Some(Class::Float | Class::Bits)),
+        Operand::Float(_) => matches!(expected.class, Some(Class::Float | Class::Bits)),
         Operand::Sink(_) => result,
         Operand::Name(name) => {
             let argument = match checker.symbol(name.text) {
@@ -372,7 +372,7 @@ fn passed<'a>(
                     ));
                 }
             };
-            return match wanted.mismatch(argument) {
+            return match expected.mismatch(argument) {
                 None => Ok(()),
                 Some(why) => wrong(format!(
                     "`{}` {why} the {} at this position",

@@ -9,7 +9,7 @@ use crate::ast::{FunctionKind, Location, Name, Place, Prototype, Targets};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::features::PRAGMAS;
 
-/// The strings of a `.pragma`, whose words ptxas ignores if it does not know them.
+/// Checks the strings of a `.pragma`. ptxas ignores unknown words.
 pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Report) {
     for string in strings {
         let mut words = string.text.split_whitespace();
@@ -71,7 +71,7 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
         if !checker.declared(*target) {
             continue;
         }
-        let (fits, wanted) = match checker.symbol(target.text) {
+        let (fits, expected) = match checker.symbol(target.text) {
             Some(Symbol::Function(_)) => (targets.calls, "label"),
             Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
                 (!targets.calls, "function")
@@ -82,7 +82,7 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
             checker.report.add(Diagnostic::new(
                 Code::OperandKind,
                 target.span(checker.context.source),
-                format!("`{}` is not a {wanted}", target.text),
+                format!("`{}` is not a {expected}", target.text),
             ));
         }
     }

@@ -43,7 +43,7 @@ struct Candidate {
 /// An operand of a form, with its rule resolved for these modifiers.
 pub struct OperandSlot {
     pub rule: &'static OperandRule,
-    pub wanted: Option<ExpectedType>,
+    pub expected: Option<ExpectedType>,
     /// 2 for `.v2`; 1 if the instruction has no vector modifier.
     pub vector: u32,
     /// The allowed numbers of elements of a list in braces.
@@ -171,7 +171,7 @@ impl OperandSlot {
         };
         let place = |rule: &'static OperandRule| OperandSlot {
             rule,
-            wanted: ExpectedType::new(rule.ty, types),
+            expected: ExpectedType::new(rule.ty, types),
             vector,
             counts: match &rule.count {
                 Some(count) => count.numbers(modifiers),
@@ -200,7 +200,7 @@ impl OperandSlot {
             return false;
         }
         match operand {
-            Operand::Vector(..) => self.wanted.is_some(),
+            Operand::Vector(..) => self.expected.is_some(),
             Operand::Name(_)
             | Operand::Component { .. }
             | Operand::Not(_)

@@ -16,7 +16,7 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::isa::special::{self, Special};
 use crate::names::{Opcode, SpecialRegister, Type};
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 /// The state of the check at an instruction.
 pub struct Checker<'c, 'm, 'a> {
@@ -39,7 +39,7 @@ pub struct Checker<'c, 'm, 'a> {
 pub fn check<'m, 'a>(
     function: &'m Function<'a>,
     context: &Context<'m, 'a>,
-    needs: &mut Needs<'_, 'a>,
+    requirements: &mut Requirements<'_, 'a>,
     report: &mut Report,
 ) {
     let Some(body) = &function.body else {
@@ -81,7 +81,10 @@ pub fn check<'m, 'a>(
             continue;
         }
         let missing_requirement = |need| context.allowed.missing_requirement(need);
-        for wrong in needs.statement(statement).filter_map(missing_requirement) {
+        for wrong in requirements
+            .statement(statement)
+            .filter_map(missing_requirement)
+        {
             checker.report.add(wrong);
         }
         checker.statement(statement, function.kind);

@@ -10,7 +10,7 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::features::{self, function_directive};
 use crate::isa::target::Target;
-use crate::needs::PARAMETER_BYTES;
+use crate::requirements::PARAMETER_BYTES;
 use crate::signature::parameter_bytes;
 
 /// The options of `.target` besides architectures.

@@ -27,7 +27,7 @@ fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
     }
     for (number, word) in spelling.split('.').enumerate() {
         let end = start + word.len() as u32;
-        // The opcode stands first.
+        // The opcode comes first.
         if number == index + 1 {
             return Span { start, end };
         }
@@ -43,7 +43,7 @@ pub fn count(
     form: &Form,
     (min, max): (usize, usize),
 ) -> Diagnostic {
-    let wanted = match (min, max) {
+    let expected = match (min, max) {
         (0, 0) => "no operands".to_owned(),
         (1, 1) => "1 operand".to_owned(),
         _ if min == max => format!("{min} operands"),
@@ -51,7 +51,7 @@ pub fn count(
     };
     let found = instruction.operands.len;
     let spelling = written(context, instruction.opcode_span);
-    let message = format!("`{spelling}` takes {wanted}, found {found}");
+    let message = format!("`{spelling}` takes {expected}, found {found}");
     let diagnostic = Diagnostic::new(Code::OperandCount, instruction.opcode_span, message);
     diagnostic.help(nearest(context, instruction, form))
 }
@@ -72,7 +72,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
         let Some(ty) = word.as_type().filter(|ty| *ty != written) else {
             return false;
         };
-        let wanted = ExpectedType {
+        let expected = ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,
@@ -85,7 +85,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
             other.push(if replaced { **word } else { *modifier });
         }
         let fits = || isa::forms_of(opcode, &other).any(|form| form.fit(&other).is_ok());
-        wanted.takes(register) && fits()
+        expected.takes(register) && fits()
     };
     let exact = Modifier::from_text(register.text());
     let choices = [
@@ -196,12 +196,12 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
             let then = alternatives(then.filter(|word| !excludes || modifiers.has(*word)));
             let spelling = written(context, span);
             let code = match condition.kind {
-                ConditionKind::Needs => Code::MissingModifier,
+                ConditionKind::Requires => Code::MissingModifier,
                 ConditionKind::Excludes => Code::Form,
             };
             let message = match (condition.kind, condition.absent) {
-                (ConditionKind::Needs, false) => format!("`{spelling}`: {stand} needs {then}"),
-                (ConditionKind::Needs, true) => format!("`{spelling}` needs {then}"),
+                (ConditionKind::Requires, false) => format!("`{spelling}`: {stand} needs {then}"),
+                (ConditionKind::Requires, true) => format!("`{spelling}` needs {then}"),
                 (ConditionKind::Excludes, false) => {
                     format!("`{spelling}`: {stand} excludes {then}")
                 }

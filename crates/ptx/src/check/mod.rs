@@ -32,7 +32,7 @@ use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::special;
 use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
-use super::needs::{Need, Needs};
+use super::requirements::{Requirement, Requirements};
 use super::version::Floor;
 use linkage::Declarations;
 use symbols::{ModuleSymbols, Symbol};
@@ -60,8 +60,8 @@ struct Allowed {
 
 impl Allowed {
     /// The error if the module uses something that it may not.
-    fn missing_requirement(self, need: Need) -> Option<Diagnostic> {
-        let Need { what, floor, span } = need;
+    fn missing_requirement(self, requirement: Requirement) -> Option<Diagnostic> {
+        let Requirement { what, floor, span } = requirement;
         let Floor { version, target } = floor;
         if self.version.is_some_and(|allowed| allowed < version) {
             let message = format!("{what} needs `.version {version}` or later");
@@ -119,8 +119,8 @@ impl Allowed {
         if self.permits(since) {
             return Ok(());
         }
-        let (code, wanted) = self.required_floor(since);
-        let message = format!("`{}` needs {wanted}", register.text());
+        let (code, expected) = self.required_floor(since);
+        let message = format!("`{}` needs {expected}", register.text());
         Err(Diagnostic::new(code, span, message))
     }
 }
@@ -220,8 +220,8 @@ fn check_each<'a>(
     report: &mut Report,
 ) {
     let allowed = head::check(module, source, options, report);
-    let mut needs = Needs::new(source);
-    for wrong in needs
+    let mut requirements = Requirements::new(source);
+    for wrong in requirements
         .head(module)
         .filter_map(|need| allowed.missing_requirement(need))
     {
@@ -238,7 +238,7 @@ fn check_each<'a>(
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
     for item in &module.items {
-        for wrong in needs
+        for wrong in requirements
             .item(item)
             .filter_map(|need| allowed.missing_requirement(need))
         {
@@ -259,7 +259,7 @@ fn check_each<'a>(
                 declarations.function(function, report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name.text, symbol);
-                function::check(function, &context, &mut needs, report);
+                function::check(function, &context, &mut requirements, report);
             }
             Item::Directive(directive) => match &directive.kind {
                 DirectiveKind::Alias { name, function } => {

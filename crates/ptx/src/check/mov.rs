@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::features::since;
 use crate::isa::special;
 use crate::names::{Opcode, SpecialRegister, Type};
-use crate::needs::Need;
+use crate::requirements::Requirement;
 
 impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// The source of `mov`: a value, or something that has an address.
@@ -45,7 +45,11 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 None => Ok(()),
             },
             Operand::Special(register, span) => self.special(register, span),
-            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+            Operand::Not(name)
+                if self
+                    .expected
+                    .is_some_and(|expected| expected.ty == Type::Pred) =>
+            {
                 match SpecialRegister::from_text(name.text) {
                     Some(register) => self.special(register, self.name_span(name)),
                     None => self.source(operand),
@@ -103,8 +107,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
 
     /// The checker for one of `count` parts.
     fn part(&self, count: u32) -> Option<Self> {
-        let mut wanted = self.wanted?;
-        wanted.ty = match (wanted.ty, count) {
+        let mut expected = self.expected?;
+        expected.ty = match (expected.ty, count) {
             (ty @ (Type::B16 | Type::B32 | Type::B64 | Type::B128), 1) => ty,
             (Type::B16, 2) | (Type::B32, 4) => Type::B8,
             (Type::B32, 2) | (Type::B64, 4) => Type::B16,
@@ -112,9 +116,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             (Type::B128, 2) => Type::B64,
             _ => return None,
         };
-        wanted.bits = wanted.ty.bits();
+        expected.bits = expected.ty.bits();
         Some(OperandChecker {
-            wanted: Some(wanted),
+            expected: Some(expected),
             ..*self
         })
     }
@@ -147,19 +151,19 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             let message = format!("`{}` belongs to a call and has no address", name.text);
             return self.wrong(operand, message);
         }
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         // Handles of textures are moved as `.u64`, whatever the address size.
-        let fits = wanted.takes_integer()
-            && wanted.ty != Type::Pred
+        let fits = expected.takes_integer()
+            && expected.ty != Type::Pred
             && (!is_opaque(variable)
-                || wanted.ty == Type::U64
+                || expected.ty == Type::U64
                 || self.instruction.opcode != Opcode::Mov);
         if fits {
             return Ok(());
         }
-        Err(self.mistyped(self.span(operand), "an address", wanted))
+        Err(self.mistyped(self.span(operand), "an address", expected))
     }
 
     fn address_of_function(&self, name: Name<'a>, kind: FunctionKind) -> Checked {
@@ -168,11 +172,11 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
         };
         let span = self.name_span(name);
-        let missing_requirement =
-            self.checker
-                .context
-                .allowed
-                .missing_requirement(Need { what, floor, span });
+        let missing_requirement = self
+            .checker
+            .context
+            .allowed
+            .missing_requirement(Requirement { what, floor, span });
         missing_requirement.map_or(Ok(()), Err)
     }
 
@@ -180,14 +184,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         self.checker.context.allowed.special(register, span)?;
         let special = special::of(register);
         let written = register.text();
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         let part = match (special.elements, self.vector) {
-            (1, _) => Some(wanted),
-            (elements, vector) if vector == elements => Some(wanted),
-            (elements, 1) if wanted.ty == Type::B128 => {
-                self.part(elements).and_then(|part| part.wanted)
+            (1, _) => Some(expected),
+            (elements, vector) if vector == elements => Some(expected),
+            (elements, 1) if expected.ty == Type::B128 => {
+                self.part(elements).and_then(|part| part.expected)
             }
             _ => None,
         };
@@ -198,7 +202,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         let message = format!(
             "`{written}` is {}, expected {}",
             special.describe(),
-            wanted.describe()
+            expected.describe()
         );
         Err(Diagnostic::new(Code::OperandType, span, message))
     }

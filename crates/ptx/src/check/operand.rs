@@ -27,7 +27,7 @@ pub fn check<'a>(
     let here = OperandChecker {
         checker,
         instruction,
-        wanted: place.wanted,
+        expected: place.expected,
         vector: place.vector,
         space: rule.space,
     };
@@ -49,7 +49,7 @@ pub fn check<'a>(
 pub(super) struct OperandChecker<'p, 'c, 'm, 'a> {
     pub(super) checker: &'p Checker<'c, 'm, 'a>,
     pub(super) instruction: &'p Instruction,
-    pub(super) wanted: Option<ExpectedType>,
+    pub(super) expected: Option<ExpectedType>,
     /// 2 for `.v2`; 1 if the instruction has no vector modifier.
     pub(super) vector: u32,
     /// The required state space of a variable whose address is the operand.
@@ -158,7 +158,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::Stored => self.vector(operand, Direction::Stored),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
-                Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
+                Operand::Not(_) if self.expected.is_some_and(|w| w.ty == Type::Pred) => {
                     self.predicate(operand)
                 }
                 _ => self.wrong(operand, "expected a register"),
@@ -254,8 +254,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         ))
     }
 
-    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: ExpectedType) -> Diagnostic {
-        let message = format!("{what}, expected {}", wanted.describe());
+    pub(super) fn mistyped(&self, span: Span, what: &str, expected: ExpectedType) -> Diagnostic {
+        let message = format!("{what}, expected {}", expected.describe());
         Diagnostic::new(Code::OperandType, span, message)
     }
 
@@ -278,10 +278,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         match *operand {
             Operand::Name(name) => self.register(name),
             Operand::Component { name, .. } => self.component(name),
-            Operand::Integer(integer) => match self.wanted {
-                Some(wanted) if !wanted.takes_integer() => {
-                    let found = self.mistyped(integer.span, "an integer", wanted);
-                    Err(if matches!(wanted.ty, Type::F32 | Type::F64) {
+            Operand::Integer(integer) => match self.expected {
+                Some(expected) if !expected.takes_integer() => {
+                    let found = self.mistyped(integer.span, "an integer", expected);
+                    Err(if matches!(expected.ty, Type::F32 | Type::F64) {
                         found.help("write it with a decimal point, as 1.0")
                     } else {
                         found.help("move it to a register first")
@@ -289,9 +289,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 }
                 _ => Ok(()),
             },
-            Operand::Float(float) => match self.wanted {
-                Some(wanted) if !wanted.takes_float(float.value) => {
-                    Err(self.mistyped(float.span, "a floating-point constant", wanted))
+            Operand::Float(float) => match self.expected {
+                Some(expected) if !expected.takes_float(float.value) => {
+                    Err(self.mistyped(float.span, "a floating-point constant", expected))
                 }
                 _ => Ok(()),
             },
@@ -306,25 +306,29 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             .help("move it to a register first")),
             Operand::Offset { name, .. } => match self.checker.symbol(name.text) {
                 // To ptxas `gbuf+4` and `%r1+4` are constants of any type.
-                Some(Symbol::Variable { .. }) => match self.wanted {
-                    Some(wanted) if !wanted.takes_integer() => {
-                        Err(self.mistyped(self.span(operand), "an address", wanted))
+                Some(Symbol::Variable { .. }) => match self.expected {
+                    Some(expected) if !expected.takes_integer() => {
+                        Err(self.mistyped(self.span(operand), "an address", expected))
                     }
                     _ => Ok(()),
                 },
-                Some(Symbol::Function(_)) if self.wanted.is_some_and(|w| !w.takes_function()) => {
+                Some(Symbol::Function(_)) if self.expected.is_some_and(|w| !w.takes_function()) => {
                     self.no_register(name)
                 }
                 Some(Symbol::Label) => self.register(name),
                 Some(Symbol::Register { ty, .. })
                     if !type_match::is_address(ty)
-                        || self.wanted.is_some_and(ExpectedType::is_count) =>
+                        || self.expected.is_some_and(ExpectedType::is_count) =>
                 {
                     self.check_type(name, ty)
                 }
                 _ => Ok(()),
             },
-            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+            Operand::Not(name)
+                if self
+                    .expected
+                    .is_some_and(|expected| expected.ty == Type::Pred) =>
+            {
                 self.register(name)
             }
             Operand::Not(_) => self.wrong(operand, "`!` only negates predicates"),
@@ -354,7 +358,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 format!("`{}` is a vector, expected one register", name.text),
             )
             .help(format!("select a component, as `{}.x`", name.text))),
-            Some(Symbol::Function(_)) if self.wanted.is_none_or(ExpectedType::takes_function) => {
+            Some(Symbol::Function(_)) if self.expected.is_none_or(ExpectedType::takes_function) => {
                 Ok(())
             }
             Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
@@ -383,11 +387,11 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     }
 
     pub(super) fn check_type(&self, name: Name<'a>, ty: Type) -> Checked {
-        match self.wanted {
-            Some(wanted) if !wanted.takes(ty) => {
+        match self.expected {
+            Some(expected) if !expected.takes(ty) => {
                 let what = format!("`{}` is `.{}`", name.text, ty.text());
-                let mut found = self.mistyped(self.name_span(name), &what, wanted);
-                if !wanted.fixed {
+                let mut found = self.mistyped(self.name_span(name), &what, expected);
+                if !expected.fixed {
                     let modifiers = self.checker.modifiers(self.instruction);
                     let opcode = self.instruction.opcode;
                     found.help = mismatch::other_type(opcode, modifiers, ty);

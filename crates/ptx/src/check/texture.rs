@@ -1,4 +1,4 @@
-//! Texture and surface operands: `[texture, sampler, {x, y}]`, and handles alone.
+//! Texture and surface operands: `[texture, sampler, {x, y}]`, and handles.
 
 use super::operand::{Checked, Direction, OperandChecker};
 use super::symbols::Symbol;
@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::features::since;
 use crate::isa::{Count, Kind};
 use crate::names::{Modifier, Opcode, Type};
-use crate::needs::Need;
+use crate::requirements::Requirement;
 use crate::version::Floor;
 
 /// The type of the first coordinate of an array.
@@ -149,7 +149,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             .checker
             .context
             .allowed
-            .missing_requirement(Need { what, floor, span })
+            .missing_requirement(Requirement { what, floor, span })
         {
             Some(wrong) => Err(wrong),
             None => Ok(()),
@@ -160,7 +160,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// the geometry.
     fn offset(&self, operand: &Operand<'a>) -> Checked {
         let place = OperandChecker {
-            wanted: Some(OFFSET),
+            expected: Some(OFFSET),
             ..*self
         };
         place.list(Kind::Source, &[1, 2, 4], operand)
@@ -201,7 +201,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         };
         let place = OperandChecker {
-            wanted: Some(LAYER),
+            expected: Some(LAYER),
             ..*self
         };
         place.source(layer)?;

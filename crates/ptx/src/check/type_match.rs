@@ -76,19 +76,19 @@ impl ExpectedType {
 
     /// Whether a register of this type is accepted.
     pub fn takes(self, register: Type) -> bool {
-        let wanted = class(self.ty);
+        let expected = class(self.ty);
         if self.alone {
             return register == self.ty;
         }
         // ptxas accepts `.f16x2` as a predicate.
-        if wanted == Class::Predicate {
+        if expected == Class::Predicate {
             return register == Type::Pred || (register == Type::F16x2 && !self.fixed);
         }
-        let wider = self.wider && wanted != Class::Opaque && register.bits() > self.bits;
+        let wider = self.wider && expected != Class::Opaque && register.bits() > self.bits;
         if register.bits() != self.bits && !wider {
             return false;
         }
-        match (class(register), wanted) {
+        match (class(register), expected) {
             (Class::Bits, _) => true,
             (Class::Predicate, _) => false,
             (_, Class::Bits) => true,
@@ -217,14 +217,16 @@ mod tests {
     ];
 
     fn taken(ty: Type, wider: bool, fixed: bool) -> String {
-        let wanted = ExpectedType {
+        let expected = ExpectedType {
             ty,
             bits: ty.bits(),
             wider,
             alone: false,
             fixed,
         };
-        let taken = REGISTERS.iter().filter(|register| wanted.takes(**register));
+        let taken = REGISTERS
+            .iter()
+            .filter(|register| expected.takes(**register));
         taken.map(|ty| ty.text()).collect::<Vec<_>>().join(" ")
     }
 
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn constants() {
-        let wanted = |ty: Type| ExpectedType {
+        let expected = |ty: Type| ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,
@@ -271,11 +273,15 @@ mod tests {
             fixed: false,
         };
         let (single, double) = (FloatValue::F32(0), FloatValue::F64(0));
-        assert!(wanted(Type::F32).takes_float(double) && wanted(Type::F64).takes_float(single));
-        assert!(wanted(Type::B32).takes_float(single) && !wanted(Type::B32).takes_float(double));
-        assert!(!wanted(Type::U32).takes_float(single) && !wanted(Type::F16).takes_float(single));
-        assert!(wanted(Type::U16).takes_integer() && wanted(Type::Pred).takes_integer());
-        assert!(!wanted(Type::F32).takes_integer() && !wanted(Type::U16x2).takes_integer());
+        assert!(expected(Type::F32).takes_float(double) && expected(Type::F64).takes_float(single));
+        assert!(
+            expected(Type::B32).takes_float(single) && !expected(Type::B32).takes_float(double)
+        );
+        assert!(
+            !expected(Type::U32).takes_float(single) && !expected(Type::F16).takes_float(single)
+        );
+        assert!(expected(Type::U16).takes_integer() && expected(Type::Pred).takes_integer());
+        assert!(!expected(Type::F32).takes_integer() && !expected(Type::U16x2).takes_integer());
     }
 
     #[test]

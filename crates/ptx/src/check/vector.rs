@@ -27,8 +27,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Operand::Vector(list, span) => self.elements(list, span, direction, true),
             Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
-                    match self.wanted {
-                        Some(wanted) if wanted.takes_integers_for_floats(ty) => Ok(()),
+                    match self.expected {
+                        Some(expected) if expected.takes_integers_for_floats(ty) => Ok(()),
                         _ => self.check_type(name, ty),
                     }
                 }
@@ -48,16 +48,16 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
             return None;
         }
-        let wanted = self.wanted?;
+        let expected = self.expected?;
         let direction = match opcode {
             Opcode::Suld => Direction::Written,
             _ => Direction::Read,
         };
         let part_of = |length: u32| OperandChecker {
-            wanted: Some(ExpectedType {
-                bits: wanted.bits / length,
+            expected: Some(ExpectedType {
+                bits: expected.bits / length,
                 wider: true,
-                ..wanted
+                ..expected
             }),
             ..*self
         };
@@ -144,15 +144,15 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         };
         // If only registers are allowed, a piece is untyped.
-        let bits = |wanted: ExpectedType| match kind {
+        let bits = |expected: ExpectedType| match kind {
             Kind::Register => ExpectedType {
-                ty: type_match::bits_of(wanted.ty),
-                ..wanted
+                ty: type_match::bits_of(expected.ty),
+                ..expected
             },
-            _ => wanted,
+            _ => expected,
         };
         let alone = OperandChecker {
-            wanted: self.wanted.map(bits),
+            expected: self.expected.map(bits),
             ..*self
         };
         for piece in pieces {
@@ -177,7 +177,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         direction: Direction,
         integers_for_floats: bool,
     ) -> Checked {
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         let first = self.checker.body.list(list).first();
@@ -243,20 +243,20 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return self.matrix(list, span, left.is_none());
         }
         self.constants(list, left)?;
-        if self.instruction.opcode == Opcode::Wmma && wanted.ty == Type::F32 {
+        if self.instruction.opcode == Opcode::Wmma && expected.ty == Type::F32 {
             self.no_decimals(list)?;
         }
         // After a leading constant the other elements are not checked. Only half
         // precision does not allow it.
         if first.is_some_and(is_constant) {
-            let halves = match wanted.ty {
+            let halves = match expected.ty {
                 _ if !integers_for_floats => false,
                 Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
                 Type::F16 => matches!(first, Some(Operand::Float(_))),
                 _ => false,
             };
             if left.is_some() && halves {
-                return Err(self.mistyped(span, "a vector that begins with a constant", wanted));
+                return Err(self.mistyped(span, "a vector that begins with a constant", expected));
             }
             return Ok(());
         }
@@ -266,14 +266,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
         // A vector of registers of different types is untyped.
         let fits = |ty: Type| match (same_type, integers_for_floats) {
-            (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
-            (true, false) => wanted.takes(ty),
-            (false, _) => wanted.takes(type_match::bits_of(ty)),
+            (true, true) => expected.takes(ty) || expected.takes_integers_for_floats(ty),
+            (true, false) => expected.takes(ty),
+            (false, _) => expected.takes(type_match::bits_of(ty)),
         };
         match left {
             Some(ty) if !fits(ty) => {
                 let what = format!("a vector of `.{}`", ty.text());
-                Err(self.mistyped(span, &what, wanted))
+                Err(self.mistyped(span, &what, expected))
             }
             _ => Ok(()),
         }
@@ -326,7 +326,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// whose width differs from that constant, if any. Integer and decimal constants have
     /// 64 bits.
     fn matrix(&self, list: List, span: Span, alone: bool) -> Checked {
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         self.neighbours(list)?;
@@ -336,19 +336,21 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         };
         let width = widths.find(|width| *width != first);
-        if wanted.ty == Type::F64 || width == Some(wanted.bits) {
+        if expected.ty == Type::F64 || width == Some(expected.bits) {
             return Ok(());
         }
         let integers = matches!(elements.first(), Some(Operand::Integer(_)));
-        if alone && width.is_none() && (first == wanted.bits || integers && wanted.ty != Type::B32)
+        if alone
+            && width.is_none()
+            && (first == expected.bits || integers && expected.ty != Type::B32)
         {
             return elements.iter().try_for_each(|one| self.source(one));
         }
-        if !alone && width.is_none() && first == wanted.bits {
+        if !alone && width.is_none() && first == expected.bits {
             return Ok(());
         }
         let what = format!("a matrix of {} bits", width.unwrap_or(first));
-        let found = self.mistyped(span, &what, wanted);
+        let found = self.mistyped(span, &what, expected);
         Err(found.help("write 32-bit constants as 0f3F800000; others have 64 bits"))
     }
 

@@ -185,8 +185,8 @@ fn condition_text(condition: &Condition) -> String {
     };
     let (when, then) = (list(&condition.when), list(&condition.then));
     match (condition.kind, condition.absent) {
-        (ConditionKind::Needs, false) => format!("{when} only with {then}"),
-        (ConditionKind::Needs, true) => format!("without {when} only with {then}"),
+        (ConditionKind::Requires, false) => format!("{when} only with {then}"),
+        (ConditionKind::Requires, true) => format!("without {when} only with {then}"),
         (ConditionKind::Excludes, false) => format!("{when} not with {then}"),
         (ConditionKind::Excludes, true) => format!("without {when} not with {then}"),
     }

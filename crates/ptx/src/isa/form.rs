@@ -172,7 +172,7 @@ pub struct Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionKind {
     /// `=>`: one of the modifiers is required.
-    Needs,
+    Requires,
     /// `!`: the modifiers are excluded.
     Excludes,
 }
@@ -201,7 +201,7 @@ impl ConditionWord {
 impl Condition {
     fn holds(&self, modifiers: &Modifiers, types: &Types) -> bool {
         let any = |words: &[ConditionWord]| words.iter().any(|w| w.stands(modifiers, types));
-        any(&self.when) == self.absent || any(&self.then) == (self.kind == ConditionKind::Needs)
+        any(&self.when) == self.absent || any(&self.then) == (self.kind == ConditionKind::Requires)
     }
 
     /// `.ca` or `.cg`: the required or excluded modifiers.

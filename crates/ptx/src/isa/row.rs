@@ -207,7 +207,7 @@ fn slot(word: &str, lists: &Lists<'_>) -> Option<Slot> {
 /// `a|b=>c|d`, `!a=>b`, `a|b!c|d`, `T=f32=>ftz`
 fn condition(word: &str, lists: &Lists<'_>) -> Option<Condition> {
     let (when, then, kind) = match word.split_once("=>") {
-        Some((when, then)) => (when, then, ConditionKind::Needs),
+        Some((when, then)) => (when, then, ConditionKind::Requires),
         None => {
             let (when, then) = word.split_once('!')?;
             (when, then, ConditionKind::Excludes)

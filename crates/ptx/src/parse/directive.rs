@@ -9,8 +9,8 @@ use nom::multi::separated_list1;
 
 use super::declaration::{linkage, starts_declaration};
 use super::expression::literal_number;
+use super::fast_path::skip_data;
 use super::input::{Parsed, SyntaxError, Tokens, name, text, token};
-use super::usual::usual_data;
 use crate::ast::{Directive, DirectiveKind, FunctionDirective, FunctionKind, Name};
 use crate::diagnostic::Code;
 use crate::features::{self, Arguments};
@@ -86,7 +86,7 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let mut labels = HashSet::new();
     loop {
         let start = rest.peek().span.start;
-        let end = usual_data(rest.source, start as usize) as u32;
+        let end = skip_data(rest.source, start as usize) as u32;
         if end > start {
             rest = rest.skip_to(end);
         }

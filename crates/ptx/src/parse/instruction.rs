@@ -30,11 +30,11 @@ impl<'a> BodyReader<'_, 'a> {
             rest.advance();
         }
         let opcode_span = rest.span_from(word.span.start);
-        let mnemonic = match self.store.mnemonics.known(text(rest.source, opcode_span)) {
+        let mnemonic = match self.buffers.mnemonics.known(text(rest.source, opcode_span)) {
             Some(mnemonic) => mnemonic,
             None => self.new_mnemonic(*rest, opcode_span)?,
         };
-        let (opcode, known) = match self.store.mnemonics.get(mnemonic) {
+        let (opcode, known) = match self.buffers.mnemonics.get(mnemonic) {
             Some(m) => (m.opcode, !m.modifiers.has(Modifier::UNKNOWN)),
             None => (Opcode::Unknown, true),
         };
@@ -47,7 +47,7 @@ impl<'a> BodyReader<'_, 'a> {
             if !known && !isa::forms(opcode).is_empty() {
                 self.unknown_modifier(opcode, rest.skip_to(word.span.end));
             }
-            let operands = self.store.pool.operands(rest, opcode == Opcode::Call)?;
+            let operands = self.buffers.pool.operands(rest, opcode == Opcode::Call)?;
             if !rest.at(TokenKind::Semicolon) {
                 step(rest, self.semicolon(*rest))?;
                 // Without an end the statement is not checked: its last word may belong to
@@ -58,10 +58,10 @@ impl<'a> BodyReader<'_, 'a> {
             operands
         };
         let operands = match guard {
-            Some(guard) => self.store.pool.guard(guard, operands),
+            Some(guard) => self.buffers.pool.guard(guard, operands),
             None => operands,
         };
-        self.store
+        self.buffers
             .statements
             .push(Statement::Instruction(Instruction {
                 guarded: guard.is_some(),
@@ -82,7 +82,10 @@ impl<'a> BodyReader<'_, 'a> {
             words.push(word.word_text());
             word.advance();
         }
-        let learnt = self.store.mnemonics.insert(text(rest.source, span), &words);
+        let learnt = self
+            .buffers
+            .mnemonics
+            .insert(text(rest.source, span), &words);
         learnt.map_err(|TooMany| {
             let message = "too many modifiers";
             Err::Failure(SyntaxError::new(span, Code::Limit, message))
@@ -97,7 +100,7 @@ impl<'a> BodyReader<'_, 'a> {
         while after.at(TokenKind::Word) && is_modifier(after.word_text()) {
             after.advance();
         }
-        let operands = self.store.pool.operands(&mut after, true);
+        let operands = self.buffers.pool.operands(&mut after, true);
         if let (Ok(operands), true) = (&operands, after.at(TokenKind::Semicolon)) {
             let suggests = self.report.wants_suggestions();
             self.report.add(no_opcode(opcode, word, suggests));

@@ -26,13 +26,13 @@ struct Slot {
     /// 0 if the slot is empty.
     length: u32,
     id: MnemonicId,
-    /// Not of [`Usual`] if it is unknown in part.
-    usual: Option<Opcode>,
+    /// `None` if some of its words are unknown.
+    opcode: Option<Opcode>,
 }
 
 /// A known mnemonic at some offset of the text.
 #[derive(Clone, Copy, Debug)]
-pub struct Usual {
+pub struct KnownMnemonic {
     pub id: MnemonicId,
     pub opcode: Opcode,
     /// The end of its text.
@@ -94,7 +94,7 @@ impl<'a> Mnemonics<'a> {
     /// The mnemonic from this byte to the next blank, if it is in the table and all its words are
     /// known.
     #[inline]
-    pub fn usual(&self, bytes: &[u8], at: usize) -> Option<Usual> {
+    pub fn before_blank(&self, bytes: &[u8], at: usize) -> Option<KnownMnemonic> {
         let mut hash = SEED;
         let mut start = [0; 2];
         let mut end = at;
@@ -125,22 +125,22 @@ impl<'a> Mnemonics<'a> {
             text.len() <= 16 || known.is_some_and(|m| m.text.as_bytes() == text)
         };
         let slot = self.find(hash, start, end - at, same)?;
-        Some(Usual {
+        Some(KnownMnemonic {
             id: slot.id,
-            opcode: slot.usual?,
+            opcode: slot.opcode?,
             end,
         })
     }
 
-    /// The mnemonic from this byte to a semicolon, as [`usual`](Self::usual):
+    /// The mnemonic from this byte to a semicolon, like [`before_blank`](Self::before_blank):
     /// `ret;`
     #[cold]
-    pub fn alone(&self, source: &str, at: usize) -> Option<Usual> {
+    pub fn before_semicolon(&self, source: &str, at: usize) -> Option<KnownMnemonic> {
         let rest = &source.as_bytes()[at..];
         let length = rest.iter().take(LONGEST).position(|b| *b == b';')?;
         let id = self.known(source.get(at..at + length)?)?;
-        let mnemonic = self.get(id).filter(|m| is_usual(m))?;
-        Some(Usual {
+        let mnemonic = self.get(id).filter(|m| is_known(m))?;
+        Some(KnownMnemonic {
             id,
             opcode: mnemonic.opcode,
             end: at + length,
@@ -188,12 +188,12 @@ impl<'a> Mnemonics<'a> {
     fn place(&mut self, id: usize) {
         let mnemonic = &self.list[id];
         let (hash, start) = hash(mnemonic.text.as_bytes());
-        let usual = is_usual(mnemonic);
+        let known = is_known(mnemonic);
         let slot = Slot {
             start,
             length: mnemonic.text.len() as u32,
             id: MnemonicId(id as u32),
-            usual: usual.then_some(mnemonic.opcode),
+            opcode: known.then_some(mnemonic.opcode),
         };
         let mask = self.slots.len() - 1;
         let mut at = hash as usize;
@@ -216,7 +216,7 @@ pub fn modifier(word: &str) -> Option<Modifier> {
 }
 
 /// Whether all its words are known.
-fn is_usual(mnemonic: &Mnemonic<'_>) -> bool {
+fn is_known(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN)
 }
 

@@ -7,6 +7,7 @@ mod bytes;
 mod declaration;
 mod directive;
 mod expression;
+mod fast_path;
 mod initializer;
 mod input;
 mod instruction;
@@ -14,7 +15,6 @@ mod mnemonic;
 mod module;
 mod operand;
 mod statement;
-mod usual;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};

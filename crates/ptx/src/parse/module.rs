@@ -7,7 +7,7 @@ use super::declaration::{attributes, linkage, parameters, starts_declaration, va
 use super::directive::{directive, function_directives, is_directive};
 use super::expression::literal_number;
 use super::input::{Parsed, SyntaxError, Tokens, join, keyword, name, text};
-use super::statement::{BodyReader, Store};
+use super::statement::{BodyReader, Buffers};
 use crate::ast::{
     Attributes, Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module, Name,
     Span, Version,
@@ -19,7 +19,7 @@ use crate::token::TokenKind;
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        store: Store::for_text(input.source.len()),
+        buffers: Buffers::for_text(input.source.len()),
         report,
     };
     let mut rest = input;
@@ -36,7 +36,7 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
             Err(Err::Incomplete(_)) => skip_item(rest),
         };
     }
-    reader.module.mnemonics = reader.store.mnemonics.into_list();
+    reader.module.mnemonics = reader.buffers.mnemonics.into_list();
     reader.module
 }
 
@@ -161,7 +161,7 @@ fn starts_variable(word: &str) -> bool {
 
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
-    store: Store<'a>,
+    buffers: Buffers<'a>,
     report: &'r mut Report,
 }
 
@@ -389,7 +389,7 @@ impl<'a> ModuleReader<'_, 'a> {
                 input
             }
         };
-        let mut reader = BodyReader::new(self.report, &mut self.store);
+        let mut reader = BodyReader::new(self.report, &mut self.buffers);
         let (rest, body) = reader.body(next.span, inside);
         let declared = reader.declared.into_iter();
         self.module.items.extend(declared.map(Item::Function));

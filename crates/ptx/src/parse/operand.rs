@@ -144,7 +144,7 @@ impl<'a> Pool<'a> {
                 Operand::Offset { name, offset }
             }
             TokenKind::BracketOpen => self.element(rest, name)?,
-            _ => plain(name, span),
+            _ => name_operand(name, span),
         };
         self.open.push(operand);
         Ok(())
@@ -258,7 +258,7 @@ fn deeper(open: Span, depth: u32) -> Outcome<u32> {
 }
 
 /// A single name: `_`, a special register or a declared name.
-pub(super) fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
+pub(super) fn name_operand(name: Name<'_>, span: Span) -> Operand<'_> {
     if name.text == "_" {
         return Operand::Sink(span);
     }

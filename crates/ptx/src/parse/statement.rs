@@ -22,31 +22,31 @@ const MAX_BLOCKS: usize = 1663;
 
 /// Buffers that are reused from one body to the next.
 #[derive(Debug, Default)]
-pub struct Store<'a> {
+pub struct Buffers<'a> {
     pub mnemonics: Mnemonics<'a>,
     pub(super) pool: Pool<'a>,
     pub(super) statements: Vec<Statement<'a>>,
 }
 
-impl Store<'_> {
+impl Buffers<'_> {
     /// Reserves capacity for a text of this size, as if it were one function. Unused capacity
     /// costs nothing. Growing step by step instead may make the allocator return the memory of
     /// each module to the system, which must map and clear it again for the next one.
     pub fn for_text(bytes: usize) -> Self {
         const MAX_RESERVED: usize = 16 << 20;
         let bytes = bytes.min(MAX_RESERVED);
-        let mut store = Store::default();
+        let mut buffers = Buffers::default();
         // If this fails, the buffers grow on demand.
-        let _ = store.statements.try_reserve(bytes / 32);
-        let _ = store.pool.operands.try_reserve(bytes / 16);
-        store
+        let _ = buffers.statements.try_reserve(bytes / 32);
+        let _ = buffers.pool.operands.try_reserve(bytes / 16);
+        buffers
     }
 }
 
 /// Parses bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
     pub(super) report: &'r mut Report,
-    pub(super) store: &'r mut Store<'a>,
+    pub(super) buffers: &'r mut Buffers<'a>,
     /// Functions that the body declares. They become items of the module.
     pub declared: Vec<Function<'a>>,
     /// Whether the body has syntax errors.
@@ -56,10 +56,10 @@ pub struct BodyReader<'r, 'a> {
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
-    pub fn new(report: &'r mut Report, store: &'r mut Store<'a>) -> Self {
+    pub fn new(report: &'r mut Report, buffers: &'r mut Buffers<'a>) -> Self {
         BodyReader {
             report,
-            store,
+            buffers,
             declared: Vec::new(),
             broken: false,
             blocks: 0,
@@ -109,7 +109,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 }
                 _ => {
                     let start = next.span.start as usize;
-                    match self.usual_statements(rest.source, start) {
+                    match self.fast_statements(rest.source, start) {
                         end if end > start => rest.advance_to(end as u32),
                         _ => self.statement_or_skip(&mut rest),
                     }
@@ -117,8 +117,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             }
         }
         let body = Body {
-            statements: exact(&mut self.store.statements),
-            operands: exact(&mut self.store.pool.operands),
+            statements: exact(&mut self.buffers.statements),
+            operands: exact(&mut self.buffers.pool.operands),
             broken: self.broken,
             span: Span {
                 start: open.start,
@@ -133,7 +133,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     pub(super) fn open_block(&mut self, brace: Span) {
         self.blocks += 1;
         if self.blocks <= MAX_BLOCKS {
-            self.store.statements.push(Statement::Begin(brace));
+            self.buffers.statements.push(Statement::Begin(brace));
         } else if self.blocks == MAX_BLOCKS + 1 {
             self.report.add(Diagnostic::new(
                 Code::Limit,
@@ -147,7 +147,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     pub(super) fn close_block(&mut self, brace: Span) {
         self.blocks -= 1;
         if self.blocks < MAX_BLOCKS {
-            self.store.statements.push(Statement::End(brace));
+            self.buffers.statements.push(Statement::End(brace));
         }
     }
 
@@ -164,7 +164,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     span,
                 };
                 let statement = Statement::Directive(Box::new(directive));
-                self.store.statements.push(statement);
+                self.buffers.statements.push(statement);
                 *rest = after;
             }
             Err(Err::Error(problem) | Err::Failure(problem)) => {
@@ -177,7 +177,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
-        let known = self.store.statements.len();
+        let known = self.buffers.statements.len();
         let start = rest.peek().span;
         let problem = match self.statement(rest) {
             // The parsers below consume at least one token; the check guarantees
@@ -188,7 +188,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             Err(Err::Incomplete(_)) => None,
         };
         self.broken = true;
-        self.store.statements.truncate(known);
+        self.buffers.statements.truncate(known);
         if let Some(problem) = problem {
             self.report.add(problem.diagnostic(rest.source));
         }
@@ -243,7 +243,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
                 let calls = after.word_text() == "calltargets";
                 let (rest, targets) = cut(names).parse(after.skip())?;
-                self.store
+                self.buffers
                     .statements
                     .push(Statement::Targets(Box::new(Targets {
                         name,
@@ -259,7 +259,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     .0
             }
             _ => {
-                self.store.statements.push(Statement::Label(name));
+                self.buffers.statements.push(Statement::Label(name));
                 return Ok((after, ()));
             }
         };
@@ -291,7 +291,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 "this directive is not allowed on a prototype",
             );
         }
-        self.store
+        self.buffers
             .statements
             .push(Statement::Prototype(Box::new(Prototype {
                 name: label,
@@ -325,7 +325,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
-                self.store
+                self.buffers
                     .statements
                     .push(Statement::Directive(Box::new(directive)));
                 Ok((rest, ()))
@@ -340,7 +340,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
 
     fn variables<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, Linkage::None)?;
-        self.store
+        self.buffers
             .statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
         self.semicolon(rest)
@@ -354,7 +354,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             TokenKind::Comma => cut(inlined).map(Some).parse(rest.skip())?,
             _ => (rest, None),
         };
-        self.store
+        self.buffers
             .statements
             .push(Statement::Location(Box::new(Location {
                 place,

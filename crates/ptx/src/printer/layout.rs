@@ -142,8 +142,8 @@ impl<'s> Layout<'s> {
         let breaks = between.map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count());
         // No blank line at the start of a block.
         let keep_blank_line = breaks > 1 && !self.out.ends_with("{\n");
-        let wanted = std::mem::take(&mut self.apart) || keep_blank_line;
-        if wanted && !self.out.is_empty() && !self.out.ends_with("\n\n") {
+        let blank_line = std::mem::take(&mut self.apart) || keep_blank_line;
+        if blank_line && !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }

@@ -17,7 +17,7 @@ pub const PARAMETER_BYTES: [u64; 3] = [256, 4352, 32764];
 
 /// A use of a feature that not every version and target has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct Requirement {
     /// The feature in messages: `.weak`.
     pub what: &'static str,
     /// The lowest version and target with the feature.
@@ -27,16 +27,16 @@ pub struct Need {
 }
 
 /// Finds the requirements of a module, part by part in source order.
-pub struct Needs<'s, 'a> {
+pub struct Requirements<'s, 'a> {
     source: &'s str,
     /// The functions so far: their addresses need a higher version than those of variables.
     functions: HashSet<&'a str>,
-    found: Vec<Need>,
+    found: Vec<Requirement>,
 }
 
-impl<'s, 'a> Needs<'s, 'a> {
+impl<'s, 'a> Requirements<'s, 'a> {
     pub fn new(source: &'s str) -> Self {
-        Needs {
+        Requirements {
             source,
             functions: HashSet::new(),
             found: Vec::new(),
@@ -44,7 +44,7 @@ impl<'s, 'a> Needs<'s, 'a> {
     }
 
     /// The requirements of the head of the module.
-    pub fn head(&mut self, module: &Module<'a>) -> impl Iterator<Item = Need> {
+    pub fn head(&mut self, module: &Module<'a>) -> impl Iterator<Item = Requirement> {
         if let Some((_, span)) = module.address_size {
             self.need(".address_size", since(2, 3, 0), span);
         }
@@ -60,7 +60,7 @@ impl<'s, 'a> Needs<'s, 'a> {
     }
 
     /// The requirements of the next item; for a function, of everything but its body.
-    pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Need> {
+    pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Requirement> {
         match item {
             Item::Variable(variable) => self.variable(variable),
             Item::Function(function) => self.function(function),
@@ -70,7 +70,7 @@ impl<'s, 'a> Needs<'s, 'a> {
     }
 
     fn need(&mut self, what: &'static str, floor: Floor, span: Span) {
-        self.found.push(Need { what, floor, span });
+        self.found.push(Requirement { what, floor, span });
     }
 
     fn linkage(&mut self, linkage: Linkage, span: Span) {
@@ -211,7 +211,7 @@ impl<'s, 'a> Needs<'s, 'a> {
     }
 
     /// The requirements of a statement. Those of instructions are in the instruction table.
-    pub fn statement(&mut self, statement: &Statement<'a>) -> impl Iterator<Item = Need> {
+    pub fn statement(&mut self, statement: &Statement<'a>) -> impl Iterator<Item = Requirement> {
         match statement {
             Statement::Variable(variable) => self.variable(variable),
             Statement::Directive(directive) => self.directive(directive),
