@@ -128,6 +128,6 @@ fn what_unpacks_to_too_much_is_named_and_the_rest_is_checked() {
     std::fs::write(folder.path().join("b.fatbin"), bomb::bomb(3, 30 << 20)).unwrap();
     let ran = ptxcheck(folder.path(), &["b.fatbin"]);
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("67108864 bytes together"), "{}", ran.err);
+    assert!(ran.err.contains("67108864 bytes in total"), "{}", ran.err);
     assert_eq!(ran.err.matches("error: ").count(), 1, "{}", ran.err);
 }
