@@ -100,7 +100,7 @@ fn keys_that_mean_no_blob_or_several_are_refused() {
     for (key, words) in [
         ("xyz", "hexadecimal"),
         ("", "hexadecimal"),
-        (&"0".repeat(64), "no blob whose key starts with 000"),
+        (&"0".repeat(64), "no blob has a key that starts with 000"),
     ] {
         let output = ptxkit(cache.path(), &["cache", "show", key]);
         assert_eq!(output.status.code(), Some(2));
