@@ -13,28 +13,28 @@ u32:1024  f32:-2.5  f32:1,2,3,4     a number by its type, or a vector of them
 buf:f32:64=iota  in:f32:@a.bin      memory: zeros ones iota random:SEED @FILE or a formula in i
 out:f32:64@c.bin  out:f32:9=iota@f  memory that is written to a file after the launch";
 
-/// An argument that cannot be used.
+/// An invalid argument.
 #[derive(Debug, thiserror::Error)]
 #[error("--arg {text}: {problem}")]
 pub struct ArgumentError {
-    /// The argument as it was given.
+    /// The argument as written.
     pub text: String,
     pub problem: ArgumentProblem,
 }
 
-/// What is wrong with an argument.
+/// The reason why an argument is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgumentProblem {
-    #[error("an argument is written in one of these ways:\n{ARG_HELP}")]
+    #[error("an argument has one of these forms:\n{ARG_HELP}")]
     Form,
     #[error(transparent)]
     Element(#[from] UnknownElement),
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
-    #[error("`{0}` is no number of elements: a whole number from 1, at most 4 GiB in all")]
+    #[error("`{0}` is not a number of elements: expected an integer from 1, for at most 4 GiB")]
     Count(String),
-    #[error("{path} has {bytes} bytes, which is no number of {element} elements")]
+    #[error("{path} has {bytes} bytes, which is not a multiple of the size of {element}")]
     FileLength {
         path: PathBuf,
         bytes: u64,
@@ -48,13 +48,13 @@ pub enum ArgumentProblem {
     Limit(#[from] Limit),
 }
 
-/// Reads the arguments of a kernel, in the order of its parameters.
+/// Parses the arguments of a kernel, in parameter order.
 ///
-/// They are named `arg0`, `arg1` …, and a formula sees those before its own. Files are looked for
-/// from the current folder.
+/// Their names are `arg0`, `arg1` …, and a formula can use the arguments before its own. File names
+/// are relative to the current folder.
 ///
 /// # Errors
-/// The first argument that cannot be used.
+/// The first invalid argument.
 pub fn parse(texts: &[String]) -> Result<Vec<Arg>, ArgumentError> {
     let mut calculator = Calculator::new();
     let mut args = Vec::with_capacity(texts.len());
@@ -77,11 +77,11 @@ pub fn parse(texts: &[String]) -> Result<Vec<Arg>, ArgumentError> {
 fn learn(calculator: &mut Calculator, name: &str, kind: &ArgKind) -> Result<(), Limit> {
     match kind {
         ArgKind::Scalar { element, bytes } => match element.decode_all(bytes)[..] {
-            [value] => calculator.learn_number(name, value),
-            _ => calculator.learn_numbers(name, *element, bytes)?,
+            [value] => calculator.define_number(name, value),
+            _ => calculator.define_numbers(name, *element, bytes)?,
         },
         ArgKind::Buffer(buffer) => {
-            calculator.learn_numbers(name, buffer.element, &buffer.initial)?;
+            calculator.define_numbers(name, buffer.element, &buffer.initial)?;
         }
         ArgKind::Struct { .. } | ArgKind::PitchOf { .. } => {}
     }
@@ -102,7 +102,7 @@ fn argument(text: &str, calculator: &Calculator) -> Result<ArgKind, ArgumentProb
             let count = elements_of_file(element, file)?.to_string();
             memory(element, &format!("{count}={rest}"), None, calculator)?
         }
-        // The last `@`: the pattern itself may be a file.
+        // Split at the last `@`, as the pattern itself may be a file.
         _ => match rest.rsplit_once('@').ok_or(ArgumentProblem::Form)? {
             (_, "") => return Err(ArgumentProblem::NoFile),
             (rest, file) => memory(element, rest, Some(PathBuf::from(file)), calculator)?,
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(buffer.initial, [1, 2, 3, 4]);
         assert_eq!(buffer.save, Some(PathBuf::from("c.bin")));
         let text = refusal(&format!("in:u64:@{path}"));
-        assert!(text.ends_with("has 4 bytes, which is no number of u64 elements"));
+        assert!(text.ends_with("has 4 bytes, which is not a multiple of the size of u64"));
     }
 
     #[test]
@@ -260,11 +260,11 @@ mod tests {
         let cases = [
             ("1024", "u32:1024 "),
             ("i32:1", "unknown element type `i32`"),
-            ("u32:x", "`x` is no number"),
+            ("u32:x", "`x` is not a number"),
             ("u8:300", "300 does not fit in u8"),
-            ("u32:", "`` is no number"),
+            ("u32:", "`` is not a number"),
             ("buf:f32", "u32:1024 "),
-            ("buf:f32:0", "`0` is no number of elements"),
+            ("buf:f32:0", "`0` is not a number of elements"),
             ("buf:f32:99999999999999", "at most 4 GiB"),
             ("buf:f32:4=x", "there is no `x` here"),
             ("in:f32:4", "u32:1024 "),

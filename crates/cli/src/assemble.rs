@@ -47,7 +47,7 @@ pub struct AssembleArgs {
 }
 
 /// The result of a compilation.
-struct Made {
+struct Compiled {
     code: Vec<u8>,
     cache: &'static str,
     key: Key,
@@ -55,7 +55,7 @@ struct Made {
     log: String,
 }
 
-/// Where the code goes.
+/// The destination of the code.
 enum Output {
     File(PathBuf),
     Standard,
@@ -106,7 +106,7 @@ impl Output {
         }
     }
 
-    /// Prints the report on the code, apart from the code.
+    /// Prints the report, separate from the code.
     fn report(&self, text: &str) {
         match self {
             Output::File(_) => print(text),
@@ -130,7 +130,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     };
     let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {
-        return Err(Failure::new(format!("{name} is no PTX"))
+        return Err(Failure::new(format!("{name} is not PTX"))
             .help("`ptxkit extract --kind ptx` takes the PTX out of it"));
     };
     let toolkit = Toolkit::of(args.ptxas.clone());
@@ -142,31 +142,34 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
         verbose: true,
         ..JitOptions::default()
     };
-    let made = make(&name, &text.source, args.target, &compiler, &options)?;
-    output.write(&made.code)?;
-    let milliseconds = made.compile.as_secs_f64() * 1e3;
+    let compiled = make(&name, &text.source, args.target, &compiler, &options)?;
+    output.write(&compiled.code)?;
+    let milliseconds = compiled.compile.as_secs_f64() * 1e3;
     match args.format {
         Format::Json => output.report(&json_line(&serde_json::json!({
             "output": output.name(),
-            "bytes": made.code.len(),
+            "bytes": compiled.code.len(),
             "target": args.target.to_string(),
             "compiler": compiler.identity(),
-            "cache": made.cache,
-            "key": made.key.to_string(),
+            "cache": compiled.cache,
+            "key": compiled.key.to_string(),
             "compile_ms": milliseconds,
-            "log": made.log,
+            "log": compiled.log,
         }))),
         Format::Text => {
             let mut lines = Lines::default();
             lines.add(
                 "output",
-                format!("{}, {} bytes", output.name(), made.code.len()),
+                format!("{}, {} bytes", output.name(), compiled.code.len()),
             );
             lines.add("target", args.target.to_string());
             lines.add("compiler", compiler.identity());
-            lines.add("cache", format!("{} {}", made.cache, made.key.short()));
+            lines.add(
+                "cache",
+                format!("{} {}", compiled.cache, compiled.key.short()),
+            );
             lines.add("compile", format!("{milliseconds:>10.3} ms"));
-            for line in made.log.lines().filter(|line| !line.trim().is_empty()) {
+            for line in compiled.log.lines().filter(|line| !line.trim().is_empty()) {
                 lines.add("", line);
             }
             output.report(&lines.0);
@@ -175,7 +178,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the code from the cache, or compiles it and puts it there.
+/// Loads the code from the cache, or compiles it and stores it there.
 #[allow(unsafe_code, reason = "code in the cache is trusted")]
 fn make(
     name: &str,
@@ -183,7 +186,7 @@ fn make(
     target: Target,
     compiler: &Compiler,
     options: &JitOptions,
-) -> Result<Made, Failure> {
+) -> Result<Compiled, Failure> {
     let cache = Cache::from_environment();
     let target_name = target.to_string();
     let identity = compiler.identity();
@@ -194,9 +197,9 @@ fn make(
         compiler: &identity,
         options: &options.key_bytes(),
     });
-    let turn = match cache.lookup(&key) {
+    let pending_entry = match cache.lookup(&key) {
         Lookup::Hit(blob) => {
-            return Ok(Made {
+            return Ok(Compiled {
                 code: blob.to_vec(),
                 cache: "hit",
                 key,
@@ -204,14 +207,18 @@ fn make(
                 log: String::new(),
             });
         }
-        Lookup::Miss(turn) => Some(turn),
+        Lookup::Miss(pending_entry) => Some(pending_entry),
         _ => None,
     };
     let started = Instant::now();
     let (code, log) = compiler.compile(name, text, target, options)?;
     let compile = started.elapsed();
-    let cache = if turn.is_some() { "miss" } else { "off" };
-    if let Some(turn) = turn {
+    let cache = if pending_entry.is_some() {
+        "miss"
+    } else {
+        "off"
+    };
+    if let Some(pending_entry) = pending_entry {
         let module = ptx::read(text).module;
         let kernels = signatures(&module, text).into_iter();
         let provenance = Provenance {
@@ -222,10 +229,10 @@ fn make(
             compile_time: compile,
             ..Provenance::default()
         };
-        // SAFETY: the compiler in the key made it of this PTX a moment ago.
-        unsafe { turn.put(&provenance, &code) };
+        // SAFETY: the compiler of the key has just compiled it from this PTX.
+        unsafe { pending_entry.put(&provenance, &code) };
     }
-    Ok(Made {
+    Ok(Compiled {
         code,
         cache,
         key,

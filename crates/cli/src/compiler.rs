@@ -18,14 +18,14 @@ pub enum CompilerName {
     Ptxas,
 }
 
-/// The CUDA toolkit, if there is one.
+/// The CUDA toolkit, if installed.
 pub struct Toolkit {
     folder: Option<PathBuf>,
     ptxas: Option<PathBuf>,
 }
 
 impl Toolkit {
-    /// That of the environment; `ptxas` is the user's choice.
+    /// The toolkit of the environment; `ptxas` is the user's choice.
     pub fn of(ptxas: Option<PathBuf>) -> Toolkit {
         let folder = ["CUDA_HOME", "CUDA_PATH"]
             .into_iter()
@@ -105,7 +105,7 @@ impl Compiler {
         }
     }
 
-    /// The compiler and its build.
+    /// The identity of the compiler and its build.
     pub fn identity(&self) -> String {
         match self {
             Compiler::Driver(context) => jit::compiler_identity(context.device().driver().kind()),
@@ -119,7 +119,7 @@ impl Compiler {
         }
     }
 
-    /// As `cuDriverGetVersion` gives it; 0 for compilers without a driver.
+    /// In the format of `cuDriverGetVersion`; 0 for compilers without a driver.
     pub fn driver_version(&self) -> u32 {
         match self {
             Compiler::Driver(context) => context.device().driver().version().unsigned_abs(),
@@ -137,7 +137,7 @@ impl Compiler {
     ) -> Result<(Vec<u8>, String), Failure> {
         match self {
             Compiler::Driver(context) => {
-                // Some drivers refuse their device's own target where it is given explicitly.
+                // Some drivers reject their device's own target as an explicit option.
                 let own = context.device().target().ok();
                 let options = JitOptions {
                     target: (own != Some(target.to_string())).then_some(target),
@@ -166,7 +166,7 @@ impl Compiler {
     }
 }
 
-/// A file's size and time, as builds of one version differ.
+/// A file's size and time, to distinguish builds of the same version.
 fn stamp(path: &Path) -> String {
     let Ok(metadata) = std::fs::metadata(path) else {
         return String::new();
@@ -198,7 +198,7 @@ fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String
     arguments
 }
 
-/// A ptxas and its build: the last line that `--version` prints.
+/// The identity of a ptxas: the last line of its `--version`.
 fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
     let failure = |why: String| {
         Failure::new(format!("{}: {why}", path.display()))
@@ -249,7 +249,7 @@ fn run_ptxas(
             path.display()
         );
         return Err(Failure::new(format!("{message}\n{log}").trim_end()).help(
-            "this is a fault of the compiler: try another optimisation (-O) or another --ptxas",
+            "this is a bug of the compiler: try another optimisation level (-O) or another --ptxas",
         ));
     }
     if !output.status.success() {
@@ -262,7 +262,7 @@ fn run_ptxas(
     Ok((std::fs::read(&code).map_err(failure)?, log))
 }
 
-/// The signal that ended a process, `signal 11 (SIGSEGV)`; `None` if it ended itself.
+/// The signal that killed a process, `signal 11 (SIGSEGV)`; `None` if it exited.
 fn crash(status: ExitStatus) -> Option<String> {
     use std::os::unix::process::ExitStatusExt;
     status.signal()?;

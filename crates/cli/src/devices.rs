@@ -1,4 +1,4 @@
-//! `ptxkit devices`: what a kernel can run on here.
+//! `ptxkit devices`: lists the devices of this machine.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use terminal::output::{Format, Lines, json_line, print};
 
 #[derive(Serialize)]
 struct Listed {
-    /// As `--device` takes it.
+    /// The value for `--device`.
     device: String,
     name: String,
     target: String,
@@ -46,7 +46,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
                 );
             }
             if let Err(error) = nvidia {
-                // Without the advice: the CPU device is listed.
+                // Without the help: the CPU device is listed.
                 lines.add(
                     "nvidia",
                     match error {

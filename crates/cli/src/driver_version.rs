@@ -1,18 +1,18 @@
-//! A driver as nvidia-smi shows it: by its CUDA version, or by its own version.
+//! Driver versions as shown by nvidia-smi: the CUDA version, or the version of the driver.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The CUDA version of a driver, and the text that it was understood from.
+/// The CUDA version of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverVersion {
-    /// As `cuDriverGetVersion` gives it: 12040 for CUDA 12.4.
+    /// In the format of `cuDriverGetVersion`: 12040 for CUDA 12.4.
     pub cuda: u32,
-    /// Why it is that version, where the text says another number.
-    understood: Option<String>,
+    /// How the version follows from the text, if it has another number.
+    derivation: Option<String>,
 }
 
-/// The first driver branch of each CUDA version since 11.0, the first whose PTX is known here
+/// The first driver branch of each CUDA version from 11.0, the first whose PTX version is known
 /// (CUDA Toolkit Release Notes, "CUDA Toolkit and Corresponding Driver Versions"). A branch
 /// between two belongs to the older one.
 const BRANCHES: [(u32, u32, u32); 22] = [
@@ -40,17 +40,17 @@ const BRANCHES: [(u32, u32, u32); 22] = [
     (595, 13, 2),
 ];
 
-/// Drivers from this branch on are newer than the table.
-const UNKNOWN: u32 = 600;
+/// Drivers from this branch are newer than the table.
+const FIRST_UNKNOWN: u32 = 600;
 
 impl FromStr for DriverVersion {
     type Err = String;
 
-    /// Reads `12.4`, `12`, `580` and `580.65.06`.
+    /// Parses `12.4`, `12`, `580` or `580.65.06`.
     fn from_str(text: &str) -> Result<DriverVersion, String> {
         let wrong = || "give the CUDA version, 12.4, or the driver's own, 580.65".to_owned();
         let parts: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
-        let (cuda, understood) = match parts.map_err(|_| wrong())?.as_slice() {
+        let (cuda, derivation) = match parts.map_err(|_| wrong())?.as_slice() {
             [major, minor] if *major < 100 && *minor < 100 => ((*major, *minor), None),
             [major] if *major < 100 => ((*major, 0), Some(format!("the first of CUDA {major}"))),
             [branch, rest @ ..] if *branch >= 100 && rest.len() <= 2 => {
@@ -58,8 +58,8 @@ impl FromStr for DriverVersion {
                     .into_iter()
                     .take_while(|(first, ..)| first <= branch)
                     .last()
-                    .ok_or("drivers before 450 are not known; CUDA 11.0 is the first that is")?;
-                let newer = match *branch >= UNKNOWN {
+                    .ok_or("drivers before 450 (CUDA 11.0) are not supported")?;
+                let newer = match *branch >= FIRST_UNKNOWN {
                     true => ", which may have a newer one",
                     false => "",
                 };
@@ -68,11 +68,11 @@ impl FromStr for DriverVersion {
             _ => return Err(wrong()),
         };
         if cuda.0 < 11 {
-            return Err("drivers before CUDA 11.0 are not known".to_owned());
+            return Err("drivers before CUDA 11.0 are not supported".to_owned());
         }
         Ok(DriverVersion {
             cuda: cuda.0 * 1000 + cuda.1 * 10,
-            understood,
+            derivation,
         })
     }
 }
@@ -80,8 +80,8 @@ impl FromStr for DriverVersion {
 impl fmt::Display for DriverVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CUDA {}.{}", self.cuda / 1000, self.cuda % 1000 / 10)?;
-        match &self.understood {
-            Some(understood) => write!(f, " ({understood})"),
+        match &self.derivation {
+            Some(derivation) => write!(f, " ({derivation})"),
             None => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn both_versions_of_nvidia_smi_are_understood() {
-        for (text, understood) in [
+        for (text, derivation) in [
             ("12.4", "CUDA 12.4"),
             ("12", "CUDA 12.0 (the first of CUDA 12)"),
             ("580", "CUDA 13.0 (driver 580)"),
@@ -106,7 +106,7 @@ mod tests {
             ),
         ] {
             let version: DriverVersion = text.parse().unwrap();
-            assert_eq!(version.to_string(), understood, "{text}");
+            assert_eq!(version.to_string(), derivation, "{text}");
         }
         for wrong in [
             "",

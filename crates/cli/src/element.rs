@@ -1,11 +1,11 @@
-//! The element types of buffers and scalars, and how their values are stored.
+//! The element types of buffers and scalars, and the encoding of their values.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// The type of one element of device memory, by its PTX name without the dot.
+/// The type of an element of device memory, by its PTX name without the dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Element {
@@ -25,14 +25,14 @@ pub enum Element {
 
 /// One value on the host, wide enough for every element type.
 ///
-/// A `u64` above `i64::MAX` is held by its bits, as a negative number.
+/// A `u64` above `i64::MAX` is stored as a negative number with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     Int(i64),
     Float(f64),
 }
 
-/// A word that names no element type.
+/// An unknown element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown element type `{0}`: use one of u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64")]
 pub struct UnknownElement(String);
@@ -112,7 +112,7 @@ impl Element {
         };
         let bits = 8 * self.size() as u32;
         if bits < 64 {
-            // From the lowest signed to the highest unsigned number: -1 is a fair way to write all ones.
+            // From the lowest signed to the highest unsigned number: -1 may stand for all ones.
             let lowest = -(1i64 << (bits - 1));
             let highest = match self {
                 Element::S8 | Element::S16 | Element::S32 => (1i64 << (bits - 1)) - 1,
@@ -126,7 +126,7 @@ impl Element {
         Ok(())
     }
 
-    /// The value of the first element in `bytes`; `None` where there are too few bytes.
+    /// The value of the first element in `bytes`; `None` if there are too few bytes.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Option<Value> {
         let mut word = [0; 8];
@@ -146,7 +146,7 @@ impl Element {
         })
     }
 
-    /// `value` as a person writes it, with no more digits than tell it from its neighbours.
+    /// Formats `value` with the shortest digits that identify it.
     #[must_use]
     pub fn show(self, value: Value) -> String {
         match (self, value) {
@@ -161,7 +161,7 @@ impl Element {
         }
     }
 
-    /// All values in `bytes`; an incomplete one at the end is left out.
+    /// All values in `bytes`, without an incomplete one at the end.
     #[must_use]
     pub fn decode_all(self, bytes: &[u8]) -> Vec<Value> {
         bytes
@@ -170,7 +170,7 @@ impl Element {
             .collect()
     }
 
-    /// `number` as this element holds it.
+    /// `number` rounded to this element type.
     pub(crate) fn round(self, number: f64) -> f64 {
         match self {
             Element::F16 => widen(narrow(number, 5, 10), 5, 10),
@@ -191,7 +191,7 @@ impl Element {
     }
 
     /// Exponent of the smallest normal number of a floating-point element.
-    pub(crate) fn lowest_exponent(self) -> i32 {
+    pub(crate) fn min_exponent(self) -> i32 {
         match self {
             Element::F16 => -14,
             Element::Bf16 | Element::F32 => -126,
@@ -226,7 +226,7 @@ impl TryFrom<String> for Element {
     }
 }
 
-/// A value that an element type cannot hold.
+/// A value that an element type cannot represent.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{value} does not fit in {element}")]
 pub struct Unstorable {
@@ -243,13 +243,13 @@ impl fmt::Display for Value {
     }
 }
 
-/// The bits of `number` in a format of `exponent` and `fraction` bits, rounded once, to nearest even.
+/// Encodes `number` in a format of `exponent` and `fraction` bits, rounded once to nearest even.
 fn narrow(number: f64, exponent: u32, fraction: u32) -> u64 {
     let bits = number.to_bits();
     let sign = (bits >> 63) << (exponent + fraction);
     let infinity = ((1u64 << exponent) - 1) << fraction;
     if number.is_nan() {
-        // PTX's canonical NaN has all bits set but the sign.
+        // In PTX's canonical NaN all bits but the sign are set.
         return infinity | ((1 << fraction) - 1);
     }
     if number.is_infinite() {
@@ -261,7 +261,7 @@ fn narrow(number: f64, exponent: u32, fraction: u32) -> u64 {
         return sign;
     }
     let significand = (bits & ((1 << 52) - 1)) | (1 << 52);
-    // A subnormal result keeps one bit fewer for each step below the lowest exponent.
+    // A subnormal result loses one bit for each step below the lowest exponent.
     let dropped = (52 - fraction) + if scale < 1 { (1 - scale) as u32 } else { 0 };
     let kept = significand >> dropped;
     let rest = significand & ((1 << dropped) - 1);
@@ -272,7 +272,7 @@ fn narrow(number: f64, exponent: u32, fraction: u32) -> u64 {
     sign | encoded.min(infinity)
 }
 
-/// The number that `bits` mean in a format of `exponent` and `fraction` bits.
+/// Decodes `bits` in a format of `exponent` and `fraction` bits.
 fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     let sign = if bits >> (exponent + fraction) & 1 == 1 {
         -1.0
@@ -336,7 +336,7 @@ mod tests {
         };
         assert_eq!(half(2049.0), half(2048.0));
         assert_eq!(half(2051.0), half(2052.0));
-        // Rounding through f32 would make a tie of this one and lose the last bit.
+        // Double rounding through f32 would lose the last bit of this one.
         assert_eq!(half(2049.0 + 1e-9), half(2050.0));
         assert_eq!(half(65519.99), 0x7bff);
         assert_eq!(half(65520.0), 0x7c00);

@@ -1,7 +1,7 @@
-//! Messages for the library's errors: what is wrong, where, and what to do.
+//! Messages for the errors of the library, with help.
 
 use super::argument::{ArgumentError, ArgumentProblem};
-use super::matching::Understood;
+use super::matching::Analysis;
 use super::pattern::PatternError;
 use super::sample::SampleError;
 use ptxkit::driver::{self, CudaError, DriverKind, JitError};
@@ -18,7 +18,7 @@ pub fn of_sample(error: &SampleError) -> Failure {
     let failure = Failure::new(error);
     match error {
         SampleError::Read { .. } => failure.help(READABLE),
-        _ => failure.help("the samples in ptx-samples/ show what a sample holds"),
+        _ => failure.help("see the samples in ptx-samples/"),
     }
 }
 
@@ -39,13 +39,13 @@ pub fn of_argument(error: &ArgumentError) -> Failure {
     }
 }
 
-/// The message for an image that was not loaded. `name` and `image` are those of the
-/// user, and `understood` is the result of the front end.
+/// The message for an image that cannot be loaded. `name` and `image` are those of the user, and
+/// `analysis` is the result of the front end.
 pub fn of_load(
     error: &LoadError,
     name: &str,
     image: &Image<'_>,
-    understood: Option<&Understood>,
+    analysis: Option<&Analysis>,
 ) -> Failure {
     match error {
         LoadError::PtxTooNew { newest, driver, .. } => {
@@ -65,8 +65,8 @@ pub fn of_load(
                 _ => "",
             };
             let failure = Failure::new(draw_log(error, name, text));
-            match understood.and_then(|understood| understood.errors.as_ref()) {
-                Some(errors) => failure.help(format!("ptxkit itself finds this:\n{errors}")),
+            match analysis.and_then(|analysis| analysis.errors.as_ref()) {
+                Some(errors) => failure.help(format!("ptxkit reports:\n{errors}")),
                 None if error.code == CudaError::NOT_SUPPORTED => {
                     failure.help("run it on a GPU with --device nvidia")
                 }
@@ -81,21 +81,21 @@ pub fn of_load(
     }
 }
 
-/// The limit of a compiler's findings that are shown.
-const SHOWN: usize = 10;
+/// The maximum number of compiler errors that are shown.
+const MAX_SHOWN: usize = 10;
 
-/// A compiler's findings, each with its line of PTX.
+/// The errors of a compiler, each with its line of PTX.
 pub fn draw_log(error: &JitError, name: &str, text: &str) -> String {
     let lines = LineIndex::new(text);
-    let mut drawn = format!("{name} does not compile: {}", error.code);
-    // The last line of a log is a summary without a place.
+    let mut rendered = format!("{name} does not compile: {}", error.code);
+    // The last line of a log is a summary without a line number.
     let placed = error.diagnostics.iter().any(|line| line.line.is_some());
     let mut findings = error
         .diagnostics
         .iter()
         .filter(|finding| finding.line.is_some() || !placed);
-    for finding in findings.by_ref().take(SHOWN) {
-        drawn += &match finding.line {
+    for finding in findings.by_ref().take(MAX_SHOWN) {
+        rendered += &match finding.line {
             None => format!("\n  {}", finding.message),
             Some(number) => format!(
                 "\n  {}\n  --> {name}:{number}\n{number:>5} | {}",
@@ -105,19 +105,19 @@ pub fn draw_log(error: &JitError, name: &str, text: &str) -> String {
         };
     }
     match findings.count() {
-        0 => drawn,
-        more => format!("{drawn}\n  and {more} more"),
+        0 => rendered,
+        more => format!("{rendered}\n  and {more} more"),
     }
 }
 
-/// An error of the driver layer, with what to do about it.
+/// The message for an error of the driver layer, with help.
 pub fn of_driver(error: &driver::Error) -> Failure {
     let failure = Failure::new(error);
     match error {
         driver::Error::DriverMissing(missing) => Failure::new(missing.reasons())
             .help("install NVIDIA's driver, or run on the CPU with --device cpu"),
         driver::Error::NoSuchDevice { .. } => {
-            failure.help("`ptxkit devices` lists what there is; --device cpu runs without a GPU")
+            failure.help("`ptxkit devices` lists the devices; --device cpu runs without a GPU")
         }
         driver::Error::EntryMissing { .. } => {
             failure.help("update the NVIDIA driver, or run with --device cpu")
@@ -129,7 +129,7 @@ pub fn of_driver(error: &driver::Error) -> Failure {
             failure.help(format!("give at most {limit} with --{what}"))
         }
         driver::Error::SharedMemory { limit, .. } => failure.help(format!(
-            "a block can have {limit} bytes in all: give less with --shared"
+            "the limit for a block is {limit} bytes: reduce --shared"
         )),
         _ => failure,
     }

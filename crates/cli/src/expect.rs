@@ -1,73 +1,73 @@
-//! What a launch must give, and how what it gave is compared with it.
+//! Expected results of a launch, and the comparison of actual results with them.
 
 use std::fmt;
 
 use super::element::{Element, Value};
 
-/// Mismatches that a [`Verdict`] shows; all are counted.
-const SHOWN: usize = 5;
+/// The number of mismatches that a [`Verdict`] lists; all are counted.
+const MAX_SHOWN: usize = 5;
 
-/// How far a result may be from what is expected.
+/// The allowed difference between a result and the expected value.
 ///
-/// A result passes when any one of the three allows it. All zero, the default, means equal.
+/// A result passes if one of the three limits allows it. The default, all zero, means equality.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tolerance {
-    /// Largest difference.
+    /// Maximum absolute difference.
     pub absolute: f64,
-    /// Largest difference as a part of the expected number.
+    /// Maximum difference relative to the expected number.
     pub relative: f64,
-    /// Largest difference in units in the last place of the expected number, in the type of the
-    /// buffer; nothing for integers.
+    /// Maximum difference in units in the last place of the expected number, in the type of the buffer.
+    /// No effect on integers.
     pub ulp: f64,
 }
 
-/// The elements that a buffer must hold after the launch.
+/// The expected elements of a buffer after the launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// The elements as the buffer's type holds them.
+    /// The elements in the type of the buffer.
     pub bytes: Vec<u8>,
     pub tolerance: Tolerance,
 }
 
-/// An error that the launch must end with.
+/// The expected error of the launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedError {
     /// The CUDA name, such as `CUDA_ERROR_ASSERT`.
     pub code: String,
-    /// Text that must be printed on standard error.
+    /// Expected text on standard error.
     pub stderr_contains: Option<String>,
 }
 
-/// Text that the kernel must print on standard output.
+/// Expected text of the kernel on standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedOutput {
     pub text: String,
-    /// Lines may come in any order: blocks and warps run in any order.
+    /// The order of lines is free, as is the order of blocks and warps.
     pub unordered_lines: bool,
 }
 
-/// One element that is not as expected.
+/// An element that differs from the expected one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     /// The argument or module variable.
     pub name: String,
     pub index: usize,
-    /// The type that both values have.
+    /// The type of both values.
     pub element: Element,
     pub expected: Value,
     pub got: Value,
 }
 
-/// Whether a launch gave what it must.
+/// The result of the verification of a launch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
-    /// Everything expected came.
+    /// Whether everything matches.
     pub verified: bool,
-    /// Elements that differ, and errors or texts that did not come.
+    /// The number of elements that differ, and missing errors or texts.
     pub mismatches: u64,
     /// The first elements that differ.
     pub first: Vec<Mismatch>,
-    /// What differs that is no element, in words.
+    /// Messages for other differences.
     pub remarks: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl Tolerance {
-    /// Whether `got` may stand where `expected` is wanted, in a buffer of `element`.
+    /// Whether `got` matches `expected` within the tolerance, in a buffer of `element`.
     #[must_use]
     pub fn allows(&self, element: Element, expected: Value, got: Value) -> bool {
         match (expected, got) {
@@ -113,20 +113,20 @@ impl Tolerance {
     }
 }
 
-/// The distance from `number` to its neighbour away from zero, in `element`.
+/// The distance from `number` to the next larger magnitude in `element`.
 fn unit_in_last_place(element: Element, number: f64) -> f64 {
     let exponent = if number == 0.0 {
-        element.lowest_exponent()
+        element.min_exponent()
     } else {
-        // The exponent of subnormal doubles is too low here, and `max` puts it right.
+        // The computed exponent of subnormal doubles is too low; `max` corrects it.
         let stored = (number.to_bits() >> 52) & 0x7ff;
-        (stored as i32 - 1023).max(element.lowest_exponent())
+        (stored as i32 - 1023).max(element.min_exponent())
     };
     2f64.powi(exponent - element.fraction_bits())
 }
 
 impl Verdict {
-    /// A verdict that holds until something differs.
+    /// A verdict without differences.
     #[must_use]
     pub fn good() -> Self {
         Verdict {
@@ -135,13 +135,15 @@ impl Verdict {
         }
     }
 
-    /// Compares the bytes of a buffer with what it must hold.
+    /// Compares the bytes of a buffer with the expected ones.
     pub fn compare(&mut self, name: &str, element: Element, expected: &Expected, bytes: &[u8]) {
         let size = element.size();
-        let wanted = expected.bytes.len() / size;
-        let given = bytes.len() / size;
-        if given != wanted {
-            self.remark(format!("{name}: {given} elements came back, not {wanted}"));
+        let expected_count = expected.bytes.len() / size;
+        let found = bytes.len() / size;
+        if found != expected_count {
+            self.remark(format!(
+                "{name}: {found} elements came back, not {expected_count}"
+            ));
             return;
         }
         let values = |bytes| {
@@ -155,7 +157,7 @@ impl Verdict {
             }
             self.verified = false;
             self.mismatches += 1;
-            if self.first.len() < SHOWN {
+            if self.first.len() < MAX_SHOWN {
                 self.first.push(Mismatch {
                     name: name.to_owned(),
                     index,
@@ -167,7 +169,7 @@ impl Verdict {
         }
     }
 
-    /// Compares how the launch ended with the error it must end with, if any.
+    /// Compares the error of the launch with the expected one, if any.
     pub fn compare_error(
         &mut self,
         expected: Option<&ExpectedError>,
@@ -178,7 +180,7 @@ impl Verdict {
             (None, None) => {}
             (None, Some(code)) => self.remark(format!("the launch failed with {code}")),
             (Some(error), None) => self.remark(format!(
-                "the launch succeeded, it must fail with {}",
+                "the launch succeeded, expected it to fail with {}",
                 error.code
             )),
             (Some(error), Some(code)) if error.code != code => self.remark(format!(
@@ -195,26 +197,26 @@ impl Verdict {
         }
     }
 
-    /// Compares what the kernel printed with what it must print.
+    /// Compares the output of the kernel with the expected output.
     pub fn compare_output(&mut self, expected: &ExpectedOutput, stdout: &str) {
-        let mut wanted: Vec<&str> = expected.text.lines().collect();
+        let mut expected_lines: Vec<&str> = expected.text.lines().collect();
         let mut printed: Vec<&str> = stdout.lines().collect();
         if expected.unordered_lines {
-            wanted.sort_unstable();
+            expected_lines.sort_unstable();
             printed.sort_unstable();
         }
-        if wanted == printed {
+        if expected_lines == printed {
             return;
         }
-        let differing = wanted.iter().zip(&printed).find(|(a, b)| a != b);
+        let differing = expected_lines.iter().zip(&printed).find(|(a, b)| a != b);
         self.remark(match differing {
-            Some((wanted, printed)) => {
-                format!("the kernel printed `{printed}` where `{wanted}` is expected")
+            Some((expected_lines, printed)) => {
+                format!("the kernel printed `{printed}`, expected `{expected_lines}`")
             }
             None => format!(
                 "the kernel printed {} lines, expected are {}",
                 printed.len(),
-                wanted.len()
+                expected_lines.len()
             ),
         });
     }
@@ -286,7 +288,7 @@ mod tests {
         verdict.compare("c", Element::U8, &expected, &bytes);
         assert!(!verdict.verified);
         assert_eq!(verdict.mismatches, 50);
-        assert_eq!(verdict.first.len(), SHOWN);
+        assert_eq!(verdict.first.len(), MAX_SHOWN);
         assert_eq!(verdict.first[1].to_string(), "c[3]: expected 3, got 200");
 
         let mut short = Verdict::good();
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn numbers_are_shown_as_their_type_has_them() {
-        let shown = |element, expected, got| {
+        let rendered = |element, expected, got| {
             let mismatch = Mismatch {
                 name: "c".to_owned(),
                 index: 0,
@@ -307,7 +309,7 @@ mod tests {
             mismatch.to_string()
         };
         assert_eq!(
-            shown(
+            rendered(
                 Element::F32,
                 Value::Float(f64::from(0.1f32)),
                 Value::Float(-0.0)
@@ -315,11 +317,11 @@ mod tests {
             "c[0]: expected 0.1, got -0"
         );
         assert_eq!(
-            shown(Element::F64, Value::Float(1e300), Value::Float(f64::NAN)),
+            rendered(Element::F64, Value::Float(1e300), Value::Float(f64::NAN)),
             "c[0]: expected 1e300, got NaN"
         );
         assert_eq!(
-            shown(Element::U64, Value::Int(-1), Value::Int(1)),
+            rendered(Element::U64, Value::Int(-1), Value::Int(1)),
             "c[0]: expected 18446744073709551615, got 1"
         );
     }

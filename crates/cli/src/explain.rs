@@ -1,4 +1,4 @@
-//! `ptxkit explain`: which image of a file a device takes, and why not the others.
+//! `ptxkit explain`: the image of a file that a device loads, and the reasons against the others.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -15,29 +15,29 @@ use terminal::output::{Escaped, Format, json_line, print};
 /// The arguments of `ptxkit explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// PTX, a cubin or a fatbin, or a program, shared object, object file or archive that has some
+    /// PTX, a cubin or a fatbin, or a program, shared object, object file or archive with images
     file: PathBuf,
     /// The architecture of the device: sm_86, sm_90
     #[arg(long)]
     target: Target,
-    /// Its driver, by either version that nvidia-smi shows: the CUDA version 12.4, or the
-    /// driver's own, 580.65
+    /// The driver, by a version that nvidia-smi shows: the CUDA version, 12.4, or that of the driver,
+    /// 580.65
     #[arg(long)]
     driver: Option<DriverVersion>,
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// The choice for one fatbin, or for a single image.
+/// The selection for one fatbin or single image.
 #[derive(Serialize)]
 struct Choice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     member: Option<&'a str>,
-    /// The number that `ptxkit inspect` shows; `null` where no image fits.
+    /// The number shown by `ptxkit inspect`; `null` if no image runs on the device.
     image: Option<usize>,
     reason: String,
     rejected: Vec<Rejected>,
-    /// Whether the driver reads the PTX that is chosen.
+    /// Whether the driver supports the selected PTX.
     #[serde(skip_serializing_if = "Option::is_none")]
     ptx: Option<String>,
 }
@@ -48,7 +48,7 @@ struct Rejected {
     reason: String,
 }
 
-/// Prints the choices; returns the exit status: 1 where the device can load nothing of a fatbin.
+/// Prints the selections; returns the exit status: 1 if the device cannot load any image of a fatbin.
 pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
     let bytes = FileBytes::open(&args.file)?;
     let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
@@ -73,7 +73,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// The choice among the entries of a piece, and whether the driver can load it. `first` is the
+/// The selection among the entries of a piece, and whether the driver can load it. `first` is the
 /// number of the first entry.
 fn choose<'a>(
     args: &ExplainArgs,
@@ -120,7 +120,7 @@ fn choose<'a>(
     }
 }
 
-/// Whether a driver reads a PTX entry; `None` for other entries.
+/// Whether a driver supports a PTX entry; `None` for other entries.
 fn of_ptx(entry: &Entry<'_>, driver: &DriverVersion) -> Option<Result<String, String>> {
     if !entry.kind.is_ptx() {
         return None;
@@ -129,7 +129,7 @@ fn of_ptx(entry: &Entry<'_>, driver: &DriverVersion) -> Option<Result<String, St
         let text = entry.ptx().map_err(|error| error.to_string())?;
         let image::Image::Ptx(ptx) = image::open(text.as_bytes()).map_err(|e| e.to_string())?
         else {
-            return Err("it is no PTX".into());
+            return Err("it is not PTX".into());
         };
         match (ptx.too_new_for(driver.cuda), ptx.for_driver(driver.cuda)) {
             (_, Err(error)) => Err(error.to_string()),

@@ -1,4 +1,4 @@
-//! `ptxkit extract`: the images of a file, as files.
+//! `ptxkit extract`: writes the images of a file to separate files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, UnpackLim
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, print};
 
-/// What `ptxkit extract` takes.
+/// The arguments of `ptxkit extract`.
 #[derive(Debug, clap::Args)]
 pub struct ExtractArgs {
-    /// A fatbin, or a program, shared object, object file or archive that has some
+    /// A fatbin, or a program, shared object, object file or archive with images
     file: PathBuf,
     /// The folder to write to
     #[arg(short, long, default_value = ".")]
@@ -24,12 +24,12 @@ pub struct ExtractArgs {
     /// Only the images of these kinds
     #[arg(long, value_delimiter = ',', value_parser = KINDS.map(EntryKind::word))]
     kind: Vec<String>,
-    /// Also what is there only to be linked, where the linked code is there
+    /// Also write relocatable images of files with linked ones
     #[arg(long)]
     all: bool,
 }
 
-/// What can be asked for.
+/// The kinds that `--kind` accepts.
 const KINDS: [EntryKind; 6] = [
     EntryKind::Ptx,
     EntryKind::Elf,
@@ -39,8 +39,7 @@ const KINDS: [EntryKind; 6] = [
     EntryKind::Index,
 ];
 
-/// Writes each image to a file of its own; gives the exit status: 1 where one could not be
-/// unpacked.
+/// Writes each image to a separate file; returns the exit status: 1 if one cannot be unpacked.
 pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
     let bytes = FileBytes::open(&args.file)?;
     let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
@@ -48,12 +47,12 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
     if !args.all {
         contents = contents.linked();
     }
-    let wanted: Vec<(usize, Entry<'_>)> = contents
+    let selected: Vec<(usize, Entry<'_>)> = contents
         .entries()
         .enumerate()
         .filter(|(index, entry)| args.wants(*index, entry))
         .collect();
-    if wanted.is_empty() {
+    if selected.is_empty() {
         return Err(
             Failure::new(format!("{} has no such image", args.file.display()))
                 .help("`ptxkit inspect` lists the images"),
@@ -64,13 +63,13 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
     std::fs::create_dir_all(&args.output).map_err(|error| writing(&args.output, error))?;
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let mut unpacker = Unpacker::default();
-    // One image alone has its own limit.
-    let mut limit = match wanted.len() {
+    // The total limit does not apply to a single image.
+    let mut limit = match selected.len() {
         1 => None,
         _ => Some(UnpackLimit::of_file(bytes.len())),
     };
     let mut status = VERIFIED;
-    for (index, entry) in wanted {
+    for (index, entry) in selected {
         let name = format!("{stem}.{index}.{}.{}", entry.target, extension(entry.kind));
         let path = args.output.join(name);
         let allowed = limit.as_mut().map_or(Ok(()), |limit| limit.take(&entry));
@@ -80,7 +79,7 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
                 let name = Escaped::new(path.display());
                 print(&format!("{name}  {} bytes\n", content.len()));
             }
-            // The others may be sound.
+            // Other images may be valid.
             Err(error) => {
                 Failure::new(format!("image {index}: {error}")).print();
                 status = MISMATCHES;
@@ -98,7 +97,7 @@ impl ExtractArgs {
     }
 }
 
-/// What the file shall hold: PTX as text, a cubin without the padding of its container.
+/// The contents of the file: PTX as text, a cubin without the padding of its container.
 fn content<'a>(entry: &Entry<'a>, unpacker: &mut Unpacker<'a>) -> Result<Vec<u8>, ImageError> {
     let bytes = unpacker.unpack(entry)?;
     if entry.kind.is_ptx() {

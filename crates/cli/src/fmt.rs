@@ -27,7 +27,7 @@ pub struct FmtArgs {
 
 /// Prints, checks or writes each file; returns the exit status.
 ///
-/// A file that cannot be read or has syntax errors is reported and left as it is.
+/// A file that cannot be read or has syntax errors is reported and not changed.
 pub fn run(args: &FmtArgs) -> Result<u8, Failure> {
     let mut status = VERIFIED;
     for path in &args.paths {
@@ -67,7 +67,7 @@ fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
     };
     let source = text(path, &name)?;
     let canonical = ptx::printer::format(&source)
-        .map_err(|found| Failure::drawn(&Diagnostics::new(&source, &name, found)))?;
+        .map_err(|found| Failure::rendered(&Diagnostics::new(&source, &name, found)))?;
     let differs = canonical != source;
     if args.check || args.diff {
         if args.diff {

@@ -1,4 +1,4 @@
-//! `ptxkit inspect`: the images in a file, and what they take of a device.
+//! `ptxkit inspect`: the images in a file, and their resource usage.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, json_line, print};
 use terminal::walk;
 
-/// Packed images are unpacked for their kernels where all of them together have no more bytes.
-const UNPACKED: u64 = 64 << 20;
+/// Compressed images are unpacked for their kernels by default up to this total size.
+const MAX_UNPACKED: u64 = 64 << 20;
 
-/// What `ptxkit inspect` takes.
+/// The arguments of `ptxkit inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// PTX, cubins and fatbins, programs, shared objects, object files and archives that have some,
-    /// and folders of such files
+    /// PTX, cubins, fatbins, programs, shared objects, object files and archives with images, and
+    /// folders of such files
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Unpack every image for its kernels, however large they are together
+    /// Unpack all images to list their kernels, regardless of the total size
     #[arg(long, conflicts_with = "no_kernels")]
     kernels: bool,
-    /// List the images alone
+    /// Do not list kernels
     #[arg(long)]
     no_kernels: bool,
-    /// Also what is there only to be linked, where the linked code is there
+    /// Also list relocatable images of files with linked ones
     #[arg(long)]
     all: bool,
     #[arg(long, value_enum, default_value_t)]
@@ -41,7 +41,7 @@ pub struct InspectArgs {
 
 #[derive(Serialize)]
 struct Listed {
-    /// Where there are several.
+    /// The file, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     index: usize,
@@ -50,20 +50,20 @@ struct Listed {
     kind: &'static str,
     arch: String,
     ptx_version: Option<String>,
-    /// Unpacked.
+    /// The unpacked size.
     size: u64,
     compression: &'static str,
-    /// As it lies in the file.
+    /// The size in the file.
     packed_size: usize,
     offset: u64,
     name: String,
-    /// `null` where the image was not unpacked, or has none that can be read.
+    /// `null` if the image was not unpacked, or its kernels cannot be read.
     kernels: Option<Vec<Kernel>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// A kernel; sizes are in bytes. `null` is what PTX leaves to its compiler.
+/// A kernel; sizes are in bytes. PTX does not determine the values that are `null`.
 #[derive(Serialize)]
 struct Kernel {
     name: String,
@@ -84,8 +84,8 @@ struct Param {
     size: u32,
 }
 
-/// Lists the images of each file; gives the exit status: 1 where an image cannot be read, 2 where
-/// a file cannot be.
+/// Lists the images of each file; returns the exit status: 1 if an image cannot be read, 2 if a file
+/// cannot be read.
 ///
 /// # Errors
 /// The only file cannot be read.
@@ -125,7 +125,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, Failure> {
                     }
                     all.append(&mut found.listed);
                 }
-                // Others of a folder need hold none.
+                // Other files of a folder need not contain images.
                 Err(_) if file != *path => {}
                 Err(failure) => {
                     failure.print();
@@ -166,7 +166,7 @@ fn files_of(path: &Path) -> (Vec<PathBuf>, Vec<Failure>) {
 /// The images of a file.
 struct Found {
     listed: Vec<Listed>,
-    /// The kernels of packed images were not asked for, and are many.
+    /// Whether the kernels of compressed images are omitted.
     left_out: bool,
 }
 
@@ -198,7 +198,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
         .entries()
         .filter(|entry| entry.compression != Compression::None && has_kernels(entry))
         .fold(0, |sum, entry| sum.saturating_add(entry.size));
-    let (kernels, unpack) = (!args.no_kernels, args.kernels || packed <= UNPACKED);
+    let (kernels, unpack) = (!args.no_kernels, args.kernels || packed <= MAX_UNPACKED);
     let mut limit = UnpackLimit::of_file(bytes.len());
     let entries: Vec<_> = contents
         .pieces
@@ -208,22 +208,22 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
             entries.map(|entry| (piece.member.as_deref(), entry))
         })
         .map(|(member, entry)| {
-            let wanted = kernels
+            let included = kernels
                 && has_kernels(&entry)
                 && (unpack || entry.compression == Compression::None);
-            // Whether its kernels are to be read, and may be.
-            let wanted = wanted.then(|| limit.take(&entry)).transpose();
-            (member, wanted, entry)
+            // Whether to read the kernels, within the limit.
+            let included = included.then(|| limit.take(&entry)).transpose();
+            (member, included, entry)
         })
         .collect();
-    // What lies in one block is unpacked at once, so one thread reads all of it.
+    // The images of a block are unpacked together, so one thread reads all of them.
     let blocks: Vec<_> = entries
         .chunk_by(|(.., one), (.., next)| std::ptr::eq(one.payload, next.payload))
         .collect();
     let found: Vec<Vec<_>> = blocks
         .par_iter()
         .map_init(Unpacker::default, |unpacker, block| {
-            let read = block.iter().map(|(_, wanted, entry)| match wanted {
+            let read = block.iter().map(|(_, included, entry)| match included {
                 Ok(None) => Ok(None),
                 Ok(Some(())) => kernels_of(entry, unpacker).map(Some),
                 Err(error) => Err(error.clone()),

@@ -51,13 +51,10 @@ pub fn run(args: &IsaArgs) -> Result<(), Failure> {
     let texts: Vec<String> = forms.map(isa::describe).collect();
     if texts.is_empty() {
         return Err(Failure::new(format!(
-            "no form of `{}` has all of these words",
+            "no form of `{}` has all of these modifiers",
             opcode.text()
         ))
-        .help(format!(
-            "`ptxkit isa {}` prints the forms that there are",
-            opcode.text()
-        )));
+        .help(format!("`ptxkit isa {}` prints all forms", opcode.text())));
     }
     print(&texts.join("\n"));
     Ok(())

@@ -1,10 +1,8 @@
-//! A run in a process of its own.
+//! Runs a kernel in a child process.
 //!
-//! What a kernel prints comes out on the process's standard output, mixed with
-//! everything else there, and a failed assertion spoils the CUDA context for
-//! good. So a run whose text is looked at is handed to a child: the same
-//! program with the same arguments, and in the environment a folder for the
-//! outcome.
+//! A kernel prints to the standard output of its process, and a failed assertion makes the CUDA
+//! context unusable. So if the output is verified, a child process runs the kernel: the same program
+//! with the same arguments, and an environment variable with a folder for the outcome.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,23 +14,23 @@ use super::run::Finished;
 use super::sample::Outcome;
 use terminal::failure::{FAILED, Failure};
 
-/// What the child writes beside the memory's bytes.
+/// The results of the child, except the contents of memory.
 #[derive(Serialize, Deserialize)]
-struct HandOver {
+struct ChildResult {
     report: RunReport,
     why: String,
     error_code: Option<String>,
     error: Option<String>,
-    /// Lengths of the pieces of [`MEMORY`]: arguments, then module variables.
+    /// The lengths of the parts of [`MEMORY`]: arguments, then module variables.
     args: Vec<usize>,
     globals: Vec<usize>,
 }
 
-const FACTS: &str = "outcome.json";
-/// What arguments and module variables hold, one after the other.
+const RESULT: &str = "outcome.json";
+/// The file with the contents of arguments and module variables, concatenated.
 const MEMORY: &str = "memory";
 
-/// The variable that tells a process that it is the child, and of what folder.
+/// The variable that marks a child process, with the folder.
 const FOLDER: &str = "PTXKIT_OUTCOME_FOLDER";
 
 /// In the child: the folder for the outcome.
@@ -40,11 +38,11 @@ pub fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// In the child: leaves the outcome in `folder`.
+/// In the child: writes the outcome to `folder`.
 pub fn hand_over(folder: &Path, finished: &Finished) -> Result<(), Failure> {
     let outcome = &finished.outcome;
     let lengths = |pieces: &[Vec<u8>]| pieces.iter().map(Vec::len).collect();
-    let facts = HandOver {
+    let facts = ChildResult {
         report: finished.report.clone(),
         why: finished.why.clone(),
         error_code: outcome.error.clone(),
@@ -55,14 +53,14 @@ pub fn hand_over(folder: &Path, finished: &Finished) -> Result<(), Failure> {
     let memory = [outcome.args.concat(), outcome.globals.concat()].concat();
     let facts = serde_json::to_vec(&facts).map_err(Failure::new)?;
     std::fs::write(folder.join(MEMORY), memory)
-        .and_then(|()| std::fs::write(folder.join(FACTS), facts))
+        .and_then(|()| std::fs::write(folder.join(RESULT), facts))
         .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
 }
 
-/// In the parent: runs this program again and takes what it left and printed.
+/// In the parent: runs this program again, and reads its outcome and output.
 pub fn execute() -> Result<Finished, Failure> {
     let cannot = |error: std::io::Error| {
-        Failure::new(format!("the run cannot have a process of its own: {error}"))
+        Failure::new(format!("cannot start a process for the run: {error}"))
     };
     let folder = tempfile::tempdir().map_err(cannot)?;
     let output = Command::new(std::env::current_exe().map_err(cannot)?)
@@ -75,19 +73,19 @@ pub fn execute() -> Result<Finished, Failure> {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() != Some(0) {
         return Err(match output.status.code() {
-            // It said what is wrong in the same words as this process would.
+            // It has printed the same message as this process would.
             Some(code) if code == i32::from(FAILED) && !stderr.is_empty() => {
                 Failure::preformatted(stderr)
             }
-            // What it said before it died is no reason.
+            // Its earlier output does not explain the crash.
             _ => Failure::preformatted(format!(
                 "{stderr}error: the process of the run ended with {}",
                 output.status
             )),
         });
     }
-    let facts = std::fs::read(folder.path().join(FACTS)).map_err(cannot)?;
-    let facts: HandOver = serde_json::from_slice(&facts).map_err(Failure::new)?;
+    let facts = std::fs::read(folder.path().join(RESULT)).map_err(cannot)?;
+    let facts: ChildResult = serde_json::from_slice(&facts).map_err(Failure::new)?;
     let memory = std::fs::read(folder.path().join(MEMORY)).map_err(cannot)?;
     let mut memory = memory.as_slice();
     let mut pieces = |lengths: &[usize]| -> Vec<Vec<u8>> {

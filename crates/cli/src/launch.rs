@@ -1,22 +1,22 @@
-//! Running a sample on a device: memory, launch, results.
+//! Runs a sample on a device: allocates memory, launches, reads results.
 
 use super::sample::{ArgKind, Buffer, Outcome, Sample};
 use ptxkit::driver::{
     Arg, Context, DeviceBuffer, Error, Event, LaunchConfig, Module, PitchedBuffer, Stream,
 };
 
-/// What came of the launches.
+/// The result of the launches.
 pub struct Launched {
     pub outcome: Outcome,
-    /// Of one launch, by the device's events; `None` where one failed.
+    /// The time of one launch, by events of the device; `None` if one failed.
     pub milliseconds: Option<f64>,
-    /// The error that ended the launches, in full.
+    /// The error of the launches.
     pub error: Option<Error>,
 }
 
-/// An argument while the kernel runs.
-enum Passed {
-    /// What the kernel gets is these bytes.
+/// An argument during the launch.
+enum LaunchArgument {
+    /// The bytes of the parameter.
     Bytes {
         bytes: Vec<u8>,
         align: usize,
@@ -25,8 +25,8 @@ enum Passed {
     Pitched(PitchedBuffer<u8>),
 }
 
-/// Runs `sample` on a kernel of `module`. What the kernel itself does wrong is
-/// part of the outcome; an error is what kept it from running.
+/// Runs `sample` on a kernel of `module`. Errors of the kernel are part of the outcome. This returns
+/// an error if the kernel cannot be launched.
 #[allow(unsafe_code, reason = "the user names the code to be run")]
 pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
     let context = module.context();
@@ -40,9 +40,9 @@ pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
     let arguments: Vec<Arg<'_>> = passed
         .iter()
         .map(|passed| match passed {
-            Passed::Bytes { bytes, align } => Arg::bytes(bytes, *align),
-            Passed::Linear(buffer) => buffer.arg(),
-            Passed::Pitched(buffer) => buffer.arg(),
+            LaunchArgument::Bytes { bytes, align } => Arg::bytes(bytes, *align),
+            LaunchArgument::Linear(buffer) => buffer.arg(),
+            LaunchArgument::Pitched(buffer) => buffer.arg(),
         })
         .collect();
     let config = LaunchConfig::new(sample.grid, sample.block).with_shared(sample.shared);
@@ -51,18 +51,18 @@ pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
     let run = || {
         start.record(&stream)?;
         for _ in 0..sample.launches {
-            // SAFETY: a kernel is run at its user's word, as every program is.
+            // SAFETY: the user vouches for the kernel, as for any program.
             unsafe { kernel.launch(config, &stream, &arguments) }?;
         }
         end.record(&stream)?;
         stream.synchronize()?;
-        // Printed text is written out when the whole context is waited for.
+        // Synchronizing the context flushes the printed text.
         context.synchronize()?;
         end.elapsed_ms_since(&start)
     };
     let elapsed = match run() {
         Ok(elapsed) => elapsed,
-        // The kernel's own fault, which a sample may expect.
+        // An error of the kernel, which a sample may expect.
         Err(error @ Error::Driver(_)) => {
             let code = error.code();
             let outcome = Outcome {
@@ -91,34 +91,34 @@ pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
     })
 }
 
-fn pass(sample: &Sample, context: &Context) -> Result<Vec<Passed>, Error> {
+fn pass(sample: &Sample, context: &Context) -> Result<Vec<LaunchArgument>, Error> {
     let mut passed = Vec::with_capacity(sample.args.len());
     for arg in &sample.args {
         passed.push(match &arg.kind {
-            ArgKind::Scalar { element, bytes } => Passed::Bytes {
-                // Vectors are aligned to their size, as PTX has it.
+            ArgKind::Scalar { element, bytes } => LaunchArgument::Bytes {
+                // In PTX, vectors are aligned to their size.
                 align: bytes.len().max(element.size()).next_power_of_two(),
                 bytes: bytes.clone(),
             },
-            ArgKind::Struct { bytes, align } => Passed::Bytes {
+            ArgKind::Struct { bytes, align } => LaunchArgument::Bytes {
                 bytes: bytes.clone(),
                 align: *align,
             },
             ArgKind::Buffer(buffer) => allocate(buffer, context)?,
-            ArgKind::PitchOf { element, .. } => Passed::Bytes {
+            ArgKind::PitchOf { element, .. } => LaunchArgument::Bytes {
                 bytes: vec![0; element.size()],
                 align: element.size(),
             },
         });
     }
-    // Only now: a pitch may come before its buffer.
+    // Pitches are resolved last, as one may precede its buffer.
     for (index, arg) in sample.args.iter().enumerate() {
         if let ArgKind::PitchOf { buffer, element } = &arg.kind {
             let pitch = match &passed[*buffer] {
-                Passed::Pitched(buffer) => buffer.pitch(),
+                LaunchArgument::Pitched(buffer) => buffer.pitch(),
                 _ => 0,
             };
-            passed[index] = Passed::Bytes {
+            passed[index] = LaunchArgument::Bytes {
                 bytes: (pitch as u64).to_le_bytes()[..element.size()].to_vec(),
                 align: element.size(),
             };
@@ -127,23 +127,23 @@ fn pass(sample: &Sample, context: &Context) -> Result<Vec<Passed>, Error> {
     Ok(passed)
 }
 
-fn allocate(buffer: &Buffer, context: &Context) -> Result<Passed, Error> {
+fn allocate(buffer: &Buffer, context: &Context) -> Result<LaunchArgument, Error> {
     match buffer.row_bytes() {
         Some(row) if buffer.pitched && row > 0 => {
             let rows = buffer.initial.len() / row;
             let mut pitched = PitchedBuffer::new(context, row, rows)?;
             pitched.write(&buffer.initial)?;
-            Ok(Passed::Pitched(pitched))
+            Ok(LaunchArgument::Pitched(pitched))
         }
-        _ => DeviceBuffer::from_slice(context, &buffer.initial).map(Passed::Linear),
+        _ => DeviceBuffer::from_slice(context, &buffer.initial).map(LaunchArgument::Linear),
     }
 }
 
-fn read_back(passed: &Passed) -> Result<Vec<u8>, Error> {
+fn read_back(passed: &LaunchArgument) -> Result<Vec<u8>, Error> {
     match passed {
-        Passed::Bytes { .. } => Ok(Vec::new()),
-        Passed::Linear(buffer) => buffer.to_vec(),
-        Passed::Pitched(buffer) => buffer.to_vec(),
+        LaunchArgument::Bytes { .. } => Ok(Vec::new()),
+        LaunchArgument::Linear(buffer) => buffer.to_vec(),
+        LaunchArgument::Pitched(buffer) => buffer.to_vec(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The program `ptxkit`: run, assemble, inspect and explain PTX, and look after
-//! its compute cache.
+//! The program `ptxkit`: runs, assembles, inspects and explains PTX, and maintains the compute
+//! cache.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `ptxkit`: run a PTX kernel on any machine, and what belongs to it.
+//! `ptxkit`: runs PTX kernels on any machine.
 
 use std::process::ExitCode;
 

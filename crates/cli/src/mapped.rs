@@ -1,4 +1,4 @@
-//! The bytes of a file, without reading what nobody looks at.
+//! Reads or maps the bytes of a file.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,18 +9,18 @@ use memmap2::Mmap;
 
 use terminal::failure::Failure;
 
-/// Below this, reading is as fast.
-const WORTH_MAPPING: u64 = 1 << 20;
+/// The size from which mapping is faster than reading.
+const MIN_MAPPED_SIZE: u64 = 1 << 20;
 
-/// A file's bytes: a large file is mapped, so that libraries of hundreds of
-/// megabytes cost the memory of the pages looked at.
+/// The bytes of a file. A large file is mapped, so that only the accessed pages of libraries with
+/// hundreds of megabytes use memory.
 pub enum FileBytes {
     Mapped(Mmap),
     Read(Vec<u8>),
 }
 
 impl FileBytes {
-    /// What standard input has, up to its end.
+    /// Reads standard input to its end.
     pub fn standard_input() -> Result<FileBytes, Failure> {
         let mut bytes = Vec::new();
         match std::io::stdin().read_to_end(&mut bytes) {
@@ -34,14 +34,14 @@ impl FileBytes {
     }
 }
 
-// Only this function: everything else that the programs do is safe.
+// Only this function has unsafe code.
 #[allow(unsafe_code)]
 fn read(path: &Path) -> std::io::Result<FileBytes> {
     let file = File::open(path)?;
-    if file.metadata()?.is_file() && file.metadata()?.len() >= WORTH_MAPPING {
-        // SAFETY: nothing here writes to it. Another program that changes the file meanwhile may
-        // change what is read, which is checked as it is read; one that cuts it ends this process,
-        // as it does every program that runs from a file.
+    if file.metadata()?.is_file() && file.metadata()?.len() >= MIN_MAPPED_SIZE {
+        // SAFETY: the mapping is read-only. If another program changes the file, the contents change,
+        // which are validated as untrusted bytes. If it truncates the file, this process is killed, as
+        // for any mapped executable.
         if let Ok(map) = unsafe { Mmap::map(&file) } {
             return Ok(FileBytes::Mapped(map));
         }

@@ -1,5 +1,5 @@
-//! Whether what a user gives fits the kernel: the front end knows it before
-//! any driver does, and can say what was expected.
+//! Checks the user's kernel name and arguments against the signatures from the front end, before a
+//! driver is involved.
 
 use super::sample::{Arg, ArgKind, Sample};
 use ptxkit::ptx::diagnostic::{Severity, nearest};
@@ -8,26 +8,26 @@ use ptxkit::ptx::signature::{KernelSignature, ParamSignature, signatures};
 use ptxkit::ptx::{self, Diagnostics};
 use terminal::failure::{Failure, listing};
 
-/// What the front end makes of a PTX text.
-pub struct Understood {
+/// The result of the front end for a PTX text.
+pub struct Analysis {
     pub kernels: Vec<KernelSignature>,
-    /// What it finds wrong, drawn; `None` where there are no errors.
+    /// The errors; `None` if there are none.
     pub errors: Option<Diagnostics>,
 }
 
-impl Understood {
-    pub fn read(source: &str, path: &str) -> Understood {
+impl Analysis {
+    pub fn read(source: &str, path: &str) -> Analysis {
         let reading = ptx::read(source);
         let kernels = signatures(&reading.module, source);
         let mut found = reading.diagnostics;
         found.extend(ptx::check(&reading.module, source));
         found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         let errors = (!found.is_empty()).then(|| Diagnostics::new(source, path, found));
-        Understood { kernels, errors }
+        Analysis { kernels, errors }
     }
 
-    /// Checks kernel and arguments. Where the text was not understood in full,
-    /// a kernel that was not seen may still be there: the driver will tell.
+    /// Checks the kernel and its arguments. If the text has errors, a missing kernel is not an error
+    /// here: the driver decides.
     pub fn check(&self, sample: &Sample) -> Result<(), Failure> {
         let name = &sample.kernel;
         match self.kernels.iter().find(|kernel| kernel.name == *name) {
@@ -42,7 +42,7 @@ impl Understood {
     }
 }
 
-/// The message for a kernel that is not there.
+/// The message for an unknown kernel.
 pub fn unknown_kernel<'a>(
     name: &str,
     place: &str,
@@ -51,7 +51,7 @@ pub fn unknown_kernel<'a>(
     let failure = Failure::new(format!("there is no kernel `{name}` in {place}"));
     let all = format!("the kernels there are {}", listing(kernels.clone()));
     match (nearest(name, kernels.clone()), kernels.count()) {
-        (_, 0) => failure.help("it has no kernel at all: a kernel starts with .entry"),
+        (_, 0) => failure.help("it has no kernels: a kernel starts with .entry"),
         (Some(near), 1) => failure.help(format!("did you mean `{near}`?")),
         (Some(near), _) => failure.help(format!("did you mean `{near}`? {all}")),
         (None, 1) => failure.help(all.replace("kernels there are", "kernel there is")),
@@ -66,7 +66,7 @@ fn check_arguments(kernel: &KernelSignature, sample: &Sample) -> Result<(), Fail
     };
     if kernel.params.len() != sample.args.len() {
         return Err(Failure::new(format!(
-            "kernel `{}` takes {}, {} given",
+            "kernel `{}` takes {}, found {}",
             kernel.name,
             count(kernel.params.len()),
             sample.args.len()
@@ -76,11 +76,11 @@ fn check_arguments(kernel: &KernelSignature, sample: &Sample) -> Result<(), Fail
     for (index, (param, arg)) in kernel.params.iter().zip(&sample.args).enumerate() {
         if !fits(param, arg) {
             return Err(Failure::new(format!(
-                "argument {} of kernel `{}`: {} is expected, {} is given",
+                "argument {} of kernel `{}`: expected {}, found {}",
                 index + 1,
                 kernel.name,
                 describe(param),
-                given(arg)
+                describe_argument(arg)
             ))
             .help(declared()));
         }
@@ -96,7 +96,7 @@ fn count(arguments: usize) -> String {
     }
 }
 
-/// A parameter as the PTX declares it: `.u32 n`, `.align 16 .b8 p[32]`.
+/// A parameter in PTX syntax: `.u32 n`, `.align 16 .b8 p[32]`.
 fn describe(param: &ParamSignature) -> String {
     let ParamSignature {
         name, ty, vector, ..
@@ -109,7 +109,7 @@ fn describe(param: &ParamSignature) -> String {
     }
 }
 
-fn given(arg: &Arg) -> String {
+fn describe_argument(arg: &Arg) -> String {
     match &arg.kind {
         ArgKind::Scalar { element, bytes } => match bytes.len() / element.size() {
             0 | 1 => format!("a scalar {element}"),
@@ -130,16 +130,15 @@ fn fits(param: &ParamSignature, arg: &Arg) -> bool {
         ArgKind::Buffer(_) => (8, Some(false)),
         ArgKind::PitchOf { element, .. } => (element.size(), Some(false)),
     };
-    // Untyped parameters and arrays of bytes take anything of their size.
+    // Untyped parameters and arrays of bytes accept any argument of their size.
     let kind_fits = match (float_param(param), float) {
-        (Some(wanted), Some(given)) => wanted == given,
+        (Some(parameter), Some(argument)) => parameter == argument,
         _ => true,
     };
     param.size as usize == size && kind_fits
 }
 
-/// Whether a parameter holds a floating-point number; `None` where PTX does
-/// not say.
+/// Whether a parameter is a floating-point number; `None` if untyped.
 fn float_param(param: &ParamSignature) -> Option<bool> {
     if param.dims.is_some() {
         return None;

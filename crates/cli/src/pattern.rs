@@ -1,4 +1,4 @@
-//! What a buffer holds before a launch: initial patterns.
+//! Patterns for the initial contents of buffers.
 //!
 //! | pattern | elements |
 //! |---|---|
@@ -16,7 +16,7 @@ use super::element::{Element, Unstorable, Value};
 use super::formula::{Calculator, FormulaError, Limit, Shape};
 use super::random::{random, uniform};
 
-/// A pattern that cannot be read, or that does not fit its buffer.
+/// An invalid pattern, or one that does not fit its buffer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -33,17 +33,17 @@ pub enum PatternError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path} has {given} bytes, the buffer {wanted}")]
+    #[error("{path} has {found} bytes, the buffer {expected}")]
     FileLength {
         path: PathBuf,
-        given: u64,
-        wanted: usize,
+        found: u64,
+        expected: usize,
     },
 }
 
-/// The bytes of a buffer of `shape` that starts as `pattern` says.
+/// The initial bytes of a buffer of `shape` with this `pattern`.
 ///
-/// Files are looked for beside `folder`.
+/// File names are relative to `folder`.
 pub(crate) fn fill(
     pattern: &str,
     element: Element,
@@ -87,7 +87,7 @@ pub(crate) fn fill(
     Ok(bytes)
 }
 
-/// The bytes of `values`, each as `element` holds it.
+/// Encodes `values` as elements of this type.
 pub(crate) fn encode(
     element: Element,
     values: impl IntoIterator<Item = Value>,
@@ -110,21 +110,21 @@ fn encode_into(
     Ok(())
 }
 
-/// Reads a file of `wanted` bytes; of a longer one no more than a byte beyond them.
-fn read(path: &Path, wanted: usize, bytes: &mut Vec<u8>) -> Result<(), PatternError> {
+/// Reads a file of `expected` bytes, and at most one byte more.
+fn read(path: &Path, expected: usize, bytes: &mut Vec<u8>) -> Result<(), PatternError> {
     let failed = |source| PatternError::File {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
-    let read = file.take(wanted as u64 + 1).read_to_end(bytes);
-    let given = read.map_err(failed)?;
-    if given != wanted {
+    let read = file.take(expected as u64 + 1).read_to_end(bytes);
+    let found = read.map_err(failed)?;
+    if found != expected {
         return Err(PatternError::FileLength {
             path: path.to_owned(),
-            given: length.max(given as u64),
-            wanted,
+            found: length.max(found as u64),
+            expected,
         });
     }
     Ok(())
@@ -135,12 +135,12 @@ fn random_bytes(seed: u64, element: Element, count: usize, bytes: &mut Vec<u8>) 
         let word = random(seed, index);
         let digits = element.fraction_bits() as u32 + 1;
         match element {
-            // A whole number of steps of the type's own precision, so nothing is rounded.
+            // A multiple of the precision of the type, so the conversion is exact.
             Element::F64 => bytes.extend(uniform(word, digits).to_le_bytes()),
             Element::F32 => bytes.extend((uniform(word, digits) as f32).to_le_bytes()),
             Element::F16 | Element::Bf16 => {
                 let stored = element.encode(Value::Float(uniform(word, digits)), bytes);
-                debug_assert!(stored.is_ok(), "a float element holds every number");
+                debug_assert!(stored.is_ok(), "float elements can store all numbers");
             }
             _ => bytes.extend(&word.to_le_bytes()[..element.size()]),
         }

@@ -1,5 +1,5 @@
-//! How far work on the cache is: a bar on standard error, when that is a
-//! terminal and the work takes long.
+//! A progress bar for work on the cache, if standard error is a terminal and the work takes
+//! long.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use terminal::output::Escaped;
 
-/// Who waits less than this needs no bar.
+/// The bar appears after this time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A bar that is gone when this is dropped.
+/// A progress bar, removed on drop.
 pub struct Progress {
     what: &'static str,
-    /// What is done, of how much, as the bar says it.
+    /// The template for the counts.
     count: &'static str,
     started: Instant,
     bar: Option<ProgressBar>,
@@ -24,7 +24,7 @@ impl Progress {
         Progress::counting(what, "{pos}/{len}")
     }
 
-    /// One whose numbers are bytes.
+    /// A bar that counts bytes.
     pub fn of_bytes(what: &'static str) -> Progress {
         Progress::counting(what, "{binary_bytes} of {binary_total_bytes}")
     }
@@ -38,13 +38,13 @@ impl Progress {
         }
     }
 
-    /// `done` of `of` are done, `last` the last of them.
+    /// Updates the bar: `done` of `of`, with `last` as the last item.
     pub fn show(&mut self, done: u64, of: u64, last: &str) {
         if self.started.elapsed() < PATIENCE {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing where standard error is not a terminal.
             let template = format!("{{prefix}} {{bar:30}} {} {{wide_msg}}", self.count);
             let style = ProgressStyle::with_template(&template);
             ProgressBar::new(of)

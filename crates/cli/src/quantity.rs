@@ -1,8 +1,8 @@
-//! Sizes and times, as people write and read them.
+//! Parses and formats sizes and durations.
 
 use std::time::Duration;
 
-/// Reads `200000`, `512K`, `64M` or `2GiB`: bytes, or powers of 1024 of them.
+/// Parses `200000`, `512K`, `64M` or `2GiB`: bytes, with binary units.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "a size is expected: bytes, or as 512K, 64M, 2G (powers of 1024)".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -17,10 +17,10 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     number
         .checked_mul(1_u64 << (10 * power))
-        .ok_or_else(|| format!("{text} is more than there is"))
+        .ok_or_else(|| format!("{text} is too large"))
 }
 
-/// Reads `90s`, `30m`, `12h`, `7d` or `4w`.
+/// Parses `90s`, `30m`, `12h`, `7d` or `4w`.
 pub fn age(text: &str) -> Result<Duration, String> {
     let wrong = || "an age is expected, as 90s, 30m, 12h, 7d or 4w".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -53,7 +53,7 @@ pub fn show_size(bytes: u64) -> String {
     }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // What would be printed as 1024.0 is 1.0 of the next.
+    // A value that rounds to 1024.0 becomes 1.0 of the next unit.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -61,7 +61,7 @@ pub fn show_size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `3 h`: how long ago, in the largest unit that fits.
+/// `3 h`: a duration in the largest suitable unit.
 pub fn show_age(age: Duration) -> String {
     let seconds = age.as_secs();
     let (number, unit) = match seconds {

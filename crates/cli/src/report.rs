@@ -1,4 +1,4 @@
-//! What a run says when it is done, for people and for programs.
+//! The report of a run, as text and JSON.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ pub struct RunReport {
     pub device: String,
     pub image: String,
     pub cache: CacheUse,
-    /// All digits of the key; `null` where nothing was compiled.
+    /// The full key; `null` if nothing was compiled.
     pub key: Option<String>,
     pub compile_ms: f64,
     pub load_ms: f64,
-    /// Of one launch, by the device's own clock.
+    /// The time of one launch, by the device's clock.
     pub launch_ms: Option<f64>,
-    /// `null` where nothing is expected.
+    /// `null` without expectations.
     pub verified: Option<bool>,
     pub mismatches: u64,
 }
@@ -37,8 +37,8 @@ impl RunReport {
         json_line(self)
     }
 
-    /// A few aligned lines. `why` tells why the device was chosen.
-    /// `error` is what the launches ended with, if with one.
+    /// A few aligned lines. `why` is the reason for the selected device, and `error` that of failed
+    /// launches.
     pub fn text(
         &self,
         why: &str,
@@ -85,7 +85,7 @@ fn results(verdict: Option<&Verdict>, error: Option<&str>) -> String {
     match (verdict, error) {
         (None, _) => "not checked: nothing is expected".into(),
         (Some(verdict), Some(error)) if verdict.verified => {
-            format!("verified: {error} came, as expected")
+            format!("verified: {error}, as expected")
         }
         (Some(verdict), None) if verdict.verified => "verified".into(),
         (Some(verdict), _) => format!("WRONG: {} mismatches", verdict.mismatches),
@@ -101,7 +101,7 @@ pub fn in_ms(duration: Duration) -> f64 {
     to_the_nanosecond(duration.as_secs_f64() * 1000.0)
 }
 
-/// Milliseconds without the digits that no clock has measured.
+/// Milliseconds, rounded to the precision of the clock.
 pub fn to_the_nanosecond(ms: f64) -> f64 {
     (ms * 1e6).round() / 1e6
 }

@@ -1,11 +1,11 @@
-//! `ptxkit run`: the main job.
+//! `ptxkit run`: launches a kernel and verifies its results.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::errors::{READABLE, of_argument, of_driver, of_load, of_sample};
 use super::launch::{self, Launched};
-use super::matching::{Understood, unknown_kernel};
+use super::matching::{Analysis, unknown_kernel};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
@@ -19,12 +19,12 @@ use ptxkit::ptx::signature::{KernelSignature, signatures};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, eprint, print};
 
-/// What `ptxkit run` takes.
+/// The arguments of `ptxkit run`.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// A sample (NAME.toml), or PTX, a cubin or a fatbin with --kernel
     pub file: PathBuf,
-    /// The kernel to launch; not needed where the image has but one
+    /// The kernel to launch; optional if the image has only one
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// Blocks of the grid
@@ -36,7 +36,7 @@ pub struct RunArgs {
     /// Bytes of dynamic shared memory
     #[arg(long, value_name = "BYTES")]
     pub shared: Option<u32>,
-    /// Launches in a row
+    /// The number of consecutive launches
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: Option<u32>,
     /// An argument of the kernel, once for each parameter: see below
@@ -61,17 +61,17 @@ fn extent(text: &str) -> Result<[u32; 3], String> {
     Ok(sizes)
 }
 
-/// A run that is over.
+/// A finished run.
 pub struct Finished {
     pub report: RunReport,
-    /// Why the device was chosen.
+    /// The reason for the selected device.
     pub why: String,
     pub outcome: Outcome,
     /// The error that ended the launches, in full.
     pub error: Option<Failure>,
 }
 
-/// Runs the kernel and says how it went; gives the exit status.
+/// Runs the kernel and prints the report; returns the exit status.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let request = Request::read(args)?;
     if let Some(folder) = isolate::folder() {
@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     conclude(&request.sample, finished, args.format)
 }
 
-/// What is to be run.
+/// The kernel to run, with its image.
 struct Request {
     sample: Sample,
     /// The image's bytes.
@@ -123,7 +123,7 @@ impl Request {
         Ok(Request { sample, bytes })
     }
 
-    /// Whether text that the kernel prints must be told from our own.
+    /// Whether the output of the kernel must be separated from ours.
     fn prints(&self, format: Format) -> bool {
         let prints = || {
             self.bytes
@@ -151,7 +151,7 @@ fn refuse_flags(args: &RunArgs) -> Result<(), Failure> {
     ];
     match flags.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::new(format!(
-            "{flag} does not go with a sample: {} says it",
+            "{flag} cannot be used with a sample: {} sets it",
             args.file.display()
         ))
         .help("change the sample, or give its PTX file with the flags")),
@@ -164,13 +164,13 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())).help(READABLE))
 }
 
-/// The kernel of an image that has one.
+/// The kernel of an image that has only one.
 fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
     let name = path.display().to_string();
     let failure = |error: ImageError| Failure::new(format!("{name}: {error}"));
     let mut kernels = BTreeSet::new();
     match open(&name, bytes)? {
-        // The images of a fatbin hold the same kernels for several architectures.
+        // The images of a fatbin have the same kernels for several architectures.
         Image::Fatbin(fatbin) => {
             let mut unpacker = Unpacker::default();
             let mut limit = UnpackLimit::of_file(bytes.len());
@@ -216,9 +216,8 @@ fn kernels_of(bytes: &[u8]) -> Result<Vec<String>, ImageError> {
 }
 
 fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
-    image::open(bytes).map_err(|error| {
-        Failure::new(format!("{name} is no image that can be run: {error}")).help(READABLE)
-    })
+    image::open(bytes)
+        .map_err(|error| Failure::new(format!("{name} cannot be run: {error}")).help(READABLE))
 }
 
 /// Selects the device, loads, launches.
@@ -230,35 +229,35 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
         Image::Ptx(ptx) => Some(&*ptx.source),
         _ => None,
     };
-    // The whole text is read and checked only where something is wrong: that takes
-    // longer than a load from the cache.
-    let understood = || text.map(|text| Understood::read(text, &name));
+    // Parse and check the whole text only after an error: this takes longer than a load from the
+    // cache.
+    let analysis = || text.map(|text| Analysis::read(text, &name));
     let sample = &request.sample;
     let declared = text.and_then(|text| declaration(text, &sample.kernel));
     let fits = declared.is_some_and(|kernel| {
-        let alone = Understood {
+        let alone = Analysis {
             kernels: vec![kernel],
             errors: None,
         };
         alone.check(sample).is_ok()
     });
-    if !fits && let Some(understood) = understood() {
-        understood.check(sample)?;
+    if !fits && let Some(analysis) = analysis() {
+        analysis.check(sample)?;
     }
     let selected = driver::select(selection).map_err(|error| of_driver(&error))?;
     let device = selected.device;
     let context = Context::primary(&device).map_err(|error| of_driver(&error))?;
     let loader = Loader::new(context, Cache::from_environment());
-    // SAFETY: a binary is run at its user's word, as every program is.
+    // SAFETY: the user vouches for the binary, as for any program.
     let source = unsafe { Source::image(&name, &request.bytes) };
     let loaded = loader.load(&source, &JitOptions::default());
     let Loaded { module, report, .. } = loaded.map_err(|error| {
-        let understood = understood();
-        let errors = understood.as_ref().and_then(|read| read.errors.as_ref());
-        // A GPU's driver may read what this front end does not: its own error counts.
+        let analysis = analysis();
+        let errors = analysis.as_ref().and_then(|read| read.errors.as_ref());
+        // A GPU driver may support PTX that this front end does not: its own error takes precedence.
         match errors.filter(|_| device.driver().kind() == DriverKind::Cpu) {
-            Some(errors) => Failure::drawn(errors),
-            None => of_load(&error, &name, &image, understood.as_ref()),
+            Some(errors) => Failure::rendered(errors),
+            None => of_load(&error, &name, &image, analysis.as_ref()),
         }
     })?;
     let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
@@ -278,7 +277,7 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
             device: device.name().map_err(|error| of_driver(&error))?,
             image: report.image,
             cache: match report.cache {
-                // A run loads once: nothing is shared.
+                // A run loads one module: nothing to share.
                 loader::CacheUse::Hit | loader::CacheUse::Shared => CacheUse::Hit,
                 loader::CacheUse::Miss => CacheUse::Miss,
                 loader::CacheUse::Off => CacheUse::Off,
@@ -296,9 +295,8 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     })
 }
 
-/// The signature of a kernel, from its declaration alone. `None` where it is not
-/// found so. A comment may hold another declaration of the same name: what does not
-/// fit this one may fit the text as a whole.
+/// The signature of a kernel, parsed from its declaration only; `None` if that is not found. A
+/// comment may contain another declaration of the same name, so on a mismatch the whole text decides.
 fn declaration(text: &str, kernel: &str) -> Option<KernelSignature> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
     let (start, _) = text.match_indices(kernel).find(|(at, name)| {
@@ -316,11 +314,11 @@ fn declaration(text: &str, kernel: &str) -> Option<KernelSignature> {
     (kernels.is_empty() && found.name == kernel && reading.diagnostics.is_empty()).then_some(found)
 }
 
-/// What a kernel was stopped by.
+/// The message for an error of the kernel.
 fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
     let failure = Failure::new(format!("kernel `{kernel}`: {error}"));
     match (kind, error.code()) {
-        // A GPU says that it happened, the CPU device says where.
+        // A GPU reports the error, the CPU device also the location.
         (DriverKind::Nvidia, Some(CudaError::ILLEGAL_ADDRESS | CudaError::MISALIGNED_ADDRESS)) => {
             failure
                 .help("run it with --device cpu, which names the thread, the address and the line")
@@ -329,7 +327,7 @@ fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
     }
 }
 
-/// Checks the results, saves what is to be saved, and reports.
+/// Verifies and saves the results, and prints the report.
 fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, Failure> {
     let Finished {
         mut report,
@@ -358,7 +356,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
             print(&outcome.stdout);
             print(&report.text(&why, sample.launches, verdict.as_ref(), error));
         }
-        // Standard output holds the JSON alone.
+        // Standard output only contains the JSON.
         Format::Json => {
             eprint(&outcome.stdout);
             print(&report.json());

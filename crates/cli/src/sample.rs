@@ -1,8 +1,7 @@
-//! Sample files: a kernel, what it needs to run, and what it must give.
+//! Sample files: a kernel with its launch configuration, arguments and expected results.
 //!
-//! A sample is a TOML file beside its PTX; `docs/samples.md` describes all that it can hold. A
-//! buffer without an `init` is filled with [`UNWRITTEN`], so that what a kernel never wrote cannot
-//! pass for a result.
+//! A sample is a TOML file next to its PTX; `docs/samples.md` describes the format. A buffer without
+//! an `init` is filled with [`UNWRITTEN`], so that unwritten elements do not look like results.
 
 mod file;
 mod reader;
@@ -17,7 +16,7 @@ use super::pattern::PatternError;
 /// The byte that fills buffers without an `init`.
 pub const UNWRITTEN: u8 = 0xa5;
 
-/// A kernel, what it needs to run, and what it must give.
+/// A kernel with its launch configuration, arguments and expected results.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub ptx: PathBuf,
@@ -28,9 +27,9 @@ pub struct Sample {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub shared: u32,
-    /// Launches in a row, with the same arguments and nothing copied between.
+    /// The number of consecutive launches with the same arguments, without copies in between.
     pub launches: u32,
-    /// In the order of the kernel's parameters.
+    /// In parameter order.
     pub args: Vec<Arg>,
     pub globals: Vec<Global>,
     pub expect_error: Option<ExpectedError>,
@@ -44,7 +43,7 @@ pub struct Arg {
     pub kind: ArgKind,
 }
 
-/// What is passed for a parameter.
+/// The value of an argument.
 #[derive(Debug, Clone)]
 pub enum ArgKind {
     /// These bytes: a scalar or a vector of `element`.
@@ -53,7 +52,7 @@ pub enum ArgKind {
     Struct { bytes: Vec<u8>, align: usize },
     /// The address of device memory.
     Buffer(Buffer),
-    /// The bytes from one row of the buffer `args[buffer]` to the next, as `element`.
+    /// The row pitch of the buffer `args[buffer]` in bytes, as `element`.
     PitchOf { buffer: usize, element: Element },
 }
 
@@ -62,13 +61,13 @@ pub enum ArgKind {
 pub struct Buffer {
     pub element: Element,
     pub shape: Shape,
-    /// Rows are allocated by `cuMemAllocPitch`; the shape has columns then.
+    /// Whether rows are allocated by `cuMemAllocPitch`; the shape then has columns.
     pub pitched: bool,
-    /// What it holds before the launch, without padding between rows.
+    /// The initial contents, without padding between rows.
     pub initial: Vec<u8>,
-    /// What it must hold after the launch; `None`: anything.
+    /// The expected contents after the launch, if any.
     pub expected: Option<Expected>,
-    /// The file that takes what it holds after the launch (`--arg out:…@FILE`).
+    /// The file for its contents after the launch (`--arg out:…@FILE`).
     pub save: Option<PathBuf>,
 }
 
@@ -77,28 +76,28 @@ pub struct Buffer {
 pub struct Global {
     pub name: String,
     pub element: Element,
-    /// What the host writes to it before the launch; `None`: it keeps what the PTX says.
+    /// The contents that the host writes before the launch; `None` keeps the initializer of the PTX.
     pub initial: Option<Vec<u8>>,
-    /// What it must hold after the launch; `None`: it need not be read.
+    /// The expected contents after the launch; `None` if it is not read.
     pub expected: Option<Expected>,
 }
 
-/// What came of the launches of a sample.
+/// The result of the launches of a sample.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// For each argument what it holds now: rows without padding; empty where it is no buffer.
+    /// The contents of each argument: rows without padding; empty if it is not a buffer.
     pub args: Vec<Vec<u8>>,
-    /// For each module variable what it holds now; empty where nothing is expected of it.
+    /// The contents of each module variable; empty without an expectation.
     pub globals: Vec<Vec<u8>>,
-    /// The CUDA name of the error that ended the launches.
+    /// The CUDA name of the error of the launches.
     pub error: Option<String>,
-    /// What the kernel printed with `vprintf`.
+    /// The output of the kernel from `vprintf`.
     pub stdout: String,
-    /// What the driver printed on standard error.
+    /// The output of the driver on standard error.
     pub stderr: String,
 }
 
-/// A sample that cannot be used.
+/// An invalid sample.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
@@ -107,7 +106,7 @@ pub enum SampleError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// Not TOML, or not a sample: the message has the line and the keys that are allowed.
+    /// Not TOML, or not a sample: the message has the line and the valid keys.
     #[error("{path}: {source}")]
     Toml {
         path: PathBuf,
@@ -129,7 +128,7 @@ pub enum SampleError {
 }
 
 impl Sample {
-    /// Whether anything is expected, so that there is something to verify.
+    /// Whether there are expectations to verify.
     #[must_use]
     pub fn expects(&self) -> bool {
         let of_args = self
@@ -142,9 +141,9 @@ impl Sample {
             || self.expect_output.is_some()
     }
 
-    /// Compares what came with what is expected; `None` where nothing is expected.
+    /// Compares the results with the expectations; `None` without expectations.
     ///
-    /// Memory is not compared when an error is expected: a context that failed gives none back.
+    /// Memory is not compared if an error is expected: a failed context cannot be read.
     #[must_use]
     pub fn check(&self, outcome: &Outcome) -> Option<Verdict> {
         if !self.expects() {
@@ -182,7 +181,7 @@ impl Sample {
 }
 
 impl Arg {
-    /// The bytes that the host has for it: the value, or what its buffer holds at first.
+    /// The bytes on the host: the value, or the initial contents of the buffer.
     #[must_use]
     pub fn host_bytes(&self) -> &[u8] {
         match &self.kind {
@@ -194,7 +193,7 @@ impl Arg {
 }
 
 impl Buffer {
-    /// Bytes of a row, where there are rows.
+    /// The size of a row in bytes, if there are rows.
     #[must_use]
     pub fn row_bytes(&self) -> Option<usize> {
         Some(self.shape.columns? * self.element.size())
@@ -371,11 +370,11 @@ mod tests {
             ),
             (
                 r#"{ name = "a", buffer = "u8", count = 2, init = "b" }"#,
-                "`a`, init: the formula cannot be read: there is no `b` here",
+                "`a`, init: invalid formula: there is no `b` here",
             ),
             (
                 r#"{ name = "a", scalar = "u8", pitch_of = "b" }"#,
-                "no pitched buffer `b`",
+                "is a pitched buffer `b`",
             ),
         ];
         for (argument, message) in arguments {

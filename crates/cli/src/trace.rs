@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Warnings; with `-v` a line for each step of a load, with `-vv` also its keys,
-/// paths, sizes and times, with `-vvv` everything. `RUST_LOG` overrides them.
+/// Starts tracing: warnings; with `-v` one line for each step of a load, with `-vv` also its keys,
+/// paths, sizes and times, with `-vvv` everything. `RUST_LOG` overrides these levels.
 pub fn start(verbose: u8) {
     let level = match verbose {
         0 => "warn",
@@ -14,7 +14,7 @@ pub fn start(verbose: u8) {
         _ => "ptxkit=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    // A second start in one process keeps the first: nothing is lost by that.
+    // A second start in the same process has no effect.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -16,12 +16,11 @@ pub(super) struct Member<'a> {
     pub data: Bytes<'a>,
 }
 
-/// The members in the order of the file, without the tables of symbols and of long names.
+/// The members in file order, without the symbol table and the table of long names.
 pub(super) fn members(file: Bytes<'_>) -> Result<Vec<Member<'_>>, ImageError> {
     if file.bytes.starts_with(THIN) {
         return Err(ImageError::Unknown(
-            "it is a thin archive, which names its members and does not hold them: give them"
-                .into(),
+            "it is a thin archive, which does not contain its members: pass the members".into(),
         ));
     }
     let mut members = Vec::new();
@@ -31,11 +30,11 @@ pub(super) fn members(file: Bytes<'_>) -> Result<Vec<Member<'_>>, ImageError> {
         let header = file.slice(at, HEADER)?;
         let end = file.u16(at + 58)?;
         if end != u16::from_le_bytes(*b"`\n") {
-            return Err(file.wrong("end of a member's header", at + 58, end.into()));
+            return Err(file.invalid_field("end of a member's header", at + 58, end.into()));
         }
         let digits = header.get(48..58).unwrap_or_default();
         let size = number(digits).ok_or_else(|| {
-            file.wrong(
+            file.invalid_field(
                 "size of a member",
                 at + 48,
                 digits.first().copied().unwrap_or_default().into(),
@@ -49,16 +48,18 @@ pub(super) fn members(file: Bytes<'_>) -> Result<Vec<Member<'_>>, ImageError> {
             "//" => long_names = data,
             _ => {
                 let name = if let Some(length) = field.strip_prefix("#1/") {
-                    // BSD: the name stands before the data.
-                    let length = number(length.as_bytes())
-                        .ok_or_else(|| file.wrong("length of a member's name", at + 3, 0))?;
+                    // BSD: the name precedes the data.
+                    let length = number(length.as_bytes()).ok_or_else(|| {
+                        file.invalid_field("length of a member's name", at + 3, 0)
+                    })?;
                     let name = data.part(0, length, "name of an archive's member")?;
                     data = data.part(length, data.size() - length, "member of an archive")?;
                     String::from_utf8_lossy(name.text(0).unwrap_or_default()).into_owned()
                 } else if let Some(offset) = field.strip_prefix('/') {
-                    // GNU: the name stands in a table, up to a slash.
-                    let offset = number(offset.as_bytes())
-                        .ok_or_else(|| file.wrong("place of a member's name", at + 1, 0))?;
+                    // GNU: the name is in a table, and ends with a slash.
+                    let offset = number(offset.as_bytes()).ok_or_else(|| {
+                        file.invalid_field("offset of a member's name", at + 1, 0)
+                    })?;
                     let rest =
                         long_names.slice(offset, long_names.size().saturating_sub(offset))?;
                     let name = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -79,7 +80,7 @@ pub(super) fn members(file: Bytes<'_>) -> Result<Vec<Member<'_>>, ImageError> {
 
 fn number(digits: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(digits).ok()?.trim_end();
-    // A sign is no digit, though numbers may have one.
+    // `parse` accepts a sign, which is not a digit.
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then_some(())?;

@@ -1,13 +1,13 @@
-//! Fields of untrusted bytes, read with their bounds checked.
+//! Bounds-checked access to fields of untrusted bytes.
 
 use super::ImageError;
 
-/// Bytes of a file, and what they are, for the error.
+/// Bytes of a file, with their description for errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a> {
     pub bytes: &'a [u8],
     pub what: &'static str,
-    /// Where they start in the file that the user gave: errors name its offsets.
+    /// The offset in the user's file, for errors.
     pub base: u64,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// A part of them that is something of its own.
+    /// A subrange with its own description.
     pub fn part(&self, offset: u64, length: u64, what: &'static str) -> Result<Self, ImageError> {
         Ok(Bytes {
             bytes: self.slice(offset, length)?,
@@ -69,15 +69,15 @@ impl<'a> Bytes<'a> {
         self.array(offset).map(u64::from_le_bytes)
     }
 
-    /// What stands at `offset` up to its NUL.
+    /// The string at `offset`, up to its NUL.
     pub fn text(&self, offset: u64) -> Result<&'a [u8], ImageError> {
         let rest = self.slice(offset, self.size().saturating_sub(offset).max(1))?;
         let end = rest.iter().position(|&b| b == 0).unwrap_or(rest.len());
         Ok(rest.get(..end).unwrap_or_default())
     }
 
-    /// The error for a field at `offset` that has a value which it cannot have.
-    pub fn wrong(&self, field: &'static str, offset: u64, value: u64) -> ImageError {
+    /// The error for an invalid value of a field at `offset`.
+    pub fn invalid_field(&self, field: &'static str, offset: u64, value: u64) -> ImageError {
         ImageError::Field {
             what: self.what,
             field,

@@ -1,4 +1,4 @@
-//! Everything that a file holds for a GPU, whatever the file is.
+//! All images in a file of any kind: PTX, cubin, fatbin, program or archive.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contents<'a> {
-    /// What kind of file it is.
-    pub holder: Holder,
-    /// In the order of the file.
+    /// The kind of file.
+    pub file_kind: FileKind,
+    /// In file order.
     pub pieces: Vec<Piece<'a>>,
 }
 
-/// What a file is that holds images.
+/// The kind of a file that contains images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Holder {
-    /// An image itself: PTX, a cubin or a fatbin.
+pub enum FileKind {
+    /// An image: PTX, a cubin or a fatbin.
     Image,
     /// A program, a shared object or an object file.
     Program,
@@ -30,32 +30,33 @@ pub enum Holder {
     Archive,
 }
 
-/// PTX, a cubin or a fatbin, and where it lies. A driver chooses among the entries of one.
+/// PTX, a cubin or a fatbin, with its location in the file. A driver selects among the entries of one
+/// piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Piece<'a> {
     /// The member of the archive.
     pub member: Option<String>,
-    /// It is there to be linked, and not what the program runs.
+    /// Whether it is an input of the linker, and not what the program loads.
     pub relocatable: bool,
-    /// Where it begins in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// What it is.
+    /// The image.
     pub image: Image<'a>,
 }
 
-/// PTX that was found in a file.
+/// PTX text found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PtxFound<'a> {
-    /// Where it was, for messages: `image 3, PTX for sm_90`; empty where the file is the PTX.
+    /// Its location, for messages: `image 3, PTX for sm_90`; empty if the file is PTX itself.
     pub origin: String,
     /// The text, without the NUL at its end.
     pub text: Cow<'a, str>,
 }
 
-/// Reads what a file holds: PTX, a cubin, a fatbin, or a program, shared object, object file or
-/// static archive with such in it.
+/// Finds the images in a file: PTX, a cubin, a fatbin, or a program, shared object, object file or
+/// static archive that contains these.
 ///
 /// Sizes and offsets are checked against the bytes; nothing is unpacked.
 ///
@@ -70,11 +71,10 @@ pub struct PtxFound<'a> {
 ///
 /// # Errors
 ///
-/// Where the file is damaged, says what it is where it is none of these, and also where it is one
-/// that holds no images.
+/// The file is damaged, of another kind, or does not contain images.
 pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
     let mut pieces = Vec::new();
-    let holder = if archive::is_archive(bytes) {
+    let file_kind = if archive::is_archive(bytes) {
         for member in archive::members(Bytes::new(bytes, "archive"))? {
             piece(member.data, Some(&member.name), &mut pieces).map_err(|error| {
                 ImageError::Member {
@@ -83,10 +83,10 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
                 }
             })?;
         }
-        Holder::Archive
+        FileKind::Archive
     } else if is_program(bytes) {
         program::read(Bytes::new(bytes, "ELF file"), None, &mut pieces)?;
-        Holder::Program
+        FileKind::Program
     } else {
         pieces.push(Piece {
             member: None,
@@ -94,18 +94,18 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
             offset: 0,
             image: open(bytes)?,
         });
-        Holder::Image
+        FileKind::Image
     };
     if pieces.is_empty() {
-        return Err(ImageError::Unknown(match holder {
-            Holder::Archive => "it is a static archive without images for a GPU".into(),
+        return Err(ImageError::Unknown(match file_kind {
+            FileKind::Archive => "it is a static archive without images for a GPU".into(),
             _ => "it is an ELF file for the host, without images for a GPU: it has no section .nv_fatbin".into(),
         }));
     }
-    Ok(Contents { holder, pieces })
+    Ok(Contents { file_kind, pieces })
 }
 
-/// Adds what a member of an archive holds; nothing, where it is not for a GPU.
+/// Adds the images of an archive member, if any.
 fn piece<'a>(
     data: Bytes<'a>,
     member: Option<&str>,
@@ -133,12 +133,12 @@ fn is_program(bytes: &[u8]) -> bool {
 }
 
 impl<'a> Contents<'a> {
-    /// All images, in the order of the file.
+    /// All images, in file order.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
         self.pieces.iter().flat_map(Piece::entries)
     }
 
-    /// Without what is there to be linked, where the file or member holds what came of it too.
+    /// Removes relocatable images from each file or member that also contains linked ones.
     #[must_use]
     pub fn linked(mut self) -> Contents<'a> {
         let linked: Vec<_> = self
@@ -154,7 +154,7 @@ impl<'a> Contents<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// Its images: those of a fatbin, else itself.
+    /// The entries: those of a fatbin, otherwise the image itself.
     pub fn entries(&self) -> Vec<Entry<'a>> {
         let whole = |kind, target, bytes| Entry::whole(kind, target, bytes, self.offset);
         let none = Target::new(0, Suffix::None);
@@ -164,16 +164,16 @@ impl<'a> Piece<'a> {
             Image::Cpu(bytes) => vec![whole(EntryKind::Cpu, none, bytes)],
             Image::Ptx(ptx) => vec![Entry {
                 ptx_version: ptx.version.unwrap_or_default(),
-                ..whole(EntryKind::Ptx, ptx.target.unwrap_or(none), ptx.given)
+                ..whole(EntryKind::Ptx, ptx.target.unwrap_or(none), ptx.original)
             }],
         }
     }
 }
 
-/// All PTX in a file, unpacked one after the other, in the order of the file.
+/// Iterates over all PTX in a file, unpacked one after the other, in file order.
 ///
-/// Reads every kind of file that [`contents`] reads. One text that is damaged is an error in its
-/// place, and the others follow; so is one that goes beyond the [`UnpackLimit`] of the file.
+/// Supports the same files as [`contents`]. A damaged text, or one that exceeds the
+/// [`UnpackLimit`] of the file, is an error item, and the iteration continues.
 ///
 /// ```
 /// use ptxkit_image as image;
@@ -187,7 +187,7 @@ pub fn ptx_texts<'a>(
     bytes: &'a [u8],
 ) -> Result<impl Iterator<Item = Result<PtxFound<'a>, ImageError>>, ImageError> {
     let contents = contents(bytes)?.linked();
-    let alone = contents.holder == Holder::Image
+    let alone = contents.file_kind == FileKind::Image
         && matches!(
             contents.pieces.first().map(|piece| &piece.image),
             Some(Image::Ptx(_))

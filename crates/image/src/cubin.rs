@@ -8,11 +8,11 @@ use super::info;
 use super::{ImageError, Suffix, Target};
 
 const MACHINE_CUDA: u16 = 0xbe;
-/// The kernel's code lies in a section of this name followed by the kernel's.
+/// The prefix of the section with a kernel's code; the kernel's name follows.
 const TEXT: &[u8] = b".text.";
 const CONSTANT: &[u8] = b".nv.constant";
 const SYMBOL: u64 = 24;
-/// In `st_other` of a symbol: what a host may launch.
+/// In `st_other` of a symbol: a kernel entry.
 const ENTRY: u8 = 0x10;
 const FUNCTION: u8 = 2;
 
@@ -22,19 +22,19 @@ const FUNCTION: u8 = 2;
 pub struct Cubin<'a> {
     /// The whole file.
     pub bytes: &'a [u8],
-    /// Without the suffix, which a cubin's header does not tell.
+    /// The architecture, without a suffix: a cubin's header does not contain it.
     pub target: Target,
 }
 
-/// What a cubin holds, and what it takes of the device.
+/// The kernels of a cubin, and its resource usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CubinContents {
-    /// In the order of the file.
+    /// In file order.
     pub kernels: Vec<CubinKernel>,
-    /// Bytes of the module's variables in global memory.
+    /// The size of the module's variables in global memory, in bytes.
     pub global: u64,
-    /// Bytes in the banks of constant memory that belong to the module: number and size.
+    /// The module's banks of constant memory: number and size in bytes.
     pub constant: Vec<(u8, u64)>,
 }
 
@@ -42,38 +42,38 @@ pub struct CubinContents {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CubinKernel {
-    /// What `cuModuleGetFunction` takes.
+    /// The name for `cuModuleGetFunction`.
     pub name: String,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Of a thread's stack.
+    /// Stack size per thread.
     pub stack: u32,
-    /// Static shared memory of a block, with what the architecture reserves where there is some.
+    /// Static shared memory per block, including the part reserved by the architecture, if any.
     pub shared: u64,
-    /// Local memory of a thread that is not on the stack.
+    /// Local memory per thread outside the stack.
     pub local: u64,
-    /// Bytes in the banks of constant memory that belong to it: number and size. Bank 0 has the
-    /// launch's parameters, and what lies before them.
+    /// The kernel's banks of constant memory: number and size. Bank 0 contains the parameters of
+    /// the launch and the data before them.
     pub constant: Vec<(u8, u64)>,
-    /// `.maxntid`: a block may have no more threads than the product.
+    /// `.maxntid`: the product is the maximum number of threads of a block.
     pub max_threads: Option<[u32; 3]>,
-    /// `.reqntid`: a block must have this shape.
+    /// `.reqntid`: the required dimensions of a block.
     pub required_threads: Option<[u32; 3]>,
-    /// In the order of the arguments.
+    /// In argument order.
     pub params: Vec<CubinParam>,
-    /// Bytes of all parameters, with the padding between them.
+    /// The size of all parameters, including padding.
     pub param_bytes: u32,
 }
 
-/// Where a parameter of a kernel lies among the others.
+/// The position of a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct CubinParam {
-    /// Its place in the list of arguments, from 0.
+    /// The argument index, from 0.
     pub ordinal: u16,
-    /// From the first parameter, in bytes.
+    /// The offset from the first parameter, in bytes.
     pub offset: u32,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u32,
 }
 
@@ -81,13 +81,13 @@ pub(super) fn is_cubin(bytes: &[u8]) -> bool {
     elf::is_elf(bytes) && elf::machine(bytes) == Ok(MACHINE_CUDA)
 }
 
-/// Reads the header, and checks where the sections lie.
+/// Reads the header, and validates the bounds of the sections.
 pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
     let elf = Elf::read(Bytes::new(bytes, "cubin"))?;
     let number = match elf.osabi {
         51 => elf.flags & 0xff,
         65 => (elf.flags >> 8) & 0xff,
-        osabi => return Err(elf.file.wrong("ELF OSABI", 7, osabi.into())),
+        osabi => return Err(elf.file.invalid_field("ELF OSABI", 7, osabi.into())),
     };
     Ok(Cubin {
         bytes,
@@ -96,7 +96,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin<'_>, ImageError> {
 }
 
 impl Cubin<'_> {
-    /// Reads the kernels: names, parameters, and what each takes of the device.
+    /// Reads the kernels: names, parameters and resource usage.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -145,10 +145,10 @@ impl Cubin<'_> {
                 .and_then(|index| contents.kernels.get_mut(*index));
             let Some(kernel) = kernel else { continue };
             match what {
-                Of::Info => describe(&elf, section, kernel)?,
-                Of::Shared => kernel.shared = section.size,
-                Of::Local => kernel.local = section.size,
-                Of::Constant(bank) => kernel.constant.push((bank, section.size)),
+                KernelSection::Info => describe(&elf, section, kernel)?,
+                KernelSection::Shared => kernel.shared = section.size,
+                KernelSection::Local => kernel.local = section.size,
+                KernelSection::Constant(bank) => kernel.constant.push((bank, section.size)),
             }
         }
         Ok(contents)
@@ -156,7 +156,7 @@ impl Cubin<'_> {
 }
 
 impl CubinContents {
-    /// Adds what a section takes that belongs to no kernel.
+    /// Adds the size of a section that belongs to the module.
     fn of_module(&mut self, section: &Section<'_>) {
         match section.name {
             b".nv.global" | b".nv.global.init" => {
@@ -170,30 +170,30 @@ impl CubinContents {
     }
 }
 
-/// What a section holds whose name ends in a kernel's.
+/// The kind of a section of one kernel, whose name ends in the kernel's.
 #[derive(Clone, Copy)]
-enum Of {
+enum KernelSection {
     Info,
     Shared,
     Local,
     Constant(u8),
 }
 
-/// The number behind `.nv.constant`.
+/// The number after `.nv.constant`.
 fn bank(digits: &[u8]) -> Option<u8> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn per_kernel(section: &[u8]) -> Option<(Of, &[u8])> {
+fn per_kernel(section: &[u8]) -> Option<(KernelSection, &[u8])> {
     if let Some(rest) = section.strip_prefix(CONSTANT) {
         let dot = rest.iter().position(|byte| *byte == b'.')?;
         let (digits, name) = rest.split_at_checked(dot)?;
-        return Some((Of::Constant(bank(digits)?), name.get(1..)?));
+        return Some((KernelSection::Constant(bank(digits)?), name.get(1..)?));
     }
     [
-        (Of::Info, &b".nv.info."[..]),
-        (Of::Shared, b".nv.shared."),
-        (Of::Local, b".nv.local."),
+        (KernelSection::Info, &b".nv.info."[..]),
+        (KernelSection::Shared, b".nv.shared."),
+        (KernelSection::Local, b".nv.local."),
     ]
     .into_iter()
     .find_map(|(what, prefix)| Some((what, section.strip_prefix(prefix)?)))
@@ -219,9 +219,9 @@ fn describe(
     Ok(())
 }
 
-/// Which symbols and sections belong to kernels.
+/// Maps symbols and sections to kernels.
 struct Entries<'a> {
-    /// The sections with their code, in the order of the file.
+    /// The code sections, in file order.
     code: Vec<usize>,
     by_symbol: HashMap<u32, usize>,
     by_name: HashMap<&'a [u8], usize>,
@@ -264,7 +264,7 @@ impl<'a> Entries<'a> {
         let described = self.code.iter().map(|section| CubinKernel {
             name: String::from_utf8_lossy(name_of_code(elf, *section).unwrap_or_default())
                 .into_owned(),
-            // Where no record says more.
+            // The default without a record.
             registers: elf
                 .sections
                 .get(*section)
@@ -275,7 +275,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// The kernel whose code a section holds.
+/// The kernel with its code in this section.
 fn name_of_code<'a>(elf: &Elf<'a>, section: usize) -> Option<&'a [u8]> {
     elf.sections.get(section)?.name.strip_prefix(TEXT)
 }
@@ -284,7 +284,7 @@ fn name_of_code<'a>(elf: &Elf<'a>, section: usize) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// A cubin that has sections of these names and nothing in them, and a symbol for the code.
+    /// A cubin with empty sections of these names, and a symbol for the code.
     pub(super) fn cubin(osabi: u8, flags: u32, sections: &[&str]) -> Vec<u8> {
         let mut names = vec![0];
         let mut offsets = vec![0];
@@ -316,7 +316,7 @@ mod tests {
         for (index, offset) in offsets.iter().enumerate() {
             let mut header = [0; 64];
             header[..4].copy_from_slice(&offset.to_le_bytes());
-            // The first section holds the names.
+            // The first section is the string table.
             let (at, size) = match index {
                 0 => (64, names.len() as u64),
                 _ if sections[index - 1] == ".symtab" => (symbols_at, symbols.len() as u64),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_keep_a_reader_busy_are_refused() {
+    fn names_with_quadratic_total_length_are_rejected() {
         let long = format!(".text.{}", "k".repeat(1 << 20));
         let mut sections = vec!["x"; 1000];
         sections[0] = &long;

@@ -1,16 +1,15 @@
-//! ELF files, as far as cubins and the programs that hold them need it: the
-//! header and the sections.
+//! The header and sections of ELF files, for cubins and the programs that contain them.
 
 use super::ImageError;
 use super::bytes::Bytes;
 
 const SECTION_HEADER: u64 = 64;
-/// A section that takes memory and no room in the file.
+/// A section without bytes in the file.
 const NOBITS: u32 = 8;
-/// Where a header's 16 bits do not suffice, the first section holds the number.
+/// The marker for a number that exceeds 16 bits; the first section contains it.
 const EXTENDED: u64 = 0xffff;
 
-/// The machine that an ELF file is for; an error where it is no ELF file.
+/// The machine of an ELF file; an error if it is not an ELF file.
 pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
     Bytes::new(bytes, "ELF file").u16(18)
 }
@@ -39,11 +38,11 @@ impl<'a> Elf<'a> {
     pub fn read(file: Bytes<'a>) -> Result<Elf<'a>, ImageError> {
         let class = file.u8(4)?;
         if class != 2 {
-            return Err(file.wrong("ELF class", 4, class.into()));
+            return Err(file.invalid_field("ELF class", 4, class.into()));
         }
         let order = file.u8(5)?;
         if order != 1 {
-            return Err(file.wrong("byte order", 5, order.into()));
+            return Err(file.invalid_field("byte order", 5, order.into()));
         }
         let osabi = file.u8(7)?;
         let flags = file.u32(48)?;
@@ -54,7 +53,7 @@ impl<'a> Elf<'a> {
         if table == 0 {
             count = 0;
         } else if stride < SECTION_HEADER {
-            return Err(file.wrong("section header size", 58, stride));
+            return Err(file.invalid_field("section header size", 58, stride));
         } else {
             file.slice(table, stride)?;
             if count == 0 {
@@ -64,7 +63,7 @@ impl<'a> Elf<'a> {
                 names_index = u64::from(file.u32(table + 40)?);
             }
         }
-        // Checks every header at once: what follows cannot overflow.
+        // Checks the whole table, so that the arithmetic below cannot overflow.
         file.slice(table, stride.saturating_mul(count))?;
         let names = if names_index < count {
             let header = table + names_index * stride;
@@ -76,19 +75,19 @@ impl<'a> Elf<'a> {
         } else if count == 0 {
             Bytes::new(&[], "table of section names")
         } else {
-            return Err(file.wrong("section of section names", 62, names_index));
+            return Err(file.invalid_field("section of section names", 62, names_index));
         };
-        // Names may share their ends, but a file whose names together are many times as long as
-        // the bytes they stand in was made to keep a reader busy.
-        let mut room = names.bytes.len().saturating_mul(8);
+        // Names may share suffixes. But if their total length is many times the size of the string
+        // table, the file is crafted to cost quadratic time.
+        let mut name_bytes_left = names.bytes.len().saturating_mul(8);
         let mut sections = Vec::new();
         for index in 0..count {
             let at = table + index * stride;
             let name_at = u64::from(file.u32(at)?);
             let name = names.text(name_at)?;
-            room = room
+            name_bytes_left = name_bytes_left
                 .checked_sub(name.len())
-                .ok_or_else(|| file.wrong("section name", at, name_at))?;
+                .ok_or_else(|| file.invalid_field("section name", at, name_at))?;
             sections.push(Section {
                 name,
                 kind: file.u32(at + 4)?,
@@ -105,7 +104,7 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// What a section holds in the file.
+    /// The bytes of a section in the file.
     pub fn data(&self, section: &Section<'a>, what: &'static str) -> Result<Bytes<'a>, ImageError> {
         let size = if section.kind == NOBITS {
             0

@@ -1,4 +1,4 @@
-//! One image among others: what is said of it, and its bytes.
+//! An entry of a container: its header and its image.
 
 use std::borrow::Cow;
 
@@ -11,41 +11,41 @@ use ptx::text_of;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry<'a> {
-    /// What it is.
+    /// The kind of image.
     pub kind: EntryKind,
-    /// The architecture it is for.
+    /// The target architecture.
     pub target: Target,
     /// The PTX version of a PTX entry; for other kinds, that of their own format.
     pub ptx_version: Version,
-    /// How `payload` is packed.
+    /// The compression of `payload`.
     pub compression: Compression,
-    /// As it lies in the file, padding of compressed entries cut off. Entries of one block have the
-    /// same.
+    /// The bytes in the file, without the padding of compressed entries. Entries of one block share
+    /// them.
     pub payload: &'a [u8],
-    /// Where `payload` begins in the file.
+    /// The offset of `payload` in the file.
     pub offset: u64,
-    /// Bytes of the image itself, unpacked; with the padding where it is not packed.
+    /// The unpacked size of the image in bytes, including padding if it is not compressed.
     pub size: u64,
-    /// What the compiler called it, mostly the name of its source; may be empty.
+    /// The name from the compiler, usually that of the source file; may be empty.
     pub name: &'a str,
-    /// Options that its compiler is to be given.
+    /// Options for the compiler of the entry.
     pub options: &'a str,
-    /// Bit 24 of its flags: of two equal binaries, the driver takes the one without it.
+    /// Bit 24 of its flags: of two equal binaries the driver selects the one without it.
     pub(super) deferred: bool,
-    /// Bytes that only NVIDIA's tools read.
+    /// Whether only NVIDIA's tools can read the payload.
     pub(super) scrambled: bool,
-    /// The size of the block that it is a part of, and which part.
+    /// The size of the unpacked block that contains the image, and its position there.
     pub(super) block: Option<(u64, Part)>,
 }
 
-/// Where an image lies in a block of several.
+/// The position of an image in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub offset: u64,
     pub size: u64,
 }
 
-/// What an entry of a fatbin holds.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
@@ -53,29 +53,30 @@ pub enum EntryKind {
     Ptx,
     /// A cubin.
     Elf,
-    /// NVIDIA's intermediate code for linking, which no driver loads alone.
+    /// NVIDIA's intermediate representation for link-time optimization, which a driver does not load
+    /// by itself.
     LtoIr,
     /// An index of other entries.
     Index,
-    /// PTX text to be linked with other.
+    /// Relocatable PTX, to be linked.
     RelocatablePtx,
-    /// Intermediate code of CUDA's tile language.
+    /// The intermediate representation of CUDA Tile.
     TileIr,
-    /// A module that the CPU device compiled; stands in no fatbin.
+    /// A module compiled by the CPU device; not in fatbins.
     Cpu,
-    /// A kind that this version does not know, by its number.
+    /// An unknown kind, by its number.
     Other(u16),
 }
 
-/// How an entry of a fatbin is packed.
+/// The compression of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     None,
-    /// As one LZ4 block.
+    /// One LZ4 block.
     Lz4,
-    /// As one Zstandard frame.
+    /// One Zstandard frame.
     Zstd,
 }
 
@@ -92,7 +93,7 @@ impl EntryKind {
         }
     }
 
-    /// One word for it: `ptx`, `cubin`, `lto-ir`.
+    /// A short name: `ptx`, `cubin`, `lto-ir`.
     pub fn word(self) -> &'static str {
         match self {
             EntryKind::Ptx => "ptx",
@@ -106,14 +107,14 @@ impl EntryKind {
         }
     }
 
-    /// Whether it is PTX text, to be linked or not.
+    /// Whether it is PTX text, relocatable or not.
     pub fn is_ptx(self) -> bool {
         matches!(self, EntryKind::Ptx | EntryKind::RelocatablePtx)
     }
 }
 
 impl Compression {
-    /// One word for it: `none`, `lz4`, `zstd`.
+    /// A short name: `none`, `lz4`, `zstd`.
     pub fn word(self) -> &'static str {
         match self {
             Compression::None => "none",
@@ -124,7 +125,7 @@ impl Compression {
 }
 
 impl<'a> Entry<'a> {
-    /// An image that is the whole of a file, or of a member of an archive.
+    /// An entry for an image that is a whole file or archive member.
     pub(super) fn whole(kind: EntryKind, target: Target, bytes: &'a [u8], offset: u64) -> Self {
         Entry {
             kind,
@@ -142,10 +143,9 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The image's own bytes. Those of a compressed entry are unpacked, to no more than the size
-    /// that its header states.
+    /// The bytes of the image. A compressed entry is unpacked to at most the size in its header.
     ///
-    /// Where several entries are unpacked one after the other, an [`Unpacker`] is faster.
+    /// To unpack several entries, an [`Unpacker`] is faster.
     pub fn unpack(&self) -> Result<Cow<'a, [u8]>, ImageError> {
         match self.borrowed() {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -153,16 +153,18 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The image's own bytes where they lie in the file as they are.
+    /// The bytes of an uncompressed image, borrowed from the file.
     pub(super) fn borrowed(&self) -> Option<&'a [u8]> {
         let as_it_is = self.compression == Compression::None && self.block.is_none();
         as_it_is.then_some(self.payload)
     }
 
-    /// The text of a PTX entry, without the NUL at its end. Where the container took the
-    /// `.version` out of the text, it is put back.
+    /// The text of a PTX entry, without the NUL at its end. A `.version` that the container has
+    /// removed from the text is restored.
     ///
-    /// An error for other kinds.
+    /// # Errors
+    ///
+    /// The entry is damaged or not PTX.
     pub fn ptx(&self) -> Result<Cow<'a, str>, ImageError> {
         match self.borrowed() {
             Some(bytes) => self.text_of(bytes),
@@ -174,7 +176,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The same of bytes that [`Unpacker::unpack`] gave for this entry.
+    /// Like [`ptx`](Self::ptx), for bytes that [`Unpacker::unpack`] returned for this entry.
     pub fn text_of<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, ImageError> {
         if !self.kind.is_ptx() {
             return Err(ImageError::Unknown(format!(

@@ -7,7 +7,7 @@ use ptx::ast::Version;
 
 const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
 const HEADER: u64 = 16;
-/// What every entry's header has at least.
+/// The minimum size of an entry's header.
 const ENTRY_HEADER: u64 = 64;
 /// An entry that holds several, compressed as one block.
 const CONCATENATED: u16 = 0x100;
@@ -20,13 +20,13 @@ const FLAG_ARCHITECTURE: u64 = 1 << 20;
 const FLAG_FAMILY: u64 = 1 << 21;
 const FLAG_DEFERRED: u64 = 1 << 24;
 
-/// A container of images, in the order of the file.
+/// A container of images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fatbin<'a> {
-    /// The whole container, without what follows it.
+    /// The whole container, without trailing bytes.
     pub bytes: &'a [u8],
-    /// Its images.
+    /// Its images, in file order.
     pub entries: Vec<Entry<'a>>,
 }
 
@@ -38,10 +38,10 @@ pub(super) fn is_fatbin(bytes: &[u8]) -> bool {
 pub(super) fn read(file: Bytes<'_>) -> Result<Fatbin<'_>, ImageError> {
     let header = u64::from(file.u16(6)?);
     if header < HEADER {
-        return Err(file.wrong("header size", 6, header));
+        return Err(file.invalid_field("header size", 6, header));
     }
     let size = file.u64(8)?;
-    // Checks the sum too: offsets below cannot overflow.
+    // Also checks the sum, so that the offsets below cannot overflow.
     file.slice(header, size)?;
     let end = header + size;
     let mut entries = Vec::new();
@@ -49,13 +49,13 @@ pub(super) fn read(file: Bytes<'_>) -> Result<Fatbin<'_>, ImageError> {
     while at < end {
         let header_size = u64::from(file.u32(at + 4)?);
         if header_size < ENTRY_HEADER {
-            return Err(file.wrong("entry header size", at + 4, header_size));
+            return Err(file.invalid_field("entry header size", at + 4, header_size));
         }
         let padded = file.u64(at + 8)?;
         file.slice(at + header_size, padded)?;
         let next = at + header_size + padded;
         if next > end {
-            return Err(file.wrong("entry size", at + 8, padded));
+            return Err(file.invalid_field("entry size", at + 8, padded));
         }
         let header = Bytes {
             what: "entry of a fatbin",
@@ -76,8 +76,8 @@ pub(super) fn read(file: Bytes<'_>) -> Result<Fatbin<'_>, ImageError> {
     })
 }
 
-/// The entries of one block: their headers lie in its own, each with where its
-/// image lies in the block once unpacked.
+/// The entries of one block. Its header contains theirs, each with the offset of its image in the
+/// unpacked block.
 fn parts<'a>(
     block: Bytes<'a>,
     whole: &Entry<'a>,
@@ -95,9 +95,9 @@ fn parts<'a>(
         };
         let end = part.offset.checked_add(part.size);
         if end.is_none_or(|end| end > whole.size) {
-            return Err(header.wrong("size", 8, part.size));
+            return Err(header.invalid_field("size", 8, part.size));
         }
-        let mut entry = described(header)?;
+        let mut entry = read_header(header)?;
         entry.compression = whole.compression;
         entry.scrambled = whole.scrambled;
         entry.payload = whole.payload;
@@ -110,8 +110,8 @@ fn parts<'a>(
     Ok(())
 }
 
-/// How far the next header is in a block: behind one stand the name and the options, each with its
-/// NUL, filled up to 8 bytes.
+/// The distance to the next header in a block. The name and the options follow a header, each with
+/// its NUL, padded to 8 bytes.
 fn stride(header: Bytes<'_>) -> Result<u64, ImageError> {
     let end = |at: u64| -> Result<u64, ImageError> {
         Ok(u64::from(header.u32(at)?) + u64::from(header.u32(at + 4)?))
@@ -127,8 +127,8 @@ fn stride(header: Bytes<'_>) -> Result<u64, ImageError> {
     })
 }
 
-/// An entry with all but its payload.
-fn described<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
+/// Reads an entry without its payload.
+fn read_header<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
     let flags = header.u64(40)?;
     let compression = if flags & FLAG_ZSTD != 0 {
         Compression::Zstd
@@ -145,7 +145,7 @@ fn described<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
         Suffix::None
     };
     let kind = header.u16(0)?;
-    // Those of binaries are records, those of a block its table.
+    // For binaries these are records, for a block its table.
     let options = match header.u32(20)? {
         0 => "",
         _ if kind == ELF || kind == CONCATENATED => "",
@@ -176,8 +176,8 @@ fn described<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
 }
 
 fn entry<'a>(header: Bytes<'a>, payload: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
-    let described = described(header)?;
-    // Sizes without padding stand in the headers of compressed entries alone.
+    let described = read_header(header)?;
+    // Only headers of compressed entries have the size without padding.
     let (used, size) = match described.compression {
         Compression::None => (payload.bytes, payload.size()),
         _ => {
@@ -186,7 +186,7 @@ fn entry<'a>(header: Bytes<'a>, payload: Bytes<'a>) -> Result<Entry<'a>, ImageEr
                 .ok()
                 .and_then(|used| payload.bytes.get(..used));
             (
-                fits.ok_or_else(|| header.wrong("compressed size", 16, used))?,
+                fits.ok_or_else(|| header.invalid_field("compressed size", 16, used))?,
                 header.u64(56)?,
             )
         }
@@ -199,8 +199,8 @@ fn entry<'a>(header: Bytes<'a>, payload: Bytes<'a>) -> Result<Entry<'a>, ImageEr
     })
 }
 
-/// The text whose offset and length stand at `at`. It is for people: where it makes no sense, the
-/// entry is as good without.
+/// The text whose offset and length are at `at`. It is informational, so an invalid one is
+/// ignored.
 fn text<'a>(header: Bytes<'a>, at: u64) -> &'a str {
     let found = || {
         let offset = u64::from(header.u32(at).ok()?);

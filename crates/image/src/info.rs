@@ -14,17 +14,17 @@ pub(super) const PARAM_BYTES: u8 = 0x19;
 const PARAM: u8 = 0x17;
 const LARGE_PARAM: u8 = 0x45;
 
-/// A record of the format that has a length and a payload; the others have 16 bits.
+/// The record format with a length and a payload; the others have a 16-bit value.
 const SIZED: u8 = 4;
 
 pub(super) struct Record<'a> {
     pub attribute: u8,
-    /// The length of the payload, where there is one.
+    /// The length of the payload, or the value of a record without one.
     pub value: u16,
     payload: Bytes<'a>,
 }
 
-/// The records of a section; ends after the first that is cut short.
+/// The records of a section. Ends after the first truncated one.
 pub(super) fn records(data: Bytes<'_>) -> impl Iterator<Item = Result<Record<'_>, ImageError>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -53,23 +53,23 @@ fn record(data: Bytes<'_>, at: u64) -> Result<Record<'_>, ImageError> {
 }
 
 impl Record<'_> {
-    /// A symbol and a value of it.
+    /// The payload as a symbol and its value.
     pub fn symbol_value(&self) -> Option<(u32, u32)> {
         Some((self.payload.u32(0).ok()?, self.payload.u32(4).ok()?))
     }
 
-    /// The shape of a block.
+    /// The payload as dimensions of a block.
     pub fn shape(&self) -> Option<[u32; 3]> {
         let size = |index: u64| self.payload.u32(4 * index).ok();
         Some([size(0)?, size(1)?, size(2)?])
     }
 
-    /// A parameter of the kernel.
+    /// The payload as a parameter of the kernel.
     pub fn param(&self) -> Option<CubinParam> {
         let last = self.payload.u32(8).ok()?;
         let size = match self.attribute {
             PARAM => last >> 18,
-            // What stands above tells pointers from others.
+            // The upper bits distinguish pointers from other parameters.
             LARGE_PARAM => last & 0xffff,
             _ => return None,
         };
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_cut_short_is_the_last() {
+    fn a_truncated_record_is_the_last() {
         let bytes = [3, 0x19, 0x10, 0, 4, 0x17, 12, 0, 1, 1];
         let found: Vec<_> = records(Bytes::new(&bytes, "section")).collect();
         assert_eq!(found.len(), 2);

@@ -1,4 +1,4 @@
-//! What an application ships: PTX, cubin or fatbin, and which of them a device takes.
+//! Images of device code: PTX, cubins and fatbins, and the selection of one for a device.
 //!
 //! ```
 //! use ptxkit_image::{self as image, Image};
@@ -24,7 +24,7 @@ mod target;
 mod text;
 mod unpack;
 
-pub use contents::{Contents, Holder, Piece, PtxFound, contents, ptx_texts};
+pub use contents::{Contents, FileKind, Piece, PtxFound, contents, ptx_texts};
 pub use cubin::{Cubin, CubinContents, CubinKernel, CubinParam};
 pub use entry::{Compression, Entry, EntryKind};
 pub use fatbin::Fatbin;
@@ -36,10 +36,10 @@ pub use unpack::{UnpackLimit, Unpacker};
 use bytes::Bytes;
 use ptx::{self, ast::Version};
 
-/// The magic of a module that the CPU device's compiler made.
+/// The magic number of modules compiled by the CPU device.
 const CPU_MAGIC: &[u8] = b"PTXKCPU";
 
-/// A file of one of the kinds that can be loaded.
+/// An image that can be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Image<'a> {
     /// PTX text.
@@ -52,15 +52,15 @@ pub enum Image<'a> {
     Cpu(&'a [u8]),
 }
 
-/// Why bytes are no image.
-#[allow(missing_docs, reason = "the messages say it all")]
+/// Why bytes are not a valid image.
+#[allow(missing_docs, reason = "the messages document the variants")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
     #[error("{0}")]
     Unknown(String),
     #[error(
-        "the {what} is cut short: {length} bytes are needed at offset {offset}, it ends at {end}"
+        "the {what} is truncated: {length} bytes are needed at offset {offset}, it ends at {end}"
     )]
     Truncated {
         what: &'static str,
@@ -68,7 +68,7 @@ pub enum ImageError {
         length: u64,
         end: u64,
     },
-    #[error("the {what}'s {field} at offset {offset} is {value}, which no {what} has")]
+    #[error("the {what} has an invalid {field} at offset {offset}: {value}")]
     Field {
         what: &'static str,
         field: &'static str,
@@ -84,7 +84,7 @@ pub enum ImageError {
     },
     #[error(
         "the image at offset {offset} unpacks to {size} bytes, and the images of this file may \
-         unpack to {limit} bytes together: `ptxkit extract --index` writes one alone"
+         unpack to {limit} bytes in total: `ptxkit extract --index` extracts a single one"
     )]
     UnpackLimit { offset: u64, size: u64, limit: u64 },
     #[error("{member}: {source}")]
@@ -94,9 +94,9 @@ pub enum ImageError {
     },
 }
 
-/// Tells what `bytes` are, and reads what is needed to choose among images.
+/// Detects the kind of an image, and reads its header.
 ///
-/// Sizes and offsets are checked against the bytes; nothing is decompressed.
+/// Sizes and offsets are validated; nothing is decompressed.
 pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
     if fatbin::is_fatbin(bytes) {
         return fatbin::read(Bytes::new(bytes, "fatbin")).map(Image::Fatbin);
@@ -112,12 +112,12 @@ pub fn open(bytes: &[u8]) -> Result<Image<'_>, ImageError> {
         .ok_or_else(|| ImageError::Unknown(looks_like(bytes)))
 }
 
-/// Whether `bytes` begin as those images do that are no PTX.
+/// Whether `bytes` begin like a binary image.
 pub fn is_binary(bytes: &[u8]) -> bool {
     fatbin::is_fatbin(bytes) || elf::is_elf(bytes) || bytes.starts_with(CPU_MAGIC)
 }
 
-/// What bytes that cannot be loaded look like, and what to give instead.
+/// Describes bytes that cannot be loaded, with advice.
 fn looks_like(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "it is empty".into();
@@ -127,7 +127,7 @@ fn looks_like(bytes: &[u8]) -> String {
             true => "zeros",
             false => "white space",
         };
-        return format!("it holds nothing but {what}, {} bytes", bytes.len());
+        return format!("it contains nothing but {what}, {} bytes", bytes.len());
     }
     if bytes.starts_with(b"\x7fELF") {
         let machine = elf::machine(bytes).map_or("an unknown machine", |machine| match machine {
@@ -136,7 +136,7 @@ fn looks_like(bytes: &[u8]) -> String {
             _ => "another machine than a GPU",
         });
         return format!(
-            "it is an ELF file for {machine}: take an image out of it with `ptxkit extract`"
+            "it is an ELF file for {machine}: extract an image from it with `ptxkit extract`"
         );
     }
     for (magic, name, advice) in [
@@ -172,7 +172,7 @@ fn looks_like(bytes: &[u8]) -> String {
     }
     let text = text.trim_end_matches('\0');
     let (comments, text) = text
-        .split_at_checked(ptx::behind_comments(text))
+        .split_at_checked(ptx::skip_comments(text))
         .unwrap_or(("", text));
     let Some(word) = text.split_whitespace().next() else {
         return "it is text, but not PTX: nothing but comments".into();
@@ -188,13 +188,13 @@ fn looks_like(bytes: &[u8]) -> String {
     )
 }
 
-/// The newest PTX version that a driver of this CUDA version reads (PTX ISA,
-/// "Release Notes"); `None` for drivers older than CUDA 11.
+/// The newest PTX version that a driver of this CUDA version supports (PTX ISA, "Release Notes");
+/// `None` for drivers older than CUDA 11.
 pub fn newest_ptx(driver_version: u32) -> Option<Version> {
     let minor = (driver_version % 1000 / 10) as u8;
     let (major, minor) = match (driver_version / 1000, minor) {
         (11, _) => (7, minor.min(8)),
-        // 12.6 brought no version of its own.
+        // 12.6 did not introduce a version.
         (12, 0..=5) => (8, minor),
         (12, _) => (8, (minor - 1).min(8)),
         (cuda @ 13.., _) => (u8::try_from(cuda - 4).unwrap_or(u8::MAX), minor),
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_image_is_described() {
+    fn other_files_are_described() {
         for (bytes, words) in [
             (&b""[..], "empty"),
             (b"  \n", "nothing but white space, 3 bytes"),

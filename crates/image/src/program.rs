@@ -1,17 +1,17 @@
-//! Programs, shared objects and object files: the fatbins that a compiler put in them.
+//! The fatbins in programs, shared objects and object files.
 
 use super::contents::Piece;
 use super::elf::{Elf, Section};
 use super::{Image, ImageError, bytes::Bytes, fatbin};
 
-/// Code that is linked, and code that is still to be.
+/// The sections of linked and of relocatable code.
 const LINKED: &[u8] = b".nv_fatbin";
 const RELOCATABLE: &[u8] = b"__nv_relfatbin";
 
-/// The fatbins of a program, in the order of the file.
+/// The fatbins of a program, in file order.
 ///
-/// They follow one another in their sections; the wrappers in `.nvFatBinSegment` point at them, but
-/// with addresses that are known only once the program is loaded.
+/// They are adjacent in their sections. The wrappers in `.nvFatBinSegment` contain their addresses,
+/// which are only relocated when the program is loaded.
 pub(super) fn read<'a>(
     file: Bytes<'a>,
     member: Option<&str>,
@@ -42,7 +42,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// Where the next fatbin begins: behind zeros that fill up to 8 bytes or more.
+/// The offset of the next fatbin, after zero padding to 8 bytes or more.
 fn next(data: Bytes<'_>, at: u64) -> Result<Option<u64>, ImageError> {
     let rest = data.slice(at, data.size() - at)?;
     let Some(zeros) = rest.iter().position(|byte| *byte != 0) else {
@@ -53,5 +53,5 @@ fn next(data: Bytes<'_>, at: u64) -> Result<Option<u64>, ImageError> {
         return Ok(Some(offset));
     }
     let found = data.u8(offset)?;
-    Err(data.wrong("first byte of a fatbin", offset, found.into()))
+    Err(data.invalid_field("first byte of a fatbin", offset, found.into()))
 }

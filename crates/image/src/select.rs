@@ -1,9 +1,8 @@
-//! Which image a device takes: the driver's own rules, on any machine.
+//! Selects the image for a device by the rules of the driver, on any machine.
 //!
-//! What cannot run is dropped. Of the rest: a binary before PTX, then the
-//! nearest architecture, then a binary without the header's bit 24, then the
-//! first; but of PTX for the device's own architecture, without a suffix, the
-//! last. The choice is final.
+//! Images that cannot run are dropped. The order of preference of the others: binaries before PTX,
+//! the closest architecture, binaries without bit 24 in the header, the first. But of PTX for the
+//! device's own architecture without a suffix, the last is selected. There is no fallback.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,7 +10,7 @@ use std::fmt;
 use super::entry::EntryKind;
 use super::{Image, Suffix, Target};
 
-/// What the user allows of just-in-time compilation.
+/// The user's settings for just-in-time compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JitPolicy {
     /// `CUDA_FORCE_PTX_JIT`: binaries are ignored.
@@ -20,7 +19,7 @@ pub struct JitPolicy {
     pub disable_ptx: bool,
 }
 
-/// Where an image stands in what was given to [`select`].
+/// The position of an image in the input of [`select`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The index of the image, from 0.
@@ -29,24 +28,24 @@ pub struct Place {
     pub entry: Option<usize>,
 }
 
-/// The image that a device takes, and why not the others.
+/// The image selected for a device, and the reasons against the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Selection {
-    /// Where the image taken stands.
+    /// The position of the selected image.
     pub place: Place,
-    /// What was taken and why, for a person: `PTX for sm_80: the only image`.
+    /// The selected image and the reason, for messages: `PTX for sm_80: the only image`.
     pub reason: String,
-    /// All other images, and why each was not taken.
+    /// All other images, each with the reason.
     pub rejected: Vec<(Place, String)>,
 }
 
-/// No image can run on the device.
+/// The error if no image can run on the device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct NothingFits {
-    /// What was to run them.
+    /// The device.
     pub device: Target,
-    /// All images, and why each cannot run.
+    /// All images, each with the reason why it cannot run.
     pub rejected: Vec<(Place, String)>,
 }
 
@@ -72,7 +71,7 @@ struct Candidate {
     deferred: bool,
 }
 
-/// Chooses among `images` what `device` takes.
+/// Selects the image for `device`.
 ///
 /// ```
 /// use ptxkit_image::{self as image, JitPolicy};
@@ -93,7 +92,7 @@ pub fn select(
     let mut fitting = Vec::new();
     let mut rejected = Vec::new();
     for candidate in &candidates {
-        match misfit(candidate, device, policy) {
+        match incompatibility(candidate, device, policy) {
             None => fitting.push(candidate),
             Some(why) => rejected.push((candidate.place, why)),
         }
@@ -107,7 +106,7 @@ pub fn select(
     for other in fitting.iter().filter(|other| other.place != taken.place) {
         rejected.push((
             other.place,
-            format!("{}: {}", other.name, worse(other, taken, device)),
+            format!("{}: {}", other.name, rejection_reason(other, taken, device)),
         ));
     }
     rejected.sort();
@@ -116,7 +115,7 @@ pub fn select(
     } else if fitting.len() == 1 {
         "the only image that fits"
     } else {
-        "the nearest fit"
+        "the closest match"
     };
     Ok(Selection {
         place: taken.place,
@@ -138,7 +137,7 @@ fn candidates(images: &[Image<'_>]) -> Vec<Candidate> {
             });
         };
         match content {
-            // Where the target is missing, the compiler is who says so.
+            // The compiler reports a missing target.
             Image::Ptx(ptx) => {
                 let target = ptx.target.unwrap_or(Target::new(10, Suffix::None));
                 add(None, EntryKind::Ptx, "PTX", target, false);
@@ -161,15 +160,15 @@ fn candidates(images: &[Image<'_>]) -> Vec<Candidate> {
                     add(Some(index), entry.kind, name, entry.target, deferred);
                 }
             }
-            // It is made for the CPU device and given to it directly.
+            // It is compiled for the CPU device, which loads it directly.
             Image::Cpu(_) => {}
         }
     }
     candidates
 }
 
-/// Why a candidate cannot be taken at all.
-fn misfit(candidate: &Candidate, device: Target, policy: JitPolicy) -> Option<String> {
+/// Why a candidate cannot run on the device.
+fn incompatibility(candidate: &Candidate, device: Target, policy: JitPolicy) -> Option<String> {
     let Candidate {
         name, kind, target, ..
     } = candidate;
@@ -187,10 +186,10 @@ fn misfit(candidate: &Candidate, device: Target, policy: JitPolicy) -> Option<St
             Some(format!("{name} needs a newer device than {device}"))
         }
         EntryKind::Ptx if !target.ptx_runs_on(device) => Some(format!(
-            "{name} keeps to that architecture and does not run on {device}"
+            "{name} is specific to that architecture and does not run on {device}"
         )),
         EntryKind::Elf | EntryKind::Ptx => None,
-        _ => Some(format!("{name} cannot be loaded alone")),
+        _ => Some(format!("{name} cannot be loaded by itself")),
     }
 }
 
@@ -205,25 +204,25 @@ fn rank(candidate: &Candidate, device: Target) -> impl Ord + use<> {
     (binary, candidate.target, !candidate.deferred, order)
 }
 
-/// Whether the driver takes the last of such images. Nothing says why: it was
-/// seen of its version 13.0 with every order of up to four images.
+/// Whether the driver selects the last of such images. Undocumented: observed for version 13.0 with
+/// all orders of up to four images.
 fn last_of_equals(candidate: &Candidate, device: Target) -> bool {
     candidate.kind == EntryKind::Ptx && candidate.target == Target::new(device.number, Suffix::None)
 }
 
-fn worse(other: &Candidate, taken: &Candidate, device: Target) -> &'static str {
+fn rejection_reason(other: &Candidate, taken: &Candidate, device: Target) -> &'static str {
     if other.kind != taken.kind {
-        "a binary comes first"
+        "binaries are preferred"
     } else if other.target != taken.target {
-        "another is nearer to the device"
+        "another is closer to the device"
     } else if other.deferred != taken.deferred {
         "another for the same architecture has no flag bit 24"
     } else if taken.kind == EntryKind::Elf {
-        "the first of equal binaries is taken"
+        "the first of equal binaries is selected"
     } else if last_of_equals(taken, device) {
-        "the last of equal PTX for the device's own architecture is taken"
+        "the last of equal PTX for the device's own architecture is selected"
     } else {
-        "the first of equal PTX is taken"
+        "the first of equal PTX is selected"
     }
 }
 
@@ -235,7 +234,7 @@ mod tests {
     fn ptx(target: &str) -> Image<'static> {
         Image::Ptx(PtxText {
             source: "".into(),
-            given: b"",
+            original: b"",
             version: None,
             target: target.parse().ok(),
         })
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_in_their_order() {
+    fn the_rules_apply_in_order() {
         let images = [
             ptx("sm_80"),
             cubin("sm_80", true),
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_image_that_is_not_taken_has_a_reason() {
+    fn every_rejected_image_has_a_reason() {
         let images = [ptx("sm_80"), cubin("sm_90", false), ptx("sm_100")];
         let device = "sm_90".parse().unwrap();
         let selection = select(&images, device, JitPolicy::default()).unwrap();
@@ -312,7 +311,7 @@ mod tests {
         assert_eq!(
             reasons,
             [
-                "PTX for sm_80: a binary comes first",
+                "PTX for sm_80: binaries are preferred",
                 "PTX for sm_100 needs a newer device than sm_90"
             ]
         );

@@ -1,4 +1,4 @@
-//! Architectures: `sm_90a`, and what runs on what.
+//! Architectures such as `sm_90a`, and their compatibility.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ptx::isa::target;
 pub use ptx::isa::target::NotATarget;
 
-/// An architecture of NVIDIA GPUs, as `.target` and compilers name it.
+/// An architecture of NVIDIA GPUs, as named by `.target` and compilers.
 ///
 /// ```
 /// use ptxkit_image::Target;
@@ -20,19 +20,19 @@ pub use ptx::isa::target::NotATarget;
 pub struct Target {
     /// Ten times the major version plus the minor: 90, 120.
     pub number: u32,
-    /// `a`, `f` or nothing behind the number.
+    /// The suffix: `a`, `f` or none.
     pub suffix: Suffix,
 }
 
-/// Whether code keeps to what later architectures have too.
+/// The features that code for a target may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suffix {
-    /// It does: its PTX runs on all later architectures.
+    /// Only features of all later architectures: its PTX runs on these.
     #[default]
     None,
-    /// `f`: features of the family, that is, of one major version.
+    /// `f`: also features of the family, that is, of one major version.
     Family,
-    /// `a`: features of this very architecture.
+    /// `a`: also features of only this architecture.
     Architecture,
 }
 
@@ -42,7 +42,7 @@ impl Target {
         Target { number, suffix }
     }
 
-    /// The major version: 9 of 90.
+    /// The major version: 9 for 90.
     pub fn major(self) -> u32 {
         self.number / 10
     }
@@ -87,7 +87,7 @@ impl From<target::Target> for Target {
 impl FromStr for Target {
     type Err = NotATarget;
 
-    /// Reads `sm_90a`, `compute_90a` and `90a`.
+    /// Parses `sm_90a`, `compute_90a` or `90a`.
     fn from_str(text: &str) -> Result<Target, NotATarget> {
         text.parse().map(|target: target::Target| target.into())
     }
@@ -102,22 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_and_printed() {
+    fn names_are_parsed_and_printed() {
         for name in ["sm_52", "sm_90a", "sm_120f"] {
             assert_eq!(target(name).to_string(), name);
         }
         for name in ["90a", "compute_90a"] {
             assert_eq!(target(name).to_string(), "sm_90a");
         }
-        for wrong in [
+        for invalid_field in [
             "", "sm_", "sm_a", "90b", "sm_90b", "sm_99999", "sm_+9", "sm_é",
         ] {
-            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+            assert!(invalid_field.parse::<Target>().is_err(), "{invalid_field}");
         }
     }
 
     #[test]
-    fn what_runs_where() {
+    fn compatibility() {
         // (image, device, as PTX, as a binary)
         for (image, device, ptx, binary) in [
             ("sm_80", "sm_80", true, true),

@@ -1,5 +1,5 @@
-//! PTX as an image: its head alone is read, so that a cached load of
-//! megabytes of PTX does not parse them.
+//! PTX as an image. Only its head is parsed, so that a cached load does not parse megabytes of
+//! PTX.
 
 use std::borrow::Cow;
 
@@ -10,40 +10,40 @@ use ptx::isa::target;
 use ptx::version::lower;
 use ptx::{self, read_head};
 
-/// PTX text and what its head says.
+/// PTX text with its parsed head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PtxText<'a> {
-    /// Without the NUL that C strings end in; of bytes that are not all UTF-8, as
-    /// [`text_of`](ptx::text_of) has them.
+    /// The text, without trailing NUL. Bytes that are not UTF-8 are converted as by
+    /// [`text_of`](ptx::text_of).
     pub source: Cow<'a, str>,
-    /// What `source` was made of.
-    pub(super) given: &'a [u8],
-    /// `.version`; `None` where it is missing.
+    /// The original bytes.
+    pub(super) original: &'a [u8],
+    /// The `.version`, if present.
     pub version: Option<Version>,
-    /// The architecture of `.target`; `None` where it is missing.
+    /// The architecture of `.target`, if present.
     pub target: Option<Target>,
 }
 
 impl<'a> PtxText<'a> {
-    /// Reads the head of PTX text; `None` where it does not start like PTX.
+    /// Parses the head of PTX text; `None` if it does not start like PTX.
     pub fn read(source: &'a str) -> Option<PtxText<'a>> {
         read(source)
     }
 
-    /// The newest PTX version that a driver reads, where this text's is newer.
+    /// The newest PTX version that a driver supports, if that of the text is newer.
     ///
-    /// `driver_version` is as `cuDriverGetVersion` gives it: 13000 for 13.0.
+    /// `driver_version` is in the format of `cuDriverGetVersion`: 13000 for 13.0.
     pub fn too_new_for(&self, driver_version: u32) -> Option<Version> {
         let newest = newest_ptx(driver_version)?;
         (self.version? > newest).then_some(newest)
     }
 
-    /// The text under the newest `.version` that a driver reads, where its own is newer and it
-    /// uses nothing that is; `None` where it can stay as it is.
+    /// The text with the newest `.version` that a driver supports, if its own is newer but it uses
+    /// no newer features; `None` if it needs no change.
     ///
-    /// Text that is wrong under its own `.version` too stays as it is: the compiler has more to
-    /// say of it.
+    /// Text with errors under its own `.version` is not changed: the compiler reports
+    /// these.
     ///
     /// ```
     /// use ptxkit_image::{self as image, Image};
@@ -56,7 +56,7 @@ impl<'a> PtxText<'a> {
     ///
     /// # Errors
     ///
-    /// What the text uses that the driver's PTX version does not have, and its line.
+    /// The first feature that the PTX version of the driver lacks, with its line.
     pub fn for_driver(&self, driver_version: u32) -> Result<Option<String>, PtxTooNew> {
         let (Some(newest), Some(found)) = (self.too_new_for(driver_version), self.version) else {
             return Ok(None);
@@ -79,50 +79,49 @@ impl<'a> PtxText<'a> {
     }
 }
 
-/// PTX that is too new for a driver, and not by its `.version` alone.
+/// The error for PTX whose features are too new for a driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error(
-    "it has PTX version {found}, the driver reads up to {newest}, and line {line} needs more: {why}"
+    "it has PTX version {found}, the driver supports up to {newest}, and line {line} needs more: {why}"
 )]
 pub struct PtxTooNew {
     /// The text's version.
     pub found: Version,
-    /// The newest that the driver reads.
+    /// The newest version that the driver supports.
     pub newest: Version,
-    /// Where the first thing stands that needs a newer one, from 1.
+    /// The line of the first newer feature, from 1.
     pub line: u32,
-    /// What that is.
+    /// The diagnostic of that feature.
     pub why: String,
 }
 
-/// Reads the head of PTX text; `None` where the text does not start like PTX,
-/// with `.version` or `.target`.
+/// Parses the head of PTX text; `None` if the text does not start with `.version` or `.target`.
 pub(super) fn read(source: &str) -> Option<PtxText<'_>> {
     let source = source.trim_end_matches('\0');
     of(source.into(), source.as_bytes())
 }
 
-/// The same of bytes.
+/// Like [`read`], for bytes.
 pub(super) fn open(bytes: &[u8]) -> Option<PtxText<'_>> {
     let length = bytes
         .iter()
         .rposition(|byte| *byte != 0)
         .map_or(0, |last| last + 1);
-    let given = &bytes[..length];
-    of(ptx::text_of(given), given)
+    let original = &bytes[..length];
+    of(ptx::text_of(original), original)
 }
 
-fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
+fn of<'a>(source: Cow<'a, str>, original: &'a [u8]) -> Option<PtxText<'a>> {
     if let Some((version, target)) = usual_head(&source) {
         return Some(PtxText {
             source,
-            given,
+            original,
             version: Some(version),
             target: Some(target.into()),
         });
     }
-    // What is wrong with the head is for the compiler to say.
+    // The compiler reports errors in the head.
     let head = read_head(&source, &mut Report::default());
     if head.version.is_none() && head.target.is_empty() {
         return None;
@@ -133,7 +132,7 @@ fn of<'a>(source: Cow<'a, str>, given: &'a [u8]) -> Option<PtxText<'a>> {
     let target = target.map(Target::from);
     Some(PtxText {
         source,
-        given,
+        original,
         version,
         target,
     })
@@ -179,8 +178,8 @@ fn directive<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// The text with the `.version` that its container says, where it has none itself: NVIDIA's library
-/// that makes fatbins takes the line out. It goes where it was, or before `.target`.
+/// Restores a missing `.version` from the header of the container: NVIDIA's fatbin library removes
+/// the line. It is inserted at its original position, or before `.target`.
 pub(super) fn with_version(source: &str, version: Version) -> Option<String> {
     let head = read_head(source, &mut Report::default());
     if head.version.is_some() {
@@ -192,7 +191,7 @@ pub(super) fn with_version(source: &str, version: Version) -> Option<String> {
     let (before, rest) = source.split_at_checked(at)?;
     let Version { major, minor } = version;
     Some(match before.strip_suffix('\n') {
-        // The empty line that was left.
+        // The empty line that remains of it.
         Some(lines) if lines.is_empty() || lines.ends_with('\n') => {
             format!("{lines}.version {major}.{minor}\n{rest}")
         }
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_was_taken_out_is_put_back() {
+    fn a_removed_version_is_restored() {
         let version = Version { major: 8, minor: 8 };
         let with = |text| with_version(text, version);
         assert_eq!(
@@ -305,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_the_newer_version_is_named_with_its_line() {
+    fn the_first_newer_feature_is_reported_with_its_line() {
         let source = ".version 9.5\n.target sm_100\n.entry k() {\n\
                       .reg .b64 a;\nmul.f32x2 a, a, a;\nret; }";
         let why = read(source).unwrap().for_driver(12040).unwrap_err();
         assert_eq!((why.line, why.newest), (2, Version { major: 8, minor: 4 }));
         assert!(why.why.contains("sm_100"), "{}", why.why);
-        let plain = source.replace("mul.f32x2", "mul.f32x3");
-        // What is no PTX of any version is left to the compiler.
-        assert_eq!(read(&plain).unwrap().for_driver(12040), Ok(None));
+        let invalid = source.replace("mul.f32x2", "mul.f32x3");
+        // Text with errors under any version is left to the compiler.
+        assert_eq!(read(&invalid).unwrap().for_driver(12040), Ok(None));
     }
 }

@@ -1,4 +1,4 @@
-//! Unpacking entries, within the sizes that their headers state.
+//! Decompression of entries, bounded by the sizes in their headers.
 
 use std::io::Read;
 
@@ -7,38 +7,41 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use super::ImageError;
 use super::entry::{Compression, Entry};
 
-/// No image is larger.
-const LARGEST: u64 = 1 << 30;
-/// One byte of LZ4 stands for no more than so many of its text.
+/// The maximum size of an image.
+const MAX_IMAGE: u64 = 1 << 30;
+/// The maximum compression ratio of LZ4.
 const LZ4_RATIO: u64 = 255;
-/// So many bytes of text come from one block of Zstandard, which has three of header and one more.
+/// The maximum output of one Zstandard block, whose minimum size is a header of three bytes and
+/// one more byte.
 const ZSTD_BLOCK: u64 = 128 << 10;
 const ZSTD_BLOCK_HEADER: u64 = 4;
-/// A Zstandard frame may be read with so much of its text at hand, however small the image is.
+/// The window size of a Zstandard frame that is always accepted, however small the image is.
 const WINDOW: u64 = 8 << 20;
 
-/// The images of a file may unpack to so many bytes together, or to so many times the bytes of
-/// the file where that is more.
-const TOGETHER: u64 = 64 << 20;
-const TIMES_THE_FILE: u64 = 100;
+/// The limit for the total size of the unpacked images of a file: this number of bytes, or this
+/// multiple of the file size if that is more.
+const MIN_TOTAL: u64 = 64 << 20;
+const MAX_TOTAL_RATIO: u64 = 100;
 
-/// What the images of one file may unpack to together.
+/// A limit for the total size of the unpacked images of one file.
 ///
-/// Compression can make many gigabytes of a small file. Whoever unpacks all images of a file that
-/// anyone may have made asks this before each.
+/// A small compressed file can unpack to many gigabytes. Check this limit before each image of an
+/// untrusted file.
 #[derive(Clone, Debug)]
 pub struct UnpackLimit<'a> {
     limit: u64,
     left: u64,
-    /// The block that was asked for last: its images are unpacked together.
+    /// The block of the last entry. Its images are unpacked together, and counted once.
     block: Option<&'a [u8]>,
 }
 
 impl<'a> UnpackLimit<'a> {
-    /// For a file of so many bytes: 64 MiB, or a hundred times the file where that is more.
+    /// The limit for a file of this size: 64 MiB, or a hundred times the size if that is more.
     #[must_use]
     pub fn of_file(bytes: usize) -> UnpackLimit<'a> {
-        let limit = (bytes as u64).saturating_mul(TIMES_THE_FILE).max(TOGETHER);
+        let limit = (bytes as u64)
+            .saturating_mul(MAX_TOTAL_RATIO)
+            .max(MIN_TOTAL);
         UnpackLimit {
             limit,
             left: limit,
@@ -46,12 +49,12 @@ impl<'a> UnpackLimit<'a> {
         }
     }
 
-    /// Counts an entry that is to be unpacked next.
+    /// Counts the entry to be unpacked next.
     ///
     /// # Errors
     ///
-    /// [`ImageError::UnpackLimit`], where it would be more than is left. A smaller one that comes
-    /// after it may still fit.
+    /// [`ImageError::UnpackLimit`] if it exceeds the rest of the limit. A smaller entry after it may
+    /// still fit.
     pub fn take(&mut self, entry: &Entry<'a>) -> Result<(), ImageError> {
         let same = |block: &'a [u8]| std::ptr::eq(block, entry.payload);
         let size = match entry.block {
@@ -76,10 +79,10 @@ impl<'a> UnpackLimit<'a> {
     }
 }
 
-/// Unpacks entries, one after the other, into memory of its own.
+/// Unpacks entries one after the other, into its own buffer.
 ///
-/// Entries that lie in one compressed block are unpacked together, once, as long as they are asked
-/// for in their order.
+/// The entries of one compressed block are unpacked together, once, if they are requested in
+/// order.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,7 +101,7 @@ impl<'a> UnpackLimit<'a> {
 #[derive(Default)]
 pub struct Unpacker<'a> {
     unpacked: Vec<u8>,
-    /// The block that `unpacked` was.
+    /// The block that `unpacked` contains.
     block: Option<&'a [u8]>,
     zstd: FrameDecoder,
 }
@@ -108,7 +111,7 @@ impl<'a> Unpacker<'a> {
     ///
     /// # Errors
     ///
-    /// Where they are damaged, or more or fewer than the entry's header states.
+    /// The bytes are damaged, or their number differs from the size in the entry's header.
     pub fn unpack(&mut self, entry: &Entry<'a>) -> Result<&[u8], ImageError> {
         if entry.compression == Compression::None {
             let Some((_, part)) = entry.block else {
@@ -142,10 +145,12 @@ impl<'a> Unpacker<'a> {
             Compression::Zstd => (packed / ZSTD_BLOCK_HEADER + 1) * ZSTD_BLOCK,
             _ => packed * LZ4_RATIO,
         };
-        if size > possible.min(LARGEST) {
+        if size > possible.min(MAX_IMAGE) {
             return Err(damaged(
                 entry,
-                &format!("its header states {size} bytes, more than {packed} bytes can stand for"),
+                &format!(
+                    "its header says {size} bytes, more than {packed} compressed bytes can contain"
+                ),
             ));
         }
         let size = size as usize;
@@ -163,7 +168,7 @@ impl<'a> Unpacker<'a> {
         if unpacked != size {
             return Err(damaged(
                 entry,
-                &format!("it has {unpacked} bytes, its header states {size}"),
+                &format!("it has {unpacked} bytes, its header says {size}"),
             ));
         }
         Ok(())
@@ -171,8 +176,8 @@ impl<'a> Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
-    /// Unpacks one frame. What it gives is taken as it comes, so that a header that promises more
-    /// than there is costs nothing.
+    /// Unpacks one frame incrementally, so that a header with a too large size does not cost
+    /// memory.
     fn unpack_zstd(&mut self, mut packed: &[u8], size: usize) -> Result<usize, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         self.zstd.set_max_window_size(WINDOW.max(size as u64));
@@ -180,10 +185,10 @@ impl Unpacker<'_> {
         let stated = self.zstd.content_size();
         if stated != 0 && stated != size as u64 {
             return Err(format!(
-                "its frame states {stated} bytes, the entry's header {size}"
+                "its frame header says {stated} bytes, the entry's header {size}"
             ));
         }
-        // One more than there may be, to see that there are too many.
+        // One more than allowed, to detect excess bytes.
         let most = size as u64 + 1;
         while !self.zstd.is_finished() || self.zstd.can_collect() != 0 {
             if !self.zstd.is_finished() {
@@ -191,10 +196,10 @@ impl Unpacker<'_> {
                     .decode_blocks(&mut packed, BlockDecodingStrategy::UptoBytes(1 << 20))
                     .map_err(|error| text(&error))?;
             }
-            let room = most - self.unpacked.len() as u64;
+            let remaining = most - self.unpacked.len() as u64;
             let ready = self.zstd.can_collect() as u64;
             (&mut self.zstd)
-                .take(room.min(ready))
+                .take(remaining.min(ready))
                 .read_to_end(&mut self.unpacked)
                 .map_err(|error| text(&error))?;
             if self.unpacked.len() > size {

@@ -1,4 +1,4 @@
-//! What rules get: a module or a function, and the analyses of it.
+//! The input of rules: a module or function, with its analyses.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                 Item::Variable(variable) => {
                     variables.insert(variable.name.text, variable);
                 }
-                // The definition says more than what declared it before.
+                // The definition replaces an earlier declaration.
                 Item::Function(function) => {
                     functions.insert(function.name.text, function);
                 }
@@ -128,7 +128,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.mnemonics.iter().any(wanted)
     }
 
-    /// The variable of this name outside of functions.
+    /// The module-level variable of this name.
     pub fn variable(&self, name: &str) -> Option<&'m Variable<'a>> {
         self.variables.get(name).copied()
     }
@@ -163,7 +163,7 @@ pub struct Flow<'m, 'a> {
 }
 
 impl<'m, 'a> FunctionContext<'m, 'a> {
-    /// Its instructions in the order of the text.
+    /// The instructions in source order.
     pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction> + use<'m, 'a> {
         let statements = self.body.statements.iter();
         statements.filter_map(|statement| match statement {
@@ -177,12 +177,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         self.context.module.mnemonic(instruction)
     }
 
-    /// The operands in the order of the text.
+    /// The operands in source order.
     pub fn operands(&self, instruction: &Instruction) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
     }
 
-    /// What an instruction does besides naming its operands.
+    /// The effect of an instruction besides its operands.
     pub fn effect(&self, step: &Step) -> &'m Effect {
         // A step has been made of an effect.
         &self.context.effects[step.mnemonic as usize]
@@ -303,7 +303,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         })
     }
 
-    /// Where an operand of an instruction stands.
+    /// The span of an operand of an instruction.
     pub fn operand_span(&self, instruction: &Instruction, operand: &Operand<'_>) -> Span {
         match *operand {
             Operand::Name(name)
@@ -341,7 +341,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         mark("// begin inline asm") > mark("// end inline asm")
     }
 
-    /// The line that something stands on, from 1, for messages.
+    /// The line of a span, from 1, for messages.
     pub fn line(&self, span: Span) -> u32 {
         let lines = &self.context.lines;
         let lines = lines.get_or_init(|| LineIndex::new(self.context.source));
@@ -349,7 +349,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     }
 }
 
-/// What a call names.
+/// The callee of a call.
 pub fn callee<'a>(operands: &[Operand<'a>]) -> Option<&'a str> {
     let mut names = operands.iter().filter_map(|operand| match operand {
         Operand::Name(name) => Some(name.text),

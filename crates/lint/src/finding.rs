@@ -55,9 +55,9 @@ impl fmt::Debug for Code {
     }
 }
 
-/// The error of a text that is no [`Code`].
+/// The error for a text that is not a [`Code`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no code: one is a letter and four digits, `W0103`")]
+#[error("`{text}` is not a code: a code is a letter and four digits, such as `W0103`")]
 pub struct ParseCodeError {
     text: String,
 }
@@ -89,15 +89,15 @@ impl From<diagnostic::Code> for Code {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Stays the same when the wording changes.
+    /// The stable code, independent of the wording.
     pub code: Code,
     /// Errors of ptxas are errors, findings of rules are warnings.
     pub severity: Severity,
-    /// One line, without the place and the code.
+    /// One line, without the location and the code.
     pub message: String,
-    /// Bytes of the source.
+    /// The span in the source.
     pub span: Span,
-    /// What to do, one line.
+    /// One line with the fix.
     pub help: Option<String>,
     /// A change of the text that fixes it and keeps the meaning of the code.
     pub fix: Option<Fix>,
@@ -116,14 +116,14 @@ impl Finding {
         }
     }
 
-    /// Adds a line on what to do.
+    /// Sets the help line.
     pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds a fix. It must be safe: the code does afterwards what it did, or what it
-    /// was clearly meant to do.
+    /// Sets the fix. It must be safe: the fixed code has the same behaviour, or the clearly intended
+    /// one.
     pub fn fix(&mut self, edits: impl Into<Vec<Edit>>) -> &mut Self {
         self.fix = Some(Fix {
             edits: edits.into(),
@@ -145,7 +145,7 @@ impl From<Diagnostic> for Finding {
     }
 }
 
-/// Edits that belong together: all are applied, or none.
+/// A set of edits, applied all or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// They do not overlap.
@@ -157,23 +157,23 @@ pub struct Fix {
 pub struct Edit {
     /// Bytes of the source; an empty span is a place between two bytes.
     pub span: Span,
-    /// Empty where the text is removed.
+    /// Empty to remove the text.
     pub replacement: String,
 }
 
-/// Findings as the rules make them. Those beyond a limit are counted and dropped.
+/// The findings of the rules, with a limit. Those beyond it are only counted.
 #[derive(Debug)]
 pub struct Findings {
     found: Vec<Finding>,
     limit: usize,
     omitted: BTreeMap<Code, usize>,
     code: Code,
-    /// Takes the findings beyond the limit.
+    /// A placeholder for findings beyond the limit.
     dropped: Finding,
 }
 
 impl Findings {
-    /// No findings yet, and room for the first `limit`.
+    /// An empty list that keeps the first `limit` findings.
     pub fn with_limit(limit: usize) -> Findings {
         let code = Code::new('W', 0);
         Findings {
@@ -207,7 +207,7 @@ impl Findings {
         self.omitted.iter().map(|(code, count)| (*code, *count))
     }
 
-    /// The findings in the order of the text.
+    /// The findings in source order.
     pub fn into_vec(mut self) -> Vec<Finding> {
         self.found
             .sort_by_key(|f| (f.span.start, f.code, f.span.end));

@@ -33,7 +33,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The access of an instruction; `None` if it is none.
+    /// The access of an instruction; `None` if it does not access memory.
     pub fn of(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Access> {
         let shape = function.effect_of(instruction)?.access?;
         if shape.number >= instruction.operands.len {

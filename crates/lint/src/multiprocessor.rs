@@ -12,9 +12,9 @@ pub const MAX_THREADS: u32 = 1024;
 /// The most registers of a thread.
 pub const MAX_REGISTERS: u32 = 255;
 /// The allocation unit of registers for a warp.
-const REGISTER_PIECE: u32 = 256;
-/// Warps get registers this many at a time, one for each scheduler.
-const WARP_PIECE: u32 = 4;
+const REGISTER_UNIT: u32 = 256;
+/// The allocation unit of warps: one for each scheduler.
+const WARP_UNIT: u32 = 4;
 
 /// The limits of one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub struct Multiprocessor {
     pub registers: u32,
     /// Bytes of shared memory.
     pub shared: u32,
-    /// Bytes of it that the system takes from each block.
+    /// Bytes of shared memory reserved by the system for each block.
     pub reserved: u32,
-    /// Bytes of it are handed out in pieces of this many.
-    pub shared_piece: u32,
-    /// `f32` results a cycle for one of `f64`.
+    /// The allocation unit of shared memory in bytes.
+    pub shared_unit: u32,
+    /// The ratio of `f32` to `f64` throughput.
     pub double_rate: u32,
 }
 
@@ -59,7 +59,7 @@ const fn row(
     blocks: u32,
     shared: u32,
     reserved: u32,
-    shared_piece: u32,
+    shared_unit: u32,
     double_rate: u32,
 ) -> Multiprocessor {
     Multiprocessor {
@@ -69,7 +69,7 @@ const fn row(
         registers: 64 * K,
         shared: shared * K,
         reserved,
-        shared_piece,
+        shared_unit,
         double_rate,
     }
 }
@@ -79,7 +79,7 @@ const fn row(
 pub struct BlockResources {
     /// Threads.
     pub threads: u32,
-    /// 32-bit registers of each thread; 0 where that is not known.
+    /// 32-bit registers per thread; 0 if unknown.
     pub registers: u32,
     /// Bytes of shared memory.
     pub shared: u32,
@@ -119,7 +119,7 @@ pub enum Limit {
 }
 
 impl Multiprocessor {
-    /// That of a target; `None` where the limits are not published.
+    /// The limits of a target; `None` if they are not published.
     ///
     /// ```
     /// use ptxkit_lint::multiprocessor::Multiprocessor;
@@ -131,7 +131,7 @@ impl Multiprocessor {
         TABLE.iter().find(|row| row.number == target.number)
     }
 
-    /// The number of such blocks that are resident at once, and what limits it.
+    /// The number of such blocks that are resident at once, and the limiting resource.
     ///
     /// ```
     /// use ptxkit_lint::multiprocessor::{BlockResources, Limit, Multiprocessor};
@@ -153,12 +153,12 @@ impl Multiprocessor {
         };
         restrict(self.blocks, Limit::Blocks);
         if block.registers > 0 {
-            let of_warp = (block.registers * WARP).next_multiple_of(REGISTER_PIECE);
-            let most = self.registers / of_warp / WARP_PIECE * WARP_PIECE;
+            let of_warp = (block.registers * WARP).next_multiple_of(REGISTER_UNIT);
+            let most = self.registers / of_warp / WARP_UNIT * WARP_UNIT;
             restrict(most / warps, Limit::Registers);
         }
         let shared = block.shared.saturating_add(self.reserved);
-        let shared = shared.checked_next_multiple_of(self.shared_piece);
+        let shared = shared.checked_next_multiple_of(self.shared_unit);
         if let Some(shared) = shared.filter(|shared| *shared > 0) {
             restrict(self.shared / shared, Limit::Shared);
         }
@@ -170,10 +170,10 @@ impl Multiprocessor {
         }
     }
 
-    /// Registers that each thread may have so that a block of this many threads fits.
+    /// The maximum number of registers per thread for a block of this size.
     pub fn registers_for(&self, threads: u32) -> u32 {
-        let warps = threads.max(1).div_ceil(WARP).next_multiple_of(WARP_PIECE);
-        let of_warp = self.registers / warps / REGISTER_PIECE * REGISTER_PIECE;
+        let warps = threads.max(1).div_ceil(WARP).next_multiple_of(WARP_UNIT);
+        let of_warp = self.registers / warps / REGISTER_UNIT * REGISTER_UNIT;
         (of_warp / WARP).min(MAX_REGISTERS)
     }
 }

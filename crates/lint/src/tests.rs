@@ -1,4 +1,4 @@
-//! What holds of every rule.
+//! Tests of all rules.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn found(example: &str) -> Vec<String> {
         rules: RULES.to_vec(),
         ..Options::default()
     };
-    // The other examples say a recent version, whatever they need.
+    // The examples of other rules have a recent version, whatever they need.
     let own = |rule: &Rule| example == rule.bad || example == rule.good;
     options
         .rules

@@ -1,8 +1,8 @@
-//! The tree of a PTX module: what stands in the text, names unresolved.
+//! The syntax tree of a PTX module. Names are unresolved.
 //!
-//! Names are borrowed from the source. Operands of a function lie in one pool
-//! ([`Body::operands`]) and are referred to by range, so that reading costs no
-//! allocation an instruction.
+//! Names borrow from the source. The operands of a function are stored in one
+//! pool ([`Body::operands`]) and referred to by range, so that the parser does
+//! not allocate for each instruction.
 
 mod name;
 mod operand;
@@ -50,16 +50,16 @@ pub struct Module<'a> {
     pub version: Option<(Version, Span)>,
     /// The words after `.target`: `sm_90a`, `texmode_independent`, `debug` …
     pub target: Vec<Name<'a>>,
-    /// 32 or 64 bits; 32 where the module does not say, as the ISA has it.
+    /// 32 or 64 bits. A module without the directive has 32, by the ISA.
     pub address_size: Option<(u8, Span)>,
-    /// All after the head, in the order of the text.
+    /// Everything after the head, in source order.
     pub items: Vec<Item<'a>>,
-    /// Each opcode with its modifiers once, in the order of the text.
+    /// Each distinct opcode with modifiers, in source order.
     pub mnemonics: Vec<Mnemonic<'a>>,
 }
 
 impl<'a> Module<'a> {
-    /// The opcode and the modifiers that an instruction of this module has.
+    /// The opcode and modifiers of an instruction of this module.
     pub fn mnemonic(&self, instruction: &Instruction) -> &Mnemonic<'a> {
         let found = self.mnemonics.get(instruction.mnemonic.index());
         found.unwrap_or(const { &Mnemonic::UNKNOWN })
@@ -68,15 +68,15 @@ impl<'a> Module<'a> {
 
 /// An opcode with its modifiers, `ld.global.v2.f32`.
 ///
-/// A module of a million instructions has some hundred of them: what they mean
-/// is found out once for each.
+/// A module of a million instructions has a few hundred distinct ones, and each is
+/// analyzed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mnemonic<'a> {
-    /// As written; owned where white space stood between the words.
+    /// The source text; owned if the source has white space between the words.
     pub text: Cow<'a, str>,
     /// The first word alone: `cp` of `cp.async.bulk`.
     pub opcode: Opcode,
-    /// The words after it, types included.
+    /// The words after the opcode, types included.
     pub modifiers: Modifiers,
 }
 
@@ -88,18 +88,18 @@ impl Mnemonic<'_> {
     };
 }
 
-/// Which of [`Module::mnemonics`].
+/// An index into [`Module::mnemonics`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MnemonicId(pub(crate) u32);
 
 impl MnemonicId {
-    /// Its place in [`Module::mnemonics`].
+    /// The index into [`Module::mnemonics`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What stands at the top level of a module (PTX ISA, "PTX Module Directives").
+/// A top-level item of a module (PTX ISA, "PTX Module Directives").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     /// `.global .u32 counter;`, or another variable outside of functions.
@@ -110,33 +110,33 @@ pub enum Item<'a> {
     Directive(Directive<'a>),
 }
 
-/// A directive that declares nothing: what it says, and its text.
+/// A directive that declares nothing, with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive<'a> {
-    /// Which it is, with what other parts of the module refer to.
+    /// The kind, with the parts that the rest of the module refers to.
     pub kind: DirectiveKind<'a>,
-    /// All of it, from the dot on.
+    /// The whole directive, from the dot.
     pub text: &'a str,
-    /// Where [`text`](Self::text) stands.
+    /// The span of [`text`](Self::text).
     pub span: Span,
 }
 
-/// What a [`Directive`] says.
+/// The kind of a [`Directive`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum DirectiveKind<'a> {
     /// `.file 1 "a.cu"`
     File {
-        /// What `.loc` calls the file.
+        /// The number that `.loc` refers to.
         index: u32,
-        /// Its time and size are said too.
+        /// Whether the time and size of the file are given.
         stamped: bool,
     },
-    /// `.section .debug_str { … }`: bytes for a debugger.
+    /// `.section .debug_str { … }`: data for a debugger.
     Section {
-        /// Whether places in it have names.
+        /// Whether the section has labels.
         labels: bool,
     },
-    /// `@@DWARF .byte 1, 2`: the same of PTX 1.x, a line each.
+    /// `@@DWARF .byte 1, 2`: the form of PTX 1.x, one line each.
     Dwarf,
     /// `.pragma "nounroll", "…";`
     Pragma(Vec<Name<'a>>),
@@ -144,26 +144,26 @@ pub enum DirectiveKind<'a> {
     Target(Vec<Name<'a>>),
     /// `.alias name, function;`
     Alias {
-        /// The other name, declared before.
+        /// The alias, declared earlier.
         name: Name<'a>,
-        /// The function that it stands for.
+        /// The aliased function.
         function: Name<'a>,
     },
 }
 
-/// Who else may name a variable or function (PTX ISA, "Linking Directives").
+/// The linkage of a variable or function (PTX ISA, "Linking Directives").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Linkage {
-    /// No directive: this module alone.
+    /// No directive: local to this module.
     #[default]
     None,
-    /// `.extern`: defined in another module; for `.shared x[]`, sized by the launch.
+    /// `.extern`: defined in another module. The launch sets the size of `.shared x[]`.
     Extern,
-    /// `.visible`: other modules may name it.
+    /// `.visible`: visible to other modules.
     Visible,
     /// `.weak`: like `.visible`, but yields to another definition.
     Weak,
-    /// `.common`: `.global` variables of one name share one place.
+    /// `.common`: `.global` variables of the same name share storage.
     Common,
 }
 
@@ -176,7 +176,7 @@ pub enum Space {
     Sreg,
     /// `.const`: read by kernels, written by the host.
     Const,
-    /// `.global`: seen by every thread, initialised at load.
+    /// `.global`: visible to all threads, initialized at load.
     Global,
     /// `.local`: memory of one thread.
     Local,
@@ -209,54 +209,54 @@ impl Space {
 pub struct Variable<'a> {
     /// [`Linkage::None`] inside of functions.
     pub linkage: Linkage,
-    /// Says what the declaration declares: registers or memory, and whose.
+    /// The state space.
     pub space: Space,
-    /// The 2 of `.const[2]`: the bank of constant memory, which PTX 1.5 to 2.1 has.
+    /// The bank of constant memory: 2 for `.const[2]` (PTX 1.5 to 2.1).
     pub bank: Option<u8>,
-    /// Bytes of `.align`; [`layout`](super::signature::layout) knows the default.
+    /// The value of `.align` in bytes; see [`layout`](super::signature::layout) for the default.
     pub align: Option<u32>,
-    /// Of one element: `.f32` of `.v4 .f32 x[2]`.
+    /// The type of one element: `.f32` for `.v4 .f32 x[2]`.
     pub ty: Type,
     /// 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
     pub vector: u8,
-    /// `_` for a parameter without a name, `%r` for `%r<9>`.
+    /// The name; `_` for an unnamed parameter, `%r` for `%r<9>`.
     pub name: Name<'a>,
     /// `%r<9>` declares `%r0` … `%r8`: `Some(9)`.
     pub count: Option<u32>,
     /// Array dimensions, outermost first; `None` for `[]`.
     pub dims: Vec<Option<u64>>,
-    /// What follows `=`; memory without is zero, in `.shared` and `.local` undefined.
+    /// The initializer. Memory without one is zero, or undefined in `.shared` and `.local`.
     pub init: Option<Initializer<'a>>,
     /// `.ptr`, `.ptr.global.align 16` of kernel parameters.
     pub pointer: Option<PointerAttribute>,
-    /// What stands in `.attribute(…)`.
+    /// The contents of `.attribute(…)`.
     pub attributes: Attributes,
-    /// From the state space to the `,` or `;`, which is left out.
+    /// From the state space up to the `,` or `;`, exclusive.
     pub span: Span,
 }
 
-/// What stands in `.attribute(…)` of a variable or function (PTX ISA,
+/// The contents of `.attribute(…)` of a variable or function (PTX ISA,
 /// "Variable and Function Attribute Directive").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `.managed`: the driver moves the variable between host and device.
     pub managed: bool,
-    /// `.unified(1, 2)`: the two halves of the number that the host has it by.
+    /// `.unified(1, 2)`: the two halves of the UUID by which the host refers to it.
     pub unified: Option<(u64, u64)>,
 }
 
-/// What a kernel parameter says it points to: `.ptr .global .align 16`.
+/// The pointer attribute of a kernel parameter: `.ptr .global .align 16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointerAttribute {
     /// `None` for a generic address.
     pub space: Option<Space>,
     /// The 2 of `.const[2]`.
     pub bank: Option<u8>,
-    /// Bytes; of what is pointed to, not of the parameter.
+    /// The alignment of the pointee in bytes, not of the parameter.
     pub align: Option<u32>,
 }
 
-/// What a variable holds at first (PTX ISA, "Initializers").
+/// An initial value (PTX ISA, "Initializers").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Initializer<'a> {
     /// `= 42`
@@ -265,51 +265,51 @@ pub enum Initializer<'a> {
     Float(Float),
     /// `name`, `name+4`, `generic(name)+4`, `mask(generic(name))`.
     Address {
-        /// The variable or function whose address it is.
+        /// The variable or function whose address is taken.
         name: Name<'a>,
-        /// Inside `generic(…)`: the generic address, not that in its space.
+        /// Inside `generic(…)`: the generic address instead of the one in its space.
         generic: bool,
         /// Bytes added.
         offset: i64,
-        /// `0xFF00` of `0xFF00(name)`: which byte of the address is taken.
+        /// `0xFF00` of `0xFF00(name)`: selects one byte of the address.
         mask: Option<u64>,
     },
-    /// `{1, 2}`; lists in it are rows of an array or vectors.
+    /// `{1, 2}`; nested lists are rows of an array or vectors.
     List(Vec<Initializer<'a>>),
     /// `addr_mode_0 = wrap` of a `.texref` or `.samplerref`.
     Property {
         /// `addr_mode_0`, `filter_mode`, `width` …
         name: Name<'a>,
-        /// A number, or a word such as `wrap` as an address.
+        /// A number, or a word such as `wrap`, which is stored as an address.
         value: Box<Initializer<'a>>,
     },
 }
 
-/// Whether the host or other functions call it.
+/// Kernel or device function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
     /// `.entry`: a kernel.
     Entry,
-    /// `.func`: a function of the device.
+    /// `.func`: a device function.
     Func,
 }
 
 /// `.visible .entry k(.param .u64 p) .maxntid 256 { … }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function<'a> {
-    /// Kernels return nothing and lay their parameters out in one buffer.
+    /// Kernel or device function.
     pub kind: FunctionKind,
-    /// The driver finds kernels of any linkage by name.
+    /// The linkage. The driver finds kernels of any linkage by name.
     pub linkage: Linkage,
-    /// What stands in `.attribute(…)`, which kernels do not have.
+    /// The contents of `.attribute(…)`; kernels have none.
     pub attributes: Attributes,
-    /// What calls and `cuModuleGetFunction` name.
+    /// The name that calls and `cuModuleGetFunction` use.
     pub name: Name<'a>,
     /// Return parameters of a `.func`, in `.reg` or `.param` space.
     pub returns: Vec<Variable<'a>>,
-    /// In the order of the arguments; a kernel's are all `.param`.
+    /// In argument order. Those of a kernel are all `.param`.
     pub params: Vec<Variable<'a>>,
-    /// `.maxntid`, `.reqntid`, `.minnctapersm`, `.noreturn`, `.maxnreg` … with their numbers.
+    /// `.maxntid`, `.reqntid`, `.minnctapersm`, `.noreturn`, `.maxnreg` … with their values.
     pub directives: Vec<FunctionDirective<'a>>,
     /// `None` for a declaration that ends in `;`.
     pub body: Option<Body<'a>>,
@@ -323,33 +323,33 @@ pub struct Function<'a> {
 pub struct FunctionDirective<'a> {
     /// Without the dot: `maxntid`.
     pub name: &'a str,
-    /// The numbers as written, `[16, 16]`; missing dimensions count as 1.
+    /// The values as written, `[16, 16]`; omitted dimensions are 1.
     pub values: Vec<u32>,
     /// The strings of a `.pragma`.
     pub strings: Vec<Name<'a>>,
-    /// All of it, from the dot on.
+    /// The whole directive, from the dot.
     pub text: &'a str,
-    /// Where [`text`](Self::text) stands.
+    /// The span of [`text`](Self::text).
     pub span: Span,
 }
 
-/// What stands between the braces of a function.
+/// The body of a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Body<'a> {
-    /// Flat, in the order of the text: a block is a [`Statement::Begin`] and a
-    /// [`Statement::End`], so that no depth of nesting can exhaust a stack.
+    /// A flat list in source order. [`Statement::Begin`] and [`Statement::End`]
+    /// delimit blocks, so that deep nesting cannot overflow the stack.
     pub statements: Vec<Statement<'a>>,
-    /// The pool that [`List`]s of this function point into.
+    /// The pool that the [`List`]s of this function index.
     pub operands: Vec<Operand<'a>>,
-    /// Whether something could not be read. Labels may be missing then.
+    /// Whether the body has syntax errors. Labels may then be missing.
     pub broken: bool,
     /// Braces included.
     pub span: Span,
 }
 
 impl<'a> Body<'a> {
-    /// `@%p` before the opcode of an instruction of this function. Its
-    /// predicate lies in the pool, behind the operands: few have one.
+    /// The guard `@%p` of an instruction of this function. Few instructions have
+    /// one, so the predicate is stored in the pool, after the operands.
     pub fn guard(&self, instruction: &Instruction) -> Option<Guard<'a>> {
         if !instruction.guarded {
             return None;
@@ -363,7 +363,7 @@ impl<'a> Body<'a> {
         Some(Guard { predicate, negated })
     }
 
-    /// The operands that `list` stands for.
+    /// The operands of `list`.
     pub fn list(&self, list: List) -> &[Operand<'a>] {
         let start = list.start as usize;
         self.operands
@@ -372,15 +372,15 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What stands in a function (PTX ISA, "Statements").
+/// A statement of a function (PTX ISA, "Statements").
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'a> {
     /// `LOOP:`
     Label(Name<'a>),
     /// `@%p add.s32 %r1, %r2, 4;`
     Instruction(Instruction),
-    /// `.reg .b32 %r<9>;`, `.shared .f32 tile[64];`, known until the end of its block.
-    /// Boxed, as it is large and instructions are many.
+    /// `.reg .b32 %r<9>;`, `.shared .f32 tile[64];`, in scope until the end of its block.
+    /// Boxed because it is larger than an instruction, and most statements are those.
     Variable(Box<Variable<'a>>),
     /// `{`: names declared until the matching [`Statement::End`] are local to it.
     Begin(Span),
@@ -392,14 +392,14 @@ pub enum Statement<'a> {
     Targets(Box<Targets<'a>>),
     /// `name: .callprototype (ret) _ (params);`
     Prototype(Box<Prototype<'a>>),
-    /// `.pragma` and whatever else has no meaning for code.
+    /// `.pragma` and other directives without effect on the code.
     Directive(Box<Directive<'a>>),
 }
 
-/// `.loc file line column`, and what it was inlined into.
+/// `.loc file line column`, with its inlining information.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location<'a> {
-    /// The place of the statements that follow.
+    /// The source location of the statements that follow.
     pub place: Place,
     /// `, function_name $L__info_string0, inlined_at 1 30 2`
     pub inlined: Option<Inlined<'a>>,
@@ -407,7 +407,7 @@ pub struct Location<'a> {
     pub span: Span,
 }
 
-/// A place in the language that was compiled to PTX.
+/// A location in the source that was compiled to PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Number of a `.file` directive.
@@ -421,22 +421,22 @@ pub struct Place {
 /// The inlining clauses of a `.loc` (PTX ISA, "Debugging Directives: .loc").
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inlined<'a> {
-    /// A label in a section of debugging strings: how the function is called.
+    /// A label in `.debug_str` for the name of the inlined function.
     pub function: Name<'a>,
-    /// Bytes behind the label.
+    /// Offset from the label in bytes.
     pub offset: i64,
-    /// Where the function was called.
+    /// The call site.
     pub at: Place,
 }
 
 /// `name: .branchtargets …;`, `name: .calltargets …;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets<'a> {
-    /// What `brx.idx` or an indirect `call` names.
+    /// The name that `brx.idx` or an indirect `call` refers to.
     pub name: Name<'a>,
     /// `.calltargets`: the targets are functions, not labels.
     pub calls: bool,
-    /// By the index that `brx.idx` takes.
+    /// Indexed by the operand of `brx.idx`.
     pub targets: Vec<Name<'a>>,
     /// From the name to the last target.
     pub span: Span,
@@ -445,39 +445,39 @@ pub struct Targets<'a> {
 /// `name: .callprototype (ret) _ (params);`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prototype<'a> {
-    /// What an indirect `call` names.
+    /// The name that an indirect `call` refers to.
     pub name: Name<'a>,
-    /// Empty, or the one value returned.
+    /// Empty, or the one return value.
     pub returns: Vec<Variable<'a>>,
-    /// What the callee takes; the names in it mean nothing.
+    /// The parameters of the callee; their names are ignored.
     pub params: Vec<Variable<'a>>,
     /// `.noreturn`, `.abi_preserve` …
     pub directives: Vec<FunctionDirective<'a>>,
-    /// From the name to the last of the directives.
+    /// From the name to the last directive.
     pub span: Span,
 }
 
 /// `@!p opcode.modifiers a, b, c;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// Whether `@%p` stands before the opcode: [`Body::guard`] gives it.
+    /// Whether the instruction has a guard; see [`Body::guard`].
     pub guarded: bool,
     /// The first word alone: `cp` of `cp.async.bulk`.
     pub opcode: Opcode,
-    /// The opcode with its modifiers: [`Module::mnemonic`] gives it.
+    /// The opcode with its modifiers; see [`Module::mnemonic`].
     pub mnemonic: MnemonicId,
-    /// In the order of the text, results first; [`Body::list`] gives them.
+    /// In source order, results first; see [`Body::list`].
     pub operands: List,
     /// From the guard to the semicolon.
     pub span: Span,
-    /// Of the opcode with its modifiers.
+    /// The span of the opcode with its modifiers.
     pub opcode_span: Span,
 }
 
-// A module has a million of them.
+// A module has millions of statements.
 const _: () = assert!(size_of::<Statement<'_>>() == 32);
 
-/// `@%p` or `@!%p`: threads where it does not hold skip the instruction (PTX
+/// `@%p` or `@!%p`: threads for which the guard is false skip the instruction (PTX
 /// ISA, "Predicated Execution").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard<'a> {
@@ -487,7 +487,7 @@ pub struct Guard<'a> {
     pub negated: bool,
 }
 
-/// The modifiers of an instruction in the order of the text, types included:
+/// The modifiers of an instruction in source order, types included:
 /// `ld.global.v4.f32` has `[Global, V4, F32]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Modifiers {
@@ -505,7 +505,7 @@ impl Modifiers {
         len: 0,
     };
 
-    /// Adds one at the end; `false` when the list is full.
+    /// Appends a modifier; `false` if the list is full.
     pub fn push(&mut self, modifier: Modifier) -> bool {
         let Some(slot) = self.list.get_mut(self.len as usize) else {
             return false;
@@ -520,12 +520,12 @@ impl Modifiers {
         &self.list[..self.len as usize]
     }
 
-    /// Whether `modifier` stands anywhere among them.
+    /// Whether the list contains `modifier`.
     pub fn has(&self, modifier: Modifier) -> bool {
         self.as_slice().contains(&modifier)
     }
 
-    /// The first of `choices` that stands here.
+    /// The first of `choices` that the list contains.
     pub fn first_of(&self, choices: &[Modifier]) -> Option<Modifier> {
         self.as_slice()
             .iter()

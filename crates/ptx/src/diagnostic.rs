@@ -1,4 +1,4 @@
-//! What is wrong with a text, where, and what to do about it.
+//! Diagnostics: codes, messages, spans, and their display.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -6,21 +6,21 @@ use std::sync::OnceLock;
 
 use super::ast::Span;
 
-/// The default limit of a [`Report`]: a text of random bytes would fill the memory.
+/// The default limit of a [`Report`], so that random bytes cannot fill the memory.
 pub const MAX_DIAGNOSTICS: usize = 20_000;
 
-/// Comparing two names takes a microsecond or so.
+/// The limit for comparisons of names. One takes about a microsecond.
 const MAX_COMPARISONS: usize = 200_000;
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $variant:ident $number:literal)*) => {
-        /// The stable number of a finding, written `E0101`.
+        /// The stable code of a diagnostic, written `E0101`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code { $($(#[$meta])* $variant),* }
 
         impl Code {
-            /// Every code, in the order of the numbers.
+            /// All codes, in numeric order.
             pub const ALL: &'static [Code] = &[$(Code::$variant),*];
 
             /// The number without the letter.
@@ -32,63 +32,63 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A byte that begins no token.
+    /// A byte that does not start a token.
     Character 1
-    /// A comment or string without an end.
+    /// An unterminated comment or string.
     Unterminated 2
-    /// A malformed number, or one that its place cannot hold.
+    /// A malformed or too large number.
     Number 3
-    /// Something else stands where the grammar wants a certain thing.
+    /// A syntax error.
     Syntax 4
-    /// A statement without its `;`.
+    /// A missing `;`.
     Semicolon 5
-    /// A brace without its partner.
+    /// An unmatched brace.
     Brace 6
-    /// More nesting, names or bytes than this reader takes.
+    /// A limit of the parser is exceeded.
     Limit 7
-    /// No `.version` line.
+    /// A missing `.version`.
     MissingVersion 10
-    /// No `.target` line.
+    /// A missing `.target`.
     MissingTarget 11
-    /// A `.target` that no toolkit knows.
+    /// An unknown `.target`.
     UnknownTarget 12
-    /// A `.version` that no toolkit knows.
+    /// An unknown `.version`.
     UnknownVersion 13
-    /// A word that is no opcode.
+    /// An unknown opcode.
     UnknownOpcode 101
-    /// A word that is no modifier.
+    /// An unknown modifier.
     UnknownModifier 102
-    /// A modifier that its instruction does not take, or takes elsewhere.
+    /// A modifier that the instruction does not take, or not in this position.
     Form 103
-    /// A rounding mode, type or other modifier that must be written.
+    /// A missing modifier, such as a rounding mode or type.
     MissingModifier 104
-    /// A directive that its place does not take.
+    /// A directive in a wrong position.
     UnknownDirective 105
-    /// A name that nothing declares.
+    /// An undeclared name.
     Undeclared 201
-    /// A name declared twice in one scope.
+    /// A duplicate declaration in one scope.
     Duplicate 202
-    /// Too few or too many operands.
+    /// A wrong number of operands.
     OperandCount 301
-    /// An operand of a kind that its place does not take.
+    /// An operand of a wrong kind.
     OperandKind 302
-    /// An operand of a type that its instruction does not take.
+    /// An operand of a wrong type.
     OperandType 303
-    /// A guard that is no predicate register.
+    /// A guard that is not a predicate register.
     Guard 304
-    /// An address in another state space than the instruction says.
+    /// An address in a wrong state space.
     StateSpace 305
-    /// A call that does not fit the function.
+    /// A call that does not match the signature of the function.
     Call 306
-    /// A constant outside the range that its place allows.
+    /// A constant out of range.
     Range 307
-    /// An instruction newer than the module's `.version`.
+    /// An instruction that needs a newer `.version`.
     VersionFloor 401
-    /// An instruction that the module's `.target` does not have.
+    /// An instruction that the `.target` does not support.
     TargetFloor 402
-    /// A function that is called and defined nowhere.
+    /// A function without a definition.
     Unresolved 501
-    /// More shared or constant memory than a kernel or module can have.
+    /// Too much shared or constant memory.
     TooMuchMemory 502
 }
 
@@ -98,27 +98,27 @@ impl fmt::Display for Code {
     }
 }
 
-/// How bad a finding is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Doubtful, but no reason to refuse the module.
+    /// Suspicious, but valid.
     Warning,
     /// The module cannot be compiled.
     Error,
 }
 
-/// One finding: `E0101` at a place, what it is, and the fix where one is known.
+/// An error or warning at a span, with the fix if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Stays the same when the wording changes: compare this, not the message.
+    /// The stable code. Compare this instead of the message, whose wording may change.
     pub code: Code,
-    /// Whether the module can be compiled nevertheless.
+    /// Whether the module can still be compiled.
     pub severity: Severity,
-    /// One line, without the place and the code.
+    /// One line, without the location and the code.
     pub message: String,
-    /// Bytes of the source.
+    /// The span in the source.
     pub span: Span,
-    /// What to do, one line: "did you mean `ret`?"
+    /// One line with the fix: "did you mean `ret`?"
     pub help: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same with a line on what to do.
+    /// Sets the help line.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -142,7 +142,7 @@ impl Diagnostic {
     }
 }
 
-/// Diagnostics as they come. Those beyond a limit are counted and dropped.
+/// A list of diagnostics with a limit. Those beyond the limit are only counted.
 ///
 /// ```
 /// use ptxkit_ptx::{check_into, read_into, CheckOptions, diagnostic::Report};
@@ -159,7 +159,7 @@ pub struct Report {
     found: Vec<Diagnostic>,
     limit: usize,
     omitted: BTreeMap<Code, usize>,
-    /// How many names may still be compared with wrong ones.
+    /// The remaining number of comparisons of names.
     comparisons: usize,
 }
 
@@ -180,7 +180,7 @@ impl Report {
         }
     }
 
-    /// Adds a diagnostic, or counts it where the report is full.
+    /// Adds a diagnostic, or counts it if the report is full.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         if self.found.len() < self.limit {
             self.found.push(diagnostic);
@@ -189,7 +189,7 @@ impl Report {
         }
     }
 
-    /// Adds those of another report, and what that omitted.
+    /// Adds the diagnostics and the omitted counts of another report.
     pub(crate) fn append(&mut self, other: Report) {
         for diagnostic in other.found {
             self.add(diagnostic);
@@ -199,15 +199,15 @@ impl Report {
         }
     }
 
-    /// Whether suggestions are worth computing: comparing every name with each of thousands of
-    /// wrong ones takes longer than anyone reads.
+    /// Whether to compute suggestions. They are omitted after some hundred errors, as comparing
+    /// every name with each wrong one takes too long.
     pub fn wants_suggestions(&self) -> bool {
         const ENOUGH: usize = 200;
         self.found.len() < ENOUGH
     }
 
-    /// The same for a comparison with `names` declared names, whose number the text chooses: all
-    /// comparisons together are linear in the size of the text.
+    /// Like [`wants_suggestions`](Self::wants_suggestions), for a comparison with `names` names.
+    /// The total number of comparisons is bounded, whatever the number of declarations.
     pub fn wants_suggestions_among(&mut self, names: usize) -> bool {
         let wanted = self.wants_suggestions() && self.comparisons > 0;
         if wanted {
@@ -221,19 +221,19 @@ impl Report {
         self.omitted.iter().map(|(code, count)| (*code, *count))
     }
 
-    /// The diagnostics in the order of the text.
+    /// The diagnostics in source order.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|d| (d.span.start, d.code));
         self.found
     }
 }
 
-/// A place as an editor counts it, from 1; columns count characters.
+/// A source location as excerpt by editors: line and column, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location {
     /// From 1.
     pub line: u32,
-    /// From 1, in characters: a tab is one.
+    /// From 1, in characters; a tab counts as one.
     pub column: u32,
 }
 
@@ -243,7 +243,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// Where the lines of a text begin.
+/// An index of line starts, to convert byte offsets to locations.
 ///
 /// ```
 /// use ptxkit_ptx::diagnostic::LineIndex;
@@ -254,22 +254,22 @@ impl fmt::Display for Location {
 pub struct LineIndex<'a> {
     source: &'a str,
     starts: Vec<u32>,
-    /// The number of characters before byte 0, [`STEP`], 2 × [`STEP`] …, and in all of the source.
-    /// A module may stand on one line: a column must not cost a scan of the whole line. Computed
-    /// for the first line that is so long.
+    /// The number of characters before byte 0, [`STEP`], 2 × [`STEP`] …, and in the whole source.
+    /// A module may consist of one line, and a column must not cost a scan of it. Computed at the
+    /// first long line.
     characters_before: OnceLock<Vec<u32>>,
 }
 
-/// The distance in bytes between two places whose characters are counted beforehand.
+/// The distance in bytes between two entries of `characters_before`.
 const STEP: usize = 1024;
 
-/// Every byte but the continuation bytes of UTF-8 begins a character.
+/// Counts characters: every byte other than a UTF-8 continuation byte starts one.
 fn characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|b| **b & 0xC0 != 0x80).count() as u32
 }
 
 impl<'a> LineIndex<'a> {
-    /// Looks at every byte once; keep it where several places are wanted.
+    /// Scans the source once. Reuse the index for several lookups.
     pub fn new(source: &'a str) -> Self {
         let ends = source.bytes().enumerate().filter(|(_, b)| *b == b'\n');
         let starts = std::iter::once(0)
@@ -282,7 +282,7 @@ impl<'a> LineIndex<'a> {
         }
     }
 
-    /// The number of characters before a byte; `offset` is at most the length of the source.
+    /// The number of characters before a byte. `offset` is at most the length of the source.
     fn characters_before(&self, offset: usize) -> u32 {
         let bytes = self.source.as_bytes();
         let before = self.characters_before.get_or_init(|| {
@@ -296,12 +296,12 @@ impl<'a> LineIndex<'a> {
         before[step] + characters(&bytes[step * STEP..offset])
     }
 
-    /// The text whose lines they are.
+    /// The indexed source.
     pub fn source(&self) -> &'a str {
         self.source
     }
 
-    /// The place of a byte; an offset past the end is the end.
+    /// The location of a byte. An offset past the end is clamped.
     pub fn locate(&self, offset: u32) -> Location {
         let line = self.line(offset);
         let start = self.starts[line - 1] as usize;
@@ -317,13 +317,12 @@ impl<'a> LineIndex<'a> {
         }
     }
 
-    /// The line, from 1, that a byte lies on. `starts` begins with 0, so there
-    /// always is one.
+    /// The line of a byte, from 1. `starts` begins with 0, so there always is one.
     fn line(&self, offset: u32) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    /// The text of a line, from 1, without its end; empty past the last.
+    /// The text of a line, from 1, without the line break; empty past the last line.
     pub fn text(&self, line: u32) -> &'a str {
         let Some(index) = (line as usize).checked_sub(1) else {
             return "";
@@ -339,17 +338,17 @@ impl<'a> LineIndex<'a> {
     }
 }
 
-/// Draws a finding with its line and carets below what it is about.
+/// Renders a diagnostic with its source line and carets below the span.
 ///
-/// `path` is what the reader calls the text: a file name, `<stdin>` …
+/// `path` is the displayed name of the source: a file name, `<stdin>` …
 pub fn render(source: &str, path: &str, diagnostic: &Diagnostic) -> String {
     draw(&LineIndex::new(source), path, diagnostic)
 }
 
-/// So many characters of a line are drawn: a whole module may stand on one.
-const SHOWN: usize = 200;
+/// The maximum number of characters excerpt of a line: a module may consist of one line.
+const MAX_SHOWN: usize = 200;
 
-/// Control characters could change the state of a terminal: they are drawn as symbols.
+/// Replaces control characters, which could change the state of the terminal, by symbols.
 fn printable(c: char) -> char {
     match c {
         '\t' => c,
@@ -375,35 +374,39 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     let line = lines.text(place.line);
-    // The place within the line; it may be the `\r` that ends it.
+    // The offset within the line, which may be that of the `\r` at its end.
     let start = lines.starts[place.line as usize - 1];
     let at = line.floor_char_boundary((span.start - start.min(span.start)) as usize);
-    // Of a line that is too long, the part around the place.
-    let from = match line.chars().nth(SHOWN) {
-        Some(_) => line[..at].char_indices().rev().nth(SHOWN / 4 - 1),
+    // Of a long line, show the part around the offset.
+    let from = match line.chars().nth(MAX_SHOWN) {
+        Some(_) => line[..at].char_indices().rev().nth(MAX_SHOWN / 4 - 1),
         None => None,
     };
     let from = from.map_or(0, |(from, _)| from);
-    let shown: String = line[from..].chars().take(SHOWN).map(printable).collect();
+    let excerpt: String = line[from..]
+        .chars()
+        .take(MAX_SHOWN)
+        .map(printable)
+        .collect();
     let before: String = line[from..at]
         .chars()
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
-    // Carets stay on the first line of the span.
-    let left = shown.chars().count() - before.chars().count();
+    // Carets only mark the first line of the span.
+    let left = excerpt.chars().count() - before.chars().count();
     let end = lines.locate(span.end);
-    let wanted = if end.line == place.line {
+    let width = if end.line == place.line {
         end.column.saturating_sub(place.column) as usize
     } else {
         left
     };
-    let carets = "^".repeat(wanted.min(left).max(1));
+    let carets = "^".repeat(width.min(left).max(1));
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
         out,
         "{severity}[{code}]: {message}\n{margin}--> {path}:{place}\n\
-         {margin} |\n{number} | {shown}\n{margin} | {before}{carets}\n"
+         {margin} |\n{number} | {excerpt}\n{margin} | {before}{carets}\n"
     );
     if let Some(help) = &diagnostic.help {
         let _ = writeln!(out, "{margin} = help: {help}");
@@ -411,9 +414,9 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
     out
 }
 
-/// All findings of one text, as an error.
+/// All diagnostics of a source, as an error.
 ///
-/// Its `Display` is the drawing of each finding, one after the other.
+/// `Display` shows all rendered diagnostics.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
     rendered: String,
@@ -421,7 +424,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Draws `found` over `source` while it is at hand.
+    /// Renders `found`, so that the error does not borrow `source`.
     pub fn new(source: &str, path: &str, found: Vec<Diagnostic>) -> Self {
         let lines = LineIndex::new(source);
         let drawings: Vec<_> = found.iter().map(|d| draw(&lines, path, d)).collect();
@@ -431,7 +434,7 @@ impl Diagnostics {
         }
     }
 
-    /// The findings, in the order they were given.
+    /// The diagnostics, in the order in which they were passed.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.found
     }
@@ -445,7 +448,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The candidate that `wrong` most likely meant, if one is near enough.
+/// The candidate closest to `wrong`, if one is similar enough.
 pub fn nearest<'c>(wrong: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (wrong.len() / 3).clamp(1, 3);
     candidates
@@ -456,7 +459,7 @@ pub fn nearest<'c>(wrong: &str, candidates: impl Iterator<Item = &'c str>) -> Op
         .map(|(_, c)| c)
 }
 
-/// `did you mean …?` for a name near to `wrong`.
+/// `did you mean …?` for a name similar to `wrong`.
 pub(crate) fn suggestion<'c>(
     wrong: &str,
     candidates: impl Iterator<Item = &'c str>,
@@ -464,7 +467,7 @@ pub(crate) fn suggestion<'c>(
     nearest(wrong, candidates).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The edit distance of Levenshtein, with two neighbours swapped counted as one.
+/// The Damerau-Levenshtein distance: a swap of adjacent characters counts as one edit.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -490,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_of_long_lines_are_counted_from_steps() {
+    fn columns_of_long_lines_are_counted_from_the_index() {
         let source = "é∞x".repeat(2 * STEP);
         let lines = LineIndex::new(&source);
         for (column, (offset, _)) in source.char_indices().enumerate() {
@@ -537,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_the_part_around_the_span_is_drawn() {
+    fn a_long_line_is_cut_around_the_span() {
         let source = format!("{}wrong{}", "a".repeat(100_000), "b".repeat(100_000));
         let span = Span {
             start: 100_000,
@@ -550,14 +553,14 @@ mod tests {
         );
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[1], " --> k.ptx:1:100001");
-        assert_eq!(lines[3].len(), "1 | ".len() + SHOWN);
+        assert_eq!(lines[3].len(), "1 | ".len() + MAX_SHOWN);
         let at = lines[4].find("^^^^^").unwrap();
         assert_eq!(lines[3].get(at..at + 5), Some("wrong"));
         assert!(!lines[4].contains("^^^^^^"));
     }
 
     #[test]
-    fn nearest_wants_a_near_name() {
+    fn nearest_needs_a_similar_name() {
         let words = ["add", "ld", "fma", "setp"];
         assert_eq!(nearest("step", words.into_iter()), Some("setp"));
         assert_eq!(nearest("fmad", words.into_iter()), Some("fma"));

@@ -1,4 +1,4 @@
-//! SHA-256 of a module's text, by which caches find what was made of it.
+//! SHA-256 of a source text, the key of caches.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of a source text.
 ///
-/// Computing it is the larger part of a cache hit, so keep it with a text that
-/// is loaded more than once.
+/// Computing it takes most of the time of a cache hit, so keep it with a text that is
+/// loaded more than once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -17,12 +17,12 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// Its bytes.
+    /// The raw bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A digest computed earlier.
+    /// A digest from its raw bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
     }

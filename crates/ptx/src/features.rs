@@ -1,7 +1,5 @@
-//! What a module may use by its `.version` and `.target` besides instructions:
-//! targets, directives, types of variables.
-//!
-//! Tables: a rule that is new is a row that is new.
+//! Tables of versions, pragmas and function directives, with the `.version` and
+//! `.target` that introduced them.
 
 use super::ast::{FunctionKind, Version};
 
@@ -14,20 +12,20 @@ pub struct Floor {
     pub target: u16,
 }
 
-/// The newest `.version` that ptxas 13.5 knows.
+/// The newest `.version` that ptxas 13.5 supports.
 pub const NEWEST: Version = Version { major: 9, minor: 5 };
 
 /// The last minor number of each major one, from 1 on.
 const LAST_MINOR: [u8; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
-/// Every `.version` that ptxas 13.5 knows, in order: 1.0 to 9.5.
+/// All versions that ptxas 13.5 supports, in order: 1.0 to 9.5.
 pub fn versions() -> impl Iterator<Item = Version> {
     (1..)
         .zip(LAST_MINOR)
         .flat_map(|(major, last)| (0..=last).map(move |minor| Version { major, minor }))
 }
 
-/// Whether there is a PTX of this version.
+/// Whether this version of PTX exists.
 pub fn is_version(version: Version) -> bool {
     let index = usize::from(version.major).checked_sub(1);
     index
@@ -35,8 +33,7 @@ pub fn is_version(version: Version) -> bool {
         .is_some_and(|last| version.minor <= *last)
 }
 
-/// The lowest `.version`, and the lowest number of a `.target`, that have
-/// something.
+/// The floor of a feature: the lowest `.version` and the lowest number of a `.target`.
 pub const fn since(major: u8, minor: u8, target: u16) -> Floor {
     Floor {
         version: Version { major, minor },
@@ -44,42 +41,41 @@ pub const fn since(major: u8, minor: u8, target: u16) -> Floor {
     }
 }
 
-/// Pragmas that only functions have, and since when. Others mean nothing to
-/// ptxas, or are as old as `.pragma`.
+/// Pragmas that are only allowed in functions, with their floors. ptxas ignores others, or
+/// they are as old as `.pragma`.
 pub const PRAGMAS: &[(&str, Floor)] = &[
     ("used_bytes_mask", since(8, 3, 50)),
     ("enable_smem_spilling", since(8, 7, 75)),
     ("frequency", since(9, 0, 0)),
 ];
 
-/// What follows the name of a directive.
+/// The arguments of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arguments {
-    /// So many numbers at most; one at least, if any.
+    /// From one to this many numbers; none if zero.
     Numbers(u8),
     /// `"a", "b";`
     Strings,
 }
 
-/// One row of the table of directives between the head of a function and its
-/// body.
+/// A row of the table of function directives, which precede the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionDirectiveRule {
     /// Without the dot.
     pub name: &'static str,
-    /// Kernels have it.
+    /// Allowed on kernels.
     pub entry: bool,
-    /// Functions of the device have it.
+    /// Allowed on device functions.
     pub func: bool,
     /// What follows the name.
     pub arguments: Arguments,
-    /// 0 is a number like any other.
+    /// The numbers may be 0.
     pub zero: bool,
-    /// It may stand several times.
+    /// It may be repeated.
     pub repeats: bool,
-    /// Since when.
+    /// The `.version` and `.target` that introduced it.
     pub since: Floor,
-    /// The version that dropped it.
+    /// The version that removed it.
     pub until: Option<Version>,
 }
 
@@ -105,12 +101,12 @@ const fn row(
 const ENTRY: (bool, bool) = (true, false);
 const FUNC: (bool, bool) = (false, true);
 const BOTH: (bool, bool) = (true, true);
-/// Numbers from 1; the last directive of the name counts.
+/// Numbers from 1; the last of repeated directives applies.
 const POSITIVE: (bool, bool) = (false, true);
 const ANY: (bool, bool) = (true, true);
 const ONCE: (bool, bool) = (true, false);
 
-/// Every directive between the head of a function and its body.
+/// All directives between the head of a function and its body.
 pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
     use Arguments::{Numbers, Strings};
     &[
@@ -140,7 +136,7 @@ pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
     ]
 };
 
-/// The directive that a word names after the head of such a function.
+/// The directive with this name for a function of this kind.
 pub fn function_directive(
     word: &str,
     kind: FunctionKind,

@@ -1,4 +1,4 @@
-//! The PTX language: text → tokens → tree, and what can be said of the tree.
+//! The PTX language: lexer, parser, syntax tree, checker and printer.
 
 #![forbid(unsafe_code)]
 
@@ -11,9 +11,9 @@ pub mod explanation;
 mod features;
 pub mod isa;
 pub mod names;
-mod needs;
 mod parse;
 pub mod printer;
+mod requirements;
 pub mod signature;
 mod text;
 mod token;
@@ -23,5 +23,5 @@ pub use check::{CheckOptions, Level, NameMap, Seed, check, check_into, check_wit
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
-pub use parse::{Reading, behind_comments, read, read_head, read_into};
+pub use parse::{Reading, read, read_head, read_into, skip_comments};
 pub use text::{NotPtx, Ptx, text_of};

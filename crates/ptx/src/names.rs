@@ -1,4 +1,4 @@
-//! Every word of the language: opcodes, modifiers, types, special registers.
+//! All words of the language: opcodes, modifiers, types, special registers.
 //!
 //! Each is one row; the Rust name is the PTX word in camel case, `::` and `_`
 //! dropped, an `N` before a leading digit (`.shared::cta` → `SharedCta`,
@@ -44,15 +44,15 @@ macro_rules! words {
         pub enum $name { $(#[doc = concat!("`", $text, "`")] $variant),* }
 
         impl $name {
-            /// Every word, in the order of the table.
+            /// All words, in the order of the table.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The word as PTX writes it, without a dot.
+            /// The word in PTX, without a dot.
             pub const fn text(self) -> &'static str {
                 match self { $($name::$variant => $text),* }
             }
 
-            /// The word that `text` spells.
+            /// Parses a word without its dot.
             pub fn from_text(text: &str) -> Option<$name> {
                 const TEXTS: &[&str] = &[$($text),*];
                 static SLOTS: [u16; HASH_SLOTS] = hash_slots(TEXTS);
@@ -277,7 +277,7 @@ words! {
 }
 
 words! {
-    /// What may follow an opcode, types included.
+    /// The words that may follow an opcode, types included.
     Modifier {
         NONE ""
         B8 "b8"
@@ -834,7 +834,7 @@ words! {
 }
 
 impl Modifier {
-    /// The type that this modifier names.
+    /// The type of this modifier, if it is one.
     pub const fn as_type(self) -> Option<Type> {
         match self {
             Modifier::B8 => Some(Type::B8),
@@ -899,7 +899,7 @@ impl Modifier {
 }
 
 impl Type {
-    /// Width in bits; packed types count all their parts.
+    /// The width in bits, of all parts of a packed type.
     pub const fn bits(self) -> u32 {
         match self {
             Type::B1 | Type::Pred => 1,
@@ -955,7 +955,7 @@ impl Type {
         }
     }
 
-    /// Bytes that a value takes in memory; 0 for types that have no place there.
+    /// The size of a value in memory in bytes; 0 for types that cannot be in memory.
     pub const fn bytes(self) -> u64 {
         if self.bits() < 8 {
             0
@@ -966,7 +966,7 @@ impl Type {
 }
 
 words! {
-    /// Special registers (PTX ISA, "Special Registers"), a component each.
+    /// Special registers (PTX ISA, "Special Registers"), one for each component.
     SpecialRegister {
         Tid "%tid"
         TidX "%tid.x"

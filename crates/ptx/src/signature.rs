@@ -1,4 +1,4 @@
-//! What a launch must know of a kernel: its parameters, their layout, its limits.
+//! Kernel signatures for launches: parameters, their layout, and limits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,24 +10,24 @@ use super::ast::{
 use super::diagnostic::LineIndex;
 use super::names::Type;
 
-/// One `.entry` of a module.
+/// The signature of an `.entry`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelSignature {
-    /// What `cuModuleGetFunction` takes: mangled, if the compiler mangled it.
+    /// The name for `cuModuleGetFunction`, which may be mangled.
     pub name: String,
     /// Line of the name in the source, from 1.
     pub line: u32,
-    /// In the order of the arguments.
+    /// In argument order.
     pub params: Vec<ParamSignature>,
-    /// Bytes of the parameter buffer, the padding between parameters included.
+    /// The size of the parameter buffer in bytes, including padding.
     pub param_bytes: u32,
-    /// `.maxntid`: a block may have no more threads than the product.
+    /// `.maxntid`: the product is the maximum number of threads of a block.
     pub max_threads: Option<[u32; 3]>,
-    /// `.reqntid`: a block must have this shape.
+    /// `.reqntid`: the required dimensions of a block.
     pub required_threads: Option<[u32; 3]>,
-    /// Bytes of `.shared` variables with a size that the kernel and the
-    /// functions it calls name.
+    /// The size of the `.shared` variables that the kernel and the functions it calls use,
+    /// in bytes.
     pub static_shared: u32,
 }
 
@@ -35,30 +35,29 @@ pub struct KernelSignature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamSignature {
-    /// As declared: `vecadd_param_0` from nvcc.
+    /// The declared name: `vecadd_param_0` from nvcc.
     pub name: String,
-    /// Of one element; `.b8` for a structure.
+    /// The type of one element; `.b8` for a structure.
     pub ty: Type,
     /// 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
     pub vector: u8,
-    /// Bytes of an array, `None` for a parameter that is none. Structures are
-    /// arrays of `.b8`.
+    /// The size of an array in bytes; `None` for a scalar. Structures are arrays of `.b8`.
     pub dims: Option<u64>,
-    /// Where it begins in the parameter buffer, in bytes.
+    /// The offset in the parameter buffer in bytes.
     pub offset: u32,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u32,
-    /// Bytes.
+    /// The alignment in bytes.
     pub align: u32,
-    /// Declared with `.ptr`.
+    /// Whether it is declared with `.ptr`.
     pub pointer: bool,
 }
 
-/// Bytes and alignment of a variable in memory (PTX ISA, "Variables"): the
-/// alignment is that of `.align`, else that of one vector.
+/// The size and alignment of a variable in bytes (PTX ISA, "Variables"). The alignment
+/// is that of `.align`, or by default that of one vector.
 ///
-/// A size that 64 bits cannot hold is `u64::MAX`; `[]` counts as no elements,
-/// unless an initialiser says how many.
+/// A size that overflows 64 bits is `u64::MAX`. `[]` has zero elements, or those of its
+/// initializer.
 pub fn layout(variable: &Variable<'_>) -> (u64, u64) {
     let element = variable
         .ty
@@ -77,12 +76,12 @@ pub fn layout(variable: &Variable<'_>) -> (u64, u64) {
     (size, align.max(1))
 }
 
-/// Bytes of the parameters of a function, with what lies between them.
+/// The size of the parameters of a function in bytes, including padding.
 pub(crate) fn parameter_bytes(function: &Function<'_>) -> u64 {
     function.params.iter().fold(0, after)
 }
 
-/// Where something with this alignment begins that comes after `end`.
+/// The first offset with this alignment at or after `end`.
 fn aligned(end: u64, align: u64) -> u64 {
     end.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
@@ -91,7 +90,7 @@ fn clamp(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The kernels of a module, in the order of the text.
+/// The kernels of a module, in source order.
 ///
 /// ```
 /// use ptxkit_ptx::{read, signature::signatures};
@@ -112,7 +111,7 @@ pub fn signatures(module: &Module<'_>, source: &str) -> Vec<KernelSignature> {
         .collect()
 }
 
-/// Bytes of shared memory that each kernel of a module can reach.
+/// The shared memory that each kernel of a module can reach, in bytes.
 pub(crate) fn static_shared<'m, 'a>(
     module: &'m Module<'a>,
 ) -> impl Iterator<Item = (&'m Function<'a>, u64)> {
@@ -165,14 +164,14 @@ fn signature(
     }
 }
 
-/// The three numbers of a directive; those left out are 1.
+/// The three values of a directive; omitted ones are 1.
 fn shape(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
     let directive = function.directives.iter().find(|d| d.name == name)?;
     let number = |index| directive.values.get(index).copied().unwrap_or(1);
     Some([number(0), number(1), number(2)])
 }
 
-/// Which `.shared` variables each function of a module can reach.
+/// Computes the `.shared` variables that a function can reach.
 struct SharedMemory<'m, 'a> {
     variables: HashMap<&'a str, &'m Variable<'a>>,
     functions: HashMap<&'a str, &'m Body<'a>>,
@@ -192,9 +191,9 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
         }
     }
 
-    /// Bytes that `body` and all it names take.
+    /// The size of the variables that `body` and its callees use, in bytes.
     fn reached_from(&self, body: &'m Body<'a>) -> u64 {
-        let mut seen = HashSet::new();
+        let mut visited = HashSet::new();
         let mut open = vec![body];
         let mut end = 0;
         while let Some(body) = open.pop() {
@@ -209,7 +208,7 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
                 end = after(end, variable);
             }
             for name in body.operands.iter().filter_map(named) {
-                if !seen.insert(name.text) {
+                if !visited.insert(name.text) {
                     continue;
                 }
                 if let Some(variable) = self.variables.get(name.text) {
@@ -222,13 +221,13 @@ impl<'m, 'a> SharedMemory<'m, 'a> {
     }
 }
 
-/// Where a variable ends that follows what ends at `end`.
+/// The end of a variable that is laid out after `end`.
 pub fn after(end: u64, variable: &Variable<'_>) -> u64 {
     let (size, align) = layout(variable);
     aligned(end, align).saturating_add(size)
 }
 
-/// The name that an operand may take an address or a function by.
+/// The name in an operand that may refer to a variable or function.
 fn named<'a>(operand: &Operand<'a>) -> Option<Name<'a>> {
     match *operand {
         Operand::Name(name)
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_lie_by_their_alignment() {
+    fn parameters_are_aligned() {
         let kernels = kernels(
             ".entry k(.param .u8 c, .param .align 16 .b8 s[20], .param .u16 h,\n\
              .param .v4 .f32 v, .param .u64 .ptr .global .align 4 p) { ret; }",

@@ -1,4 +1,4 @@
-//! A PTX module as a value: its text, and what is asked of it again and again.
+//! A PTX module as a value: its text, with its head, kernels and digest computed once.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use super::parse::{self, read};
 use super::signature::{KernelSignature, signatures};
 use super::token::NO_UTF8;
 
-/// The text of a PTX module and what it is called.
+/// The text and display name of a PTX module.
 ///
 /// ```
 /// use ptxkit_ptx::Ptx;
@@ -35,35 +35,35 @@ struct Head {
     target: Option<String>,
 }
 
-/// Bytes that are no text of PTX, and what to do with them.
+/// The error for bytes that are not PTX text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it all")]
+#[allow(missing_docs, reason = "the messages document the variants")]
 #[non_exhaustive]
 pub enum NotPtx {
     #[error("{name} is empty: a PTX module begins with `.version`")]
     Empty { name: String },
-    /// Begins like a well-known binary.
-    #[error("{name} is no PTX text but {looks_like}: {advice}")]
+    /// Has the magic number of a known binary format.
+    #[error("{name} is not PTX text but {looks_like}: {advice}")]
     Binary {
         name: String,
         looks_like: &'static str,
         advice: &'static str,
     },
-    #[error("{name} is no PTX text: byte {offset} is not UTF-8; PTX is ASCII outside comments")]
+    #[error("{name} is not PTX text: byte {offset} is not UTF-8; PTX is ASCII outside comments")]
     Encoding { name: String, offset: usize },
     #[error(
-        "{name} is no PTX text: line {line} has a NUL byte (offset {offset}); only the end may have some"
+        "{name} is not PTX text: line {line} has a NUL byte (offset {offset}); NULs are only allowed at the end"
     )]
     Nul {
         name: String,
         line: u32,
         offset: usize,
     },
-    #[error("{name} is text, but no PTX: it has no `.version`, no `.entry` and no `.func`")]
+    #[error("{name} is text, but not PTX: it has no `.version`, no `.entry` and no `.func`")]
     OtherText { name: String },
 }
 
-/// How binaries begin that are handed over in place of PTX.
+/// Magic numbers of formats that are passed by mistake, with advice.
 const BINARIES: &[(&[u8], &str, &str)] = &[
     (
         b"\x7fELF",
@@ -73,7 +73,7 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
     (
         b"\x50\xed\x55\xba",
         "a fatbin",
-        "load it as an image, which chooses among its parts",
+        "load it as an image, which selects an entry",
     ),
     (
         b"BC\xc0\xde",
@@ -89,9 +89,9 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
 
 /// The text of a module's bytes.
 ///
-/// Outside of comments PTX is ASCII; in them ptxas takes any bytes. Each byte that
-/// is no part of UTF-8 becomes a DEL (0x7f), so that the places of all others
-/// stay, and [`read`](super::read) reports those outside of comments.
+/// PTX is ASCII outside comments, in which ptxas accepts any bytes. Bytes that are not
+/// valid UTF-8 become DEL (0x7f), so that all offsets stay the same, and
+/// [`read`](super::read) reports those outside comments.
 ///
 /// ```
 /// use ptxkit_ptx::{read, text_of};
@@ -111,7 +111,7 @@ pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Without a way out of the inner loop, so that many bytes are looked at at once.
+/// The inner loop has no early exit, so that it is vectorized.
 fn has_nul(bytes: &[u8]) -> bool {
     bytes
         .chunks(1024)
@@ -119,14 +119,14 @@ fn has_nul(bytes: &[u8]) -> bool {
 }
 
 impl Ptx {
-    /// Takes the bytes of a module; NULs at the end, as C programs pass them,
-    /// are dropped. `name` is what messages call the module.
+    /// Creates a module from its bytes. Trailing NULs, as in C strings, are removed. `name` is
+    /// the name of the module in messages.
     ///
-    /// The text is not read beyond seeing that it is text and may be PTX: what
-    /// is wrong with it, [`read`](super::read) says.
+    /// This only checks that the bytes are text that may be PTX. [`read`](super::read) reports
+    /// errors in it.
     ///
     /// # Errors
-    /// [`NotPtx`], when the bytes cannot be a PTX module at all.
+    /// [`NotPtx`] if the bytes cannot be a PTX module.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>, name: impl Into<String>) -> Result<Ptx, NotPtx> {
         let (mut bytes, name) = (bytes.into(), name.into());
         let length = bytes
@@ -151,7 +151,7 @@ impl Ptx {
         let (text, foreign) = match String::from_utf8(bytes) {
             Ok(text) => (text, None),
             Err(error) => {
-                // The text is no longer what the digest is of.
+                // The text differs from the bytes, so their digest is computed here.
                 #[cfg(feature = "digest")]
                 let _ = digest.set(crate::Digest::of(error.as_bytes()));
                 let offset = error.utf8_error().valid_up_to();
@@ -183,39 +183,39 @@ impl Ptx {
         })
     }
 
-    /// The module without the NULs at its end, as [`text_of`] has it.
+    /// The text without trailing NULs, as converted by [`text_of`].
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What messages call it.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `.version`, if the module says.
+    /// The `.version`, if the module has one.
     pub fn version(&self) -> Option<Version> {
         self.head().version
     }
 
-    /// The architecture of `.target`, such as `sm_90a`, if the module says.
+    /// The architecture of `.target`, such as `sm_90a`, if the module has one.
     pub fn target(&self) -> Option<&str> {
         self.head().target.as_deref()
     }
 
-    /// The kernels, in the order of the text. Reads the module on the first
-    /// call; kernels after a mistake in the text are found nevertheless.
+    /// The kernels, in source order. The first call parses the module. Kernels after a syntax
+    /// error are included.
     pub fn kernels(&self) -> &[KernelSignature] {
         self.kernels
             .get_or_init(|| signatures(&read(&self.text).module, &self.text))
     }
 
-    /// The kernel of this name.
+    /// The kernel with this name.
     pub fn kernel(&self, name: &str) -> Option<&KernelSignature> {
         self.kernels().iter().find(|kernel| kernel.name == name)
     }
 
-    /// SHA-256 of the bytes that were given, without the NULs at their end, for the keys of the compute cache; computed once.
+    /// The SHA-256 of the original bytes without trailing NULs, for cache keys. Computed once.
     #[cfg(feature = "digest")]
     pub fn digest(&self) -> crate::Digest {
         *self
@@ -255,7 +255,7 @@ mod tests {
         assert!(message(b" \n\0").contains("empty"));
         assert!(message(b"pickled\x80\xff").contains("byte 7"));
         assert!(message(b".version\n\0x").contains("line 2"));
-        assert!(message(b"int main() { return 0; }").contains("no PTX"));
+        assert!(message(b"int main() { return 0; }").contains("not PTX"));
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Text → tokens (PTX ISA, "Lexical Elements").
 //!
-//! A token is a kind and two offsets, cut when the parser gets there: nothing
-//! of the text is ever held as tokens.
+//! A token is a kind and a span. The parser lexes on demand; no list of tokens is stored.
 
 use std::cell::{Cell, RefCell};
 
 use super::ast::Span;
 use super::diagnostic::{Code, Diagnostic, Report};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// `add`, `%r1`, `$L__BB0_1`, `_`
@@ -64,15 +63,15 @@ pub struct Token {
     pub span: Span,
 }
 
-/// What is no token: reported once each, however often the text is looked at.
+/// Lexical errors. Each is reported once, however often its text is lexed.
 #[derive(Debug, Default)]
-pub struct Faults {
-    /// Where the last one began; the text is read from its start to its end.
+pub struct LexicalErrors {
+    /// The start of the last error; the text is lexed from start to end.
     last: Cell<Option<u32>>,
     report: RefCell<Report>,
 }
 
-impl Faults {
+impl LexicalErrors {
     fn add(&self, diagnostic: Diagnostic) {
         let start = diagnostic.span.start;
         if self.last.get().is_none_or(|last| last < start) {
@@ -86,9 +85,8 @@ impl Faults {
     }
 }
 
-/// The place of a token in one register. A [`Span`] on its way through memory is
-/// written in two parts and read in one, for which a processor has to wait;
-/// there are too many tokens for that.
+/// The span of a token in one register. A [`Span`] in memory is written in two parts and
+/// read as one, which defeats store forwarding: too slow for every token.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedSpan(u64);
 
@@ -108,14 +106,13 @@ impl PackedSpan {
     }
 }
 
-/// The first token at or after the byte `at`; at the end of the text, an empty
-/// one of kind [`TokenKind::End`]. What stands before it and is no token goes
-/// to `faults`.
+/// The first token at or after the byte `at`; at the end of the text, an empty token of kind
+/// [`TokenKind::End`]. Lexical errors before it are added to `errors`.
 ///
-/// `source` must be shorter than 4 GiB, as [`Span`] counts in 32 bits; the
-/// caller has seen to that.
+/// `source` must be shorter than 4 GiB, as [`Span`] has 32-bit offsets; the caller checks
+/// that.
 #[inline]
-pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, PackedSpan) {
+pub fn token_at(source: &str, at: u32, errors: &LexicalErrors) -> (TokenKind, PackedSpan) {
     let bytes = source.as_bytes();
     let mut start = at as usize;
     loop {
@@ -123,7 +120,7 @@ pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, PackedSpa
         let Some(&first) = bytes.get(start) else {
             return (TokenKind::End, PackedSpan::new(bytes.len(), bytes.len()));
         };
-        // Names, words and commas are nine tokens of ten.
+        // Nine of ten tokens are names, words and commas.
         let (kind, end) = match CLASS[first as usize] & (LETTER | PERCENT | DOT | COMMA) {
             LETTER => (
                 TokenKind::Identifier,
@@ -139,7 +136,7 @@ pub fn token_at(source: &str, at: u32, faults: &Faults) -> (TokenKind, PackedSpa
             _ => match (Lexer {
                 bytes,
                 start,
-                faults,
+                errors,
             })
             .rare(first)
             {
@@ -161,15 +158,14 @@ fn span(start: usize, end: usize) -> Span {
     }
 }
 
-/// A byte that may stand inside an identifier.
+/// Whether a byte can be inside an identifier.
 pub(crate) const fn continues_identifier(byte: u8) -> bool {
     CLASS[byte as usize] & IDENTIFIER != 0
 }
 
-/// Where the words after an opcode end: `start` is the end of the opcode.
+/// The end of the modifiers of an opcode, which ends at `start`.
 ///
-/// Only words that stand next to one another count; white space between them is
-/// legal and rare.
+/// Only adjacent words count. White space between them is legal but rare.
 pub fn mnemonic_end(source: &str, start: u32) -> u32 {
     let bytes = source.as_bytes();
     let mut at = start as usize;
@@ -183,13 +179,13 @@ const IDENTIFIER: u8 = 1;
 const SPACE: u8 = 2;
 const DIGIT: u8 = 4;
 const HEX: u8 = 8;
-/// Begins an identifier.
+/// Starts an identifier.
 const LETTER: u8 = 16;
 const PERCENT: u8 = 32;
 const DOT: u8 = 64;
 const COMMA: u8 = 128;
 
-/// What each byte may be part of.
+/// The classes of each byte.
 const CLASS: [u8; 256] = {
     let mut class = [0; 256];
     let mut byte = 0;
@@ -201,7 +197,7 @@ const CLASS: [u8; 256] = {
                 class[byte] |= LETTER;
             }
         }
-        // To ptxas a vertical tab is none, and the end of a text of DOS is one.
+        // To ptxas a vertical tab is not white space, but the end-of-file byte of DOS is.
         if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 12 | 26) {
             class[byte] |= SPACE;
         }
@@ -219,8 +215,8 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// The byte at `at`, 0 past the end. A real NUL is no part of any token either,
-/// so the two need no telling apart here.
+/// The byte at `at`, or 0 past the end. A NUL is not part of any token either, so the two
+/// need not be distinguished.
 fn byte_at(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
@@ -229,7 +225,7 @@ fn continues(bytes: &[u8], at: usize) -> bool {
     continues_identifier(byte_at(bytes, at))
 }
 
-/// The first byte from `at` on that is none of this class.
+/// The first byte at or after `at` that is not in this class.
 fn skip_class(bytes: &[u8], mut at: usize, class: u8) -> usize {
     while CLASS[byte_at(bytes, at) as usize] & class != 0 {
         at += 1;
@@ -264,8 +260,8 @@ fn word(bytes: &[u8], start: usize) -> (TokenKind, usize) {
     (TokenKind::Word, end)
 }
 
-/// How long the bank behind `.const` is: the `[2]` of `.const[2]`, in which
-/// nothing stands but a number of one or two digits.
+/// The length of the bank after `.const`: `[2]` in `.const[2]`, a number of one or two digits
+/// in brackets.
 #[cold]
 fn bank_length(word: &[u8], behind: &[u8]) -> usize {
     match behind {
@@ -282,8 +278,8 @@ pub fn bank(word: &str) -> Option<u8> {
     number.parse().ok()
 }
 
-/// The number at `start`, and where it ends; what follows may make it none.
-/// A word if the bytes from the dot on are more than a number.
+/// The number at `start`, and its end. It is a word if the bytes after the dot are more than a
+/// number.
 fn number(bytes: &[u8], start: usize) -> (TokenKind, usize) {
     let digits = |at| skip_class(bytes, at, DIGIT);
     let mut kind = TokenKind::Integer;
@@ -305,22 +301,22 @@ fn number(bytes: &[u8], start: usize) -> (TokenKind, usize) {
     (kind, end)
 }
 
-/// A DEL: what stands for a byte that is no part of UTF-8, see
-/// [`text_of`](super::text_of). To ptxas it is no character of PTX either.
+/// DEL, the replacement for a byte that is not valid UTF-8; see
+/// [`text_of`](super::text_of). ptxas rejects it too.
 pub const NO_UTF8: u8 = 0x7f;
 
 fn is_foreign(byte: &u8) -> bool {
     !byte.is_ascii() || *byte == NO_UTF8
 }
 
-/// As UTF-8 has it.
+/// In UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The tokens that are few, one at a time.
+/// The lexer of the less frequent tokens.
 struct Lexer<'s> {
     bytes: &'s [u8],
     start: usize,
-    faults: &'s Faults,
+    errors: &'s LexicalErrors,
 }
 
 impl Lexer<'_> {
@@ -328,12 +324,12 @@ impl Lexer<'_> {
         byte_at(self.bytes, self.start + ahead)
     }
 
-    /// The token and its end; where to go on, if there is none here.
+    /// The token and its end; the error is the offset to continue at, if there is no token.
     fn rare(&self, first: u8) -> Result<(TokenKind, usize), usize> {
         use TokenKind::*;
         let (kind, length) = match first {
             b'0'..=b'9' => return Ok(self.number()),
-            // `$` alone is no name.
+            // `$` alone is not a name.
             b'$' if continues(self.bytes, self.start + 1) => {
                 let end = skip_class(self.bytes, self.start + 1, IDENTIFIER);
                 return Ok((Identifier, end));
@@ -389,10 +385,10 @@ impl Lexer<'_> {
         match body.windows(2).position(|pair| pair == b"*/") {
             Some(length) => start + 2 + length + 2,
             None => {
-                self.fault(
+                self.error(
                     Code::Unterminated,
                     start + 2,
-                    "the comment does not end",
+                    "unterminated comment",
                     "close it with `*/`",
                 );
                 self.bytes.len()
@@ -400,7 +396,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `# 7 "file.cu"`, as a preprocessor leaves it; anywhere, as ptxas has it.
+    /// `# 7 "file.cu"`, from a preprocessor. ptxas accepts it anywhere.
     fn line_marker(&self) -> usize {
         let blank = |mut at| {
             while matches!(byte_at(self.bytes, at), b' ' | b'\t') {
@@ -415,22 +411,22 @@ impl Lexer<'_> {
         }
         let line = self.line_end(end);
         if let Some(at) = self.bytes[end..line].iter().position(is_foreign) {
-            self.character(end + at, "a line marker of PTX is ASCII");
+            self.character(end + at, "a line marker in PTX must be ASCII");
         }
         line
     }
 
-    /// A string has no escapes and may have several lines. Without an end it
-    /// costs one line only.
+    /// A string has no escapes and may span several lines. An unterminated string only skips one
+    /// line.
     fn text(&self) -> Result<(TokenKind, usize), usize> {
         let inside = self.start + 1;
         let length = self.bytes[inside..].iter().position(|b| *b == b'"');
         let Some(length) = length else {
             let end = self.line_end(inside);
-            self.fault(
+            self.error(
                 Code::Unterminated,
                 end,
-                "the string does not end",
+                "unterminated string",
                 "close it with `\"`",
             );
             return Ok((TokenKind::Text, end));
@@ -438,7 +434,7 @@ impl Lexer<'_> {
         let text = &self.bytes[inside..inside + length];
         let wrong = |b: &u8| is_foreign(b) || *b == 0;
         if let Some(at) = text.iter().position(wrong) {
-            self.character(inside + at, "a string of PTX is ASCII");
+            self.character(inside + at, "a string in PTX must be ASCII");
         }
         Ok((TokenKind::Text, inside + length + 1))
     }
@@ -473,39 +469,39 @@ impl Lexer<'_> {
             end = skip_class(bytes, end, IDENTIFIER);
         }
         if !well_formed {
-            self.fault(
+            self.error(
                 Code::Number,
                 end,
-                "this is not a number",
-                "integers are written 10, 0x1F, 017, 0b101, with U where unsigned; \
+                "invalid number",
+                "write integers as 10, 0x1F, 017, 0b101, with U if unsigned; \
                  floats 1.5, 0f3F800000 (8 digits), 0d3FF0000000000000 (16 digits)",
             );
         }
         (kind, end)
     }
 
-    /// A run of bytes that begin no token: one report for all of them.
+    /// A run of bytes that start no token, reported once.
     fn stray(&self, first: u8) -> usize {
-        // Editors of one system put it before every text.
+        // Some editors write it at the start of every file.
         if self.start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK) {
             let end = BYTE_ORDER_MARK.len();
-            let message = "a byte order mark, which PTX has none of";
+            let message = "PTX does not allow a byte order mark";
             let help = "save the file as UTF-8 without one";
-            self.fault(Code::Character, end, message, help);
+            self.error(Code::Character, end, message, help);
             return end;
         }
         let run = self.bytes[self.start..].iter();
         let length = run.take_while(|b| !b.is_ascii() || **b == first).count();
         let message = match first {
-            0 => "a NUL byte inside the text".to_owned(),
-            b if b.is_ascii_graphic() => format!("`{}` has no meaning here", b as char),
+            0 => "PTX does not allow NUL bytes inside the text".to_owned(),
+            b if b.is_ascii_graphic() => format!("unexpected character `{}`", b as char),
             b if b.is_ascii() && b != NO_UTF8 => {
-                format!("the byte 0x{b:02x} has no meaning in PTX")
+                format!("unexpected byte 0x{b:02x}")
             }
-            _ => "PTX is ASCII outside comments".to_owned(),
+            _ => "PTX must be ASCII outside comments".to_owned(),
         };
         let end = self.start + length.max(1);
-        self.faults.add(Diagnostic::new(
+        self.errors.add(Diagnostic::new(
             Code::Character,
             span(self.start, end),
             message,
@@ -517,16 +513,16 @@ impl Lexer<'_> {
     fn character(&self, at: usize, message: &str) {
         let rest = self.bytes.iter().skip(at + 1);
         let length = 1 + rest.take_while(|b| **b & 0xc0 == 0x80).count();
-        self.faults.add(Diagnostic::new(
+        self.errors.add(Diagnostic::new(
             Code::Character,
             span(at, at + length),
             message,
         ));
     }
 
-    fn fault(&self, code: Code, end: usize, message: &str, help: &str) {
+    fn error(&self, code: Code, end: usize, message: &str, help: &str) {
         let place = span(self.start, end);
-        self.faults
+        self.errors
             .add(Diagnostic::new(code, place, message).help(help));
     }
 }
@@ -536,18 +532,18 @@ mod tests {
     use super::*;
 
     fn tokens(source: &str) -> (Vec<TokenKind>, Vec<Code>) {
-        let faults = Faults::default();
+        let errors = LexicalErrors::default();
         let mut kinds = Vec::new();
         let mut at = 0;
         loop {
-            let (kind, place) = token_at(source, at, &faults);
+            let (kind, place) = token_at(source, at, &errors);
             if kind == TokenKind::End {
                 break;
             }
             kinds.push(kind);
             at = place.end();
         }
-        let codes = faults
+        let codes = errors
             .into_report()
             .into_vec()
             .iter()
@@ -563,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn words_take_their_double_colons() {
+    fn words_include_double_colons() {
         use TokenKind::*;
         assert_eq!(
             kinds("ld.global.L2::cache_hint a:b"),
@@ -574,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn banks_belong_to_their_word() {
+    fn words_include_banks() {
         use TokenKind::*;
         assert_eq!(kinds(".const[2].b32 .const[10]"), [Word, Word, Word]);
         for other in [".global[2]", ".const [2]", ".const[02]", ".const[100]"] {
@@ -583,7 +579,7 @@ mod tests {
         assert_eq!((bank("const[10]"), bank("const")), (Some(10), None));
     }
 
-    /// Each of these is what ptxas makes of it.
+    /// Expectations recorded from ptxas.
     #[test]
     fn numbers_end_where_ptxas_ends_them() {
         use TokenKind::*;

@@ -1,8 +1,8 @@
-//! Which `.version` and `.target` a module needs, and saying a lower one.
+//! Finds the lowest `.version` and `.target` of a module, and lowers its `.version`.
 //!
-//! What a module needs is what [`check_with`] says of it under lower versions
-//! and targets, so that the two never disagree, and whatever the checker knows
-//! of floors (instructions, words, directives, types, special registers) counts.
+//! The result comes from [`check_with`] under lower versions and targets. So both always
+//! agree, and all floors of the checker count: instructions, modifiers, directives, types
+//! and special registers.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,22 @@ use super::diagnostic::Diagnostic;
 pub use super::features::{Floor, versions};
 use super::isa::target::{Suffix, Target};
 
-/// The lowest `.target` of a module, and the lowest `.version` with it.
+/// The lowest `.target` of a module, and the lowest `.version` for that target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// The module is as it should be under this `.version`, and under no lower
-    /// one for [`target`](Self::target).
+    /// The lowest `.version` without errors for [`target`](Self::target).
     pub version: Version,
-    /// The lowest of those that have everything: plain ones such as `sm_80`
-    /// before those of a family (`sm_100f`) and of one chip (`sm_90a`).
+    /// The lowest target that has all features. Targets without a suffix (`sm_80`) are
+    /// preferred over those of a family (`sm_100f`) and of one chip (`sm_90a`).
     pub target: Target,
-    /// What is wrong one version below; `None` if there is no lower one.
+    /// The error one version below; `None` if there is no lower version.
     pub version_forced_by: Option<Diagnostic>,
-    /// What is wrong one target below; `None` if there is no lower one.
+    /// The error one target below; `None` if there is no lower target.
     pub target_forced_by: Option<Diagnostic>,
 }
 
-/// The lowest `.target` that a module may say, and the lowest `.version` with
-/// that; `None` for a module with mistakes, or without `.version` or `.target`.
+/// Finds the lowest `.target` of a module, and the lowest `.version` for that target;
+/// `None` for a module with errors, or without `.version` or `.target`.
 ///
 /// Takes about a dozen times as long as [`check`](super::check).
 ///
@@ -42,27 +41,32 @@ pub struct Needed {
 /// assert!(why.message.contains("activemask"));
 /// ```
 pub fn needed<'a>(module: &Module<'a>, source: &'a str) -> Option<Needed> {
-    let said = module.version?.0;
+    let own_version = module.version?.0;
     let own = module
         .target
         .iter()
         .rev()
         .find_map(|word| Target::from_text(word.text))?;
     let wrong = |version, target| first_wrong(module, source, version, target);
-    if wrong(said, own).is_some() {
+    if wrong(own_version, own).is_some() {
         return None;
     }
-    // A target counts if it does with the version that the module says.
+    // Targets are compared under the module's own version.
     let ladder = |lower: fn(Target, Target) -> bool| {
-        let rungs: Vec<Target> = Target::all().filter(|rung| lower(*rung, own)).collect();
-        lowest(&rungs, |target| wrong(said, target))
+        let candidates: Vec<Target> = Target::all()
+            .filter(|candidate| lower(*candidate, own))
+            .collect();
+        lowest(&candidates, |target| wrong(own_version, target))
     };
-    let plain =
-        |rung: Target, own: Target| rung.suffix == Suffix::None && rung.number <= own.number;
-    let family = |rung: Target, own: Target| {
-        rung.suffix == Suffix::Family && rung.family() == own.family() && rung.number <= own.number
+    let without_suffix = |candidate: Target, own: Target| {
+        candidate.suffix == Suffix::None && candidate.number <= own.number
     };
-    let (target, target_forced_by) = ladder(plain)
+    let family = |candidate: Target, own: Target| {
+        candidate.suffix == Suffix::Family
+            && candidate.family() == own.family()
+            && candidate.number <= own.number
+    };
+    let (target, target_forced_by) = ladder(without_suffix)
         .or_else(|| ladder(family))
         .unwrap_or((own, None));
     let (version, version_forced_by) = lowest_version(module, source, target)?;
@@ -74,43 +78,42 @@ pub fn needed<'a>(module: &Module<'a>, source: &'a str) -> Option<Needed> {
     })
 }
 
-/// The lowest `.version` that a module may say for a target, and what is wrong
-/// one below; `None` if the one that it says will not do.
+/// Finds the lowest `.version` of a module for a target, and the error one version below;
+/// `None` if the module has errors under its own version.
 ///
-/// This is what a driver must know at least: one that is older than the
-/// toolkit refuses the module's own `.version`, though it may have everything
-/// that the module uses.
+/// A driver must support this version. A driver older than the toolkit rejects the module's
+/// own `.version`, even if it has all features that the module uses.
 pub fn lowest_version<'a>(
     module: &Module<'a>,
     source: &'a str,
     target: Target,
 ) -> Option<(Version, Option<Diagnostic>)> {
-    let said = module.version?.0;
-    let versions: Vec<Version> = versions().filter(|v| *v <= said).collect();
+    let own_version = module.version?.0;
+    let versions: Vec<Version> = versions().filter(|v| *v <= own_version).collect();
     lowest(&versions, |version| {
         first_wrong(module, source, version, target)
     })
 }
 
-/// The first of ascending `rungs` on which nothing is wrong, and what is on the
-/// one below; `None` if the last will not do.
+/// The first of the ascending `candidates` without an error, and the error of the one
+/// below; `None` if the last has an error.
 fn lowest<T: Copy>(
-    rungs: &[T],
+    candidates: &[T],
     wrong: impl Fn(T) -> Option<Diagnostic>,
 ) -> Option<(T, Option<Diagnostic>)> {
-    let (last, lower) = rungs.split_last()?;
+    let (last, lower) = candidates.split_last()?;
     if wrong(*last).is_some() {
         return None;
     }
     let mut below = None;
-    let first = lower.partition_point(|rung| match wrong(*rung) {
+    let first = lower.partition_point(|candidate| match wrong(*candidate) {
         Some(diagnostic) => {
             below = Some(diagnostic);
             true
         }
         None => false,
     });
-    Some((rungs[first], below))
+    Some((candidates[first], below))
 }
 
 fn first_wrong<'a>(
@@ -127,12 +130,12 @@ fn first_wrong<'a>(
     check_with(module, source, &options).into_iter().next()
 }
 
-/// `source` under a `.version` that a driver knows; as it is, if its own is no
-/// newer.
+/// Lowers the `.version` of `source` to one that a driver supports. Returns the source
+/// unchanged if its version is not newer.
 ///
 /// # Errors
 ///
-/// What the module has that this version lacks, or what is wrong with it anyway.
+/// The first feature that this version lacks, or another error of the module.
 ///
 /// ```
 /// use ptxkit_ptx::{ast::Version, read, version::lower};
@@ -150,7 +153,10 @@ pub fn lower<'a>(
     source: &'a str,
     version: Version,
 ) -> Result<Cow<'a, str>, Diagnostic> {
-    if module.version.is_some_and(|(said, _)| said <= version) {
+    if module
+        .version
+        .is_some_and(|(own_version, _)| own_version <= version)
+    {
         return Ok(Cow::Borrowed(source));
     }
     let options = CheckOptions {
@@ -163,10 +169,9 @@ pub fn lower<'a>(
     }
 }
 
-/// `source` with another number in its `.version` line and nothing else
-/// changed; `None` if it has no such line.
+/// Replaces the number in the `.version` line of `source`; `None` if there is no such line.
 ///
-/// Whether the module may say that version is not looked at: [`lower`] does.
+/// This does not check the module under that version; [`lower`] does.
 ///
 /// ```
 /// use ptxkit_ptx::{ast::Version, version::lowered};
@@ -209,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn one_chip_is_the_last_resort() {
+    fn targets_without_a_suffix_are_preferred() {
         let source =
             ".version 9.0\n.target sm_90a\n.entry k() { setmaxnreg.inc.sync.aligned.u32 64; }";
         assert_eq!(needs(source), ("8.0".into(), "sm_90a".into()));
     }
 
     #[test]
-    fn what_has_mistakes_needs_nothing() {
+    fn a_module_with_errors_has_no_floor() {
         let source = ".version 8.0\n.target sm_90\n.entry k() { add.u32 a, b; }";
         assert_eq!(needed(&read(source).module, source), None);
     }

@@ -24,7 +24,7 @@ pub struct CfgArgs {
     kernel: Option<String>,
     /// The format; the default follows from the name of --output
     #[arg(long, value_enum)]
-    format: Option<Picture>,
+    format: Option<GraphFormat>,
     /// The file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -34,28 +34,28 @@ pub struct CfgArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Picture {
+enum GraphFormat {
     /// For Graphviz
     Dot,
     /// For a browser
     Svg,
 }
 
-impl Picture {
+impl GraphFormat {
     /// The format by the extension of a file; dot without one.
-    fn named(path: Option<&Path>) -> Result<Picture, Failure> {
+    fn named(path: Option<&Path>) -> Result<GraphFormat, Failure> {
         let extension = path.and_then(Path::extension).unwrap_or_default();
         match extension.to_ascii_lowercase().to_string_lossy().as_ref() {
-            "svg" => Ok(Picture::Svg),
-            "" | "dot" | "gv" => Ok(Picture::Dot),
-            other => Err(Failure::new(format!("there are no graphs as .{other}"))
+            "svg" => Ok(GraphFormat::Svg),
+            "" | "dot" | "gv" => Ok(GraphFormat::Dot),
+            other => Err(Failure::new(format!("unknown graph format .{other}"))
                 .help("name it .svg or .dot, or give --format")),
         }
     }
 }
 
-/// The limit of blocks: the layout of more takes minutes.
-const BLOCKS_OF_A_PICTURE: usize = 400;
+/// The maximum number of blocks of an SVG: the layout of more takes minutes.
+const MAX_SVG_BLOCKS: usize = 400;
 
 /// Writes the graph; returns the exit status.
 ///
@@ -82,7 +82,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
                     "it has {}; choose one with --kernel, such as `{first}`",
                     all.len()
                 )),
-                None => failure.help("it has no kernels at all"),
+                None => failure.help("it has no kernels"),
             });
         }
     };
@@ -95,17 +95,17 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
     };
     let picture = match args.format {
         Some(picture) => picture,
-        None => Picture::named(args.output.as_deref())?,
+        None => GraphFormat::named(args.output.as_deref())?,
     };
     let written = match picture {
-        Picture::Dot => dot.text,
-        Picture::Svg if dot.blocks > BLOCKS_OF_A_PICTURE => {
+        GraphFormat::Dot => dot.text,
+        GraphFormat::Svg if dot.blocks > MAX_SVG_BLOCKS => {
             return Err(
                 Failure::new(format!("`{wanted}` has {} blocks", dot.blocks))
                     .help("write --format dot, and draw it with `sfdp -Tsvg`"),
             );
         }
-        Picture::Svg => svg(&dot.text)?,
+        GraphFormat::Svg => svg(&dot.text)?,
     };
     match &args.output {
         None => print(&written),
@@ -154,7 +154,7 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
             let _ = write!(text, "{}:\\l", escaped(label));
         }
         let count = (block.end - block.start) as usize;
-        // A long block shows its last instructions: they have the branch.
+        // For a long block the last instructions are shown, as they include the branch.
         let left_out = count.saturating_sub(lines);
         if left_out > 0 {
             let _ = write!(text, "  ... {left_out} more\\l");
@@ -194,7 +194,7 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
     })
 }
 
-/// The labels that stand before the first instruction of a block.
+/// The labels before the first instruction of a block.
 fn labels<'f, 'a>(
     function: &FunctionContext<'f, 'a>,
     instructions: &Instructions<'_, '_>,
@@ -263,7 +263,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// # Errors
-/// The library for drawing does not take the graph.
+/// The layout library rejects the graph.
 fn svg(dot: &str) -> Result<String, Failure> {
     let help = "write --format dot, and draw it with Graphviz";
     let graph = DotParser::new(dot)

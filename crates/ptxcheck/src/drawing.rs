@@ -9,12 +9,12 @@ use lint::{Edit, Finding};
 use ptx::ast::Span;
 use ptx::diagnostic::{LineIndex, Severity};
 
-/// The limit of bytes of an excerpt: the renderer's time grows with it, and a whole
-/// module may stand on one line.
-const SHOWN: usize = 400;
+/// The maximum size of an excerpt in bytes. The time of the renderer grows with it, and a module may
+/// consist of one line.
+const MAX_EXCERPT: usize = 400;
 
-/// A span of more lines is cut to its first.
-const LINES: u32 = 8;
+/// The maximum number of lines. A longer span is truncated to its first line.
+const MAX_LINES: u32 = 8;
 
 /// Renders the findings of one text.
 pub struct Drawing<'a> {
@@ -73,7 +73,7 @@ impl<'a> Drawing<'a> {
         } = self.excerpt(span);
         let start = (span.start as usize).clamp(skipped, skipped + text.len()) - skipped;
         let end = (span.end as usize).clamp(skipped + start, skipped + text.len()) - skipped;
-        // The renderer takes whole characters.
+        // The renderer needs offsets at character boundaries.
         let (start, end) = (
             text.floor_char_boundary(start),
             text.ceil_char_boundary(end),
@@ -85,14 +85,14 @@ impl<'a> Drawing<'a> {
         let snippet = Snippet::source(text)
             .line_start(line as usize)
             .annotation(AnnotationKind::Primary.span(start..end));
-        // The renderer would compute a wrong column from a cut line.
+        // The renderer would compute a wrong column for a truncated line.
         match skipped == self.line_start(line) {
             true => group.element(snippet.path(self.path)),
             false => group.element(origin).element(snippet),
         }
     }
 
-    /// The text after the edits; `None` where they are too far apart.
+    /// The text after the edits; `None` if they are too far apart.
     fn patches<'e>(&self, edits: &'e [Edit]) -> Option<Snippet<'e, Patch<'e>>>
     where
         'a: 'e,
@@ -129,10 +129,14 @@ impl<'a> Drawing<'a> {
         let source = self.lines.source();
         let first = self.lines.locate(span.start).line;
         let last = self.lines.locate(span.end.max(span.start)).line;
-        let last = if last - first < LINES { last } else { first };
+        let last = if last - first < MAX_LINES {
+            last
+        } else {
+            first
+        };
         let start = self.line_start(first);
         let end = self.line_start(last) + self.lines.text(last).len();
-        if end - start <= SHOWN {
+        if end - start <= MAX_EXCERPT {
             return Excerpt {
                 text: &source[start..end],
                 line: first,
@@ -140,9 +144,9 @@ impl<'a> Drawing<'a> {
             };
         }
         let at = span.start as usize;
-        let from = source.floor_char_boundary(at.saturating_sub(SHOWN / 4).max(start));
+        let from = source.floor_char_boundary(at.saturating_sub(MAX_EXCERPT / 4).max(start));
         let end = start + self.lines.text(first).len();
-        let to = source.floor_char_boundary((from + SHOWN).min(end.max(from)));
+        let to = source.floor_char_boundary((from + MAX_EXCERPT).min(end.max(from)));
         Excerpt {
             text: &source[from..to],
             line: first,
@@ -151,7 +155,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// A part of the source.
+/// An excerpt of the source.
 struct Excerpt<'a> {
     text: &'a str,
     /// The number of its first line, from 1.

@@ -1,4 +1,4 @@
-//! `ptxcheck explain`: the documentation of a code.
+//! `ptxcheck explain`: prints the documentation of a code.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub struct Text {
     pub why: &'static str,
     /// Whether it is enabled by default.
     pub default: bool,
-    /// All of it, as Markdown.
+    /// The whole documentation as Markdown.
     pub markdown: String,
 }
 

@@ -8,7 +8,7 @@ use lint::{Edit, Finding};
 use terminal::failure::Failure;
 use terminal::output::print;
 
-/// The limit of rounds: a fix may make another one possible.
+/// The maximum number of rounds. A fix may enable another one.
 const ROUNDS: usize = 8;
 
 /// A text after its fixes.
@@ -53,7 +53,7 @@ pub fn apply_fixes(
 
 /// The text after the fixes, and the number of fixes that could be applied.
 fn apply(source: &str, found: &[Finding]) -> (String, usize) {
-    // No two overlap: the last to begin is the last to end.
+    // The edits do not overlap, so the last to begin is the last to end.
     let mut edits: BTreeMap<(u32, u32, usize), &Edit> = BTreeMap::new();
     let mut fixes = 0;
     for fix in found.iter().filter_map(|finding| finding.fix.as_ref()) {
@@ -89,8 +89,8 @@ fn apply(source: &str, found: &[Finding]) -> (String, usize) {
     (text, fixes)
 }
 
-/// Writes a fixed text back to its file. That of standard input goes to standard
-/// output, changed or not.
+/// Writes a fixed text back to its file. Text from standard input goes to standard output, even
+/// if unchanged.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -15,12 +15,12 @@ use terminal::walk::{self, is_ptx};
 #[derive(Debug)]
 pub struct Input {
     pub place: Place,
-    /// Found in a folder, and not named .ptx: it may hold no PTX.
+    /// Found in a folder, and not named .ptx, so it may not contain PTX.
     pub found: bool,
     pub settings: Arc<Settings>,
 }
 
-/// The source of a file's bytes.
+/// The origin of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     File(PathBuf),
@@ -71,8 +71,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// Every file in the order of the command line, those of a folder by name; and the
-/// failures of those that cannot be read.
+/// All files in the order of the command line, those of a folder by name, and the errors of those
+/// that cannot be read.
 ///
 /// # Errors
 /// A `ptxcheck.toml` cannot be used.
@@ -122,7 +122,7 @@ pub fn collect(
         }
         if !held && failures.is_empty() {
             failures.push(without_ptx(format!(
-                "{}: no file in this folder holds PTX",
+                "{}: no file in this folder contains PTX",
                 path.display()
             )));
         }
@@ -139,7 +139,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Whether a file may hold PTX, by its name or its first bytes.
+/// Whether a file may contain PTX, by its name or its first bytes.
 fn may_hold_ptx(path: &Path) -> bool {
     if is_ptx(path) {
         return true;
@@ -158,16 +158,15 @@ pub struct Text {
     /// The file, and the part of it.
     pub name: String,
     pub source: String,
-    /// The file is this text and nothing else, and may be written back.
+    /// The file consists only of this text, so that fixes can be written back.
     pub whole: bool,
 }
 
-/// Hands on the PTX texts of a file one after the other, so that no more than one is in
-/// memory. A damaged part is a failure in its place. A file without PTX that was found in a
-/// folder has none.
+/// Calls back for the PTX texts of a file one after the other, so that only one is in memory. A
+/// damaged part is an error in its place. A file without PTX that was found in a folder has none.
 ///
 /// # Errors
-/// It cannot be read, or was named and holds no PTX.
+/// The file cannot be read, or is named on the command line and has no PTX.
 pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Result<(), Failure> {
     let name = input.place.name();
     let bytes = input.place.read()?;
@@ -204,7 +203,7 @@ pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Res
         });
     }
     if !holds_ptx && !input.found {
-        return Err(Failure::new(format!("{name} holds no PTX"))
+        return Err(Failure::new(format!("{name} contains no PTX"))
             .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX"));
     }
     Ok(())

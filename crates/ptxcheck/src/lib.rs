@@ -328,7 +328,7 @@ fn no_kernel(name: &str, all: &[String], file: &std::path::Path) -> Failure {
     let failure = Failure::new(format!("{} has no kernel `{name}`", file.display()));
     match nearest(name, all.iter().map(String::as_str)) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None if all.is_empty() => failure.help("it has no kernels at all"),
+        None if all.is_empty() => failure.help("it has no kernels"),
         None => failure.help(format!(
             "it has {}",
             listing(all.iter().map(String::as_str))

@@ -1,4 +1,4 @@
-//! `ptxcheck`: what is wrong with PTX files.
+//! `ptxcheck`: checks and lints PTX files.
 
 use std::process::ExitCode;
 

@@ -26,11 +26,11 @@ impl Progress {
         }
     }
 
-    /// One more file is done.
+    /// Counts a finished file.
     pub fn one_more(&self) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if self.files > 1 && self.started.elapsed() > PATIENCE {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing where standard error is not a terminal.
             let bar = self.bar.get_or_init(|| {
                 let style =
                     ProgressStyle::with_template("{wide_bar} {pos}/{len} files, {eta} left");
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// Prints something with the bar hidden.
+    /// Hides the bar while `print` runs.
     pub fn aside(&self, print: impl FnOnce()) {
         match self.bar.get() {
             Some(bar) => bar.suspend(print),

@@ -1,6 +1,6 @@
 //! `ptxcheck resources`: the resources of each kernel that PTX declares.
 //!
-//! Registers are virtual ones: the assembler allocates fewer.
+//! Registers are virtual registers: the assembler allocates fewer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -68,20 +68,20 @@ struct Resources {
     line: u32,
     parameter_bytes: u32,
     parameters: Vec<Parameter>,
-    /// Of the kernel and all functions it calls, as are the next two.
+    /// Of the kernel and all functions that it calls, like the next two fields.
     shared_bytes: u32,
-    /// The launch may add more.
+    /// Whether the launch may add dynamic shared memory.
     dynamic_shared: bool,
     local_bytes: u64,
     constant_bytes: u64,
-    /// It declares, loads or stores local memory, itself or in a function it calls.
+    /// Whether it, or a function that it calls, declares or accesses local memory.
     uses_local: bool,
     /// By type.
     registers: BTreeMap<&'static str, u64>,
     barriers: Barriers,
     /// `maxntid`, `reqntid`, `minnctapersm`, `maxnreg` …
     launch_bounds: BTreeMap<String, Vec<u32>>,
-    instructions: Mix,
+    instructions: InstructionMix,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,17 +95,17 @@ struct Parameter {
     pointer: bool,
 }
 
-/// The barriers of the block that it waits at.
+/// The block-wide barriers that it uses.
 #[derive(Debug, Default, Serialize)]
 struct Barriers {
     numbers: BTreeSet<u64>,
-    /// Some are named by a register.
+    /// Whether some numbers are in a register.
     computed: bool,
 }
 
-/// Instructions of the kernel's own text.
+/// The instructions of the kernel itself.
 #[derive(Debug, Default, Serialize)]
-struct Mix {
+struct InstructionMix {
     total: u64,
     by_class: BTreeMap<&'static str, u64>,
     by_opcode: BTreeMap<&'static str, u64>,
@@ -287,7 +287,7 @@ fn barriers(body: &Body<'_>) -> Barriers {
         if !matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) {
             continue;
         }
-        // The number is the first operand, behind the result of a `.red`.
+        // The number is the first operand, after the result of a `.red`.
         let operands = body.list(instruction.operands);
         match operands
             .iter()
@@ -303,8 +303,8 @@ fn barriers(body: &Body<'_>) -> Barriers {
     barriers
 }
 
-fn mix(body: &Body<'_>, module: &Module<'_>) -> Mix {
-    let mut mix = Mix::default();
+fn mix(body: &Body<'_>, module: &Module<'_>) -> InstructionMix {
+    let mut mix = InstructionMix::default();
     for instruction in instructions(body) {
         let modifiers = &module.mnemonic(instruction).modifiers;
         let class = class(
@@ -383,7 +383,7 @@ impl Resources {
             line("", format!("{offset:>5}  {ty:<10} {name}{pointer}"));
         }
         let dynamic = if self.dynamic_shared {
-            ", and what the launch adds"
+            ", plus dynamic shared memory"
         } else {
             ""
         };
@@ -403,7 +403,7 @@ impl Resources {
             let values: Vec<String> = values.iter().map(u32::to_string).collect();
             line("bound", format!(".{name} {}", values.join(", ")));
         }
-        let Mix {
+        let InstructionMix {
             total, by_class, ..
         } = &self.instructions;
         line("instructions", total.to_string());

@@ -21,7 +21,7 @@ pub struct Counts {
 struct Count {
     severity: Severity,
     findings: usize,
-    /// Findings that are counted and not shown.
+    /// Findings that are counted, but not shown.
     omitted: usize,
     fixable: usize,
 }

@@ -7,17 +7,17 @@ use lint::{Check, Code, Edit, Finding, Rule};
 use ptx::ast::{Item, Module, Span};
 use ptx::printer::comments::{Comment, comments};
 
-/// A comment that suppresses nothing. It is checked here and not as a rule over the
-/// module, as it depends on the findings of all other rules.
+/// A comment that suppresses nothing. It is checked here instead of as a rule over the module, because
+/// it depends on the findings of all other rules.
 pub static UNUSED: Rule = Rule {
     code: Code::new('W', 1),
     name: "unused-suppression",
-    summary: "A comment suppresses a finding that there is not.",
-    why: "What was once wrong here has been mended, or the comment stands elsewhere than it was \
-          meant to. Left in place, it would hide the next mistake of its kind.",
-    instead: "Take the comment away. Behind a statement it counts for its line, on a line of its \
-              own for the next one; before a kernel or function for all of it, and before \
-              `.version` for the whole file.",
+    summary: "A suppression comment without a finding.",
+    why: "The problem was fixed, or the comment is in the wrong position. It would hide the next \
+          problem of the same kind.",
+    instead: "Remove the comment. After a statement it applies to its line, on a separate line to \
+              the next one, before a kernel or function to all of it, and before `.version` to the \
+              whole file.",
     bad: "// ptxcheck: disable=W0103\n.entry k()\n{\n\tret;\n}\n",
     good: ".entry k()\n{\n\tret;\n}\n",
     default: true,
@@ -31,17 +31,17 @@ const VERB: &str = "disable=";
 #[derive(Debug, Default)]
 pub struct Suppressions {
     comments: Vec<Suppression>,
-    /// Findings about comments that are written wrongly.
-    wrong: Vec<Finding>,
+    /// Findings about invalid comments.
+    invalid: Vec<Finding>,
 }
 
 #[derive(Debug)]
 struct Suppression {
-    /// The comment, with its line if nothing else stands on it.
+    /// The comment, with its line if there is nothing else on it.
     whole: Span,
     codes: Vec<Disabled>,
-    /// Findings that begin here are suppressed.
-    over: Span,
+    /// Findings that begin in this span are suppressed.
+    scope: Span,
 }
 
 /// `W0103` of `disable=W0103,P`.
@@ -56,12 +56,12 @@ impl Suppressions {
     /// The comments of a text from which `module` was parsed.
     pub fn read(module: &Module<'_>, source: &str) -> Suppressions {
         let mut found = Suppressions::default();
-        // Finding comments takes longer than finding the word.
+        // Finding comments takes longer than searching the word.
         if !source.contains(MARK) {
             return found;
         }
         let all = comments(source);
-        let places = Places::new(&all, module, source);
+        let places = Anchors::new(&all, module, source);
         for (index, comment) in all.iter().enumerate() {
             let text = &source[comment.span.start as usize..comment.span.end as usize];
             let Some(rest) = text.strip_prefix("//") else {
@@ -71,7 +71,7 @@ impl Suppressions {
                 continue;
             };
             let Some(list) = rest.trim_start().strip_prefix(VERB) else {
-                found.wrong.push(finding(
+                found.invalid.push(finding(
                     comment.span,
                     "the comment suppresses nothing",
                     WRITTEN,
@@ -83,14 +83,14 @@ impl Suppressions {
                 found.comments.push(Suppression {
                     whole: whole(comment, source),
                     codes,
-                    over: places.over(index, comment),
+                    scope: places.scope(index, comment),
                 });
             }
         }
         found
     }
 
-    /// Reads `W0103,P01 reason`: the text behind the first word is for people.
+    /// Parses `W0103,P01 reason`: the text after the codes is a comment for readers.
     fn codes(&mut self, list: &str, source: &str) -> Vec<Disabled> {
         let mut codes = Vec::new();
         for part in list.split(',').map(str::trim) {
@@ -110,7 +110,7 @@ impl Suppressions {
                 }),
                 None => {
                     let message = format!("no code begins with `{}`", word.escape_debug());
-                    self.wrong
+                    self.invalid
                         .push(finding(span, message, "`ptxcheck rules` lists them"));
                 }
             }
@@ -126,19 +126,19 @@ impl Suppressions {
         if self.comments.is_empty() {
             return;
         }
-        // Both are walked in the order of the text: each finding meets only the comments over it.
+        // Both are in source order, so each finding is only compared with the comments of its scope.
         found.sort_by_key(|finding| finding.span.start);
-        self.comments.sort_by_key(|comment| comment.over.start);
+        self.comments.sort_by_key(|comment| comment.scope.start);
         let (mut next, mut active) = (0, Vec::new());
         found.retain(|finding| {
             let at = finding.span.start;
             while let Some(comment) = self.comments.get(next)
-                && comment.over.start <= at
+                && comment.scope.start <= at
             {
                 active.push(next);
                 next += 1;
             }
-            active.retain(|index| at < self.comments[*index].over.end);
+            active.retain(|index| at < self.comments[*index].scope.end);
             let code = finding.code.to_string();
             let mut suppressed = false;
             for index in &active {
@@ -155,7 +155,7 @@ impl Suppressions {
 
     /// The comments that suppressed none of the enabled codes.
     pub fn unused(self, looked_for: impl Fn(Code) -> bool) -> Vec<Finding> {
-        let mut found = self.wrong;
+        let mut found = self.invalid;
         for Suppression { whole, codes, .. } in &self.comments {
             let unused: Vec<&Disabled> = codes
                 .iter()
@@ -180,8 +180,8 @@ impl Suppressions {
     }
 }
 
-/// Help for a comment that is written wrongly.
-const WRITTEN: &str = "write `// ptxcheck: disable=W0103`, with the codes that are not wanted";
+/// Help for an invalid comment.
+const WRITTEN: &str = "write `// ptxcheck: disable=W0103`, with the codes to suppress";
 
 fn finding(span: Span, message: impl Into<String>, help: &str) -> Finding {
     let mut finding = Finding::new(UNUSED.code, span, message);
@@ -189,8 +189,8 @@ fn finding(span: Span, message: impl Into<String>, help: &str) -> Finding {
     finding
 }
 
-/// The span to remove with a comment: the blanks before it, and its line if nothing
-/// else stands on it.
+/// The span to remove with a comment: the blanks before it, and its line if there is nothing else
+/// on it.
 fn whole(comment: &Comment, source: &str) -> Span {
     let before = source[..comment.span.start as usize]
         .trim_end_matches([' ', '\t'])
@@ -206,19 +206,19 @@ fn whole(comment: &Comment, source: &str) -> Span {
     }
 }
 
-/// The places of a text that comments refer to.
-struct Places<'s> {
+/// The anchors of comments in a text.
+struct Anchors<'s> {
     source: &'s str,
-    /// For each comment the first byte behind it that is neither blank nor in a comment.
+    /// For each comment, the first byte after it that is neither blank nor in a comment.
     following: Vec<usize>,
     /// The functions, by their first byte.
     functions: HashMap<usize, Span>,
-    /// Where `.version` or `.target` begins.
+    /// The offset of `.version` or `.target`.
     head: Option<u32>,
 }
 
-impl<'s> Places<'s> {
-    fn new(comments: &[Comment], module: &Module<'_>, source: &'s str) -> Places<'s> {
+impl<'s> Anchors<'s> {
+    fn new(comments: &[Comment], module: &Module<'_>, source: &'s str) -> Anchors<'s> {
         let mut following = vec![0; comments.len()];
         let mut later: Option<(usize, usize)> = None;
         for (index, comment) in comments.iter().enumerate().rev() {
@@ -238,7 +238,7 @@ impl<'s> Places<'s> {
             module.version.map(|(_, span)| span.start),
             module.target.first().map(|name| name.span(source).start),
         ];
-        Places {
+        Anchors {
             source,
             following,
             functions: functions.collect(),
@@ -247,7 +247,7 @@ impl<'s> Places<'s> {
     }
 
     /// The part of the text whose findings a comment suppresses.
-    fn over(&self, index: usize, comment: &Comment) -> Span {
+    fn scope(&self, index: usize, comment: &Comment) -> Span {
         if comment.trailing {
             return line(self.source, comment.span.start as usize);
         }
@@ -263,7 +263,7 @@ impl<'s> Places<'s> {
     }
 }
 
-/// The line that a byte lies on.
+/// The line of a byte.
 fn line(source: &str, at: usize) -> Span {
     let start = source[..at].rfind('\n').map_or(0, |end| end + 1);
     let end = source[at..]

@@ -1,4 +1,4 @@
-//! Changes of a text in the unified format, which `git apply` and `patch` read.
+//! Diffs in the unified format of `git apply` and `patch`.
 
 use similar::TextDiff;
 

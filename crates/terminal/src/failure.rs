@@ -32,14 +32,14 @@ impl Failure {
     }
 
     /// Diagnostics of the front end, rendered with their source lines.
-    pub fn drawn(diagnostics: &Diagnostics) -> Failure {
+    pub fn rendered(diagnostics: &Diagnostics) -> Failure {
         Failure {
             headed: true,
             ..Failure::new(diagnostics)
         }
     }
 
-    /// A message that is formatted already, such as that of a child process.
+    /// A message that is already formatted, such as that of a child process.
     pub fn preformatted(text: String) -> Failure {
         Failure {
             message: text.trim_end().to_owned(),

@@ -1,4 +1,4 @@
-//! What the programs share: the files of folders, results, differences and failures.
+//! Shared by the programs: directory traversal, output, diffs and errors.
 
 #![forbid(unsafe_code)]
 

@@ -24,8 +24,8 @@ pub fn json_line(value: &impl Serialize) -> String {
 /// The first error of a write to standard output.
 static STDOUT_ERROR: OnceLock<String> = OnceLock::new();
 
-/// Prints to standard output. A closed pipe is no error, and no reason to panic as
-/// `print!` does. [`check_stdout`] returns other errors.
+/// Prints to standard output. Unlike `print!`, this does not panic on a closed pipe, which is not an
+/// error. [`check_stdout`] returns other errors.
 pub fn print(text: &str) {
     print_bytes(text.as_bytes());
 }
@@ -44,41 +44,40 @@ pub fn print_bytes(bytes: &[u8]) {
 /// Checks that everything was written to standard output.
 ///
 /// # Errors
-/// A write failed: the disk is full, or the like.
+/// A write failed, for example because the disk is full.
 pub fn check_stdout() -> Result<(), Failure> {
     match STDOUT_ERROR.get() {
         None => Ok(()),
         Some(error) => Err(Failure::new(format!(
-            "standard output cannot be written: {error}"
+            "cannot write to standard output: {error}"
         ))),
     }
 }
 
-/// Prints to standard error, and ignores errors: there is nowhere to report them.
+/// Prints to standard error. Errors cannot be reported, so they are ignored.
 pub fn eprint(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// So many characters of a line are shown: a file may hold megabytes in one.
+/// The maximum number of characters escaped of a line: a file may have lines of megabytes.
 const LONGEST_LINE: usize = 4000;
 
-/// Text from a file or the environment, as a terminal may be sent it.
+/// Text from a file or the environment, escaped for a terminal.
 ///
-/// Control characters and those that change the direction of text are written as Rust writes them
-/// in a literal, so that a name cannot steer the terminal or look like another. Of a line that is
-/// too long, the end is left out.
+/// Control characters and those that change the text direction are escaped as in Rust literals, so
+/// that a name cannot control the terminal or look like another. Long lines are truncated.
 pub struct Escaped<T> {
     text: T,
     lines: bool,
 }
 
 impl<T: fmt::Display> Escaped<T> {
-    /// Text of one line: line breaks are escaped too.
+    /// Single-line text: line breaks are escaped too.
     pub fn new(text: T) -> Escaped<T> {
         Escaped { text, lines: false }
     }
 
-    /// Text of several lines, which may hold tabs.
+    /// Multi-line text, which may contain tabs.
     pub fn lines(text: T) -> Escaped<T> {
         Escaped { text, lines: true }
     }
@@ -87,34 +86,34 @@ impl<T: fmt::Display> Escaped<T> {
 impl<T: fmt::Display> fmt::Display for Escaped<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.text.to_string();
-        let mut shown = String::with_capacity(text.len());
+        let mut escaped = String::with_capacity(text.len());
         for (index, line) in text.split('\n').enumerate() {
             if index > 0 {
-                shown.push_str(if self.lines { "\n" } else { "\\n" });
+                escaped.push_str(if self.lines { "\n" } else { "\\n" });
             }
             for character in line.chars().take(LONGEST_LINE) {
                 let plain = character == '\t' && self.lines;
-                match steers(character) && !plain {
-                    true => shown.extend(character.escape_debug()),
-                    false => shown.push(character),
+                match controls_terminal(character) && !plain {
+                    true => escaped.extend(character.escape_debug()),
+                    false => escaped.push(character),
                 }
             }
             let left = line.chars().skip(LONGEST_LINE).count();
             if left > 0 {
-                shown += &format!("… and {left} more characters");
+                escaped += &format!("… and {left} more characters");
             }
         }
-        f.pad(&shown)
+        f.pad(&escaped)
     }
 }
 
-/// Whether a terminal acts on a character instead of showing it in its place.
-fn steers(character: char) -> bool {
+/// Whether a character controls the terminal.
+fn controls_terminal(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Names in one column, values in the next.
+/// Lines with names in one column and values in the next.
 #[derive(Default)]
 pub struct Lines(pub String);
 
@@ -131,21 +130,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_escaped() {
-        let shown = |text| Escaped::new(text).to_string();
-        assert_eq!(shown("\x1b[2Ja\nb\u{9b}1m"), "\\u{1b}[2Ja\\nb\\u{9b}1m");
-        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
-        assert_eq!(shown("é∞ \"'\\"), "é∞ \"'\\");
+    fn control_characters_are_escaped() {
+        let escaped = |text| Escaped::new(text).to_string();
+        assert_eq!(escaped("\x1b[2Ja\nb\u{9b}1m"), "\\u{1b}[2Ja\\nb\\u{9b}1m");
+        assert_eq!(escaped("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(escaped("é∞ \"'\\"), "é∞ \"'\\");
         let lines = Escaped::lines("a\tb\r\nc\x07").to_string();
         assert_eq!(lines, "a\tb\\r\nc\\u{7}");
         assert_eq!(format!("{:<4}|", Escaped::new("a")), "a   |");
     }
 
     #[test]
-    fn a_long_line_is_cut() {
+    fn a_long_line_is_truncated() {
         let text = format!("{}\nshort", "x".repeat(1 << 20));
-        let shown = Escaped::lines(&text).to_string();
-        assert!(shown.len() < 5000, "{}", shown.len());
-        assert!(shown.ends_with("… and 1044576 more characters\nshort"));
+        let escaped = Escaped::lines(&text).to_string();
+        assert!(escaped.len() < 5000, "{}", escaped.len());
+        assert!(escaped.ends_with("… and 1044576 more characters\nshort"));
     }
 }

@@ -1,11 +1,10 @@
-//! The files of a folder.
+//! Traversal of folders.
 
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The files of a folder and the folders in it, by name. Hidden ones are left out: tools keep
-/// their own files there.
+/// The files of a folder and its subfolders, sorted by name. Hidden ones are skipped.
 pub fn files(folder: &Path) -> impl Iterator<Item = Result<PathBuf, Failure>> {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
@@ -21,12 +20,12 @@ pub fn files(folder: &Path) -> impl Iterator<Item = Result<PathBuf, Failure>> {
         })
 }
 
-/// `./a.ptx` of the current folder is called `a.ptx`.
+/// Strips `./` from paths in the current folder.
 fn clean(path: PathBuf) -> PathBuf {
     path.strip_prefix("./").map(Path::to_owned).unwrap_or(path)
 }
 
-/// Whether a file is PTX by its name.
+/// Whether a file name has the extension of PTX.
 pub fn is_ptx(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("ptx"))

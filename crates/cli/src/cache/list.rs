@@ -4,20 +4,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::{Answer, failed, text_of};
+use super::{CommandOutput, failed, text_of};
 use crate::quantity::{show_age, show_size};
 use crate::report::in_ms;
 use ptxkit::cache::{Cache, Entry, Tier};
 use terminal::failure::Failure;
 use terminal::output::{Escaped, Lines};
 
-/// So many kernels are named in a line, each with so many characters of its name.
-const NAMED: usize = 3;
-const NAME_LENGTH: usize = 60;
-/// No column is wider; a longer cell moves those behind it.
-const WIDEST: usize = 60;
+/// The maximum number of kernels on a line, and the maximum length of their names.
+const MAX_KERNELS: usize = 3;
+const MAX_NAME_LENGTH: usize = 60;
+/// The maximum width of a column. A longer cell shifts the following ones.
+const MAX_COLUMN_WIDTH: usize = 60;
 
-pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
+pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failure> {
     let mut entries = cache.entries().map_err(failed)?;
     if let Some(part) = kernel {
         entries.retain(|entry| {
@@ -31,7 +31,7 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
     rows.extend(entries.iter().map(|entry| {
         let hits = match entry.tier {
             Tier::Writable => entry.hits.to_string(),
-            // Nobody counts there.
+            // Uses are not counted there.
             Tier::ReadOnly(_) => "-".to_owned(),
         };
         [
@@ -49,22 +49,26 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<Answer, Failure> {
     } else {
         table(&rows)
     };
-    Ok(Answer::new(text, entries.iter().map(json).collect()))
+    Ok(CommandOutput::new(text, entries.iter().map(json).collect()))
 }
 
 fn kernels(entry: &Entry) -> String {
     let kernels = &entry.provenance.kernels;
-    let names: Vec<String> = kernels.iter().take(NAMED).map(|name| cut(name)).collect();
+    let names: Vec<String> = kernels
+        .iter()
+        .take(MAX_KERNELS)
+        .map(|name| cut(name))
+        .collect();
     let mut text = names.join(" ");
-    if kernels.len() > NAMED {
-        text += &format!(" and {} more", kernels.len() - NAMED);
+    if kernels.len() > MAX_KERNELS {
+        text += &format!(" and {} more", kernels.len() - MAX_KERNELS);
     }
     text
 }
 
-/// The start of a name that is too long for a line; `show` has all of it.
+/// The start of a name that is too long for a line; `show` prints all of it.
 fn cut(name: &str) -> String {
-    match name.char_indices().nth(NAME_LENGTH) {
+    match name.char_indices().nth(MAX_NAME_LENGTH) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }
@@ -78,13 +82,13 @@ fn remark(entry: &Entry) -> &'static str {
     }
 }
 
-/// Columns as wide as what stands in them.
+/// Formats columns with the width of their contents.
 fn table(rows: &[[String; 7]]) -> String {
-    let shown = |cell: &String| Escaped::new(cell).to_string();
-    let rows: Vec<[String; 7]> = rows.iter().map(|row| row.each_ref().map(shown)).collect();
+    let escaped = |cell: &String| Escaped::new(cell).to_string();
+    let rows: Vec<[String; 7]> = rows.iter().map(|row| row.each_ref().map(escaped)).collect();
     let width = |column: usize| {
         let lengths = rows.iter().map(|row| row[column].chars().count());
-        lengths.max().unwrap_or(0).min(WIDEST)
+        lengths.max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
     let widths: [usize; 7] = std::array::from_fn(width);
     let mut text = String::new();
@@ -99,7 +103,7 @@ fn table(rows: &[[String; 7]]) -> String {
     text
 }
 
-pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
+pub fn show(cache: &Cache, key: &str) -> Result<CommandOutput, Failure> {
     let entries = cache.find(key).map_err(failed)?;
     let entry = only(key, &entries)?;
     let mut lines = Lines::default();
@@ -131,7 +135,7 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
         lines.add("image", &provenance.image);
     }
     if entry.stale {
-        lines.add("stale", "an older driver made it: it goes first");
+        lines.add("stale", "made by an older driver: evicted first");
     }
     for (index, kernel) in provenance.kernels.iter().enumerate() {
         lines.add(if index == 0 { "kernels" } else { "" }, kernel);
@@ -139,14 +143,14 @@ pub fn show(cache: &Cache, key: &str) -> Result<Answer, Failure> {
     for other in entries.iter().skip(1) {
         lines.add("also", other.path.display().to_string());
     }
-    Ok(Answer::new(lines.0, json(entry)))
+    Ok(CommandOutput::new(lines.0, json(entry)))
 }
 
-/// The one blob that `key` means; one that lies in several folders is one.
+/// The only blob that matches `key`. The same blob in several folders counts once.
 pub fn only<'a>(key: &str, entries: &'a [Entry]) -> Result<&'a Entry, Failure> {
     let Some(first) = entries.first() else {
         return Err(
-            Failure::new(format!("there is no blob whose key starts with {key}"))
+            Failure::new(format!("no blob has a key that starts with {key}"))
                 .help("`ptxkit cache list` shows the keys"),
         );
     };
@@ -156,7 +160,7 @@ pub fn only<'a>(key: &str, entries: &'a [Entry]) -> Result<&'a Entry, Failure> {
     match keys.len() {
         1 => Ok(first),
         count => Err(Failure::new(format!(
-            "{key} is the start of {count} keys: {} …",
+            "{key} matches {count} keys: {} …",
             keys[..2].join(", ")
         ))
         .help("give more of its digits")),

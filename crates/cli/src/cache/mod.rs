@@ -1,4 +1,4 @@
-//! `ptxkit cache …`: look at the compute cache, keep it, fill it and ship it.
+//! `ptxkit cache …`: inspects, maintains, fills and transfers the compute cache.
 
 mod list;
 mod transfer;
@@ -15,48 +15,48 @@ use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, Lines, json_line, print};
 
 pub const AFTER_HELP: &str = "\
-Which cache that is, the environment says, for every program that loads by it:
-  CUDA_CACHE_PATH        the folder, by default ~/.nv/ComputeCache; blobs lie in ptxkit-v1 in it
-  CUDA_CACHE_MAXSIZE     bytes that all blobs may take, by default 1 GiB, at most 4 GiB
-  CUDA_CACHE_DISABLE     1: loads neither read nor write it
-  PTXKIT_CACHE_READONLY  folders to look in after that one, divided by `:`, never written to";
+The environment selects the cache, for all programs that use it:
+  CUDA_CACHE_PATH        the folder, by default ~/.nv/ComputeCache; blobs are in its subfolder ptxkit-v1
+  CUDA_CACHE_MAXSIZE     the maximum size of all blobs in bytes, by default 1 GiB, at most 4 GiB
+  CUDA_CACHE_DISABLE     1: disables the cache
+  PTXKIT_CACHE_READONLY  further folders to search, separated by `:`, never written to";
 
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum CacheCommand {
-    /// Print the folder that the blobs lie in
+    /// Print the folder of the blobs
     Path,
-    /// Print how full it is, and what the read-only folders hold
+    /// Print the size of the cache and of the read-only folders
     Stats,
-    /// List the blobs, the last used first
+    /// List the blobs, most recently used first
     List {
-        /// Only those with a kernel whose name holds this
+        /// Only blobs with a kernel whose name contains this
         #[arg(long, value_name = "NAME")]
         kernel: Option<String>,
     },
-    /// Show what is known of one blob
+    /// Show the details of a blob
     Show {
-        /// The key, or as many of its first digits as tell it from others
+        /// The key, or an unambiguous prefix of it
         key: String,
     },
-    /// Read every blob and set aside what is damaged
+    /// Check all blobs, and set damaged ones aside
     #[command(
-        after_help = "Exit status: 0 all are whole, 1 some were damaged, 2 it could not be done."
+        after_help = "Exit status: 0 all are intact, 1 some are damaged, 2 an error."
     )]
     Verify,
-    /// Remove what an older driver made and what was set aside, and more if asked
+    /// Remove blobs of older drivers and those set aside, and others by size or age
     Prune {
-        /// Then the longest unused, until so much is left: bytes, or as 64M, 2G
+        /// Also the least recently used, until this size is reached: bytes, or as 64M, 2G
         #[arg(long, value_name = "SIZE", value_parser = super::quantity::size)]
         max_size: Option<u64>,
-        /// And what was not used for so long: 12h, 7d, 4w
+        /// Also those not used for this time: 12h, 7d, 4w
         #[arg(long, value_name = "AGE", value_parser = super::quantity::age)]
         older_than: Option<std::time::Duration>,
     },
-    /// Remove every blob
+    /// Remove all blobs
     Clear,
-    /// Make the catalogue anew from the blobs
+    /// Rebuild the catalogue from the blobs
     Rebuild,
-    /// Compile files now, so that no program waits for it later
+    /// Compile files in advance, so that programs find them in the cache
     #[command(after_help = warm::AFTER_HELP)]
     Warm(warm::WarmArgs),
     /// Copy blobs to a folder or a .tar, for other machines
@@ -64,13 +64,13 @@ pub enum CacheCommand {
     Export {
         /// A folder, or an archive whose name ends in .tar
         to: PathBuf,
-        /// Only these blobs: keys or first digits of them; all if none are given
+        /// Only these blobs: keys or prefixes of them; the default is all
         #[arg(value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Take in what `export` wrote, each blob checked first
+    /// Import blobs from the output of `export`, after a check of each
     #[command(
-        after_help = "Exit status: 0 done, 1 something was damaged or there was no blob, 2 it could not be done."
+        after_help = "Exit status: 0 done, 1 damaged blobs or no blobs, 2 an error."
     )]
     Import {
         /// The folder or the .tar
@@ -78,16 +78,16 @@ pub enum CacheCommand {
     },
 }
 
-/// What a command answers, for people and for programs.
-struct Answer {
+/// The output of a command, as text and JSON.
+struct CommandOutput {
     text: String,
     json: Value,
     status: u8,
 }
 
-impl Answer {
-    fn new(text: impl Into<String>, json: Value) -> Answer {
-        Answer {
+impl CommandOutput {
+    fn new(text: impl Into<String>, json: Value) -> CommandOutput {
+        CommandOutput {
             text: text.into(),
             json,
             status: VERIFIED,
@@ -95,7 +95,7 @@ impl Answer {
     }
 }
 
-/// Gives the exit status.
+/// Runs the command; returns the exit status.
 pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
     let cache = Cache::from_environment();
     let answer = match command {
@@ -127,7 +127,7 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
     Ok(answer.status)
 }
 
-/// What the cache could not do, and what to do about it.
+/// The message for an error of the cache, with help.
 fn failed(error: CacheError) -> Failure {
     let failure = Failure::new(&error);
     match error {
@@ -136,15 +136,15 @@ fn failed(error: CacheError) -> Failure {
     }
 }
 
-fn path(cache: &Cache) -> Result<Answer, CacheError> {
+fn path(cache: &Cache) -> Result<CommandOutput, CacheError> {
     let folder = cache.folder().ok_or(CacheError::NoFolder)?;
-    Ok(Answer::new(
+    Ok(CommandOutput::new(
         format!("{}\n", folder.display()),
         json!({ "path": text_of(&folder) }),
     ))
 }
 
-fn stats(cache: &Cache, stats: Stats) -> Answer {
+fn stats(cache: &Cache, stats: Stats) -> CommandOutput {
     let enabled = cache.policy().enabled();
     let mut lines = Lines::default();
     if !enabled {
@@ -198,10 +198,10 @@ fn stats(cache: &Cache, stats: Stats) -> Answer {
         "bad": stats.bad,
         "read_only": read_only,
     });
-    Answer::new(lines.0, json)
+    CommandOutput::new(lines.0, json)
 }
 
-/// A path as JSON can hold it, whatever bytes it has.
+/// A path as text for JSON, with any bytes.
 fn text_of(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,4 +1,4 @@
-//! `ptxkit cache export` and `import`: a cache to go.
+//! `ptxkit cache export` and `import`: transfers a cache between machines.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Answer, blobs, failed, list, text_of};
+use super::{CommandOutput, blobs, failed, list, text_of};
 use crate::progress::Progress;
 use crate::quantity::show_size;
 use ptxkit::cache::{Cache, CacheError, Moved};
@@ -15,21 +15,22 @@ use terminal::failure::{Failure, MISMATCHES};
 use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
-A folder that was exported to serves as it is: PTXKIT_CACHE_READONLY=FOLDER has
-programs look there after their own cache. A container image ships one so; it
-must belong to the user that runs there, or to root. What is imported is code
-that runs later: import what you trust.";
+An exported folder can be used directly: with PTXKIT_CACHE_READONLY=FOLDER
+programs search it after their own cache, for example in a container image. The
+folder must belong to the user of the process, or to root. Imported blobs are
+code that will run: only import what you trust.";
 
-/// How archives end that are neither written nor read.
+/// The extensions of compressed archives, which are not supported.
 const PACKED: &[&str] = &[
     ".tar.gz", ".tgz", ".tar.xz", ".tar.zst", ".tar.bz2", ".zip", ".gz",
 ];
 
-pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failure> {
-    // A folder of such a name is not what was meant.
+pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<CommandOutput, Failure> {
+    // The user does not mean a folder with such a name.
     if let Some(packed) = packed(to) {
-        return Err(Failure::new(format!("nothing is written as {packed} here"))
-            .help("name a .tar, or a folder"));
+        return Err(
+            Failure::new(format!("cannot write {packed} archives")).help("use a .tar or a folder")
+        );
     }
     let mut chosen = HashSet::new();
     for key in keys {
@@ -54,17 +55,17 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<Answer, Failu
 }
 
 #[allow(unsafe_code, reason = "the user names the archive")]
-pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
+pub fn import(cache: &Cache, from: &Path) -> Result<CommandOutput, Failure> {
     if !cache.policy().enabled() {
-        return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
+        return Err(Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
             .help("unset it, so that there is a cache to import into"));
     }
     if let Some(packed) = packed(from) {
-        return Err(Failure::new(format!("nothing is read from {packed} here"))
-            .help("unpack it first, and give the .tar or the folder"));
+        return Err(Failure::new(format!("cannot read {packed} archives"))
+            .help("unpack it first, and pass the .tar or the folder"));
     }
     let mut progress = Progress::of_bytes("import");
-    // SAFETY: an archive is imported at its user's word; the help says what that means.
+    // SAFETY: the user vouches for the archive; the help explains the consequences.
     let imported = unsafe { cache.import(from, |now| progress.show(now.done, now.of, "")) };
     drop(progress);
     let moved = match imported {
@@ -97,21 +98,21 @@ pub fn import(cache: &Cache, from: &Path) -> Result<Answer, Failure> {
 
 const EXPORTED: &str = "give what `ptxkit cache export` wrote: a folder or a .tar";
 
-/// An archive that ends too early, or whose headers are damaged. What stands before the damage
-/// was imported.
-fn damaged_archive(from: &Path, error: &CacheError) -> Answer {
+/// The output for a truncated archive, or one with damaged headers. The blobs before the damage are
+/// imported.
+fn damaged_archive(from: &Path, error: &CacheError) -> CommandOutput {
     let text = format!(
         "{}; the blobs before that were imported\n",
         Escaped::new(error)
     );
     let json = json!({ "path": text_of(from), "error": error.to_string() });
-    Answer {
+    CommandOutput {
         status: MISMATCHES,
-        ..Answer::new(text, json)
+        ..CommandOutput::new(text, json)
     }
 }
 
-/// Whether a file begins as an archive does.
+/// Whether a file begins like an archive.
 fn is_archive(path: &Path) -> bool {
     let mut header = [0; 512];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
@@ -133,7 +134,7 @@ fn written(error: CacheError, to: &Path) -> Failure {
     }
 }
 
-fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
+fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> CommandOutput {
     let mut text = format!(
         "{} {what} {}, {}",
         blobs(moved.blobs),
@@ -161,7 +162,7 @@ fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> Answer {
         "skipped": moved.skipped,
         "damaged": moved.damaged.len(),
     });
-    let mut answer = Answer::new(text, json);
+    let mut answer = CommandOutput::new(text, json);
     if !moved.damaged.is_empty() {
         answer.status = MISMATCHES;
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Answer, blobs, failed};
+use super::{CommandOutput, blobs, failed};
 use crate::progress::Progress;
 use crate::quantity::show_size;
 use ptxkit::cache::{Cache, Prune, Removed};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 
-pub fn verify(cache: &Cache) -> Result<Answer, Failure> {
+pub fn verify(cache: &Cache) -> Result<CommandOutput, Failure> {
     let mut progress = Progress::new("verify");
     let found = cache
         .verify(|checked| {
@@ -38,7 +38,7 @@ pub fn verify(cache: &Cache) -> Result<Answer, Failure> {
         "other_schema": found.other_schema,
         "bytes": found.bytes,
     });
-    Ok(Answer {
+    Ok(CommandOutput {
         text,
         json,
         status: if found.bad.is_empty() {
@@ -53,7 +53,7 @@ pub fn prune(
     cache: &Cache,
     max_size: Option<u64>,
     older_than: Option<Duration>,
-) -> Result<Answer, Failure> {
+) -> Result<CommandOutput, Failure> {
     let what = Prune {
         max_size,
         older_than,
@@ -61,12 +61,12 @@ pub fn prune(
     cache.prune(&what).map(removed).map_err(failed)
 }
 
-pub fn clear(cache: &Cache) -> Result<Answer, Failure> {
+pub fn clear(cache: &Cache) -> Result<CommandOutput, Failure> {
     cache.clear().map(removed).map_err(failed)
 }
 
-fn removed(removed: Removed) -> Answer {
-    Answer::new(
+fn removed(removed: Removed) -> CommandOutput {
+    CommandOutput::new(
         format!(
             "{} removed, {}\n",
             blobs(removed.blobs),

@@ -1,10 +1,10 @@
-//! `ptxkit cache warm`: compile now what programs load later.
+//! `ptxkit cache warm`: compiles files before programs load them.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Answer, text_of};
+use super::{CommandOutput, text_of};
 use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
@@ -17,19 +17,19 @@ use terminal::failure::{FAILED, Failure, VERIFIED};
 use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
-What is compiled is found by loads of the same text with the same options, on
-the same driver and architecture. An NVIDIA target needs NVIDIA's driver and a
-GPU, of whichever architecture; --target cpu needs neither.
+Loads of the same text with the same options, driver and architecture hit the
+compiled code. An NVIDIA target needs NVIDIA's driver and a GPU of any
+architecture; --target cpu needs neither.
 
-Exit status: 0 all files are in the cache, 2 some could not be.";
+Exit status: 0 all files are in the cache, 2 an error.";
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct WarmArgs {
     /// PTX files, or fatbins with PTX
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// For which devices: auto, nvidia, nvidia:N or cpu for one that is here,
-    /// or an architecture, as sm_90a; several with commas
+    /// The devices, separated by commas: auto, nvidia, nvidia:N or cpu for one of this machine, or an
+    /// architecture such as sm_90a
     #[arg(
         long = "target",
         value_name = "TARGET",
@@ -37,16 +37,16 @@ pub struct WarmArgs {
         default_value = "auto"
     )]
     targets: Vec<WarmTarget>,
-    /// Optimisation, 0 to 4; the compiler's default is 4
+    /// The optimisation level, 0 to 4; the default of the compiler is 4
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=4))]
     optimization: Option<u8>,
-    /// The most registers that a thread may use
+    /// The limit of registers for each thread
     #[arg(long, value_name = "N")]
     max_registers: Option<u32>,
-    /// With line tables
+    /// Generate line tables, for profilers
     #[arg(long)]
     line_info: bool,
-    /// With debug information
+    /// Generate debug information
     #[arg(long)]
     debug: bool,
 }
@@ -71,9 +71,9 @@ impl std::str::FromStr for WarmTarget {
     }
 }
 
-pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
+pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
     if !cache.policy().enabled() {
-        return Err(Failure::new("the cache is off: CUDA_CACHE_DISABLE is 1")
+        return Err(Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
             .help("unset it, so that there is a cache to warm"));
     }
     if cache.folder().is_none() {
@@ -102,7 +102,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut status = VERIFIED;
-    // Only now is it known what stayed: what came later may have taken its room.
+    // Later blobs may have evicted earlier ones, so check at the end which are still there.
     for (name, warmed) in &all {
         for (path, one) in args.files.iter().zip(warmed) {
             let outcome = Outcome::of(one, cache);
@@ -114,7 +114,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<Answer, Failure> {
             rows.push(outcome.json(path, name));
         }
     }
-    Ok(Answer {
+    Ok(CommandOutput {
         text,
         json: Value::Array(rows),
         status,
@@ -149,7 +149,7 @@ impl WarmArgs {
     }
 }
 
-/// What came of one file.
+/// The result for one file.
 enum Outcome<'a> {
     Hit(Key),
     Compiled(Key, f64),
@@ -168,13 +168,13 @@ impl<'a> Outcome<'a> {
             Ok(Warm::Hit(key)) => Outcome::Hit(*key),
             Ok(Warm::Compiled(key, time)) => Outcome::Compiled(*key, in_ms(*time)),
             Ok(Warm::NotKept(key)) => Outcome::NotKept(*key),
-            // Without a cache there is no warming: that was seen above.
+            // The cache is enabled: checked above.
             Ok(Warm::Binary | Warm::Off) => Outcome::Binary,
             Err(error) => Outcome::Failed(error),
         }
     }
 
-    /// Whether loads find it from now on, or need not look.
+    /// Whether later loads hit, or do not need the cache.
     fn is_there(&self) -> bool {
         match self {
             Outcome::Hit(_) | Outcome::Compiled(..) | Outcome::Binary => true,
@@ -187,10 +187,10 @@ impl<'a> Outcome<'a> {
             Outcome::Hit(key) => format!("was there  {}", key.short()),
             Outcome::Compiled(key, ms) => format!("compiled in {ms:.1} ms  {}", key.short()),
             Outcome::NotKept(_) => {
-                "compiled, but not kept: it is larger than the cache, or the folder cannot be written".into()
+                "compiled, but not cached: it is larger than the cache, or the folder cannot be written".into()
             }
             Outcome::Evicted(_) => {
-                "gone again: the cache is too small for all (CUDA_CACHE_MAXSIZE), or was cleared".into()
+                "evicted: the cache is too small for all files (CUDA_CACHE_MAXSIZE), or was cleared".into()
             }
             Outcome::Binary => "a binary for this device: nothing to compile".into(),
             Outcome::Failed(_) => "failed".into(),
@@ -217,7 +217,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The error with the lines of the file that it is about.
+/// The error, with the affected lines of the file.
 fn explained(path: &Path, error: &LoadError) -> Failure {
     let name = path.display().to_string();
     let bytes = match error {

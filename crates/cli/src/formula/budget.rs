@@ -1,38 +1,38 @@
-//! What the formulas of one run may cost.
+//! Limits for the cost of the formulas of one run.
 
 use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Expressions that are worked out, and elements that `sum` and `dot` read.
+/// The limit for evaluated expressions, and elements that `sum` and `dot` read.
 const STEPS: u64 = 4_000_000_000;
 const TIME: Duration = Duration::from_secs(30);
-/// Bytes of all buffers and expectations on the host.
+/// The limit for all buffers and expectations on the host, in bytes.
 const MEMORY: u64 = 8 << 30;
-/// The clock is read once in so many steps.
+/// The number of steps between two reads of the clock.
 const INTERVAL: u64 = 1 << 16;
 
-/// Steps, time and memory that are left. Time runs from the first step on.
+/// The remaining steps, time and memory. The time starts with the first step.
 #[derive(Debug)]
 pub(super) struct Budget {
-    most_steps: u64,
-    most_time: Duration,
-    most_memory: u64,
+    max_steps: u64,
+    max_time: Duration,
+    max_memory: u64,
     steps: Cell<u64>,
-    /// The number of steps at which limits are looked at next.
+    /// The number of steps of the next check of the limits.
     next: Cell<u64>,
     began: Cell<Option<Instant>>,
     memory: Cell<u64>,
 }
 
-/// A limit of a run that its formulas reach.
+/// The limit that a run has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
     Steps(u64),
     Time(Duration),
     Memory(u64),
-    /// The system has not so many bytes.
+    /// The allocation of this number of bytes failed.
     OutOfMemory(u64),
 }
 
@@ -41,19 +41,19 @@ impl fmt::Display for Limit {
         match self {
             Limit::Steps(steps) => write!(
                 f,
-                "the formulas of one run may take {steps} steps, these take more"
+                "the formulas of this run exceed the limit of {steps} steps"
             ),
             Limit::Time(time) => write!(
                 f,
-                "the formulas of one run may take {} s, these take longer",
+                "the formulas of this run exceed the limit of {} s",
                 time.as_secs_f64()
             ),
             Limit::Memory(bytes) => write!(
                 f,
-                "the buffers and expectations of one run may take {bytes} bytes, these take more"
+                "the buffers and expectations of this run exceed the limit of {bytes} bytes"
             ),
             Limit::OutOfMemory(bytes) => {
-                write!(f, "there is no memory for a buffer of {bytes} bytes")
+                write!(f, "cannot allocate a buffer of {bytes} bytes")
             }
         }
     }
@@ -66,11 +66,11 @@ impl Default for Budget {
 }
 
 impl Budget {
-    pub fn new(most_steps: u64, most_time: Duration, most_memory: u64) -> Budget {
+    pub fn new(max_steps: u64, max_time: Duration, max_memory: u64) -> Budget {
         Budget {
-            most_steps,
-            most_time,
-            most_memory,
+            max_steps,
+            max_time,
+            max_memory,
             steps: Cell::new(0),
             next: Cell::new(0),
             began: Cell::new(None),
@@ -78,7 +78,7 @@ impl Budget {
         }
     }
 
-    /// Takes `count` steps.
+    /// Consumes `count` steps.
     #[inline]
     pub fn step(&self, count: u64) -> Result<(), Limit> {
         let steps = self.steps.get().saturating_add(count);
@@ -91,25 +91,25 @@ impl Budget {
 
     #[cold]
     fn look(&self, steps: u64) -> Result<(), Limit> {
-        if steps > self.most_steps {
-            return Err(Limit::Steps(self.most_steps));
+        if steps > self.max_steps {
+            return Err(Limit::Steps(self.max_steps));
         }
         let began = self.began.get().unwrap_or_else(Instant::now);
         self.began.set(Some(began));
-        if began.elapsed() > self.most_time {
-            return Err(Limit::Time(self.most_time));
+        if began.elapsed() > self.max_time {
+            return Err(Limit::Time(self.max_time));
         }
         let next = steps.saturating_add(INTERVAL);
-        self.next.set(next.min(self.most_steps.saturating_add(1)));
+        self.next.set(next.min(self.max_steps.saturating_add(1)));
         Ok(())
     }
 
-    /// Takes memory that lasts as long as the run.
+    /// Consumes memory for the rest of the run.
     pub fn hold(&self, bytes: u64) -> Result<(), Limit> {
         let memory = self.memory.get().saturating_add(bytes);
         self.memory.set(memory);
-        match memory > self.most_memory {
-            true => Err(Limit::Memory(self.most_memory)),
+        match memory > self.max_memory {
+            true => Err(Limit::Memory(self.max_memory)),
             false => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Works out the value of a formula.
+//! Evaluates a formula.
 
 use super::Numbers;
 use super::budget::{Budget, Limit};
@@ -7,30 +7,30 @@ use super::program::{Command, Dot, Expression, Sequence};
 use super::syntax::{Binary, Span};
 use crate::element::Value;
 
-/// What a formula failed with.
+/// An evaluation error.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum EvaluationError {
     Wrong { span: Span, problem: String },
     Limit(Limit),
 }
 
-impl From<Limit> for Box<Fault> {
+impl From<Limit> for Box<EvaluationError> {
     fn from(limit: Limit) -> Self {
-        Box::new(Fault::Limit(limit))
+        Box::new(EvaluationError::Limit(limit))
     }
 }
 
-/// In a box, so that a value is as large as a value alone.
-pub(super) type Outcome<T> = Result<T, Box<Fault>>;
+/// Boxed, so that a result is as small as a value.
+pub(super) type Outcome<T> = Result<T, Box<EvaluationError>>;
 
-/// The variables of a formula, and what it may cost.
+/// The variables of a formula, and its budget.
 pub(super) struct Machine<'a> {
     pub slots: Vec<Value>,
     pub budget: &'a Budget,
 }
 
 impl Machine<'_> {
-    /// The value of a sequence that gives one; 0 for others.
+    /// The value of a sequence, or 0 if it has none.
     pub fn value(&mut self, sequence: &Sequence) -> Outcome<Value> {
         for statement in &sequence.statements {
             self.run(statement)?;
@@ -114,7 +114,7 @@ impl Machine<'_> {
             Expression::Negate(of, span) => match self.evaluate(of)? {
                 Value::Int(number) => {
                     let negated = number.checked_neg();
-                    let overflow = || "overflow of a whole number of 64 bits".to_owned();
+                    let overflow = || "integer overflow".to_owned();
                     Value::Int(at(span, negated.ok_or_else(overflow))?)
                 }
                 Value::Float(number) => Value::Float(-number),
@@ -178,7 +178,7 @@ fn truth(truth: bool) -> Value {
 
 fn at<T>(span: &Span, result: Result<T, String>) -> Outcome<T> {
     result.map_err(|problem| {
-        Box::new(Fault::Wrong {
+        Box::new(EvaluationError::Wrong {
             span: span.clone(),
             problem,
         })

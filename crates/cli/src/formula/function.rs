@@ -8,12 +8,12 @@ use crate::random;
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
-    /// How many arguments it takes.
+    /// The number of arguments.
     pub arity: usize,
     pub(super) body: Body,
 }
 
-/// What a function works out. Whole numbers become floats where it takes a float.
+/// The implementation of a function. Integers convert to floats if it takes a float.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Body {
     Float(fn(f64) -> f64),
@@ -23,7 +23,7 @@ pub(super) enum Body {
     Int2(fn(i64, i64) -> i64),
     /// The bits of a float.
     Bits(fn(f64) -> i64),
-    /// A float in [0, 1) from two whole numbers.
+    /// A float in [0, 1) from two integers.
     Unit(fn(i64, i64) -> f64),
     Round(Element),
     Absolute,
@@ -37,7 +37,7 @@ pub(super) enum Body {
     Dot,
 }
 
-/// All functions. `docs/samples.md` says what each gives.
+/// All functions, described in `docs/samples.md`.
 pub const FUNCTIONS: &[Function] = &[
     function("abs", 1, Body::Absolute),
     function("min", 2, Body::Smaller),
@@ -100,13 +100,11 @@ pub(super) fn float(value: Value) -> f64 {
 pub(super) fn int(value: Value) -> Result<i64, String> {
     match value {
         Value::Int(number) => Ok(number),
-        Value::Float(number) => Err(format!(
-            "a whole number is wanted, this is the float {number:?}"
-        )),
+        Value::Float(number) => Err(format!("expected an integer, found the float {number:?}")),
     }
 }
 
-/// Calls a function that takes numbers; `arguments` are as many as its arity.
+/// Calls a function of numbers. The number of `arguments` is its arity.
 pub(super) fn call(body: Body, arguments: &[Value]) -> Result<Value, String> {
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(Value::Int(0));
     let x = argument(0);
@@ -126,7 +124,7 @@ pub(super) fn call(body: Body, arguments: &[Value]) -> Result<Value, String> {
         Body::ToInt => match x {
             Value::Float(number) if number.abs() < 9.2e18 => Value::Int(number as i64),
             Value::Float(number) => {
-                return Err(format!("{number:?} is no whole number of 64 bits"));
+                return Err(format!("{number:?} is not a 64-bit integer"));
             }
             number => number,
         },
@@ -139,16 +137,16 @@ pub(super) fn call(body: Body, arguments: &[Value]) -> Result<Value, String> {
             (a, b) => Value::Float(float(a).max(float(b))),
         },
         Body::Length | Body::Count | Body::Sum | Body::Dot => {
-            return Err("this takes a buffer".to_owned());
+            return Err("this function takes a buffer".to_owned());
         }
     })
 }
 
 fn overflow() -> String {
-    "overflow of a whole number of 64 bits".to_owned()
+    "integer overflow".to_owned()
 }
 
-/// What an operator gives; `||` and `&&` are worked out by what they skip.
+/// Evaluates an operator, except `||` and `&&`, which short-circuit.
 pub(super) fn binary(operator: Binary, left: Value, right: Value) -> Result<Value, String> {
     let truth = |truth: bool| Ok(Value::Int(i64::from(truth)));
     if let (Value::Int(a), Value::Int(b)) = (left, right) {
@@ -167,7 +165,7 @@ pub(super) fn binary(operator: Binary, left: Value, right: Value) -> Result<Valu
             Binary::BitOr => Some(a | b),
             Binary::BitXor => Some(a ^ b),
             Binary::ShiftLeft | Binary::ShiftRight if !(0..64).contains(&b) => {
-                return Err(format!("a shift by {b} bits: 0 to 63 are possible"));
+                return Err(format!("invalid shift by {b} bits: expected 0 to 63"));
             }
             Binary::ShiftLeft => Some(a << b),
             Binary::ShiftRight => Some(a >> b),
@@ -196,7 +194,7 @@ pub(super) fn binary(operator: Binary, left: Value, right: Value) -> Result<Valu
         Binary::LessEqual => return truth(a <= b),
         Binary::Greater => return truth(a > b),
         Binary::GreaterEqual => return truth(a >= b),
-        // One of the two is a float, and says so.
+        // One of the two is a float.
         _ => return int(left).and(int(right)).map(Value::Int),
     };
     Ok(Value::Float(number))

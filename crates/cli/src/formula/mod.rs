@@ -1,10 +1,10 @@
-//! Formulas of sample files: what a buffer holds, worked out on the host.
+//! Formulas of sample files: contents of buffers, evaluated on the host.
 //!
-//! A formula is an expression, with variables and loops before it where it needs them. It is
-//! worked out once for each element. `docs/samples.md` describes the language.
+//! A formula is an expression, optionally preceded by variables and loops. It is evaluated once for
+//! each element. `docs/samples.md` describes the language.
 //!
-//! Numbers are `i64` and `f64`; a float of a narrower element is rounded to nearest even when it
-//! is compared. All formulas of a run share one budget of steps, time and memory.
+//! Numbers are `i64` and `f64`. A float for a narrower element is rounded to nearest even before the
+//! comparison. All formulas of a run share a budget of steps, time and memory.
 
 mod budget;
 mod evaluate;
@@ -18,40 +18,40 @@ use std::rc::Rc;
 
 use self::budget::Budget;
 pub use self::budget::Limit;
-use self::evaluate::{Fault, Machine};
+use self::evaluate::{EvaluationError, Machine};
 pub use self::function::{FUNCTIONS, Function};
-use self::parse::Misread;
+use self::parse::SyntaxError;
 use self::program::Program;
 use self::syntax::Span;
 use super::element::{Element, Value};
 
-/// The number of elements, and how they are arranged.
+/// The number of elements, and their arrangement in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Elements in all.
+    /// The total number of elements.
     pub count: usize,
-    /// Elements of a row, where there are rows.
+    /// The number of elements of a row, if there are rows.
     pub columns: Option<usize>,
 }
 
 /// The largest buffer of a sample, in bytes.
-const LARGEST: usize = 4 << 30;
+const MAX_BUFFER_BYTES: usize = 4 << 30;
 
 impl Shape {
-    /// Whether a buffer may have so many elements.
+    /// Whether a buffer may have this number of elements.
     pub(crate) fn fits(count: usize, element: Element) -> bool {
-        count > 0 && count <= LARGEST / element.size()
+        count > 0 && count <= MAX_BUFFER_BYTES / element.size()
     }
 }
 
-/// What a formula knows by a name.
+/// The definition of a name.
 #[derive(Debug)]
 pub(crate) enum Known {
     Number(Value),
     Numbers(Rc<Numbers>),
 }
 
-/// The elements of a buffer as they lie in memory.
+/// The elements of a buffer in their memory layout.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     element: Element,
@@ -69,11 +69,11 @@ impl Numbers {
     }
 }
 
-/// A formula that could not be read or worked out.
+/// A formula that cannot be parsed or evaluated.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormulaError {
-    #[error("the formula cannot be read: {problem}{place}")]
+    #[error("invalid formula: {problem}{place}")]
     Syntax { problem: String, place: Box<Place> },
     #[error("the formula fails at i = {index}: {problem}{place}")]
     Evaluation {
@@ -96,9 +96,9 @@ pub struct Place {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The line as it is written, without the white space before it.
+    /// The source line, without leading white space.
     text: String,
-    /// Characters of `text` before those that are meant, and how many those are.
+    /// The offset and length of the marked characters of `text`.
     marked: (usize, usize),
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Works out formulas over the names it was told.
+/// Evaluates formulas over defined names.
 #[derive(Default)]
 pub(crate) struct Calculator {
     known: Vec<(String, Known)>,
@@ -146,16 +146,16 @@ impl Calculator {
         Calculator::default()
     }
 
-    /// Makes a number known by `name` to the formulas that follow.
-    pub(crate) fn learn_number(&mut self, name: &str, number: Value) {
+    /// Defines a number as `name` for later formulas.
+    pub(crate) fn define_number(&mut self, name: &str, number: Value) {
         self.known.push((name.to_owned(), Known::Number(number)));
     }
 
-    /// Makes the elements in `bytes` known by `name` to the formulas that follow.
+    /// Defines the elements in `bytes` as `name` for later formulas.
     ///
     /// # Errors
     /// [`Limit::Memory`]
-    pub(crate) fn learn_numbers(
+    pub(crate) fn define_numbers(
         &mut self,
         name: &str,
         element: Element,
@@ -172,33 +172,34 @@ impl Calculator {
         Ok(())
     }
 
-    /// Room for `bytes` bytes of a buffer or of what is expected of one.
+    /// Allocates `bytes` bytes for a buffer or an expectation.
     ///
     /// # Errors
-    /// [`Limit::Memory`], also where the system has no more.
+    /// [`Limit::Memory`], or [`Limit::OutOfMemory`].
     pub(crate) fn memory(&self, bytes: usize) -> Result<Vec<u8>, Limit> {
         self.budget.hold(bytes as u64)?;
-        let mut room = Vec::new();
-        room.try_reserve_exact(bytes)
+        let mut buffer = Vec::new();
+        buffer
+            .try_reserve_exact(bytes)
             .map_err(|_| Limit::OutOfMemory(bytes as u64))?;
-        Ok(room)
+        Ok(buffer)
     }
 
-    /// The elements that `formula` gives, one after the other.
+    /// Evaluates the elements of `formula`, one after the other.
     ///
     /// # Errors
-    /// The formula cannot be read. An element that cannot be worked out is an error in its place.
+    /// The formula is invalid. An element that cannot be evaluated is an error item.
     pub(crate) fn elements<'a>(
         &'a self,
         formula: &'a str,
         shape: Shape,
     ) -> Result<impl Iterator<Item = Result<Value, FormulaError>> + 'a, FormulaError> {
-        let program = self
-            .translate(formula, shape)
-            .map_err(|misread| FormulaError::Syntax {
-                place: Place::new(formula, &misread.span),
-                problem: misread.problem,
-            })?;
+        let program =
+            self.translate(formula, shape)
+                .map_err(|syntax_error| FormulaError::Syntax {
+                    place: Place::new(formula, &syntax_error.span),
+                    problem: syntax_error.problem,
+                })?;
         let mut machine = Machine {
             slots: vec![Value::Int(0); program.slots],
             budget: &self.budget,
@@ -206,7 +207,7 @@ impl Calculator {
         let number = |number: usize| Value::Int(number as i64);
         Ok((0..shape.count).map(move |index| {
             let columns = shape.columns.unwrap_or(shape.count).max(1);
-            let given = [
+            let variables = [
                 index,
                 shape.count,
                 index / columns,
@@ -214,16 +215,16 @@ impl Calculator {
                 shape.count / columns,
                 columns,
             ];
-            for (slot, given) in machine.slots.iter_mut().zip(given) {
-                *slot = number(given);
+            for (slot, variable) in machine.slots.iter_mut().zip(variables) {
+                *slot = number(variable);
             }
-            machine.value(&program.body).map_err(|fault| match *fault {
-                Fault::Wrong { span, problem } => FormulaError::Evaluation {
+            machine.value(&program.body).map_err(|error| match *error {
+                EvaluationError::Wrong { span, problem } => FormulaError::Evaluation {
                     index,
                     problem,
                     place: Place::new(formula, &span),
                 },
-                Fault::Limit(limit) => FormulaError::Limit {
+                EvaluationError::Limit(limit) => FormulaError::Limit {
                     formula: formula.trim().to_owned(),
                     index,
                     limit,
@@ -232,17 +233,17 @@ impl Calculator {
         }))
     }
 
-    fn translate(&self, formula: &str, shape: Shape) -> Result<Program, Misread> {
-        let given = match shape.columns {
-            Some(_) => &GIVEN[..],
-            None => &GIVEN[..2],
+    fn translate(&self, formula: &str, shape: Shape) -> Result<Program, SyntaxError> {
+        let predefined = match shape.columns {
+            Some(_) => &PREDEFINED[..],
+            None => &PREDEFINED[..2],
         };
-        program::translate(&parse::parse(formula)?, given, &self.known)
+        program::translate(&parse::parse(formula)?, predefined, &self.known)
     }
 }
 
-/// The variables that a formula has; the last four in buffers of rows alone.
-const GIVEN: [&str; 6] = ["i", "n_elements", "row", "col", "rows", "cols"];
+/// The predefined variables of a formula; the last four only for buffers with rows.
+const PREDEFINED: [&str; 6] = ["i", "n_elements", "row", "col", "rows", "cols"];
 
 #[cfg(test)]
 mod tests {
@@ -254,12 +255,12 @@ mod tests {
             budget,
             ..Calculator::default()
         };
-        calculator.learn_number("n", Value::Int(3));
+        calculator.define_number("n", Value::Int(3));
         let a: Vec<u8> = [1.5f64, 2.5, 4.0]
             .iter()
             .flat_map(|x| x.to_le_bytes())
             .collect();
-        calculator.learn_numbers("a", Element::F64, &a).unwrap();
+        calculator.define_numbers("a", Element::F64, &a).unwrap();
         calculator
     }
 
@@ -360,7 +361,7 @@ mod tests {
         let text = |formula| elements(formula, 3).unwrap_err().to_string();
         assert_eq!(
             text("let x = 1;\n  x + aa[i]"),
-            "the formula cannot be read: there is no `aa`: did you mean `a`?\n  \
+            "invalid formula: there is no `aa`: did you mean `a`?\n  \
              line 2: x + aa[i]\n              ^^"
         );
         assert_eq!(
@@ -379,34 +380,34 @@ mod tests {
                 "1 2",
                 "expected an operator, `;` or the end of the formula, found `2`",
             ),
-            ("1; 2", "the value of this is not used"),
+            ("1; 2", "the value of this expression is not used"),
             ("(1", "expected `)` or an operator"),
             ("max(1,)", "expected a number, a name or `(`, found `)`"),
-            ("max(1)", "`max` takes 2 arguments, 1 given"),
+            ("max(1)", "`max` takes 2 arguments, found 1"),
             (
                 "maxx(1, 2)",
                 "there is no function `maxx`: did you mean `max`?",
             ),
             ("sleep(1000)", "there is no function `sleep`"),
             ("a", "`a` is a buffer"),
-            ("n[0]", "`n` is a number, and no buffer"),
-            ("sum(n, 0, 1)", "`n` is a number, and no buffer"),
-            ("i = 2; i", "`i` cannot be changed"),
+            ("n[0]", "`n` is a number, not a buffer"),
+            ("sum(n, 0, 1)", "`n` is a number, not a buffer"),
+            ("i = 2; i", "`i` cannot be assigned"),
             ("let if = 2; 1", "expected a name, found `if`"),
-            ("if i { 1 }", "an `if` that gives a value has an `else`"),
+            ("if i { 1 }", "an `if` with a value needs an `else`"),
             ("if i { 1 } else { let x = 2; }", "a value is missing"),
             ("let all = []; all", "expected a number, a name or `(`"),
-            ("[1, 2]", "expected `[` and the number of one of them"),
+            ("[1, 2]", "expected `[` and an index"),
             ("[1, 2][i]", "number 2 of a list of 2"),
             ("loop { }", "expected an operator"),
             ("\"x\"", "expected a number, a name or `(`, found `\"`"),
-            ("1x", "`1x` is no number"),
-            ("99999999999999999999", "is no number of at most 64 bits"),
+            ("1x", "`1x` is not a number"),
+            ("99999999999999999999", "is not a 64-bit number"),
             ("1 / i", "division by zero"),
             ("9223372036854775807 + i", "overflow"),
-            ("1 << 64", "a shift by 64 bits"),
-            ("1.5 & 1", "a whole number is wanted, this is the float 1.5"),
-            ("a[0.5]", "a whole number is wanted"),
+            ("1 << 64", "invalid shift by 64 bits"),
+            ("1.5 & 1", "expected an integer, found the float 1.5"),
+            ("a[0.5]", "expected an integer"),
         ] {
             let text = text(formula);
             assert!(text.contains(problem), "{formula}: {text}");
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_overflow_the_stack_is_refused() {
+    fn deep_nesting_is_rejected() {
         let deep =
             |open: &str, close: &str| format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
         for formula in [
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_one_budget() {
+    fn all_formulas_of_a_run_share_one_budget() {
         let steps = |formula, count| {
             let budget = Budget::new(10_000, Duration::MAX, u64::MAX);
             within(budget, formula, count).unwrap_err().to_string()
@@ -452,15 +453,15 @@ mod tests {
             "sum(a, -9223372036854775807, 9223372036854775807)",
         ] {
             let text = steps(formula, 1);
-            assert!(text.contains("may take 10000 steps"), "{formula}: {text}");
+            assert!(text.contains("limit of 10000 steps"), "{formula}: {text}");
         }
-        // Each element alone stays far below the limit.
+        // A single element is far below the limit.
         let text = steps("let x = 0; for k in 0..100 { x += k } x", 1000);
         assert!(text.contains("fails at i = 24: "), "{text}");
 
         let budget = Budget::new(u64::MAX, Duration::ZERO, u64::MAX);
         let text = within(budget, "while 1 { } 0", 1).unwrap_err().to_string();
-        assert!(text.contains("may take 0 s"), "{text}");
+        assert!(text.contains("limit of 0 s"), "{text}");
 
         let small = Budget::new(u64::MAX, Duration::MAX, 100);
         let mut calculator = Calculator {
@@ -468,9 +469,9 @@ mod tests {
             ..Calculator::default()
         };
         calculator
-            .learn_numbers("a", Element::U8, &[0; 60])
+            .define_numbers("a", Element::U8, &[0; 60])
             .unwrap();
-        let error = calculator.learn_numbers("b", Element::U8, &[0; 60]);
+        let error = calculator.define_numbers("b", Element::U8, &[0; 60]);
         assert_eq!(error, Err(Limit::Memory(100)));
     }
 

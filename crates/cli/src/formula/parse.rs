@@ -1,4 +1,4 @@
-//! From the text of a formula to its tree, with nom.
+//! The parser of formulas, with nom.
 
 use std::cell::Cell;
 
@@ -14,28 +14,28 @@ use nom::{Err, IResult, Parser};
 use super::syntax::{Binary, Block, If, Kind, Node, Span, Statement, Unary};
 use crate::element::Value;
 
-/// Expressions and blocks inside one another; deeper ones would overflow the stack.
-const DEPTH: usize = 40;
-/// Expressions in a formula: a longer chain of operators has a tree that overflows the stack.
-const NODES: usize = 500;
+/// The maximum nesting of expressions and blocks: deeper nesting would overflow the stack.
+const MAX_DEPTH: usize = 40;
+/// The maximum number of expressions: the tree of a longer chain of operators would overflow the stack.
+const MAX_NODES: usize = 500;
 
 const KEYWORDS: [&str; 6] = ["let", "if", "else", "for", "in", "while"];
 
-/// Longer symbols stand before those that they begin with.
+/// Longer symbols come before their prefixes.
 const SYMBOLS: [&str; 40] = [
     "<<=", ">>=", "..", "**", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "+=", "-=", "*=",
     "/=", "%=", "&=", "|=", "^=", "+", "-", "*", "/", "%", "&", "|", "^", "!", "<", ">", "=", "(",
     ")", "[", "]", "{", "}", ",", ";",
 ];
 
-/// What cannot be read and where.
+/// A syntax error with its span.
 #[derive(Debug)]
-pub(super) struct Misread {
+pub(super) struct SyntaxError {
     pub span: Span,
     pub problem: String,
 }
 
-/// What nom's parsers fail with, and how many bytes were left there.
+/// The error of nom's parsers, with the number of bytes left.
 #[derive(Debug)]
 struct Unexpected {
     left: usize,
@@ -44,9 +44,9 @@ struct Unexpected {
 
 #[derive(Debug)]
 enum Reason {
-    /// No parser says more.
+    /// No further information.
     Unknown,
-    /// Something else must come here.
+    /// Expected syntax.
     Expected(&'static str),
     Problem(String),
 }
@@ -66,25 +66,25 @@ impl nom::error::ParseError<&str> for Unexpected {
 
 type Parsed<'a, T> = IResult<&'a str, T, Unexpected>;
 
-/// Reads a formula.
+/// Parses a formula.
 ///
 /// # Errors
-/// The first place that cannot be read.
-pub(super) fn parse(source: &str) -> Result<Block<'_>, Misread> {
+/// The first syntax error.
+pub(super) fn parse(source: &str) -> Result<Block<'_>, SyntaxError> {
     let grammar = Grammar {
         source,
         depth: Cell::new(0),
         nodes: Cell::new(0),
     };
-    let end = wanted(
+    let end = expect(
         preceded(blank, eof),
         "an operator, `;` or the end of the formula",
     );
     match terminated(|input| grammar.statements(input), end).parse(source) {
         Ok((_, block)) => Ok(block),
-        Err(Err::Error(error) | Err::Failure(error)) => Err(grammar.misread(error)),
+        Err(Err::Error(error) | Err::Failure(error)) => Err(grammar.syntax_error(error)),
         // The parsers for complete input do not ask for more.
-        Err(Err::Incomplete(_)) => Err(Misread {
+        Err(Err::Incomplete(_)) => Err(SyntaxError {
             span: source.len()..source.len(),
             problem: "the formula ends too early".to_owned(),
         }),
@@ -102,12 +102,12 @@ impl<'a> Grammar<'a> {
         self.source.len() - input.len()
     }
 
-    /// Where what is to be read begins, behind white space.
+    /// The offset of the next token, after white space.
     fn start(&self, input: &str) -> usize {
         self.position(blank(input).map_or(input, |(rest, ())| rest))
     }
 
-    fn misread(&self, error: Unexpected) -> Misread {
+    fn syntax_error(&self, error: Unexpected) -> SyntaxError {
         let left = &self.source[self.source.len() - error.left..];
         let left = blank(left).map_or(left, |(rest, ())| rest);
         let start = self.position(left);
@@ -119,25 +119,25 @@ impl<'a> Grammar<'a> {
             },
         };
         let problem = match error.reason {
-            Reason::Unknown => format!("{found} is not expected here"),
+            Reason::Unknown => format!("unexpected {found}"),
             Reason::Expected(what) => format!("expected {what}, found {found}"),
             Reason::Problem(problem) => problem,
         };
-        Misread {
+        SyntaxError {
             span: start..start + length,
             problem,
         }
     }
 
-    /// Counts a level of nesting while `parser` reads.
+    /// Counts a level of nesting during `parser`.
     fn nested<T>(
         &self,
         input: &'a str,
         parser: impl FnOnce(&'a str) -> Parsed<'a, T>,
     ) -> Parsed<'a, T> {
         let depth = self.depth.get();
-        if depth == DEPTH {
-            let text = format!("this is nested deeper than {DEPTH} levels");
+        if depth == MAX_DEPTH {
+            let text = format!("this is nested deeper than {MAX_DEPTH} levels");
             return Err(problem(input, text));
         }
         self.depth.set(depth + 1);
@@ -146,12 +146,12 @@ impl<'a> Grammar<'a> {
         parsed
     }
 
-    /// The node that was read from `start` on; `rest` is left.
+    /// The node that was parsed from `start` to `rest`.
     fn node(&self, kind: Kind<'a>, start: usize, rest: &'a str) -> Parsed<'a, Node<'a>> {
         let nodes = self.nodes.get() + 1;
         self.nodes.set(nodes);
-        if nodes > NODES {
-            let text = format!("the formula has more than {NODES} operands and operators");
+        if nodes > MAX_NODES {
+            let text = format!("the formula has more than {MAX_NODES} operands and operators");
             return Err(problem(rest, text));
         }
         let span = start..self.position(rest);
@@ -163,13 +163,13 @@ impl<'a> Grammar<'a> {
             delimited(
                 symbol("{"),
                 |input| self.statements(input),
-                wanted(symbol("}"), "`}`, `;` or an operator"),
+                expect(symbol("}"), "`}`, `;` or an operator"),
             )
             .parse(input)
         })
     }
 
-    /// What stands in a block, and is a formula as well.
+    /// The contents of a block, or a whole formula.
     fn statements(&self, input: &'a str) -> Parsed<'a, Block<'a>> {
         let mut statements = Vec::new();
         let mut rest = input;
@@ -190,7 +190,7 @@ impl<'a> Grammar<'a> {
             let (after, node) = self.expression(rest)?;
             let (after, semicolon) = opt(symbol(";")).parse(after)?;
             match node.kind {
-                // Only as the last thing of a block an `if` is a value.
+                // An `if` is only a value at the end of a block.
                 Kind::If(inner)
                     if starts_with_if(start) && (semicolon.is_some() || !self.at_end(after)) =>
                 {
@@ -198,7 +198,10 @@ impl<'a> Grammar<'a> {
                     rest = after;
                 }
                 _ if semicolon.is_some() => {
-                    return Err(problem(start, "the value of this is not used".to_owned()));
+                    return Err(problem(
+                        start,
+                        "the value of this expression is not used".to_owned(),
+                    ));
                 }
                 kind => {
                     tail = Some(Node {
@@ -238,12 +241,12 @@ impl<'a> Grammar<'a> {
     }
 
     fn binding(&self, input: &'a str) -> Parsed<'a, Statement<'a>> {
-        let name = wanted(name, "a name");
+        let name = expect(name, "a name");
         let (rest, (name, value)) = preceded(
             keyword("let"),
             pair(
                 name,
-                preceded(wanted(symbol("="), "`=`"), |input| self.operand(input)),
+                preceded(expect(symbol("="), "`=`"), |input| self.operand(input)),
             ),
         )
         .parse(input)?;
@@ -282,10 +285,10 @@ impl<'a> Grammar<'a> {
         let (rest, (name, _, from, _, to, body)) = preceded(
             keyword("for"),
             (
-                wanted(name, "a name"),
-                wanted(keyword("in"), "`in`"),
+                expect(name, "a name"),
+                expect(keyword("in"), "`in`"),
                 |input| self.operand(input),
-                wanted(symbol(".."), "`..`"),
+                expect(symbol(".."), "`..`"),
                 |input| self.operand(input),
                 |input| self.body(input),
             ),
@@ -300,12 +303,12 @@ impl<'a> Grammar<'a> {
         Ok((rest, statement))
     }
 
-    /// A block that must come.
+    /// A required block.
     fn body(&self, input: &'a str) -> Parsed<'a, Block<'a>> {
-        wanted(|input| self.block(input), "`{`").parse(input)
+        expect(|input| self.block(input), "`{`").parse(input)
     }
 
-    /// An expression that must come.
+    /// A required expression.
     fn operand(&self, input: &'a str) -> Parsed<'a, Node<'a>> {
         cut(|input| self.expression(input)).parse(input)
     }
@@ -314,7 +317,7 @@ impl<'a> Grammar<'a> {
         self.nested(input, |input| self.binary(input, 0))
     }
 
-    /// Operators that bind at least as tight as `level`.
+    /// Operators with a precedence of at least `level`.
     fn binary(&self, input: &'a str, level: u8) -> Parsed<'a, Node<'a>> {
         let (mut rest, mut left) = self.unary(input)?;
         while let Ok((after, symbol)) = punctuation(rest) {
@@ -369,7 +372,7 @@ impl<'a> Grammar<'a> {
             delimited(
                 symbol("("),
                 |input| self.operand(input),
-                wanted(symbol(")"), "`)` or an operator"),
+                expect(symbol(")"), "`)` or an operator"),
             )
             .map(|node| node.kind),
             kind,
@@ -387,7 +390,7 @@ impl<'a> Grammar<'a> {
         match number(text) {
             Some(number) => Ok((rest, Kind::Number(number))),
             None => {
-                let text = format!("`{text}` is no number of at most 64 bits");
+                let text = format!("`{text}` is not a 64-bit number");
                 Err(problem(input, text))
             }
         }
@@ -398,7 +401,7 @@ impl<'a> Grammar<'a> {
             keyword("else"),
             cut(alt((
                 |input| self.else_if(input),
-                wanted(|input| self.block(input), "`{` or `if`"),
+                expect(|input| self.block(input), "`{` or `if`"),
             ))),
         );
         let (rest, (condition, then, otherwise)) = preceded(
@@ -418,7 +421,7 @@ impl<'a> Grammar<'a> {
         Ok((rest, Kind::If(Box::new(inner))))
     }
 
-    /// The `if` of an `else if`, as the block that it stands for.
+    /// The `if` of an `else if`, as a block.
     fn else_if(&self, input: &'a str) -> Parsed<'a, Block<'a>> {
         let (rest, kind) = self.nested(input, |input| self.conditional(input))?;
         let (rest, node) = self.node(kind, self.start(input), rest)?;
@@ -435,12 +438,12 @@ impl<'a> Grammar<'a> {
         let list = delimited(
             symbol("["),
             separated_list1(symbol(","), |input| self.operand(input)),
-            wanted(symbol("]"), "`,` or `]`"),
+            expect(symbol("]"), "`,` or `]`"),
         );
         let index = delimited(
-            wanted(symbol("["), "`[` and the number of one of them"),
+            expect(symbol("["), "`[` and an index"),
             |input| self.operand(input),
-            wanted(symbol("]"), "`]` or an operator"),
+            expect(symbol("]"), "`]` or an operator"),
         );
         let (rest, (list, index)) = pair(list, index).parse(input)?;
         Ok((rest, Kind::Choice(list, Box::new(index))))
@@ -451,7 +454,7 @@ impl<'a> Grammar<'a> {
         let (rest, name) = name(input)?;
         let arguments = terminated(
             separated_list1(symbol(","), |input| self.operand(input)),
-            wanted(symbol(")"), "`,`, `)` or an operator"),
+            expect(symbol(")"), "`,`, `)` or an operator"),
         );
         let call = preceded(
             symbol("("),
@@ -460,7 +463,7 @@ impl<'a> Grammar<'a> {
         let index = delimited(
             symbol("["),
             |input| self.operand(input),
-            wanted(symbol("]"), "`]` or an operator"),
+            expect(symbol("]"), "`]` or an operator"),
         );
         let kind = alt((
             call.map(|arguments| Kind::Call(name, arguments)),
@@ -478,7 +481,7 @@ fn expected(input: &str, what: &'static str) -> Err<Unexpected> {
     })
 }
 
-/// What no other way to read the text mends.
+/// A fatal error, for which no alternatives are tried.
 fn problem(input: &str, problem: String) -> Err<Unexpected> {
     Err::Failure(Unexpected {
         left: input.len(),
@@ -486,7 +489,7 @@ fn problem(input: &str, problem: String) -> Err<Unexpected> {
     })
 }
 
-/// No other way to read this is tried.
+/// Makes an error fatal.
 fn committed(error: Err<Unexpected>) -> Err<Unexpected> {
     match error {
         Err::Error(error) => Err::Failure(error),
@@ -494,8 +497,8 @@ fn committed(error: Err<Unexpected>) -> Err<Unexpected> {
     }
 }
 
-/// What must come here.
-fn wanted<'a, T>(
+/// Requires `parser` to match.
+fn expect<'a, T>(
     mut parser: impl Parser<&'a str, Output = T, Error = Unexpected>,
     what: &'static str,
 ) -> impl FnMut(&'a str) -> Parsed<'a, T> {
@@ -527,8 +530,10 @@ fn name(input: &str) -> Parsed<'_, &str> {
     verify(word, |word: &str| !KEYWORDS.contains(&word)).parse(input)
 }
 
-fn keyword<'a>(wanted: &'static str) -> impl Parser<&'a str, Output = &'a str, Error = Unexpected> {
-    verify(word, move |word: &str| word == wanted)
+fn keyword<'a>(
+    expected: &'static str,
+) -> impl Parser<&'a str, Output = &'a str, Error = Unexpected> {
+    verify(word, move |word: &str| word == expected)
 }
 
 fn punctuation(input: &str) -> Parsed<'_, &str> {
@@ -539,11 +544,13 @@ fn punctuation(input: &str) -> Parsed<'_, &str> {
     }
 }
 
-fn symbol<'a>(wanted: &'static str) -> impl Parser<&'a str, Output = &'a str, Error = Unexpected> {
-    verify(punctuation, move |symbol: &str| symbol == wanted)
+fn symbol<'a>(
+    expected: &'static str,
+) -> impl Parser<&'a str, Output = &'a str, Error = Unexpected> {
+    verify(punctuation, move |symbol: &str| symbol == expected)
 }
 
-/// The digits of a number, and what is written like one.
+/// The characters of a number, or of an invalid one.
 fn numeral(input: &str) -> Parsed<'_, &str> {
     let word = || take_while(|c: char| c.is_ascii_alphanumeric() || c == '_');
     let digits = || take_while1(|c: char| c.is_ascii_digit() || c == '_');
@@ -581,7 +588,7 @@ fn starts_with_if(input: &str) -> bool {
     keyword("if").parse(input).is_ok()
 }
 
-/// Whatever stands there, for messages.
+/// The next token of any kind, for messages.
 fn token(input: &str) -> Parsed<'_, &str> {
     alt((word, numeral, punctuation)).parse(input)
 }

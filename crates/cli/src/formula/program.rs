@@ -1,19 +1,19 @@
-//! From the tree of a formula to a program: names become slots, constants and buffers.
+//! Lowers the syntax tree of a formula to a program: resolves names to slots, constants and buffers.
 
 use std::rc::Rc;
 
 use super::function::{Body, FUNCTIONS};
-use super::parse::Misread;
+use super::parse::SyntaxError;
 use super::syntax::{Binary, Block, If, Kind, Node, Span, Statement, Unary};
 use super::{Known, Numbers};
 use crate::element::Value;
 use ptxkit::ptx::diagnostic::nearest;
 
-/// What the evaluator runs.
+/// The input of the evaluator.
 #[derive(Debug)]
 pub(super) struct Program {
     pub body: Sequence,
-    /// Slots that it needs, those of the given variables included.
+    /// The number of slots, including those of the predefined variables.
     pub slots: usize,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Dot {
 #[derive(Debug)]
 pub(super) struct Sequence {
     pub statements: Vec<Command>,
-    /// What it gives, where something takes it.
+    /// The value, if it is used.
     pub value: Option<Expression>,
 }
 
@@ -64,22 +64,22 @@ pub(super) enum Command {
     },
 }
 
-/// Translates a formula that sees `given` in the first slots and `known` by name.
+/// Translates a formula with the variables `predefined` in the first slots, and the names in `known`.
 ///
 /// # Errors
-/// A name or function that is not there, or that is used as what it is not.
+/// An unknown or wrongly used name or function.
 pub(super) fn translate(
     block: &Block<'_>,
-    given: &[&str],
+    predefined: &[&str],
     known: &[(String, Known)],
-) -> Result<Program, Misread> {
-    let variables = given.iter().map(|name| Variable {
+) -> Result<Program, SyntaxError> {
+    let variables = predefined.iter().map(|name| Variable {
         name,
         assignable: false,
     });
     let mut translator = Translator {
         variables: variables.collect(),
-        slots: given.len(),
+        slots: predefined.len(),
         known,
     };
     let body = translator.sequence(block, true)?;
@@ -91,19 +91,19 @@ pub(super) fn translate(
 
 struct Variable<'a> {
     name: &'a str,
-    /// By `let`.
+    /// Defined by `let`.
     assignable: bool,
 }
 
 struct Translator<'a> {
-    /// Those in scope; the position is the slot.
+    /// The variables in scope; the index is the slot.
     variables: Vec<Variable<'a>>,
     slots: usize,
     known: &'a [(String, Known)],
 }
 
 impl<'a> Translator<'a> {
-    fn sequence(&mut self, block: &Block<'a>, gives: bool) -> Result<Sequence, Misread> {
+    fn sequence(&mut self, block: &Block<'a>, gives: bool) -> Result<Sequence, SyntaxError> {
         let scope = self.variables.len();
         let mut statements = Vec::with_capacity(block.statements.len());
         for statement in &block.statements {
@@ -113,7 +113,7 @@ impl<'a> Translator<'a> {
             Some(node) if gives => Some(self.expression(node)?),
             None if gives => {
                 let problem = "a value is missing: this ends without an expression";
-                return Err(misread(&block.span, problem));
+                return Err(syntax_error(&block.span, problem));
             }
             Some(Node {
                 kind: Kind::If(inner),
@@ -122,7 +122,12 @@ impl<'a> Translator<'a> {
                 statements.push(self.if_statement(inner)?);
                 None
             }
-            Some(node) => return Err(misread(&node.span, "the value of this is not used")),
+            Some(node) => {
+                return Err(syntax_error(
+                    &node.span,
+                    "the value of this expression is not used",
+                ));
+            }
             None => None,
         };
         self.variables.truncate(scope);
@@ -141,7 +146,7 @@ impl<'a> Translator<'a> {
             .rposition(|variable| variable.name == name)
     }
 
-    fn statement(&mut self, statement: &Statement<'a>) -> Result<Command, Misread> {
+    fn statement(&mut self, statement: &Statement<'a>) -> Result<Command, SyntaxError> {
         Ok(match statement {
             Statement::Let(name, value) => {
                 let value = self.expression(value)?;
@@ -159,9 +164,10 @@ impl<'a> Translator<'a> {
                         .is_some_and(|variable| variable.assignable)
                 };
                 let Some(slot) = self.slot(name).filter(assignable) else {
-                    let problem =
-                        format!("`{name}` cannot be changed: `let {name} = …;` makes a variable");
-                    return Err(misread(span, &problem));
+                    let problem = format!(
+                        "`{name}` cannot be assigned: `let {name} = …;` declares a variable"
+                    );
+                    return Err(syntax_error(span, &problem));
                 };
                 let right = self.expression(value)?;
                 let value = match operator {
@@ -200,7 +206,7 @@ impl<'a> Translator<'a> {
         })
     }
 
-    fn if_statement(&mut self, inner: &If<'a>) -> Result<Command, Misread> {
+    fn if_statement(&mut self, inner: &If<'a>) -> Result<Command, SyntaxError> {
         let condition = self.expression(&inner.condition)?;
         let then = self.sequence(&inner.then, false)?;
         let otherwise = match &inner.otherwise {
@@ -213,15 +219,15 @@ impl<'a> Translator<'a> {
         Ok(Command::If(condition, then, otherwise))
     }
 
-    fn boxed(&mut self, node: &Node<'a>) -> Result<Box<Expression>, Misread> {
+    fn boxed(&mut self, node: &Node<'a>) -> Result<Box<Expression>, SyntaxError> {
         self.expression(node).map(Box::new)
     }
 
-    fn all(&mut self, nodes: &[Node<'a>]) -> Result<Vec<Expression>, Misread> {
+    fn all(&mut self, nodes: &[Node<'a>]) -> Result<Vec<Expression>, SyntaxError> {
         nodes.iter().map(|node| self.expression(node)).collect()
     }
 
-    fn expression(&mut self, node: &Node<'a>) -> Result<Expression, Misread> {
+    fn expression(&mut self, node: &Node<'a>) -> Result<Expression, SyntaxError> {
         let span = node.span.clone();
         Ok(match &node.kind {
             Kind::Number(number) => Expression::Constant(*number),
@@ -230,7 +236,7 @@ impl<'a> Translator<'a> {
                 (None, Some(Known::Number(number))) => Expression::Constant(*number),
                 (None, Some(Known::Numbers(_))) => {
                     let problem = format!("`{name}` is a buffer: `{name}[i]` is an element of it");
-                    return Err(misread(&span, &problem));
+                    return Err(syntax_error(&span, &problem));
                 }
                 (None, None) => return Err(self.unknown(name, &span)),
             },
@@ -256,7 +262,7 @@ impl<'a> Translator<'a> {
             Kind::Call(name, arguments) => self.call(name, arguments, span)?,
             Kind::If(inner) => {
                 let Some(otherwise) = &inner.otherwise else {
-                    return Err(misread(&span, "an `if` that gives a value has an `else`"));
+                    return Err(syntax_error(&span, "an `if` with a value needs an `else`"));
                 };
                 Expression::If(Box::new((
                     self.expression(&inner.condition)?,
@@ -272,24 +278,24 @@ impl<'a> Translator<'a> {
         name: &str,
         arguments: &[Node<'a>],
         span: Span,
-    ) -> Result<Expression, Misread> {
+    ) -> Result<Expression, SyntaxError> {
         let named = span.start..span.start + name.len();
         let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else {
             let names = FUNCTIONS.iter().map(|function| function.name);
             let near = nearest(name, names).map(|near| format!(": did you mean `{near}`?"));
             let problem = format!("there is no function `{name}`{}", near.unwrap_or_default());
-            return Err(misread(&named, &problem));
+            return Err(syntax_error(&named, &problem));
         };
         if function.arity != arguments.len() {
             let problem = format!(
-                "`{name}` takes {}, {} given",
+                "`{name}` takes {}, found {}",
                 match function.arity {
                     1 => "1 argument".to_owned(),
                     arity => format!("{arity} arguments"),
                 },
                 arguments.len()
             );
-            return Err(misread(&span, &problem));
+            return Err(syntax_error(&span, &problem));
         }
         Ok(match (function.body, arguments) {
             (Body::Length, [of]) => {
@@ -317,25 +323,25 @@ impl<'a> Translator<'a> {
         })
     }
 
-    fn buffer_of(&self, node: &Node<'a>) -> Result<Rc<Numbers>, Misread> {
+    fn buffer_of(&self, node: &Node<'a>) -> Result<Rc<Numbers>, SyntaxError> {
         match &node.kind {
             Kind::Name(name) => self.buffer(name, &node.span),
-            _ => Err(misread(&node.span, "the name of a buffer is wanted here")),
+            _ => Err(syntax_error(&node.span, "expected the name of a buffer")),
         }
     }
 
-    fn buffer(&self, name: &str, span: &Span) -> Result<Rc<Numbers>, Misread> {
+    fn buffer(&self, name: &str, span: &Span) -> Result<Rc<Numbers>, SyntaxError> {
         match (self.slot(name), self.known(name)) {
             (None, Some(Known::Numbers(numbers))) => Ok(numbers.clone()),
             (None, None) => Err(self.unknown(name, span)),
-            _ => Err(misread(
+            _ => Err(syntax_error(
                 span,
-                &format!("`{name}` is a number, and no buffer"),
+                &format!("`{name}` is a number, not a buffer"),
             )),
         }
     }
 
-    /// The last of this name.
+    /// The innermost variable of this name.
     fn known(&self, name: &str) -> Option<&'a Known> {
         let mut known = self.known.iter().rev();
         known
@@ -343,21 +349,21 @@ impl<'a> Translator<'a> {
             .map(|(_, known)| known)
     }
 
-    fn unknown(&self, name: &str, span: &Span) -> Misread {
+    fn unknown(&self, name: &str, span: &Span) -> SyntaxError {
         let variables = self.variables.iter().map(|variable| variable.name);
         let known = self.known.iter().map(|(name, _)| name.as_str());
-        // One letter is near to every other.
+        // All names of one letter are similar.
         let near = nearest(name, variables.chain(known)).filter(|_| name.len() > 1);
         let problem = match near {
             Some(near) => format!("there is no `{name}`: did you mean `{near}`?"),
             None => format!("there is no `{name}` here"),
         };
-        misread(span, &problem)
+        syntax_error(span, &problem)
     }
 }
 
-fn misread(span: &Span, problem: &str) -> Misread {
-    Misread {
+fn syntax_error(span: &Span, problem: &str) -> SyntaxError {
+    SyntaxError {
         span: span.clone(),
         problem: problem.to_owned(),
     }

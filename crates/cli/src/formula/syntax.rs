@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::element::Value;
 
-/// Bytes of the formula's text.
+/// A range of bytes of the formula.
 pub(super) type Span = Range<usize>;
 
-/// An expression and where it stands.
+/// An expression with its span.
 #[derive(Debug)]
 pub(super) struct Node<'a> {
     pub kind: Kind<'a>,
@@ -35,7 +35,7 @@ pub(super) struct If<'a> {
     pub otherwise: Option<Block<'a>>,
 }
 
-/// Statements, and an expression at the end that gives the block's value.
+/// Statements, and an optional final expression with the value of the block.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
     pub statements: Vec<Statement<'a>>,
@@ -93,8 +93,9 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    /// All but [`Power`](Binary::Power), which binds tighter than a sign and to the right.
-    const LEFT_TO_RIGHT: [(&'static str, Binary, u8); 18] = [
+    /// All operators except [`Power`](Binary::Power), which is right-associative and binds tighter than a
+    /// sign.
+    const LEFT_ASSOCIATIVE: [(&'static str, Binary, u8); 18] = [
         ("||", Binary::Or, 0),
         ("&&", Binary::And, 1),
         ("==", Binary::Equal, 2),
@@ -115,15 +116,15 @@ impl Binary {
         ("%", Binary::Remainder, 8),
     ];
 
-    /// The operator and how tight it binds.
+    /// The operator with its precedence.
     pub fn of_symbol(symbol: &str) -> Option<(Binary, u8)> {
-        Self::LEFT_TO_RIGHT
+        Self::LEFT_ASSOCIATIVE
             .iter()
             .find(|(text, ..)| *text == symbol)
             .map(|&(_, operator, level)| (operator, level))
     }
 
-    /// The operator of `+=` and its like.
+    /// The operator of `+=` and similar.
     pub fn of_assignment(symbol: &str) -> Option<Binary> {
         let (operator, level) = Binary::of_symbol(symbol.strip_suffix('=')?)?;
         (level > 2).then_some(operator)

@@ -1,4 +1,4 @@
-//! A sample file as it is written.
+//! The TOML structure of a sample file.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::element::{Element, Value};
 use crate::expect::Tolerance;
 
-/// The file as it is written.
+/// The structure of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {

@@ -1,4 +1,4 @@
-//! From a sample file to a sample: patterns and formulas worked out, and told apart what is meant.
+//! Converts a sample file to a sample: validates it, and evaluates patterns and formulas.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
 
 impl Sample {
-    /// Reads a sample file and works out its buffers and expectations.
+    /// Reads a sample file, and evaluates its buffers and expectations.
     ///
     /// # Errors
-    /// The file cannot be read, is not a sample, or says something that does not fit together.
+    /// The file cannot be read, is not a sample, or is inconsistent.
     pub fn load(path: &Path) -> Result<Sample, SampleError> {
         let text = std::fs::read_to_string(path).map_err(|source| SampleError::Read {
             path: path.to_owned(),
@@ -22,7 +22,7 @@ impl Sample {
         Sample::parse(&text, path)
     }
 
-    /// Reads the text of a sample file; other files are looked for beside `path`.
+    /// Parses the text of a sample file; other files are relative to `path`.
     ///
     /// # Errors
     /// As [`Sample::load`].
@@ -35,15 +35,15 @@ impl Sample {
     }
 }
 
-/// Turns the file into a sample, and knows where it stands for messages.
+/// Converts a file to a sample. Has the path for messages.
 pub(super) struct Reader<'a> {
     path: &'a Path,
     folder: &'a Path,
     calculator: Calculator,
 }
 
-/// What is expected of an argument or module variable, before all names are known.
-struct Wanted {
+/// The expectation for an argument or module variable, evaluated when all names are known.
+struct PendingExpectation {
     content: Content,
     tolerance: Tolerance,
 }
@@ -71,15 +71,15 @@ impl<'a> Reader<'a> {
         }
 
         let mut args: Vec<Arg> = Vec::new();
-        let mut wanted = Vec::new();
+        let mut expectation = Vec::new();
         for text in file.args {
             let place = format!("argument `{}`", text.name);
             if args.iter().any(|arg| arg.name == text.name) {
-                return Err(self.invalid(&place, "there are two of this name"));
+                return Err(self.invalid(&place, "duplicate name"));
             }
             let (arg, expectation) = self.argument(text, &args, &place)?;
             args.push(arg);
-            wanted.push(expectation);
+            expectation.push(expectation);
         }
         let mut globals = Vec::new();
         let mut wanted_globals = Vec::new();
@@ -89,18 +89,19 @@ impl<'a> Reader<'a> {
             wanted_globals.push((shape, expectation));
         }
 
-        // Only now: an expectation may name any argument, also one that comes after it.
-        for (arg, wanted) in args.iter_mut().zip(wanted) {
-            if let (ArgKind::Buffer(buffer), Some(wanted)) = (&mut arg.kind, wanted) {
+        // An expectation may use any argument, also later ones.
+        for (arg, expectation) in args.iter_mut().zip(expectation) {
+            if let (ArgKind::Buffer(buffer), Some(expectation)) = (&mut arg.kind, expectation) {
                 let place = format!("argument `{}`, expect", arg.name);
                 buffer.expected =
-                    Some(self.expected(wanted, buffer.element, buffer.shape, &place)?);
+                    Some(self.expected(expectation, buffer.element, buffer.shape, &place)?);
             }
         }
-        for (global, (shape, wanted)) in globals.iter_mut().zip(wanted_globals) {
-            if let Some(wanted) = wanted {
+        for (global, (shape, expectation)) in globals.iter_mut().zip(wanted_globals) {
+            if let Some(expectation) = expectation {
                 let place = format!("global `{}`, expect", global.name);
-                global.expected = Some(self.expected(wanted, global.element, shape, &place)?);
+                global.expected =
+                    Some(self.expected(expectation, global.element, shape, &place)?);
             }
         }
 
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
         text: ArgText,
         before: &[Arg],
         place: &str,
-    ) -> Result<(Arg, Option<Wanted>), SampleError> {
+    ) -> Result<(Arg, Option<PendingExpectation>), SampleError> {
         let of_buffers = text.count.is_some()
             || text.pitched
             || text.init.is_some()
@@ -154,7 +155,7 @@ impl<'a> Reader<'a> {
             return Err(self.invalid(place, problem));
         }
         let name = text.name;
-        let mut wanted = None;
+        let mut expectation = None;
         let kind = match (
             text.buffer,
             text.scalar,
@@ -174,14 +175,14 @@ impl<'a> Reader<'a> {
                     }
                     None => {
                         let size = shape.count * element.size();
-                        let room = self.calculator.memory(size);
-                        let mut bytes = room.map_err(|limit| self.beyond(place, limit))?;
+                        let memory = self.calculator.memory(size);
+                        let mut bytes = memory.map_err(|limit| self.beyond(place, limit))?;
                         bytes.resize(size, UNWRITTEN);
                         bytes
                     }
                 };
                 self.learn(&name, element, &initial, place)?;
-                wanted = text.expect.map(|content| Wanted {
+                expectation = text.expect.map(|content| PendingExpectation {
                     content,
                     tolerance: text.tolerance.map_or_else(Tolerance::default, Into::into),
                 });
@@ -206,7 +207,7 @@ impl<'a> Reader<'a> {
                 match before.iter().position(pitched) {
                     Some(buffer) => ArgKind::PitchOf { buffer, element },
                     None => {
-                        let problem = format!("no pitched buffer `{buffer}` stands before it");
+                        let problem = format!("no earlier argument is a pitched buffer `{buffer}`");
                         return Err(self.invalid(place, &problem));
                     }
                 }
@@ -218,7 +219,7 @@ impl<'a> Reader<'a> {
                 return Err(self.invalid(place, problem));
             }
         };
-        Ok((Arg { name, kind }, wanted))
+        Ok((Arg { name, kind }, expectation))
     }
 
     fn scalar(
@@ -232,7 +233,7 @@ impl<'a> Reader<'a> {
         match numbers {
             Numbers::One(_) => {
                 if let Some(value) = element.decode(&bytes) {
-                    self.calculator.learn_number(name, value);
+                    self.calculator.define_number(name, value);
                 }
             }
             Numbers::Many(_) => self.learn(name, element, &bytes, place)?,
@@ -266,7 +267,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn global(&mut self, text: GlobalText) -> Result<(Global, Shape, Option<Wanted>), SampleError> {
+    fn global(
+        &mut self,
+        text: GlobalText,
+    ) -> Result<(Global, Shape, Option<PendingExpectation>), SampleError> {
         let place = format!("global `{}`", text.name);
         let shape = self.shape(text.count, text.init.as_ref(), text.element, &place)?;
         let initial = match text.init {
@@ -278,7 +282,7 @@ impl<'a> Reader<'a> {
             }
             None => None,
         };
-        let wanted = text.expect.map(|content| Wanted {
+        let expectation = text.expect.map(|content| PendingExpectation {
             content,
             tolerance: text.tolerance.map_or_else(Tolerance::default, Into::into),
         });
@@ -288,10 +292,10 @@ impl<'a> Reader<'a> {
             initial,
             expected: None,
         };
-        Ok((global, shape, wanted))
+        Ok((global, shape, expectation))
     }
 
-    /// The size that `count` gives, or else the length of a list in `init`.
+    /// The size from `count`, or else from the length of a list in `init`.
     fn shape(
         &self,
         count: Option<Count>,
@@ -334,17 +338,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Values as the element holds them, so that a tolerance of zero means correctly rounded.
+    /// Values rounded to the element type, so that a tolerance of zero means correctly rounded.
     fn expected(
         &self,
-        wanted: Wanted,
+        expectation: PendingExpectation,
         element: Element,
         shape: Shape,
         place: &str,
     ) -> Result<Expected, SampleError> {
         Ok(Expected {
-            bytes: self.content(wanted.content, element, shape, place)?,
-            tolerance: wanted.tolerance,
+            bytes: self.content(expectation.content, element, shape, place)?,
+            tolerance: expectation.tolerance,
         })
     }
 
@@ -364,7 +368,7 @@ impl<'a> Reader<'a> {
         bytes: &[u8],
         place: &str,
     ) -> Result<(), SampleError> {
-        let learned = self.calculator.learn_numbers(name, element, bytes);
+        let learned = self.calculator.define_numbers(name, element, bytes);
         learned.map_err(|limit| self.beyond(place, limit))
     }
 

@@ -85,7 +85,7 @@ fn the_code_goes_beside_the_ptx() {
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(
-        said.contains("`hopper` is no target: write sm_90"),
+        said.contains("`hopper` is not a target: write sm_90"),
         "{said}"
     );
 }

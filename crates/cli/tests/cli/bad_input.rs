@@ -88,7 +88,7 @@ fn the_wrong_number_of_arguments() {
     says(
         &said,
         &[
-            "takes 4 arguments, 0 given",
+            "takes 4 arguments, found 0",
             "help: it is declared as vecadd(",
             ".u32 ",
         ],
@@ -99,9 +99,9 @@ fn the_wrong_number_of_arguments() {
 fn an_argument_of_the_wrong_type() {
     let buffer = ["--arg", "buf:f32:4"].repeat(3);
     let said = refused_vecadd(&[&buffer[..], &["--arg", "f32:1"]].concat());
-    says(&said, &["argument 4", ".u32 ", "a scalar f32 is given"]);
+    says(&said, &["argument 4", ".u32 ", "found a scalar f32"]);
     let said = refused_vecadd(&[&["--arg", "u32:4"], &buffer[..]].concat());
-    says(&said, &["argument 1", ".u64 ", "a scalar u32 is given"]);
+    says(&said, &["argument 1", ".u64 ", "found a scalar u32"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_argument_that_cannot_be_read() {
     for (arg, words) in [
         ("7", "u32:1024"),
         ("int:7", "unknown element type `int`"),
-        ("u32:x", "`x` is no number"),
+        ("u32:x", "`x` is not a number"),
         ("in:f32:@none.bin", "none.bin"),
     ] {
         says(&refused_vecadd(&["--arg", arg]), &[arg, words]);
@@ -119,7 +119,7 @@ fn an_argument_that_cannot_be_read() {
 #[test]
 fn flags_beside_a_sample() {
     let said = refused(&["run", &sample("vecadd.toml"), "--grid", "4"]);
-    says(&said, &["--grid does not go with a sample"]);
+    says(&said, &["--grid cannot be used with a sample"]);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn keys_that_mean_no_blob_or_several_are_refused() {
     for (key, words) in [
         ("xyz", "hexadecimal"),
         ("", "hexadecimal"),
-        (&"0".repeat(64), "no blob whose key starts with 000"),
+        (&"0".repeat(64), "no blob has a key that starts with 000"),
     ] {
         let output = ptxkit(cache.path(), &["cache", "show", key]);
         assert_eq!(output.status.code(), Some(2));
@@ -122,7 +122,7 @@ fn wrong_inputs_are_messages() {
         (&["import", &missing], "ptxkit cache export"),
         (&["import", &text], "ptxkit cache export"),
         (&["import", &packed], "unpack it first"),
-        (&["export", &packed], "name a .tar, or a folder"),
+        (&["export", &packed], "use a .tar or a folder"),
         (&["warm"], "<FILES>"),
         (&["warm", &sample, "--target", "hopper"], "neither a device"),
         (&["warm", &missing, "--target", "cpu"], "cannot be read"),

@@ -22,7 +22,7 @@ fn what_is_not_there_has_a_neighbour() {
         ("mull", "did you mean `mul`?"),
         ("mul.wid", "did you mean `wide`?"),
         ("mul.nope", "`ptxkit isa mul` prints its forms"),
-        ("mul.v4", "`ptxkit isa mul` prints the forms that there are"),
+        ("mul.v4", "`ptxkit isa mul` prints all forms"),
     ] {
         let output = isa(&[wrong]);
         assert_eq!(output.status.code(), Some(2));

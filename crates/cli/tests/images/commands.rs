@@ -139,7 +139,7 @@ fn explain_says_which_and_why_not_the_others() {
             .unwrap();
     let forced = text(&forced);
     assert!(
-        forced.contains("PTX for sm_90a: the nearest fit"),
+        forced.contains("PTX for sm_90a: the closest match"),
         "{forced}"
     );
     assert!(
@@ -311,7 +311,7 @@ fn images_beyond_the_limit_of_a_file_are_left_out_and_named() {
     assert_eq!(images[1]["kernels"][0]["name"], "k");
     assert!(images[2]["kernels"].is_null());
     let error = images[2]["error"].as_str().unwrap();
-    assert!(error.contains("67108864 bytes together"), "{error}");
+    assert!(error.contains("67108864 bytes in total"), "{error}");
     assert!(error.contains("ptxkit extract --index"), "{error}");
 
     let extract = |index| ptxkit(folder.path(), &["extract", "b.fatbin", "--index", index]);

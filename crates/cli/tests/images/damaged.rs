@@ -206,7 +206,7 @@ fn errors_name_the_offset_and_the_field() {
     let error = image::contents(&bad).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the fatbin's entry header size at offset 20 is 7, which no fatbin has"
+        "the fatbin has an invalid entry header size at offset 20: 7"
     );
     let mut bad = fixture("archive.a").to_vec();
     bad[8 + 48] = b'x';

@@ -10,7 +10,7 @@ mod libraries;
 
 use cuobjdump::{Resources, Said};
 use fixtures::{FIXTURES, fixture};
-use ptxkit::image::{self, Compression, EntryKind, Holder, Image, ImageError, Unpacker};
+use ptxkit::image::{self, Compression, EntryKind, FileKind, Image, ImageError, Unpacker};
 
 /// The same of what this crate reads.
 fn read(bytes: &[u8]) -> Result<Said, ImageError> {
@@ -141,8 +141,8 @@ fn every_kind_and_packing_is_told() {
             .entries()
             .any(|entry| entry.kind == EntryKind::LtoIr)
     );
-    assert_eq!(of("library.so").holder, Holder::Program);
-    assert_eq!(of("archive.a").holder, Holder::Archive);
+    assert_eq!(of("library.so").file_kind, FileKind::Program);
+    assert_eq!(of("archive.a").file_kind, FileKind::Archive);
     let archive = of("archive.a");
     let members: Vec<_> = archive
         .pieces

@@ -1,4 +1,4 @@
-//! `.reg .b32 x;` outside of functions
+//! `.reg .b32 x;` outside functions
 
 use crate::{Check, Code, Findings, ModuleContext, Rule};
 use ptx::ast::{Item, Space};
@@ -6,12 +6,11 @@ use ptx::ast::{Item, Space};
 pub static RULE: Rule = Rule {
     code: Code::new('D', 103),
     name: "variable-before-abi",
-    summary: "A `.reg` or `.local` variable outside of functions.",
-    why: "Modules of PTX 3.0 and later have none: registers and local memory belong to a call. In \
-          an older module one such variable makes the assembler do without the calling \
-          convention (the ABI), so that recursion, calls through pointers and `printf` are gone \
-          for all of the module.",
-    instead: "Declare it inside of the functions that use it, and pass it as a parameter.",
+    summary: "A `.reg` or `.local` variable outside functions.",
+    why: "PTX 3.0 and later do not allow it: registers and local memory belong to a call. In an \
+          older module one such variable makes the assembler drop the calling convention (ABI), \
+          so that recursion, indirect calls and `printf` are not available in the whole module.",
+    instead: "Declare it in the functions that use it, and pass it as a parameter.",
     bad: "\
 .version 2.3
 .target sm_20
@@ -56,7 +55,7 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
         };
         if matches!(variable.space, Space::Reg | Space::Local) {
             let message = format!(
-                "`{}` lies outside of functions, where `.{}` is no more since PTX 3.0",
+                "`{}` is declared outside functions, where PTX 3.0 and later do not allow `.{}`",
                 variable.name.text,
                 variable.space.text()
             );

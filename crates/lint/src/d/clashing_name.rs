@@ -8,11 +8,11 @@ use ptx::names::{Opcode, SpecialRegister};
 pub static RULE: Rule = Rule {
     code: Code::new('D', 301),
     name: "clashing-name",
-    summary: "A name that a later version of PTX gave a meaning of its own.",
+    summary: "A name that is reserved in a later version of PTX.",
     why: "The names of instructions are reserved words (PTX ISA, \"Identifiers\"), and each \
-          version brings new ones: the module is not right any more when its `.version` is \
-          raised. A register that has the name of a special register hides it, and who reads \
-          `%laneid` in such a function gets something else.",
+          version adds some: the module becomes invalid when its `.version` is raised. A \
+          register with the name of a special register shadows it, so that `%laneid` does not \
+          mean the special register in this function.",
     instead: "Choose another name.",
     bad: "\
 .version 7.0
@@ -98,7 +98,7 @@ fn clash(name: &str, version: Version) -> Option<String> {
         let since = special::of(register).since.version;
         return Some(match since > version {
             true => format!("`{name}` is a special register since PTX {since}"),
-            false => format!("`{name}` hides the special register of this name"),
+            false => format!("`{name}` shadows the special register of this name"),
         });
     }
     let opcode = Opcode::from_text(name).filter(|opcode| *opcode != Opcode::Unknown)?;

@@ -6,9 +6,9 @@ use ptx::ast::{DirectiveKind, Item};
 pub static RULE: Rule = Rule {
     code: Code::new('D', 105),
     name: "dwarf-of-ptx-1",
-    summary: "Debugging information in lines that begin with `@@DWARF`.",
-    why: "PTX 2.0 replaced them by `.section`, and modules of PTX 2.0 and later may not have them.",
-    instead: "Compile anew, or take the lines away: code does not depend on them.",
+    summary: "Debugging information in `@@DWARF` lines.",
+    why: "PTX 2.0 replaced them by `.section`, and does not allow them.",
+    instead: "Recompile, or remove the lines: they do not affect the code.",
     bad: "\
 .version 1.4
 .target sm_13
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
-    // One finding is enough: there are thousands of lines, or none.
+    // Only one finding: a module with these has thousands of lines.
     let first = context.module.items.iter().find_map(|item| match item {
         Item::Directive(directive) if directive.kind == DirectiveKind::Dwarf => {
             Some(directive.span)
@@ -44,6 +44,6 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
     if let Some(span) = first {
         findings
             .add(span, "`@@DWARF` is deprecated since PTX 2.0")
-            .help("`.section` holds debugging information since then");
+            .help("use `.section` for debugging information");
     }
 }

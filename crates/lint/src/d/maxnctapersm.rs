@@ -6,9 +6,9 @@ use ptx::ast::{Item, Span, Version};
 pub static RULE: Rule = Rule {
     code: Code::new('D', 104),
     name: "maxnctapersm",
-    summary: "`.maxnctapersm`, which is called `.minnctapersm`.",
-    why: "It asks for so many blocks on a multiprocessor at least, not at most. PTX 2.0 gave it \
-          the name that says so, and modules of PTX 2.1 and later may not use the old one.",
+    summary: "`.maxnctapersm`, which was renamed to `.minnctapersm`.",
+    why: "It requests a minimum number of blocks on a multiprocessor, not a maximum. PTX 2.0 \
+          renamed it, and PTX 2.1 and later do not allow the old name.",
     instead: "Write `.minnctapersm`.",
     bad: "\
 .version 2.0

@@ -1,4 +1,4 @@
-//! Deprecated or fragile: it works today, here.
+//! Rules for deprecated or fragile code, which are opt-in.
 
 pub mod before_abi;
 pub mod clashing_name;

@@ -8,11 +8,11 @@ use ptx::names::Opcode;
 pub static RULE: Rule = Rule {
     code: Code::new('D', 106),
     name: "narrow-special-register",
-    summary: "A special register read in fewer bits than it has.",
-    why: "`%tid`, `%ntid`, `%ctaid` and `%nctaid` had 16 bits in PTX 1.x and have 32 since; \
-          `%gridid` has 64 since PTX 3.0. The narrow read is kept for old code and gives the low \
-          bits alone: a grid of 70,000 blocks has block 4,464 twice.",
-    instead: "Read 32 bits (64 of `%gridid`), and convert where the number is known to be small.",
+    summary: "A special register read with fewer bits than it has.",
+    why: "`%tid`, `%ntid`, `%ctaid` and `%nctaid` had 16 bits in PTX 1.x and have 32 since then; \
+          `%gridid` has 64 since PTX 3.0. The narrow read remains for old code and only gives \
+          the low bits: in a grid of 70,000 blocks two blocks read the number 4,464.",
+    instead: "Read 32 bits (64 for `%gridid`), and convert the value if it is known to be small.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -56,7 +56,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 && read.bits() < whole
             {
                 let (bits, name) = (read.bits(), register.text());
-                let message = format!("the low {bits} of the {whole} bits of `{name}` are read");
+                let message =
+                    format!("this only reads the low {bits} of the {whole} bits of `{name}`");
                 findings
                     .add(span, message)
                     .help(format!("read it as `.u{whole}`"));

@@ -7,9 +7,9 @@ use ptx::printer::comments::comments;
 pub static RULE: Rule = Rule {
     code: Code::new('D', 203),
     name: "non-ascii-comment",
-    summary: "A comment with other characters than those of ASCII.",
-    why: "PTX is ASCII text. The assembler of CUDA 13.5 passes over such a comment; that of 13.0 \
-          refuses the whole module, and so do drivers of that age.",
+    summary: "A comment with non-ASCII characters.",
+    why: "PTX is ASCII text. The assembler of CUDA 13.5 accepts such a comment; that of 13.0 \
+          rejects the whole module, as do drivers of that version.",
     instead: "Write the comment in ASCII.",
     bad: ".entry k()\n{\n\tret; // gr\u{f6}\u{df}er\n}\n",
     good: ".entry k()\n{\n\tret; // larger\n}\n",
@@ -27,7 +27,7 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
         let Some(text) = source.get(start as usize..end as usize) else {
             continue;
         };
-        // A line marker, which no assembler takes so.
+        // A line marker, for which assemblers report an error.
         if text.starts_with('#') {
             continue;
         }
@@ -39,7 +39,7 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
             start,
             end: start + character.len_utf8() as u32,
         };
-        let message = format!("older assemblers refuse `{character}`, which is not ASCII");
+        let message = format!("older assemblers reject `{character}`, which is not ASCII");
         findings.add(span, message).help("write comments in ASCII");
     }
 }

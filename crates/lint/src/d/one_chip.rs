@@ -1,4 +1,4 @@
-//! `.target sm_90a` that nothing needs
+//! An unneeded `.target sm_90a`
 
 use crate::{Check, Code, Edit, Findings, ModuleContext, Rule};
 use ptx::isa::target::{Suffix, Target};
@@ -7,12 +7,12 @@ use ptx::{CheckOptions, check_with};
 pub static RULE: Rule = Rule {
     code: Code::new('D', 201),
     name: "needless-target-suffix",
-    summary: "A `.target` with `a` or `f` in a module that uses nothing of it.",
-    why: "PTX for `sm_90` runs on every later GPU. PTX for `sm_90a` runs on that one alone, and \
-          for `sm_100f` on one family: any other GPU refuses it.",
-    instead: "Write the `.target` without the letter, or the family's where one has all that is \
-              used. What needs the letter is best kept in a module of its own, beside another \
-              for all other GPUs.",
+    summary: "A `.target` with the suffix `a` or `f` in a module that does not need it.",
+    why: "PTX for `sm_90` runs on all later GPUs. PTX for `sm_90a` only runs on that \
+          architecture, and PTX for `sm_100f` on one family: other GPUs reject it.",
+    instead: "Write the `.target` without the suffix, or with that of the family if it is \
+              sufficient. Put code that needs the suffix into a separate module, next to one for \
+              all other GPUs.",
     bad: "\
 .version 9.0
 .target sm_90a
@@ -46,7 +46,7 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
     let Some((word, target)) = said.filter(|(_, target)| target.suffix != Suffix::None) else {
         return;
     };
-    // As the file says, whatever it is judged for.
+    // The file's own target, even if the options override it.
     let good = |target| {
         let options = CheckOptions {
             target: Some(target),
@@ -65,13 +65,13 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
     if let Some(wider) = wider {
         let span = word.span(context.source);
         let where_it_runs = match target.suffix {
-            Suffix::Specific => "on no other GPU",
-            _ => "on no other family of GPUs",
+            Suffix::Specific => "only on that GPU",
+            _ => "only on that family of GPUs",
         };
         findings
             .add(
                 span,
-                format!("the module needs no `{target}`, and runs {where_it_runs} with it"),
+                format!("the module does not need `{target}`, with which it runs {where_it_runs}"),
             )
             .help(format!("write `{wider}`"))
             .fix([Edit {

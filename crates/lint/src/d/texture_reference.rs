@@ -7,12 +7,12 @@ use ptx::names::Type;
 pub static RULE: Rule = Rule {
     code: Code::new('D', 102),
     name: "texture-reference",
-    summary: "A texture or surface that the host sets by its name.",
-    why: "The host binds memory to such a variable by `cuModuleGetTexRef` and `cuTexRefSet…`, \
-          which CUDA has deprecated; its runtime has none of them since CUDA 12. One variable is \
-          one texture for all kernels that run. `.tex` variables are gone since PTX 1.5.",
-    instead: "Take a texture or surface object as a `.u64` parameter: `tex` and `suld` take the \
-              register. `cuTexObjectCreate` makes one, with its sampler.",
+    summary: "A texture or surface reference, which the host binds by name.",
+    why: "The host binds memory to such a variable with `cuModuleGetTexRef` and `cuTexRefSet…`, \
+          which are deprecated; the CUDA runtime removed its equivalents in CUDA 12. All running \
+          kernels share one binding. `.tex` variables were removed in PTX 1.5.",
+    instead: "Pass a texture or surface object as a `.u64` parameter: `tex` and `suld` take the \
+              register. `cuTexObjectCreate` creates the object, with its sampler.",
     bad: "\
 .global .texref image;
 
@@ -59,9 +59,9 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
             _ => continue,
         };
         let name = variable.name.text;
-        let message = format!("`{name}` is {what} that the host sets by name, which is deprecated");
+        let message = format!("`{name}` is {what} reference, which is deprecated");
         findings
             .add(variable.name.span(context.source), message)
-            .help("pass an object of it as a `.u64` parameter");
+            .help("pass a texture or surface object as a `.u64` parameter");
     }
 }

@@ -7,12 +7,13 @@ pub static RULE: Rule = Rule {
     code: Code::new('D', 101),
     name: "unsynchronized-warp-operation",
     summary: "A `shfl` or `vote` without `.sync`.",
-    why: "From sm_70 on the threads of a warp go their own ways: without a mask nobody knows \
-          which of them take part. PTX 6.0 deprecated these forms, and since 6.4 there are none \
-          for sm_70 and later. A driver that compiles such a module for a newer GPU gives what \
-          the threads happen to hold.",
-    instead: "Write `shfl.sync` or `vote.sync` with the threads that take part, `0xffffffff` for \
-              all of a warp; they need PTX 6.0 and sm_30. `activemask` is not that set.",
+    why: "From sm_70 the threads of a warp execute independently: without a mask the set of \
+          participating threads is undefined. PTX 6.0 deprecated these forms, and 6.4 removed \
+          them for sm_70 and later. If a driver compiles such a module for a newer GPU, the \
+          results are undefined.",
+    instead: "Write `shfl.sync` or `vote.sync` with the mask of the participating threads, \
+              `0xffffffff` for a full warp. They need PTX 6.0 and sm_30. The result of \
+              `activemask` is not a suitable mask.",
     bad: "\
 .version 6.3
 .target sm_60
@@ -61,7 +62,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             let opcode = instruction.opcode.text();
             let message = format!("`{opcode}` without `.sync` is deprecated since PTX 6.0");
             findings.add(instruction.opcode_span, message).help(format!(
-                "write `{opcode}.sync` with a mask of the threads that take part"
+                "write `{opcode}.sync` with a mask of the participating threads"
             ));
         }
     }

@@ -8,13 +8,12 @@ use ptx::ast::Space;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 103),
     name: "bank-conflict",
-    summary: "The threads of a warp access different words of one bank of shared memory.",
-    why: "Shared memory has 32 banks, each 4 bytes wide: words that lie 128 bytes apart are of one \
-          bank. A bank gives one word at a time, so that a request in which it is asked for \
-          several is split into as many.",
-    instead: "Choose a stride that is an odd number of words: a tile with a row of 33 words in \
-              place of 32 can be read by column too. Or let each thread take its elements with \
-              others between them.",
+    summary: "The threads of a warp access different words of the same bank of shared memory.",
+    why: "Shared memory has 32 banks of 4 bytes: words with a distance of 128 bytes are in the \
+          same bank. A bank serves one word at a time, so a request for several words of a bank \
+          is split into as many.",
+    instead: "Choose a stride of an odd number of words: a tile with rows of 33 words instead of \
+              32 can also be read by column. Or interleave the elements of the threads.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -58,7 +57,7 @@ pub static RULE: Rule = Rule {
 };
 
 const BANKS: i64 = 32;
-/// Bytes of a bank.
+/// The width of a bank in bytes.
 const WORD: i64 = 4;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
@@ -83,20 +82,20 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 access.span,
                 format!(
-                    "a {ways}-way bank conflict: neighbouring threads are {stride} bytes apart, \
-                     and each request takes {ways} turns",
+                    "{ways}-way bank conflict: the stride between threads is {stride} bytes, and each \
+                     request takes {ways} cycles",
                 ),
             )
             .help(format!(
-                "with {} bytes between them, no two threads ask for the same bank",
+                "a stride of {} bytes avoids the conflict",
                 (words * WORD as u64).max(access.bytes.next_multiple_of(WORD as u64)),
             ));
     }
 }
 
-/// How many words of one bank a request asks for, at the worst bank.
+/// The maximum number of words of one bank in a request.
 fn ways(lanes: &WarpAddresses, bytes: i64) -> usize {
-    // Wide accesses go in parts of 128 bytes.
+    // Wide accesses are split into parts of 128 bytes.
     let part = match bytes {
         ..=4 => 32,
         5..=8 => 16,
@@ -138,7 +137,7 @@ mod tests {
             [1, 2, 3, 4, 32, 33].map(|words| strided(words * 4, 4)),
             [1, 2, 1, 4, 32, 1]
         );
-        // Bytes of one word, and the same word for all.
+        // Accesses to the same word do not conflict.
         assert_eq!([strided(1, 1), strided(0, 4), strided(2, 2)], [1; 3]);
         assert_eq!(
             [strided(8, 8), strided(16, 16), strided(256, 8)],

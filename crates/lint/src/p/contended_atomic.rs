@@ -10,12 +10,12 @@ use ptx::names::{Modifier, Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 109),
     name: "contended-atomic",
-    summary: "Every thread of a warp does an atomic operation on one address.",
-    why: "The operations are done one after the other, 32 for each warp. For 32-bit integers ptxas \
-          sums up within the warp first; for floating-point numbers, whose sum depends on the \
-          order, and for 64 bits it does not.",
-    instead: "Sum up within the warp with `shfl.sync`, within the block through shared memory, and \
-              let one thread add the sum.",
+    summary: "All threads of a warp perform an atomic operation on the same address.",
+    why: "The operations are serialized, 32 for each warp. For 32-bit integers ptxas first \
+          reduces within the warp. It does not do so for floating-point numbers, whose sum \
+          depends on the order, or for 64 bits.",
+    instead: "Reduce within the warp with `shfl.sync` and within the block through shared \
+              memory, and let one thread add the sum.",
     bad: "\
 .global .align 4 .f32 sum;
 
@@ -101,16 +101,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         findings
             .add(
                 access.span,
-                format!(
-                    "{count} atomic operations of each warp on one address, one after the other"
-                ),
+                format!("each warp serializes {count} atomic operations on one address"),
             )
-            .help("sum up within the warp with `shfl.sync`, and let one thread add the sum");
+            .help("reduce within the warp with `shfl.sync`, and let one thread add the sum");
     }
 }
 
-/// Whether a warp comes to a block as a whole, but for what lies beyond the end
-/// of the data: a thread that was picked out is alone.
+/// Whether full warps reach a block, except at the end of the data. A branch may also select a
+/// single thread.
 fn all_come(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
     let Some(divergence) = function.divergence() else {
         return false;
@@ -128,17 +126,17 @@ fn all_come(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: Bloc
         && divergent_branches.all(|divergent| is_bound(function, flow, divergent.block))
 }
 
-/// Whether the branch at the end of a block compares with a bound that is no number.
+/// Whether the branch at the end of a block compares with a bound that is not a number.
 fn is_bound(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: BlockId) -> bool {
-    let shown = || {
+    let compares_registers = || {
         let id = flow.graph.blocks[block.index()].steps().next_back()?;
         let guard = flow
             .values
             .guard(&flow.instructions, &flow.instructions.steps[id.index()])?;
-        let Definition::Written(made) = flow.values.definition(guard)? else {
+        let Definition::Written(comparison) = flow.values.definition(guard)? else {
             return None;
         };
-        let setp = flow.instructions.get(made)?;
+        let setp = flow.instructions.get(comparison)?;
         let modifiers = &function.mnemonic(setp).modifiers;
         let orders = [
             Modifier::Lt,
@@ -158,5 +156,5 @@ fn is_bound(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, block: Bloc
         });
         Some(setp.opcode == Opcode::Setp && numbers == [false; 2])
     };
-    shown().unwrap_or(false)
+    compares_registers().unwrap_or(false)
 }

@@ -9,11 +9,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 106),
     name: "divergent-constant",
     summary: "The threads of a warp read constant memory at different addresses.",
-    why: "The constant cache gives one address at a time to all threads of a warp that ask for it: \
-          a request for several addresses is split into as many, one after the other.",
-    instead: "Keep what is indexed by the thread in global memory, where neighbouring elements come \
-              at once, or copy it to shared memory. Constant memory is for what all threads read \
-              together.",
+    why: "The constant cache broadcasts one address at a time to the threads of a warp that \
+          request it: a request for several addresses is split into as many, which are \
+          serialized.",
+    instead: "Keep data that is indexed by the thread in global memory, where accesses to \
+              adjacent elements are coalesced, or copy it to shared memory. Constant memory is \
+              for data that all threads read at the same address.",
     bad: "\
 .const .align 4 .b32 table[64];
 
@@ -64,12 +65,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if access.space != Some(Space::Const) {
             continue;
         }
-        let turns = match WarpAddresses::of(function, access.address) {
+        let accesses = match WarpAddresses::of(function, access.address) {
             Some(lanes) => match lanes.addresses() {
                 1 => continue,
-                addresses => format!("{addresses} turns"),
+                addresses => format!("{addresses} accesses"),
             },
-            None if differs(function, access.address) => "up to 32 turns".to_owned(),
+            None if differs(function, access.address) => "up to 32 accesses".to_owned(),
             None => continue,
         };
         findings
@@ -77,9 +78,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 access.span,
                 format!(
                     "the threads of a warp read constants at different addresses: the request \
-                     takes {turns}",
+                     takes {accesses}",
                 ),
             )
-            .help("read what is indexed by the thread from global or shared memory");
+            .help("keep data that is indexed by the thread in global or shared memory");
     }
 }

@@ -6,14 +6,14 @@ use crate::{Check, Code, Findings, FunctionContext, Rule};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 203),
     name: "division-by-constant",
-    summary: "An integer division or remainder by a constant that is no power of two.",
-    why: "ptxas makes about 14 instructions of a division of 32 bits, and calls a function of \
-          about 60 for 64 bits, whether the divisor is known or not: it leaves it to the compiler \
-          to multiply in place of that.",
-    instead: "The upper half of a product with a constant of 2^(32+s) / divisor, shifted right by \
-              s: two instructions. The message names the two numbers where they are exact for all \
-              dividends. The remainder is what is left of the dividend less the quotient times \
-              the divisor.",
+    summary: "An integer division or remainder by a constant that is not a power of two.",
+    why: "ptxas expands a 32-bit division into about 14 instructions, and a 64-bit division into \
+          a call of about 60, even if the divisor is a constant. It expects the compiler to \
+          replace the division by a multiplication.",
+    instead: "Take the upper half of a product with the constant 2^(32+s) / divisor, and shift \
+              it right by s: two instructions. The message has both numbers if they are exact \
+              for all dividends. The remainder is the dividend minus the quotient times the \
+              divisor.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -60,7 +60,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             instruction.opcode_span,
             format!(
                 "a {name} by {sign}{by} takes about {instructions} instructions: ptxas does not \
-                 look at the divisor",
+                 optimize constant divisors",
             ),
         );
         let exact = u32::try_from(by).ok().and_then(reciprocal);
@@ -73,17 +73,17 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 "`mul.hi.u32` by 0x{factor:X}, then `shr.u32` by {shift} gives the quotient{rest}",
             )),
             None => finding.help(format!(
-                "multiply by the reciprocal with `mul.hi`, and shift{rest}: compilers know the numbers",
+                "multiply by the reciprocal with `mul.hi`, and shift{rest}; compilers compute the constants",
             )),
         };
     }
 }
 
-/// A factor and shift so that the upper half of the product, shifted, is the
-/// quotient for every dividend of 32 bits; some divisors need a factor of 33.
+/// A factor and shift for which the shifted upper half of the product is the quotient of every
+/// 32-bit dividend. Some divisors need a 33-bit factor.
 ///
-/// With `factor * by = 2^(32+shift) + error` and `error <= 2^shift` the product
-/// is too large by less than what would reach the next quotient (Granlund and
+/// With `factor * by = 2^(32+shift) + error` and `error <= 2^shift`, the error of the product is
+/// too small to reach the next quotient (Granlund and
 /// Montgomery, "Division by Invariant Integers using Multiplication", 1994).
 fn reciprocal(by: u32) -> Option<(u32, u32)> {
     (0..32).find_map(|shift| {

@@ -8,12 +8,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 202),
     name: "division-by-power-of-two",
     summary: "An integer division or remainder by a power of two.",
-    why: "The hardware has no integer division: ptxas makes about 14 instructions of one of 32 \
-          bits, and calls a function of about 60 for 64 bits. It does so for constants too: it \
-          leaves it to the compiler to write a shift.",
-    instead: "`shr` divides unsigned numbers, and `and` with one less gives the remainder. For \
-              signed numbers, which round towards 0, add the divisor less one to negative ones \
-              before the `shr`.",
+    why: "The hardware has no integer division: ptxas expands a 32-bit division into about 14 \
+          instructions, and a 64-bit division into a call of about 60, even for constants. It \
+          expects the compiler to replace the division by a shift.",
+    instead: "For unsigned numbers `shr` gives the quotient, and `and` with the divisor minus \
+              one the remainder. Signed division rounds towards 0, so add the divisor minus one \
+              to negative dividends before the `shr`.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -66,7 +66,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         );
         if division.signed {
             finding.help(format!(
-                "shift right by {shift} after adding {} to what is negative, or use unsigned numbers",
+                "add {} to negative dividends, and shift right by {shift}; or use unsigned numbers",
                 by - 1,
             ));
             continue;

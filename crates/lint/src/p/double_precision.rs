@@ -9,12 +9,12 @@ use ptx::names::{Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 201),
     name: "double-precision",
-    summary: "64-bit floating point in between conversions from and to narrower types.",
-    why: "A constant without its `f`, or a function of the wrong name, makes a computation one of \
-          64 bits: values are converted, worked on at a half of the rate, or a 64th, and \
-          converted back, which throws the added precision away.",
-    instead: "Compute in the type of the values: write `2.0f` in C++, and call `sinf` for `sin`. \
-              Sums that are kept in 64 bits over a loop are left alone.",
+    summary: "64-bit floating-point operations between conversions from and to narrower types.",
+    why: "A constant without its `f` suffix, or the double-precision variant of a function, \
+          makes a computation 64 bits wide: values are converted, processed at 1/2 to 1/64 of \
+          the rate, and converted back, which discards the additional precision.",
+    instead: "Compute in the type of the values: write `2.0f` in C++, and call `sinf` instead of \
+              `sin`. The rule does not report 64-bit sums that a loop accumulates.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -48,14 +48,14 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// What a value of 64 bits is made of.
+/// The origin of a 64-bit value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
-    /// Nothing is known, or of what was 64 bits wide before.
+enum Origin {
+    /// Unknown, or computed from 64-bit values.
     Wide,
-    /// Of a constant.
+    /// A constant.
     Constant,
-    /// Of what was converted from fewer bits, with this many operations.
+    /// Computed from values converted from fewer bits, with this number of operations.
     Narrow(u32),
 }
 
@@ -71,7 +71,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
-    let mut made = vec![Made::Wide; flow.values.definitions.len()];
+    let mut origins = vec![Origin::Wide; flow.values.definitions.len()];
     for block in &flow.graph.order {
         for id in flow.graph.blocks[block.index()].steps() {
             let step = &flow.instructions.steps[id.index()];
@@ -86,20 +86,20 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             let (to, from) = (types.next(), types.next());
             let result = match (instruction.opcode, to, from) {
                 (Opcode::Cvt, Some(Type::F64), Some(Type::F32 | Type::F16 | Type::Bf16)) => {
-                    Made::Narrow(0)
+                    Origin::Narrow(0)
                 }
                 (Opcode::Cvt, Some(Type::F32 | Type::F16 | Type::Bf16), Some(Type::F64)) => {
-                    if let Made::Narrow(count) = inputs(flow, function, &made, instruction) {
+                    if let Origin::Narrow(count) = inputs(flow, function, &origins, instruction) {
                         tell(function, instruction, count, findings);
                     }
-                    Made::Wide
+                    Origin::Wide
                 }
-                (Opcode::Mov, Some(Type::F64), _) => inputs(flow, function, &made, instruction),
+                (Opcode::Mov, Some(Type::F64), _) => inputs(flow, function, &origins, instruction),
                 (Opcode::Setp, ..) if modifiers.types().last() == Some(Type::F64) => {
-                    if let Made::Narrow(count) = inputs(flow, function, &made, instruction) {
+                    if let Origin::Narrow(count) = inputs(flow, function, &origins, instruction) {
                         tell(function, instruction, count + 1, findings);
                     }
-                    Made::Wide
+                    Origin::Wide
                 }
                 (
                     Opcode::Abs
@@ -116,14 +116,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                     | Opcode::Sub,
                     Some(Type::F64),
                     _,
-                ) => match inputs(flow, function, &made, instruction) {
-                    Made::Narrow(count) => Made::Narrow(count + 1),
+                ) => match inputs(flow, function, &origins, instruction) {
+                    Origin::Narrow(count) => Origin::Narrow(count + 1),
                     other => other,
                 },
-                _ => Made::Wide,
+                _ => Origin::Wide,
             };
             for (_, value) in flow.values.writes(&flow.instructions, step) {
-                made[value.index()] = result;
+                origins[value.index()] = result;
             }
         }
     }
@@ -132,36 +132,36 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
 fn inputs(
     flow: &Flow<'_, '_>,
     function: &FunctionContext<'_, '_>,
-    made: &[Made],
+    origins: &[Origin],
     instruction: &Instruction,
-) -> Made {
+) -> Origin {
     let start = instruction.operands.start as usize;
     let places = start + 1..start + instruction.operands.len as usize;
-    let mut sum = Made::Constant;
+    let mut sum = Origin::Constant;
     for place in places {
         let of = match function.body.operands.get(place) {
-            Some(Operand::Float(_) | Operand::Integer(_)) => Made::Constant,
+            Some(Operand::Float(_) | Operand::Integer(_)) => Origin::Constant,
             Some(Operand::Name(_)) => match flow.instructions.reference(place) {
-                Reference::Register(_) => of_value(flow, made, flow.values.of_operand(place)),
-                _ => Made::Wide,
+                Reference::Register(_) => of_value(flow, origins, flow.values.of_operand(place)),
+                _ => Origin::Wide,
             },
-            _ => Made::Wide,
+            _ => Origin::Wide,
         };
         sum = match (sum, of) {
-            (Made::Wide, _) | (_, Made::Wide) => return Made::Wide,
-            (Made::Narrow(a), Made::Narrow(b)) => Made::Narrow(a.saturating_add(b)),
-            (Made::Narrow(count), _) | (_, Made::Narrow(count)) => Made::Narrow(count),
-            _ => Made::Constant,
+            (Origin::Wide, _) | (_, Origin::Wide) => return Origin::Wide,
+            (Origin::Narrow(a), Origin::Narrow(b)) => Origin::Narrow(a.saturating_add(b)),
+            (Origin::Narrow(count), _) | (_, Origin::Narrow(count)) => Origin::Narrow(count),
+            _ => Origin::Constant,
         };
     }
     sum
 }
 
-fn of_value(flow: &Flow<'_, '_>, made: &[Made], value: ValueId) -> Made {
+fn of_value(flow: &Flow<'_, '_>, origins: &[Origin], value: ValueId) -> Origin {
     match flow.values.definition(value) {
-        Some(Definition::Written(_)) => made[value.index()],
-        // What a loop carries on is a sum that someone wanted in 64 bits.
-        _ => Made::Wide,
+        Some(Definition::Written(_)) => origins[value.index()],
+        // A loop-carried value is an intended 64-bit accumulation.
+        _ => Origin::Wide,
     }
 }
 
@@ -180,9 +180,9 @@ fn tell(
         None => String::new(),
     };
     let message = match count {
-        0 => "a conversion to 64 bits and back, with nothing in between".to_owned(),
-        1 => format!("1 operation of 64 bits on what had fewer{rate}"),
-        _ => format!("{count} operations of 64 bits on what had fewer{rate}"),
+        0 => "a conversion to 64 bits and back, without an operation in between".to_owned(),
+        1 => format!("1 64-bit operation on a converted value{rate}"),
+        _ => format!("{count} 64-bit operations on converted values{rate}"),
     };
     findings
         .add(instruction.opcode_span, message)

@@ -7,13 +7,14 @@ use ptx::names::{Modifier, Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 204),
     name: "exact-division",
-    summary: "A division, reciprocal or root of single precision that is rounded exactly.",
-    why: "The hardware has approximations alone. For the last bit ptxas adds about ten instructions \
-          and a call for unusual arguments, with the registers that a call takes: `div.rn.f32` \
+    summary: "A correctly rounded division, reciprocal or root of single precision.",
+    why: "The hardware only has approximations. For correct rounding ptxas adds about ten \
+          instructions and a call for special cases, with the registers of a call: `div.rn.f32` \
           becomes about 11 instructions and a function of 100, `div.full` 8, `div.approx.ftz` 2.",
-    instead: "Where two units in the last place do not matter, use `div.full`, `div.approx`, \
-              `rcp.approx` or `sqrt.approx` (`-prec-div=false` and `-prec-sqrt=false` of nvcc, or \
-              `__fdividef`), with `.ftz` where subnormals do not matter either.",
+    instead: "If an error of two units in the last place is acceptable, use `div.full`, \
+              `div.approx`, `rcp.approx` or `sqrt.approx` (`-prec-div=false` and \
+              `-prec-sqrt=false` of nvcc, or `__fdividef`), with `.ftz` if subnormals do not \
+              matter either.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -57,7 +58,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if modifiers.types().next() != Some(Type::F32) || modifiers.first_of(&rounding).is_none() {
             continue;
         }
-        // That has a rule of its own.
+        // Another rule reports this.
         if divisor(function, instruction).is_some_and(|known| known.reciprocal.is_some()) {
             continue;
         }
@@ -65,10 +66,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 instruction.opcode_span,
                 format!(
-                    "a {name} to the last bit takes about {exact} instructions and a call, an \
+                    "a correctly rounded {name} takes about {exact} instructions and a call, an \
                      approximate one {approximate}",
                 ),
             )
-            .help(format!("`{instead}` where the last bit does not matter"));
+            .help(format!(
+                "use `{instead}` if an approximate result is acceptable"
+            ));
     }
 }

@@ -9,10 +9,10 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 205),
     name: "float-division-by-power-of-two",
     summary: "A floating-point division by a power of two.",
-    why: "The reciprocal of a power of two is one too, so that multiplying by it gives the same \
-          result to the last bit, with one instruction. ptxas does not do that: it makes the \
-          whole division, with a call.",
-    instead: "Multiply by the reciprocal, with the same rounding.",
+    why: "The reciprocal of a power of two is exact, so multiplying by it gives the same result \
+          with one instruction. ptxas does not replace the division: it generates the full \
+          sequence, with a call.",
+    instead: "Multiply by the reciprocal, with the same rounding mode.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -43,10 +43,10 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// A constant that something is divided by.
+/// A constant divisor.
 pub(super) struct Divisor {
     pub value: f64,
-    /// How its reciprocal is written, if that is exact.
+    /// The notation of its reciprocal, if that is exact.
     pub reciprocal: Option<String>,
 }
 
@@ -60,7 +60,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             continue;
         };
         let mnemonic = &function.mnemonic(instruction).text;
-        // `.full` and `.approx` are no words of `mul`.
+        // `mul` does not have `.full` and `.approx`.
         let rounded = mnemonic.contains(".r");
         let instructions = match mnemonic.ends_with("f64") {
             true => "about 20 instructions and a call",
@@ -70,7 +70,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let finding = findings.add(
             instruction.opcode_span,
             format!(
-                "a division by {value} takes {instructions}, a product with {} takes 1",
+                "a division by {value} takes {instructions}, a multiplication by {} takes 1",
                 1.0 / value
             ),
         );
@@ -79,7 +79,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             continue;
         };
         finding.help(format!(
-            "`mul.{rest}` by `{reciprocal}` gives the same to the last bit"
+            "use `mul.{rest}` by `{reciprocal}`, which gives the same result"
         ));
         if let Some(last) = function.operands(instruction).last() {
             finding.fix([
@@ -96,7 +96,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// What a division of floating-point numbers divides by, if that is a constant.
+/// The constant divisor of a floating-point division.
 pub(super) fn divisor(
     function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
@@ -129,7 +129,7 @@ pub(super) fn divisor(
     }
 }
 
-/// The number that an operand is, or that the register in it was set to.
+/// The constant value of an operand, or of the register in it.
 pub(super) fn constant(function: &FunctionContext<'_, '_>, place: usize) -> Option<f64> {
     let literal = |place: usize| match function.body.operands.get(place)? {
         Operand::Float(float) => Some(match float.value {

@@ -1,4 +1,4 @@
-//! `ld.u32` of what `cvta.global` made
+//! `ld.u32` of what `cvta.global` conversion
 
 use crate::flow::{Definition, Origin, Reference};
 use crate::memory::{Access, AccessKind};
@@ -10,12 +10,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 104),
     name: "generic-address",
     summary: "A generic access to memory whose state space is known.",
-    why: "Each generic access compares the address with the windows of shared and local memory, \
-          takes a 64-bit address where shared memory needs 32 bits, and waits for accesses of \
-          every space to come to an end where only one matters. ptxas keeps it generic even if it \
-          sees the `cvta` before.",
-    instead: "Name the space: `ld.shared` with the address before the `cvta`, `ld.global` with \
-              what `cvta.to.global` makes of a pointer that a kernel is given.",
+    why: "A generic access compares the address with the windows of shared and local memory, \
+          needs a 64-bit address where shared memory needs 32 bits, and waits for accesses of \
+          all state spaces. ptxas keeps the access generic even if it sees the `cvta`.",
+    instead: "Name the state space: `ld.shared` with the address before the `cvta`, or \
+              `ld.global` with the result of `cvta.to.global` for a pointer parameter of a \
+              kernel.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -68,7 +68,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         };
         let space = match origins.of_operand(&flow.instructions, &flow.values, access.address) {
             Origin::Generic(space, _) => space,
-            // The host has addresses of no other space.
+            // The host only has addresses of global memory.
             Origin::Parameter(_) => Space::Global,
             _ => continue,
         };
@@ -86,15 +86,17 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         };
         let finding = findings.add(
             access.span,
-            format!("a generic {does}, though the address is one of {word} memory"),
+            format!("a generic {does}, although the address is in {word} memory"),
         );
         finding.help(match space {
             Space::Global => format!(
                 "convert the pointer once with `cvta.to.global.u64`, and name `.{word}` here",
             ),
-            _ => format!("name `.{word}` here, with the address before it was made generic"),
+            _ => format!(
+                "name `.{word}` here, with the address before its conversion to a generic one"
+            ),
         });
-        // Older versions have not all words for local memory and constants.
+        // Older versions do not have all modifiers for local and constant memory.
         if matches!(space, Space::Global | Space::Shared)
             && let Some(edits) = fix(function, flow, instruction, &access, word)
         {
@@ -103,8 +105,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// The space in the mnemonic, and the address as it was before `cvta`, where
-/// that stands in a variable's name or in a register that is written once.
+/// The fix: the space in the mnemonic, and the address before `cvta` if it is a variable or a
+/// register that is written once.
 fn fix(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -116,15 +118,15 @@ fn fix(
     let Definition::Written(id) = flow.values.definition(value)? else {
         return None;
     };
-    let made = flow.instructions.get(id)?;
-    if made.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
+    let conversion = flow.instructions.get(id)?;
+    if conversion.opcode != Opcode::Cvta || flow.values.prior(value).is_some() {
         return None;
     }
-    let given = made.operands.start as usize + 1;
-    let Operand::Name(name) = *function.body.operands.get(given)? else {
+    let source_operand = conversion.operands.start as usize + 1;
+    let Operand::Name(name) = *function.body.operands.get(source_operand)? else {
         return None;
     };
-    if let Reference::Register(register) = flow.instructions.reference(given) {
+    if let Reference::Register(register) = flow.instructions.reference(source_operand) {
         let steps = flow.instructions.steps.iter();
         let written = steps.flat_map(|step| flow.instructions.writes(step));
         if written.filter(|slot| slot.register == register).count() != 1 {
@@ -134,7 +136,7 @@ fn fix(
     let text = &function.mnemonic(instruction).text;
     let at = place_of_space(text)? as u32;
     let start = instruction.opcode_span.start + at;
-    // White space between the words: where they stand is not known.
+    // With white space between the words their spans are unknown.
     let source = function.context.source;
     let span = instruction.opcode_span;
     if source.get(span.start as usize..span.end as usize)? != text.as_ref() {
@@ -152,7 +154,7 @@ fn fix(
     ])
 }
 
-/// Where the space stands: behind what says how strong the access is, and for whom.
+/// The offset for the space: after the modifiers of memory ordering and scope.
 fn place_of_space(text: &str) -> Option<usize> {
     let mut at = text.find('.')?;
     while let Some(rest) = text.get(at + 1..) {

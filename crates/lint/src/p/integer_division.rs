@@ -1,15 +1,15 @@
-//! `div.u32 a, a, 10` and `div.u32 a, a, 8`: what the two rules have in common.
+//! `div.u32 a, a, 10` and `div.u32 a, a, 8`: the shared part of the two rules.
 
 use crate::context::FunctionContext;
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Opcode, Type};
 
-/// A division or remainder of integers by a constant.
+/// An integer division or remainder by a constant.
 pub(super) struct Division<'m, 'a> {
     pub remainder: bool,
     pub signed: bool,
     pub bits: u32,
-    /// What it is divided by, without its sign.
+    /// The absolute value of the divisor.
     pub by: u64,
     pub negative: bool,
     pub operands: &'m [Operand<'a>],
@@ -50,7 +50,7 @@ impl<'m, 'a> Division<'m, 'a> {
         })
     }
 
-    /// Machine instructions that ptxas 13.5 makes of it for sm_90, about.
+    /// The approximate number of machine instructions that ptxas 13.5 generates for sm_90.
     pub fn instructions(&self) -> u32 {
         match (self.bits, self.signed) {
             (64, _) => 60,
@@ -59,7 +59,7 @@ impl<'m, 'a> Division<'m, 'a> {
         }
     }
 
-    /// What it is called in a message.
+    /// The name in messages.
     pub fn name(&self) -> &'static str {
         match self.remainder {
             true => "remainder",

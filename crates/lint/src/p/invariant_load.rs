@@ -1,4 +1,4 @@
-//! A load in a loop that gives the same each time
+//! A loop-invariant load
 
 use crate::flow::{BlockId, Definition, Graph, Term};
 use crate::memory::{Access, AccessKind};
@@ -9,11 +9,11 @@ use ptx::names::Opcode;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 108),
     name: "invariant-load",
-    summary: "A load in a loop from an address that does not change, with no store that could \
-              change what is there.",
-    why: "Each round waits for the same value again. ptxas does not move the load out of the loop: \
-          it would happen even where the loop is never entered.",
-    instead: "Load before the loop, and keep the value in a register.",
+    summary: "A load in a loop from an address that does not change, without a store that could \
+              change the value.",
+    why: "Each iteration waits for the same value again. ptxas does not hoist the load, because \
+          it would then also execute if the loop is not entered.",
+    instead: "Load the value before the loop, and keep it in a register.",
     bad: "\
 .entry k(.param .u64 out, .param .u32 count)
 {
@@ -61,11 +61,11 @@ AGAIN:
 /// A loop with one entry.
 struct Loop {
     blocks: Vec<bool>,
-    /// The ends of its rounds.
+    /// The blocks with a back edge.
     terminator: Vec<BlockId>,
 }
 
-/// More loops than this in one function are those of a generator.
+/// Functions with more loops are generated, and skipped.
 const MAX_LOOPS: usize = 200;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
@@ -73,7 +73,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let graph = &flow.graph;
-    // Of each load once: its own loop tells.
+    // Report each load only for its innermost loop.
     let mut told = vec![false; flow.instructions.steps.len()];
     for round in loops(graph) {
         if changes(function, flow, &round) {
@@ -81,7 +81,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         }
         let within = |block: BlockId| round.blocks[block.index()];
         for block in graph.order.iter().filter(|block| within(**block)) {
-            // Only what happens in every round.
+            // Only what executes in every iteration.
             if !round
                 .terminator
                 .iter()
@@ -122,11 +122,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                         .add(
                             access.span,
                             format!(
-                                "each round of the loop loads the same {} bytes again",
+                                "each iteration of the loop loads the same {} bytes again",
                                 access.bytes,
                             ),
                         )
-                        .help("load once before the loop: nothing in it writes to memory");
+                        .help(
+                            "load the value before the loop: nothing in the loop writes to memory",
+                        );
                 }
             }
         }
@@ -167,7 +169,7 @@ fn loops(graph: &Graph) -> Vec<Loop> {
     found
 }
 
-/// Whether something in the loop may write to memory, or lets others do so.
+/// Whether the loop may write to memory, or synchronize with other threads that do.
 fn changes(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, round: &Loop) -> bool {
     let blocks = flow.graph.order.iter();
     let mut steps = blocks

@@ -1,13 +1,13 @@
-//! What a kernel says of the blocks that it is launched with.
+//! The launch bounds of a kernel.
 
 use ptx::ast::{Function, FunctionKind, Span};
 
-/// `.reqntid` or `.maxntid`, and what else bears on how many blocks are resident.
+/// `.reqntid` or `.maxntid`, and the other directives that affect occupancy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchBounds {
-    /// Threads of a block, at most.
+    /// The maximum number of threads of a block.
     pub threads: Option<u32>,
-    /// Where that is said, or the name of the kernel.
+    /// The span of that directive, or of the name of the kernel.
     pub span: Span,
     /// `.minnctapersm`
     pub blocks: Option<(u32, Span)>,
@@ -16,7 +16,7 @@ pub(super) struct LaunchBounds {
 }
 
 impl LaunchBounds {
-    /// Those of a kernel; `None` for a function.
+    /// The launch bounds of a kernel; `None` for a function.
     pub fn of(function: &Function<'_>, source: &str) -> Option<LaunchBounds> {
         if function.kind != FunctionKind::Entry {
             return None;

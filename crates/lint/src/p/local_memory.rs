@@ -11,12 +11,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 101),
     name: "local-memory",
     summary: "A variable in local memory.",
-    why: "Local memory is a part of device memory that each thread has of its own: an access \
-          takes as long as one of global memory where the caches do not help, and the bytes \
-          count once for each resident thread. Compilers put arrays there that are indexed by \
-          a register, and large structures.",
-    instead: "Index with constants, so that the elements can be registers: unroll the loop. Where \
-              the index has to be computed, a part of shared memory for each thread is faster.",
+    why: "Local memory is per-thread device memory: an access that misses the caches takes as \
+          long as one of global memory, and every resident thread needs its own copy. Compilers \
+          use it for arrays that are indexed by a register, and for large structures.",
+    instead: "Index with constants, for example by unrolling the loop, so that the elements can \
+              be registers. For a computed index, a part of shared memory for each thread is \
+              faster.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -85,12 +85,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 variable.name.span(function.context.source),
                 format!(
-                    "`{name}` takes {bytes} bytes of local memory for each thread, {} for each warp",
+                    "`{name}` takes {bytes} bytes of local memory per thread, {} per warp",
                     bytes.saturating_mul(u64::from(WARP)),
                 ),
             )
             .help(format!(
-                "{} accesses of this function go to local memory: with constant indices the elements \
+                "this function has {} accesses to local memory: with constant indices the elements \
                  can be registers",
                 loads + stores,
             ));

@@ -1,4 +1,4 @@
-//! Blocks that leave most of a multiprocessor empty
+//! Low occupancy
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use ptx::signature::layout;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 302),
     name: "low-occupancy",
-    summary: "With blocks of the size that the kernel says, less than a quarter of the warps that \
-              a multiprocessor can hold are resident.",
-    why: "While a warp waits for memory, others work: few of them do not fill the time. How many \
-          are resident follows from the threads of a block (`.reqntid`, `.maxntid`), its shared \
-          memory and the registers of its threads, and from what the target has of them.",
-    instead: "Larger blocks, less shared memory for each, or fewer registers. A kernel that keeps \
-              many independent operations under way in each thread is fast all the same: for that \
-              one, switch this rule off.",
+    summary: "With the block size of the kernel, less than a quarter of the warps of a \
+              multiprocessor are resident.",
+    why: "While one warp waits for memory, others execute: few warps do not hide the latency. \
+          Their number depends on the threads of a block (`.reqntid`, `.maxntid`), its shared \
+          memory, the registers of its threads, and the limits of the target.",
+    instead: "Use larger blocks, less shared memory for each block, or fewer registers. A kernel \
+              with many independent operations in flight in each thread can be fast \
+              nevertheless: disable this rule for it.",
     bad: "\
 .entry k(.param .u64 out) .reqntid 64
 {
@@ -62,7 +62,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// Less than this of the warps, in hundredths.
+/// The minimum occupancy in percent.
 const THRESHOLD: u32 = 25;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
@@ -76,8 +76,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     else {
         return;
     };
-    // Registers alone bring it down where there are many: how many are alive is
-    // found out only for a kernel that could have them.
+    // Register pressure is expensive to compute, so it is only computed for kernels that may have
+    // enough live registers to matter.
     let Some(threads) = bounds.threads.filter(|threads| *threads > 1) else {
         return;
     };
@@ -98,8 +98,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
     let why = match occupancy.limit {
         Limit::Warps => format!("its {threads} threads"),
-        Limit::Blocks => format!("{} places for blocks", multiprocessor.blocks),
-        Limit::Registers => format!("its {} registers for each thread", block.registers),
+        Limit::Blocks => format!("the limit of {} blocks", multiprocessor.blocks),
+        Limit::Registers => format!("its {} registers per thread", block.registers),
         Limit::Shared => format!("its {} bytes of shared memory", block.shared),
     };
     let (blocks, warps, of) = (occupancy.blocks, occupancy.warps, occupancy.of);
@@ -113,14 +113,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             ),
         )
         .help(match occupancy.limit {
-            Limit::Registers => "fewer live values, or `.maxnreg` with fewer registers",
-            Limit::Shared => "more threads for each block, or less shared memory",
-            Limit::Warps | Limit::Blocks => "more threads for each block",
+            Limit::Registers => "reduce the live values, or the registers with `.maxnreg`",
+            Limit::Shared => "use more threads per block, or less shared memory",
+            Limit::Warps | Limit::Blocks => "use more threads per block",
         });
 }
 
-/// Shared memory that the text declares: variables of the kernel, and those of
-/// the module that it names.
+/// The static shared memory: variables of the kernel, and those of the module that it uses.
 fn shared_bytes(function: &FunctionContext<'_, '_>) -> u32 {
     let size = |variable: &Variable<'_>| layout(variable).0;
     let mut sum = 0_u64;

@@ -8,12 +8,13 @@ pub static RULE: Rule = Rule {
     name: "mixed-flushing",
     summary: "Some single-precision operations of a function flush subnormals to zero, and others \
               do not.",
-    why: "Operations without `.ftz` keep subnormals that those with it throw away: the function \
-          pays for them and does not have them. Divisions and roots without `.ftz` take several \
-          instructions more, and a `mul` and an `add` that differ in it are never fused.",
-    instead: "Choose one for the whole function: `-ftz=true` of nvcc, or `.ftz` on all. Conversions, \
-              comparisons, `ex2`, `rcp` and `rsqrt`, which compilers write with `.ftz` either way, \
-              are not counted.",
+    why: "Operations without `.ftz` preserve subnormals that those with it discard: the function \
+          has the cost of subnormals without their benefit. Divisions and roots without `.ftz` \
+          take several more instructions, and a `mul` and an `add` that differ in `.ftz` are \
+          never fused.",
+    instead: "Use one mode in the whole function: `-ftz=true` of nvcc, or `.ftz` on all \
+              operations. The rule ignores conversions, comparisons, `ex2`, `rcp` and `rsqrt`, \
+              for which compilers always write `.ftz`.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -49,7 +50,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    // How many keep subnormals and how many flush, and the first of each.
+    // The numbers of operations that preserve and that flush subnormals, and the first of each.
     let mut count = [0_usize; 2];
     let mut first = [None; 2];
     for instruction in function.instructions() {
@@ -88,7 +89,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         false => (
             first[1],
             format!("{flush} of {all} operations flush subnormals to zero, this one first"),
-            "leave `.ftz` out here, or write it on all",
+            "remove `.ftz` here, or write it on all",
         ),
     };
     if let Some(span) = span {

@@ -1,5 +1,5 @@
-//! Slow, though it works. Off unless asked for: each says what the hardware
-//! does, and the numbers of instructions are those of ptxas 13.5 for sm_90.
+//! Performance rules, which are opt-in. Each explains the behaviour of the hardware; numbers of
+//! instructions are those of ptxas 13.5 for sm_90.
 
 pub mod bank_conflict;
 pub mod contended_atomic;

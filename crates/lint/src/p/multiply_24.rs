@@ -6,11 +6,11 @@ use ptx::names::Opcode;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 209),
     name: "multiply-24",
-    summary: "A multiplication of 24 bits.",
-    why: "The first devices multiplied 24 bits faster than 32. Since sm_20 it is the other way \
-          around: the hardware multiplies 32 bits, and `mul24` cuts both factors down first, \
-          which makes three instructions of one.",
-    instead: "`mul.lo` and `mad.lo`, which give the same for factors of up to 24 bits.",
+    summary: "A 24-bit multiplication.",
+    why: "The first devices multiplied 24 bits faster than 32. Since sm_20 the hardware \
+          multiplies 32 bits, and `mul24` must first truncate both factors, which makes it three \
+          instructions instead of one.",
+    instead: "Use `mul.lo` or `mad.lo`, which give the same result for factors of up to 24 bits.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -62,10 +62,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         findings
             .add(
                 instruction.opcode_span,
-                "24 bits take 3 instructions to multiply, and 32 take 1",
+                "a 24-bit multiplication takes 3 instructions, a 32-bit one takes 1",
             )
             .help(format!(
-                "`{wide}` gives the same where the factors have no more than 24 bits"
+                "use `{wide}`, which gives the same result for factors of up to 24 bits"
             ));
     }
 }

@@ -1,4 +1,4 @@
-//! A kernel that needs many registers and says nothing of its blocks
+//! High register pressure without launch bounds
 
 use super::launch_bounds::LaunchBounds;
 use super::pressure::Pressure;
@@ -8,13 +8,13 @@ use crate::{Check, Code, Findings, FunctionContext, Rule};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 301),
     name: "no-launch-bounds",
-    summary: "A kernel with many live values that does not say how large its blocks are.",
-    why: "A multiprocessor has 65,536 registers: a block of 1,024 threads fits only if each has \
-          64 or less. Without `.maxntid` or `.reqntid` the assembler does not know which it is: \
-          it gives a thread up to 255, and a launch with larger blocks than these leave room for \
-          fails with `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.",
-    instead: "`.maxntid` with the largest block that it is launched with (`__launch_bounds__` in \
-              C++): the assembler then keeps to the registers that it leaves.",
+    summary: "A kernel with many live values and without a maximum block size.",
+    why: "A multiprocessor has 65,536 registers, so a block of 1,024 threads only fits with at \
+          most 64 registers per thread. Without `.maxntid` or `.reqntid` ptxas does not know the \
+          block size and may use up to 255 registers. A launch with too large blocks then fails \
+          with `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.",
+    instead: "Declare the largest block of any launch with `.maxntid` (`__launch_bounds__` in \
+              C++): ptxas then limits the registers to those available for it.",
     bad: BAD,
     good: "\
 .entry k(.param .u64 out) .maxntid 256
@@ -33,7 +33,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// 72 values that are all kept until the last is there.
+/// 72 values that are live at the same time.
 const BAD: &str = "\
 .entry k(.param .u64 out)
 {
@@ -90,7 +90,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let most = multiprocessor.registers_for(MAX_THREADS);
-    // A kernel of few instructions cannot keep so many values.
+    // A kernel with few instructions cannot have that many live values.
     let few = function.body.statements.len() < most as usize / 4;
     if bounds.threads.is_some() || bounds.registers.is_some() || few {
         return;
@@ -106,17 +106,17 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let mut fits = fits.filter(|threads| multiprocessor.registers_for(*threads) >= registers);
     let message = match fits.next() {
         Some(threads) => format!(
-            "line {} alone keeps values in {registers} registers: blocks of more than {threads} \
-             threads do not fit",
+            "{registers} registers are live at line {}: blocks of more than {threads} threads \
+             cannot be launched",
             function.line(pressure.span),
         ),
         None => format!(
-            "line {} alone keeps values in {registers} registers, more than a thread can have",
+            "{registers} registers are live at line {}, more than a thread can have",
             function.line(pressure.span),
         ),
     };
     findings.add(bounds.span, message).help(
-        "say how large the blocks are with `.maxntid`: the assembler then keeps to the registers \
-         that they leave",
+        "declare the maximum block size with `.maxntid`: ptxas then limits the registers \
+         accordingly",
     );
 }

@@ -8,9 +8,9 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 303),
     name: "partial-warp",
     summary: "A block whose threads do not fill its last warp.",
-    why: "Threads execute in warps of 32. Where a block has no multiple of that, the last warp \
-          takes the time and the registers of a whole one, with some of its lanes idle.",
-    instead: "Blocks of a multiple of 32 threads. A kernel of one thread is left alone.",
+    why: "Threads execute in warps of 32. If the block size is not a multiple of 32, the last \
+          warp takes the time and registers of a full warp, with some lanes idle.",
+    instead: "Use a multiple of 32 threads. The rule does not report kernels with one thread.",
     bad: "\
 .entry k(.param .u64 out) .reqntid 72
 {
@@ -53,13 +53,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     findings
         .add(
             bounds.span,
-            format!("{threads} threads take {warps} warps: {idle} lanes of the last do nothing"),
+            format!("{threads} threads take {warps} warps: {idle} lanes of the last one are idle"),
         )
         .help(format!(
             "use {} threads, or {}",
             threads.next_multiple_of(WARP),
             match threads / WARP * WARP {
-                0 => "let one warp do the work of several blocks".to_owned(),
+                0 => "combine several blocks into one warp".to_owned(),
                 fewer => fewer.to_string(),
             },
         ));

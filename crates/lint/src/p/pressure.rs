@@ -1,24 +1,24 @@
-//! How many registers hold something at once.
+//! Register pressure.
 
 use crate::context::FunctionContext;
 use crate::flow::{BlockId, Definition, InstructionId, ValueId};
 use ptx::ast::Span;
 
-/// The place where most values are alive.
+/// The maximum register pressure of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pressure {
-    /// 32-bit registers that they take.
+    /// The number of live 32-bit registers.
     pub registers: u32,
-    /// The instruction there.
+    /// The instruction with the maximum.
     pub span: Span,
 }
 
-/// Steps for each instruction that looking for it may take.
+/// The limit of analysis steps per instruction.
 const STEPS_FOR_EACH: usize = 20;
 
 impl Pressure {
-    /// That of a function. The assembler orders instructions in its own way, and
-    /// keeps addresses and intermediate results besides: it is an estimate.
+    /// The register pressure of a function. This is an estimate: the assembler reorders instructions,
+    /// and needs registers for addresses and intermediate results.
     pub fn of(function: &FunctionContext<'_, '_>) -> Option<Pressure> {
         let flow = function.flow()?;
         let (instructions, graph, values) = (&flow.instructions, &flow.graph, &flow.values);
@@ -29,19 +29,19 @@ impl Pressure {
             Some(Definition::Phi(block)) => block,
             _ => BlockId::ENTRY,
         };
-        // Values alive at the end of a block, each once.
+        // The live-out values of each block.
         let mut leaving: Vec<Vec<ValueId>> = vec![Vec::new(); count];
         let mut budget = (instructions.steps.len() + count) * STEPS_FOR_EACH + 10_000;
         let mut visited = vec![ValueId::NONE; count];
-        // Where a value is read, by value; a join reads at the end of what comes before.
+        // The uses of each value. A phi uses its inputs at the end of the predecessors.
         let mut uses: Vec<(ValueId, BlockId, bool)> = Vec::new();
         for block in &graph.order {
             for id in graph.blocks[block.index()].steps() {
                 let step = &instructions.steps[id.index()];
                 let read = values.reads(instructions, step).map(|(_, value)| value);
-                let kept = values.writes(instructions, step);
-                let kept = kept.filter_map(|(_, value)| values.prior(value));
-                uses.extend(read.chain(kept).map(|value| (value, *block, false)));
+                let preserved = values.writes(instructions, step);
+                let preserved = preserved.filter_map(|(_, value)| values.prior(value));
+                uses.extend(read.chain(preserved).map(|value| (value, *block, false)));
             }
         }
         for at in 0..values.definitions.len() as u32 {
@@ -105,10 +105,10 @@ impl Pressure {
                         sum -= u32::from(widths[value.index()]);
                     }
                 }
-                let kept = values.writes(instructions, step);
-                let kept = kept.filter_map(|(_, value)| values.prior(value));
+                let preserved = values.writes(instructions, step);
+                let preserved = preserved.filter_map(|(_, value)| values.prior(value));
                 let read = values.reads(instructions, step).map(|(_, value)| value);
-                for value in read.chain(kept) {
+                for value in read.chain(preserved) {
                     if let Some(alive) = alive.get_mut(value.index())
                         && !std::mem::replace(alive, true)
                     {
@@ -127,13 +127,13 @@ impl Pressure {
     }
 }
 
-/// How many 32-bit registers each value takes; 0 for predicates, which have their own.
+/// The number of 32-bit registers of each value; 0 for predicates, which have a separate file.
 fn widths(function: &FunctionContext<'_, '_>) -> Option<Vec<u8>> {
     let flow = function.flow()?;
     let mut of_register = vec![0_u8; flow.instructions.registers as usize];
     for (_, step, _) in function.steps() {
         let ty = function.effect(step).types.first().copied().flatten();
-        // Predicates are what the first result of a comparison is.
+        // The first result of a comparison is a predicate.
         let width = match ty.map(|ty| ty.bits()) {
             Some(1) => 0,
             Some(bits) => bits.div_ceil(32) as u8,

@@ -8,11 +8,12 @@ use ptx::names::{Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 207),
     name: "reciprocal-of-root",
-    summary: "The reciprocal of a square root, in two steps.",
-    why: "The hardware computes the reciprocal root in one, and `sqrt` is made of it: the root is \
-          multiplied out first and inverted again then. Each step rounds, and takes care of \
-          subnormals on its own.",
-    instead: "`rsqrt.approx`, which is accurate to two units in the last place (`rsqrtf` in C++).",
+    summary: "The reciprocal of a square root, computed in two steps.",
+    why: "The hardware computes the reciprocal square root in one step, and `sqrt` is derived \
+          from it: the root is first multiplied out and then inverted again. Each step rounds, \
+          and handles subnormals separately.",
+    instead: "Use `rsqrt.approx`, whose error is at most two units in the last place (`rsqrtf` \
+              in C++).",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -75,13 +76,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         }
         let message = match instruction.opcode {
             Opcode::Div if constant(function, first + 1) != Some(1.0) => {
-                "a division by a square root takes two steps of several instructions: `rsqrt` and \
-                 a `mul` are 2"
+                "a square root and a division take several instructions each: `rsqrt` and `mul` are \
+                 one each"
             }
-            _ => "a root and its reciprocal take two steps of several instructions: `rsqrt` is one",
+            _ => "a square root and its reciprocal take several instructions each: `rsqrt` is one",
         };
         findings
             .add(instruction.opcode_span, message)
-            .help("`rsqrt.approx` of what the root is taken of");
+            .help("use `rsqrt.approx` of the operand of the root");
     }
 }

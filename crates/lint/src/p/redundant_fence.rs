@@ -7,12 +7,12 @@ use ptx::names::{Modifier, Opcode};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 305),
     name: "redundant-fence",
-    summary: "A fence next to another that orders all that it does.",
-    why: "A fence waits until what was written before is visible, for global memory some hundred \
-          cycles. The second of two orders nothing that the first does not; neither does a \
-          `fence` or `membar` of the block in front of a barrier that all its threads come to, \
-          which orders memory itself.",
-    instead: "Leave it out.",
+    summary: "A fence next to a stronger or equal one.",
+    why: "A fence waits until earlier writes are visible, which takes some hundred cycles for \
+          global memory. The second of two adjacent fences orders nothing that the first does \
+          not. Neither does a `fence` or `membar` of block scope before a barrier of all threads \
+          of the block, which also orders memory.",
+    instead: "Remove it.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -46,7 +46,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// How much a fence orders: sequentially consistent or not, and for whom.
+/// The strength of a fence: sequential consistency, and scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Strength {
     sequential: bool,
@@ -80,12 +80,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 match last {
                     Some((first, known)) if stronger(known, strength) => {
                         let line = function.line(first.opcode_span);
-                        let why = format!("the fence of line {line} orders all that this one does");
+                        let why =
+                            format!("redundant fence: that of line {line} is at least as strong");
                         tell(instruction, &why, findings);
                     }
                     Some((first, known)) if stronger(strength, known) => {
                         let line = function.line(instruction.opcode_span);
-                        let why = format!("the fence of line {line} orders all that this one does");
+                        let why =
+                            format!("redundant fence: that of line {line} is at least as strong");
                         tell(first, &why, findings);
                         last = Some((instruction, strength));
                     }
@@ -102,7 +104,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 && known.scope == BLOCK
             {
                 let line = function.line(instruction.opcode_span);
-                let why = format!("the barrier of line {line} orders all that this fence does");
+                let why = format!("redundant fence: the barrier of line {line} orders memory too");
                 tell(first, &why, findings);
             }
             let harmless = function.effect(step).pure && instruction.opcode != Opcode::Ld;
@@ -116,14 +118,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
 fn tell(instruction: &Instruction, why: &str, findings: &mut Findings) {
     findings
         .add(instruction.opcode_span, why)
-        .help("leave it out")
+        .help("remove it")
         .fix([Edit {
             span: instruction.span,
             replacement: String::new(),
         }]);
 }
 
-/// Of fences between threads; those between proxies are another thing.
+/// The strength of a fence between threads; `None` for a fence between proxies.
 fn strength(opcode: Opcode, modifiers: &Modifiers) -> Option<Strength> {
     let has = |word| modifiers.has(word);
     let scope = match () {
@@ -142,13 +144,13 @@ fn strength(opcode: Opcode, modifiers: &Modifiers) -> Option<Strength> {
         Modifier::Gl,
         Modifier::Sys,
     ];
-    let plain = modifiers.as_slice().iter().all(|word| known.contains(word));
+    let thread_fence = modifiers.as_slice().iter().all(|word| known.contains(word));
     match opcode {
-        Opcode::Membar if plain => Some(Strength {
+        Opcode::Membar if thread_fence => Some(Strength {
             sequential: true,
             scope,
         }),
-        Opcode::Fence if plain => Some(Strength {
+        Opcode::Fence if thread_fence => Some(Strength {
             sequential: !has(Modifier::AcqRel),
             scope,
         }),

@@ -7,10 +7,10 @@ use ptx::names::{Modifier, Opcode};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 304),
     name: "repeated-barrier",
-    summary: "A barrier right after the same barrier, with no access to memory in between.",
-    why: "All threads have just met. Meeting again orders nothing more, and costs the wait for \
-          the last warp once more; ptxas keeps both.",
-    instead: "Leave the second out.",
+    summary: "A barrier directly after the same barrier, without memory accesses in between.",
+    why: "All threads have just synchronized. The second barrier orders nothing more, but waits \
+          for the last warp again. ptxas keeps both.",
+    instead: "Remove the second barrier.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -74,7 +74,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 && !modifiers.has(Modifier::Red)
                 && !step.guarded;
             if !meets {
-                // Loads too have to stay on their side of it.
+                // A barrier also orders loads.
                 let harmless = function.effect(step).pure && instruction.opcode != Opcode::Ld;
                 if !harmless {
                     last = None;
@@ -90,12 +90,11 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                     .add(
                         instruction.opcode_span,
                         format!(
-                            "2 barriers with no access to memory between them: that of line {} \
-                             orders all that this one does",
+                            "redundant barrier: there is no memory access between it and the one of line {}",
                             function.line(first.opcode_span),
                         ),
                     )
-                    .help("leave it out")
+                    .help("remove it")
                     .fix([Edit {
                         span: instruction.span,
                         replacement: String::new(),
@@ -107,7 +106,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// Numbers alone: a register may have changed.
+/// Only constant barrier numbers: a register may have changed.
 fn same_operands(a: &[Operand<'_>], b: &[Operand<'_>]) -> bool {
     let number = |operand: &Operand<'_>| match operand {
         Operand::Integer(integer) => Some(integer.value),

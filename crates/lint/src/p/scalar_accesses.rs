@@ -1,4 +1,4 @@
-//! Four `ld.global.f32` side by side
+//! Four adjacent `ld.global.f32`
 
 use crate::flow::{Linear, Term};
 use crate::memory::{Access, AccessKind};
@@ -9,12 +9,13 @@ use ptx::names::Modifier;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 105),
     name: "scalar-accesses",
-    summary: "Several narrow accesses to global memory side by side.",
-    why: "A thread can read or write up to 16 bytes with one instruction. Four accesses of 4 bytes \
-          take four instructions and four requests for the same sectors. ptxas joins them only \
-          where it sees the alignment, which for a pointer that a kernel is given it does not.",
-    instead: "Use `.v2` or `.v4` where the address is a multiple of the whole width. What \
-              `cuMemAlloc` returns is aligned to 256 bytes.",
+    summary: "Several narrow accesses to adjacent global memory.",
+    why: "A thread can read or write up to 16 bytes with one instruction. Four accesses of 4 \
+          bytes take four instructions and four requests for the same sectors. ptxas only \
+          combines them if it knows the alignment, which it does not for a pointer parameter of \
+          a kernel.",
+    instead: "Use `.v2` or `.v4` if the address is a multiple of the vector size. Addresses from \
+              `cuMemAlloc` are aligned to 256 bytes.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -46,13 +47,14 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// What lies side by side stands close together: each is compared with the others.
+/// The maximum number of accesses that are compared with one another. Adjacent accesses are close
+/// together in the text.
 const MAX_RUN: usize = 256;
 
-/// Accesses of one kind without anything between them that keeps them apart.
+/// Accesses of one kind that can be reordered with one another.
 struct Run {
     kind: AccessKind,
-    /// Its one mnemonic.
+    /// The mnemonic of all accesses.
     mnemonic: u32,
     all: Vec<(Access, Linear)>,
 }
@@ -86,8 +88,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 tell(&mut runs, findings);
                 continue;
             }
-            // A store ends a row of loads, which may be of the same memory, and
-            // the other way around.
+            // A store ends a run of loads, which may alias it, and vice versa.
             let long = |run: &Run| run.all.len() >= MAX_RUN;
             if runs.iter().any(|run| run.kind != access.kind || long(run)) {
                 tell(&mut runs, findings);
@@ -150,7 +151,7 @@ fn tell(runs: &mut Vec<Run>, findings: &mut Findings) {
     }
 }
 
-/// The widest vectors that fit.
+/// Splits a run into the widest possible vectors.
 fn of_group(kind: AccessKind, base: &Linear, group: &[(i64, Access)], findings: &mut Findings) {
     let Some((_, first)) = group.first() else {
         return;
@@ -159,7 +160,7 @@ fn of_group(kind: AccessKind, base: &Linear, group: &[(i64, Access)], findings: 
     if element == 0 || element > 8 {
         return;
     }
-    // What a pointer adds is taken to be aligned; the rest has to be.
+    // Base pointers are assumed to be aligned; the other terms must be.
     let pointer = |term: &Term| matches!(term, Term::Parameter(..) | Term::Address(_));
     let steps = base.terms().iter().filter(|(term, _)| !pointer(term));
     let steps = steps.fold(0, |bits, (_, times)| bits | times);
@@ -192,12 +193,12 @@ fn of_group(kind: AccessKind, base: &Linear, group: &[(i64, Access)], findings: 
                 .add(
                     span.unwrap_or(access.span),
                     format!(
-                        "{count} {does} of {element} bytes side by side: one of `.v{count}` {moves} \
-                         the {bytes} bytes at once",
+                        "{count} adjacent {does} of {element} bytes: one with `.v{count}` {moves} all \
+                         {bytes} bytes",
                     ),
                 )
                 .help(format!(
-                    "the address has to be a multiple of {bytes}, which that of an allocation is",
+                    "the address must be a multiple of {bytes}; addresses of allocations are",
                 ));
             taken = count;
             break;

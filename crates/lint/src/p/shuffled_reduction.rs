@@ -9,11 +9,11 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 210),
     name: "shuffled-reduction",
     summary: "A reduction of 32-bit integers over the warp in five steps.",
-    why: "Each `shfl.sync` takes about as long as a load from shared memory, and each step waits for \
-          the one before. From sm_80 on `redux.sync` adds, compares or combines the integers of \
-          all lanes with one instruction, and gives the result to all of them.",
-    instead: "`redux.sync.add.s32`, `.min`, `.max`, `.and`, `.or`, `.xor`. Floating-point numbers \
-              still need the five steps, but for `.min` and `.max` on sm_100a.",
+    why: "A `shfl.sync` takes about as long as a load from shared memory, and each step waits \
+          for the previous one. From sm_80, `redux.sync` reduces the integers of all lanes with \
+          one instruction, and returns the result to all of them.",
+    instead: "Use `redux.sync.add.s32`, `.min`, `.max`, `.and`, `.or` or `.xor`. Floating-point \
+              numbers still need the five steps, except `.min` and `.max` on sm_100a.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -55,13 +55,13 @@ pub static RULE: Rule = Rule {
 
 /// The first target that has `redux.sync`.
 const SINCE: u16 = 80;
-/// The distances 1, 2, 4, 8 and 16, a bit each.
+/// The distances 1, 2, 4, 8 and 16, as a bit set.
 const ALL: u8 = 31;
 
-/// So many reductions go on beside one another at most.
-const MAX_APART: usize = 64;
+/// The maximum number of interleaved reductions.
+const MAX_INTERLEAVED: usize = 64;
 
-/// Steps of a reduction that were made already.
+/// A partial reduction.
 #[derive(Clone, Copy)]
 struct Steps {
     result: ValueId,
@@ -107,20 +107,19 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 .add(
                     first.opcode_span,
                     format!(
-                        "a reduction over the warp with 10 instructions, from here to line {}: \
+                        "a warp reduction with 10 instructions, from here to line {}: \
                          `redux.sync.{name}` is 1",
                         function.line(instruction.opcode_span),
                     ),
                 )
                 .help(format!(
-                    "`redux.sync.{name}` of the value before, with the same mask"
+                    "use `redux.sync.{name}` of the original value, with the same mask"
                 ));
         }
     }
 }
 
-/// What a reduction is with this instruction: of a value, and the same value of
-/// another lane.
+/// The reduction after this instruction, which combines a value with that of another lane.
 fn extended(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -154,7 +153,7 @@ fn extended(
         (distance.is_power_of_two() && distance <= 16).then_some((own, distance, at))
     });
     let (own, distance, at) = step?;
-    let before = known.iter().rev().take(MAX_APART).find(|steps| {
+    let before = known.iter().rev().take(MAX_INTERLEAVED).find(|steps| {
         steps.result == own && steps.opcode == instruction.opcode && steps.distances & distance == 0
     });
     Some(Steps {

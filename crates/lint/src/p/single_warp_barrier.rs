@@ -8,11 +8,11 @@ use ptx::names::{Modifier, Opcode};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 306),
     name: "single-warp-barrier",
-    summary: "A barrier of the block in a kernel whose blocks are one warp.",
-    why: "`bar.sync` goes to the barrier unit of the multiprocessor and back. For the threads of a \
-          warp `bar.warp.sync` orders memory just as well without leaving it. ptxas does not \
-          exchange them, even though `.reqntid` or `.maxntid` say that there is one warp.",
-    instead: "`bar.warp.sync 0xFFFFFFFF` (`__syncwarp()` in C++).",
+    summary: "A block-wide barrier in a kernel whose blocks consist of one warp.",
+    why: "`bar.sync` is a round trip to the barrier unit of the multiprocessor. For the threads \
+          of one warp `bar.warp.sync` gives the same memory ordering without it. ptxas does not \
+          replace the barrier, even if `.reqntid` or `.maxntid` imply a single warp.",
+    instead: "Use `bar.warp.sync 0xFFFFFFFF` (`__syncwarp()` in C++).",
     bad: "\
 .entry k(.param .u64 out) .reqntid 32
 {
@@ -69,9 +69,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             findings
                 .add(
                     instruction.opcode_span,
-                    format!("a barrier of the block, which has {threads} threads in 1 warp"),
+                    format!("a block-wide barrier in a block of 1 warp, with {threads} threads"),
                 )
-                .help("`bar.warp.sync` with the mask of its threads does the same");
+                .help("use `bar.warp.sync` with the mask of the threads");
         }
     }
 }

@@ -8,14 +8,15 @@ use ptx::names::{Modifier, Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 110),
     name: "software-atomic",
-    summary: "An atomic operation that the hardware does not have.",
-    why: "Shared memory adds, compares and exchanges 32-bit integers, and exchanges 64 bits. \
-          Everything else ptxas makes a loop of: load, compute, compare and swap, and again if \
-          another thread was faster. Threads of a warp that meet at one address go through it one \
-          after the other. The same holds of single `.f16` and `.bf16` in global memory.",
-    instead: "Sum up in registers with `shfl.sync` and let few threads add; use integers (fixed \
+    summary: "An atomic operation without hardware support.",
+    why: "The atomic operations of shared memory are 32-bit integer arithmetic, compare and \
+          exchange, and 64-bit exchange. ptxas expands everything else into a loop of load, \
+          compute and compare-and-swap, which repeats if another thread was faster. Threads of a \
+          warp with the same address are serialized. The same applies to scalar `.f16` and \
+          `.bf16` in global memory.",
+    instead: "Reduce in registers with `shfl.sync` and let few threads add; use integers (fixed \
               point) in shared memory; add `.f16x2` pairs in global memory, which the hardware \
-              does.",
+              supports.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -93,11 +94,11 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             findings
                 .add(
                     instruction.opcode_span,
-                    format!("{space} memory has no such operation on `.{ty}`: this is a loop of compare and swap"),
+                    format!("{space} memory does not support this operation on `.{ty}`: it becomes a compare-and-swap loop"),
                 )
                 .help(match access.space {
-                    Some(Space::Global) => "add a pair with `.f16x2` or `.bf16x2`, which is one operation",
-                    _ => "sum up in registers first, or use 32-bit integers",
+                    Some(Space::Global) => "add pairs with `.f16x2` or `.bf16x2`, which is one operation",
+                    _ => "reduce in registers first, or use 32-bit integers",
                 });
         }
     }

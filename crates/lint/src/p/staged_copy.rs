@@ -1,4 +1,4 @@
-//! `ld.global` and `st.shared` of what it loaded
+//! `ld.global`, and `st.shared` of the loaded value
 
 use crate::flow::{Definition, Reference, ValueId};
 use crate::memory::{Access, AccessKind};
@@ -9,12 +9,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('P', 107),
     name: "staged-copy",
     summary: "A copy from global to shared memory through registers.",
-    why: "The registers are taken from the request of the load to its arrival, and the thread \
-          stands still at the store. `cp.async` (sm_80 and later) takes none, and goes on: the \
-          next tile comes while this one is worked on.",
-    instead: "`cp.async.ca.shared.global [to], [from], 4` (4, 8 or 16 bytes; `.cg` for 16), then \
-              `cp.async.wait_all` and the barrier. From sm_90 on `cp.async.bulk` copies larger \
-              pieces with one instruction.",
+    why: "The registers are occupied from the request of the load until its data arrives, and \
+          the thread stalls at the store. `cp.async` (sm_80 and later) needs no registers and \
+          does not block: the next tile arrives while the thread processes the current one.",
+    instead: "Use `cp.async.ca.shared.global [to], [from], 4` (4, 8 or 16 bytes; `.cg` for 16), \
+              then `cp.async.wait_all` and the barrier. From sm_90, `cp.async.bulk` copies \
+              larger blocks with one instruction.",
     bad: "\
 .entry k(.param .u64 from)
 {
@@ -110,7 +110,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 .add(
                     loading.opcode_span,
                     format!(
-                        "{bytes} bytes go through {} to shared memory, and are used for nothing else",
+                        "{bytes} bytes are copied to shared memory through {}, without another use",
                         match bytes.div_ceil(4) {
                             1 => "a register".to_owned(),
                             count => format!("{count} registers"),
@@ -118,14 +118,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                     ),
                 )
                 .help(format!(
-                    "`cp.async` copies {bytes} bytes without registers, while the thread goes on",
+                    "use `cp.async`, which copies {bytes} bytes asynchronously and without registers",
                 ));
         }
     }
 }
 
-/// What the registers of an operand hold, in their order; empty if it is not
-/// registers alone.
+/// The values of the registers of an operand, in order; empty if it has other elements.
 fn values(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, place: usize) -> Vec<ValueId> {
     let places = match function.body.operands.get(place) {
         Some(Operand::Vector(list, _)) => {

@@ -11,13 +11,12 @@ use ptx::ast::Space;
 pub static RULE: Rule = Rule {
     code: Code::new('P', 102),
     name: "uncoalesced-access",
-    summary: "Neighbouring threads access global memory with gaps in between.",
-    why: "Global memory is read and written in sectors of 32 bytes. Where the 32 threads of a warp \
-          access neighbouring elements, a request takes as many sectors as it has bytes for; \
-          where each is a stride away from the next, most of what is moved is not used, and up \
-          to 32 sectors are moved for one element each.",
-    instead: "Let `%tid.x` count neighbouring elements: a structure of arrays in place of an array \
-              of structures, rows in place of columns, or a tile that is turned around in shared \
+    summary: "The threads of a warp access global memory with a stride.",
+    why: "Global memory is accessed in sectors of 32 bytes. If the 32 threads of a warp access \
+          adjacent elements, a request takes as few sectors as possible. With a stride most of \
+          the transferred bytes are unused, up to one sector for each element.",
+    instead: "Let `%tid.x` index adjacent elements: a structure of arrays instead of an array of \
+              structures, rows instead of columns, or a tile that is transposed in shared \
               memory.",
     bad: "\
 .entry k(.param .u64 out)
@@ -51,7 +50,7 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// Bytes that move at once.
+/// The size of a memory transaction in bytes.
 const SECTOR: i64 = 32;
 
 struct Strided {
@@ -96,7 +95,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             });
         }
     }
-    // What one access leaves of a sector, another of the same block may take.
+    // Other accesses of the same block may use the rest of a sector.
     let mut taken: BTreeMap<(u32, Vec<(Term, i64)>), u64> = BTreeMap::new();
     let key = |strided: &Strided| {
         let mut terms = strided.linear.terms().to_vec();
@@ -128,19 +127,19 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 span,
                 format!(
-                    "neighbouring threads are {} bytes apart: a warp {does} {} bytes in {sectors} \
-                     sectors, and {least} would hold them",
+                    "the stride between threads is {} bytes: a warp {does} {} bytes in {sectors} \
+                     sectors instead of {least}",
                     stride.unsigned_abs(),
                     bytes as usize * strided.lanes.offsets.len(),
                 ),
             )
             .help(format!(
-                "with a stride of {bytes} bytes, the accesses of a warp become one of {least} sectors",
+                "with a stride of {bytes} bytes, a warp accesses {least} sectors",
             ));
     }
 }
 
-/// How many sectors a warp accesses, and how many are enough for as many bytes.
+/// The number of sectors that a warp accesses, and the minimum for that number of bytes.
 fn sectors(lanes: &WarpAddresses, bytes: u64) -> (usize, usize) {
     let bytes = bytes as i64;
     let mut touched: Vec<i64> = lanes

@@ -7,11 +7,13 @@ use ptx::names::{Modifier, Opcode, Type};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 208),
     name: "unfused-product",
-    summary: "A product that is added in a second instruction, both with `.rn`.",
-    why: "`mul` and `add` with a rounding written out are never fused: that is what it is written \
-          out for. Two instructions then do what `fma` does in one, with one rounding less.",
-    instead: "`fma.rn`, or leave the rounding out (`-fmad=true` of nvcc, which is its default, \
-              and `*` for `__fmul_rn`), unless every bit has to be that of two operations.",
+    summary: "A product that a second instruction adds, both with `.rn`.",
+    why: "`mul` and `add` with an explicit rounding mode are never fused: that is its purpose. \
+          They take two instructions and round twice, where `fma` is one instruction and rounds \
+          once.",
+    instead: "Use `fma.rn`, or omit the rounding mode (`-fmad=true` of nvcc, the default, and \
+              `*` instead of `__fmul_rn`), unless the result must be that of two separate \
+              operations.",
     bad: "\
 .entry k(.param .u64 out)
 {
@@ -79,9 +81,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             findings
                 .add(
                     instruction.opcode_span,
-                    "2 instructions for a product and this sum of it, where `fma` is 1",
+                    "2 instructions for a product and this sum, instead of 1 `fma`",
                 )
-                .help("`fma.rn` rounds once, and is as fast as either of the two");
+                .help("use `fma.rn`, which rounds once");
         }
     }
 }

@@ -7,13 +7,13 @@ use crate::{Check, Code, Findings, FunctionContext, Rule};
 pub static RULE: Rule = Rule {
     code: Code::new('P', 307),
     name: "unreachable-min-blocks",
-    summary: "`.minnctapersm` asks for more resident blocks than a multiprocessor has room for.",
-    why: "It tells the assembler to use so few registers that this many blocks are resident. More \
-          threads than a multiprocessor holds cannot be: ptxas says so on its standard error, \
-          ignores it, and compiles as if nothing was asked for. A driver that compiles says \
-          nothing.",
-    instead: "Ask for no more blocks than fit, with blocks of the size of `.maxntid`; the limits \
-              differ between targets.",
+    summary: "`.minnctapersm` requests more resident blocks than a multiprocessor supports.",
+    why: "The directive makes ptxas limit the registers so that this many blocks can be \
+          resident. If the threads exceed the limit of the multiprocessor, ptxas prints a \
+          message, ignores the directive, and compiles without it. The driver's compiler ignores \
+          it silently.",
+    instead: "Request no more blocks than can be resident with the block size of `.maxntid`; the \
+              limits depend on the target.",
     bad: "\
 .entry k(.param .u64 out) .maxntid 1024 .minnctapersm 4
 {
@@ -63,13 +63,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 span,
                 format!(
-                    "{blocks} blocks of {threads} threads are {} warps: {target} holds {}, in {} \
-                     blocks at most",
+                    "{blocks} blocks of {threads} threads are {} warps: the limits of {target} are {} \
+                     warps and {} blocks",
                     blocks.saturating_mul(warps),
                     multiprocessor.warps,
                     multiprocessor.blocks,
                 ),
             )
-            .help(format!("ask for {most} or less"));
+            .help(format!("request at most {most}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Where the lanes of a warp go: what an address is to each.
+//! The addresses of the lanes of a warp.
 
 use crate::context::FunctionContext;
 use crate::flow::{Definition, Linear, Reference, Term, ValueId, Variance};
@@ -6,24 +6,24 @@ use crate::multiprocessor::WARP;
 use ptx::ast::FunctionKind;
 use ptx::names::SpecialRegister;
 
-/// What an address adds for each lane, relative to the first.
+/// The address of each lane relative to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WarpAddresses {
-    /// Bytes; one for each lane of the first warp.
+    /// Offsets in bytes, one for each lane of the first warp.
     pub offsets: Vec<i64>,
-    /// Bytes from a lane to the next, where `%tid.x` counts on.
+    /// The distance in bytes between lanes with consecutive `%tid.x`.
     pub stride: i64,
 }
 
-/// How deep pointers that loops move are followed.
+/// The maximum nesting of loops through which a pointer is followed.
 const DEPTH: usize = 3;
 
-/// Where more ways than this meet, a pointer is not followed: each is looked at
-/// for each place in the sum.
+/// A pointer is not followed through a phi with more inputs: all of them are evaluated for each
+/// term of the sum.
 const MAX_PARTS: usize = 4;
 
 impl WarpAddresses {
-    /// Those of an operand of the function; `None` where they are not known.
+    /// The addresses of an operand of the function; `None` if unknown.
     pub fn of(function: &FunctionContext<'_, '_>, place: usize) -> Option<WarpAddresses> {
         let linear = function.linear(place)?;
         let sum = sum_of(function, &linear, DEPTH)?;
@@ -41,12 +41,12 @@ impl WarpAddresses {
         })
     }
 
-    /// Whether all lanes have the same.
+    /// Whether all lanes have the same address.
     pub fn are_together(&self) -> bool {
         self.offsets.iter().all(|offset| *offset == 0)
     }
 
-    /// How many different addresses there are.
+    /// The number of distinct addresses.
     pub fn addresses(&self) -> usize {
         let mut offsets = self.offsets.clone();
         offsets.sort_unstable();
@@ -55,7 +55,7 @@ impl WarpAddresses {
     }
 }
 
-/// Whether an operand is shown to differ between the threads of a warp.
+/// Whether an operand provably differs between the threads of a warp.
 pub(super) fn differs(function: &FunctionContext<'_, '_>, place: usize) -> bool {
     let Some(linear) = function.linear(place) else {
         return false;
@@ -64,8 +64,8 @@ pub(super) fn differs(function: &FunctionContext<'_, '_>, place: usize) -> bool 
     terms.any(|(term, _)| variance(function, *term, DEPTH) == Variance::Thread)
 }
 
-/// Threads of a block in each direction, and how many of them make up its first
-/// warp; a block whose size is not known is as wide as a warp.
+/// The dimensions of a block, and the number of threads of its first warp. A block of unknown size
+/// is assumed to be as wide as a warp.
 fn shape(function: &FunctionContext<'_, '_>) -> (i64, i64, i64) {
     let known = Some(function.function)
         .filter(|function| function.kind == FunctionKind::Entry)
@@ -79,8 +79,8 @@ fn shape(function: &FunctionContext<'_, '_>) -> (i64, i64, i64) {
     (width, height, count.min(i64::from(WARP)))
 }
 
-/// Bytes for each step of `%tid.x`, `%tid.y`, `%tid.z` and `%laneid`; `None` if
-/// something else differs between lanes.
+/// The strides of `%tid.x`, `%tid.y`, `%tid.z` and `%laneid` in bytes; `None` if another term differs
+/// between lanes.
 fn sum_of(function: &FunctionContext<'_, '_>, linear: &Linear, depth: usize) -> Option<[i64; 4]> {
     let mut sum = [0_i64; 4];
     let mut add = |place: usize, times: i64| -> Option<()> {
@@ -103,12 +103,12 @@ fn sum_of(function: &FunctionContext<'_, '_>, linear: &Linear, depth: usize) -> 
             _ => return None,
         }
     }
-    // Sums of hundreds of these stay numbers.
+    // The bound avoids overflow in sums of hundreds of terms.
     let fits = |times: &i64| times.unsigned_abs() < 1 << 40;
     sum.iter().all(fits).then_some(sum)
 }
 
-/// The same of a pointer or index that a loop moves by the same for all.
+/// The strides of a pointer or index that a loop advances uniformly.
 fn moved(function: &FunctionContext<'_, '_>, value: ValueId, depth: usize) -> Option<[i64; 4]> {
     let flow = function.flow()?;
     let affine = function.affine()?;
@@ -158,7 +158,7 @@ fn variance(function: &FunctionContext<'_, '_>, term: Term, depth: usize) -> Var
         ) => Variance::Thread,
         Term::Special(_) | Term::Address(_) | Term::Parameter(..) => Variance::Block,
         Term::Value(value) => divergence.of(value),
-        // What the `mad` multiplies, not what it adds.
+        // The factors of the `mad`, not the addend.
         Term::Product(value) => {
             let Some(Definition::Written(id)) = flow.values.definition(value) else {
                 return Variance::Thread;

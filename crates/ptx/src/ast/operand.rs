@@ -1,4 +1,4 @@
-//! What instructions work on: operands and constants.
+//! Operands of instructions, and constants.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::names::SpecialRegister;
 pub struct List {
     /// Index of the first operand.
     pub start: u32,
-    /// How many follow; the operands of a nested list lie elsewhere in the pool.
+    /// The number of operands. Those of a nested list are elsewhere in the pool.
     pub len: u32,
 }
 
-/// What an instruction works on (PTX ISA, "Instruction Operands").
+/// An operand (PTX ISA, "Instruction Operands").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand<'a> {
-    /// A register, variable, label or function: which, the symbols in scope say.
+    /// A register, variable, label or function, depending on the symbols in scope.
     Name(Name<'a>),
     /// `%tid.x`, `%laneid`
     Special(SpecialRegister, Span),
@@ -54,14 +54,14 @@ pub enum Operand<'a> {
     },
     /// `[name+4]`, `[%rd]`, `[16]`
     Address {
-        /// What the offset counts from.
+        /// The base of the offset.
         base: AddressBase<'a>,
-        /// Bytes; the whole address where there is no base.
+        /// The offset in bytes; the whole address if there is no base.
         offset: i64,
-        /// `.unified` behind it: the address is said to be a generic one.
+        /// Followed by `.unified`: declares a generic address.
         unified: bool,
     },
-    /// `name[4]`, `name[%r1+1]`: an element of an array, counted in elements.
+    /// `name[4]`, `name[%r1+1]`: an array element by its index.
     /// The pool holds the array and the index.
     Element(List, Span),
     /// `{a, b}`
@@ -76,12 +76,12 @@ pub enum Operand<'a> {
     Sink(Span),
 }
 
-/// What stands first between the brackets of an address.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AddressBase<'a> {
     /// A register that holds an address, or a variable: `[%rd1]`, `[tile+4]`.
     Name(Name<'a>),
-    /// A number alone, `[16]`; where it stands.
+    /// An immediate, `[16]`, by its span.
     Immediate(Span),
 }
 
@@ -94,7 +94,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The selector that a word without its dot is, if it is one.
+    /// Parses a selector without its dot.
     pub fn from_text(text: &str) -> Option<Selector> {
         let (first, digits) = text.as_bytes().split_first()?;
         let known = match first {
@@ -124,12 +124,12 @@ impl fmt::Debug for Selector {
     }
 }
 
-/// An integer constant; arithmetic on constants is already done.
+/// An integer constant; constant expressions are already evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Integer {
     /// Two's complement, 64 bits, as the ISA evaluates constants.
     pub value: u64,
-    /// Written with `U`, or too large for `.s64`.
+    /// Has the suffix `U`, or does not fit `.s64`.
     pub unsigned: bool,
     /// The whole expression, `2*(3+4)`.
     pub span: Span,
@@ -138,13 +138,13 @@ pub struct Integer {
 /// A floating-point constant (PTX ISA, "Floating-Point Constants").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Float {
-    /// Bits, so that every NaN comes through as written.
+    /// The bits, so that NaN payloads are preserved.
     pub value: FloatValue,
-    /// The sign included.
+    /// The span, including the sign.
     pub span: Span,
 }
 
-/// The bits of a constant in the width that it was written in.
+/// The bits of a constant in its written width.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FloatValue {
     /// `0f3F800000`

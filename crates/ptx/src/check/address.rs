@@ -30,13 +30,13 @@ pub fn is_opaque(variable: &Variable<'_>) -> bool {
 
 impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
     pub(super) fn address(&self, operand: &Operand<'a>) -> Checked {
-        match self.wanted {
-            Some(wanted) if wanted.wider => self.whole(operand)?,
+        match self.expected {
+            Some(expected) if expected.wider => self.wide_register(operand)?,
             Some(ExpectedType {
                 ty: ty @ (Type::Texref | Type::Samplerref | Type::Surfref),
                 ..
             }) => return self.handle(operand, ty),
-            Some(wanted) => return self.tensor_memory(operand, wanted),
+            Some(expected) => return self.tensor_memory(operand, expected),
             None => {}
         }
         match *operand {
@@ -49,12 +49,12 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
                     AddressBase::Name(name) => self.base(name)?,
                 };
                 if unified && !(of_unified && self.may_be_unified()) {
-                    return self.wrong(operand, "`.unified` does not belong to this address");
+                    return self.wrong(operand, "this address does not take `.unified`");
                 }
                 Ok(())
             }
-            Operand::Element(list, _) if self.indexes() => match self.array(operand, list)? {
-                Some((name, variable)) => self.lies(name, variable),
+            Operand::Element(list, _) if self.takes_element() => match self.array(operand, list)? {
+                Some((name, variable)) => self.check_space(name, variable),
                 None => Ok(()),
             },
             // PTX 1.x has addresses without brackets.
@@ -63,15 +63,15 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             {
                 self.base(name).map(|_| ())
             }
-            // ptxas reduces into nothing, though no other instruction does.
-            Operand::Sink(_) if self.reduces() => Ok(()),
-            _ => self.wrong(operand, "an address in brackets belongs here"),
+            // ptxas accepts `_` as the destination of a reduction only.
+            Operand::Sink(_) if self.is_reduction() => Ok(()),
+            _ => self.wrong(operand, "expected an address in brackets"),
         }
     }
 
-    /// An address that ptxas moves elsewhere first; others may lie in registers of
-    /// 8 and 16 bits too.
-    fn whole(&self, operand: &Operand<'a>) -> Checked {
+    /// An address that ptxas first moves to another register. It needs 32 or 64 bits;
+    /// other addresses may be in registers of 8 and 16 bits too.
+    fn wide_register(&self, operand: &Operand<'a>) -> Checked {
         let Operand::Address {
             base: AddressBase::Name(name),
             ..
@@ -82,29 +82,29 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, .. }) if ty.bits() < 32 => self.wrong(
                 operand,
-                "a register of 32 or 64 bits belongs in these brackets",
+                "expected a register of 32 or 64 bits in these brackets",
             ),
             _ => Ok(()),
         }
     }
 
     /// `[%r1+4]` in tensor memory, whose addresses are 32-bit registers.
-    fn tensor_memory(&self, operand: &Operand<'a>, wanted: ExpectedType) -> Checked {
+    fn tensor_memory(&self, operand: &Operand<'a>, expected: ExpectedType) -> Checked {
         let Operand::Address {
             base: AddressBase::Name(name),
             ..
         } = *operand
         else {
-            return self.wrong(operand, "an address in tensor memory belongs here");
+            return self.wrong(operand, "expected an address in tensor memory");
         };
         match self.checker.symbol(name.text) {
             None => Ok(()),
             Some(Symbol::Register { ty, vector: 1 })
-                if wanted.takes(ty) && (type_match::is_bits(ty) || wanted.ty != Type::B32) =>
+                if expected.takes(ty) && (type_match::is_bits(ty) || expected.ty != Type::B32) =>
             {
                 Ok(())
             }
-            _ => self.wrong(operand, "a register of 32 bits belongs in these brackets"),
+            _ => self.wrong(operand, "expected a register of 32 bits in these brackets"),
         }
     }
 
@@ -123,7 +123,7 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             }
             None => Ok(None),
             _ => {
-                let message = format!("`{}` is no array", name.text);
+                let message = format!("`{}` is not an array", name.text);
                 self.wrong(operand, message).map(|()| None)
             }
         }
@@ -135,31 +135,35 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         if named_space(modifiers) == Some(Space::Local) {
             return Ok(());
         }
-        let message = "only addresses in `.local` memory may be numbers";
+        let message = "only an address in `.local` memory may be a constant";
         Err(Diagnostic::new(Code::OperandKind, span, message)
-            .help("move the number to a register first"))
+            .help("move the constant to a register first"))
     }
 
-    /// The name in an address; gives whether `.unified` may be said of it.
+    /// Checks the name in an address; returns whether it may be `.unified`.
     fn base(&self, name: Name<'a>) -> Result<bool, Diagnostic> {
         let span = || self.name_span(name);
         match self.checker.symbol(name.text) {
             Some(Symbol::Register { ty, vector: 1 })
-                if type_match::is_address(ty) && ty.bits() >= self.least_address() =>
+                if type_match::is_address(ty) && ty.bits() >= self.min_address_bits() =>
             {
                 self.parameter_by_register(span())?;
-                self.written_out(span(), Some(ty))?;
+                self.expanded_address(span(), Some(ty))?;
                 Ok(true)
             }
             Some(Symbol::Register { ty, .. }) => Err(Diagnostic::new(
                 Code::OperandType,
                 span(),
-                format!("`{}` is `.{}`, which is no address", name.text, ty.text()),
+                format!(
+                    "`{}` is `.{}`, which is not an address",
+                    name.text,
+                    ty.text()
+                ),
             )),
             Some(Symbol::Variable(variable, role)) => {
-                self.lies(name, variable)?;
+                self.check_space(name, variable)?;
                 self.parameter(name, variable, role)?;
-                self.written_out(span(), None)?;
+                self.expanded_address(span(), None)?;
                 Ok(variable.attributes.unified.is_some())
             }
             Some(
@@ -167,13 +171,13 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             ) => Err(Diagnostic::new(
                 Code::OperandKind,
                 span(),
-                format!("`{}` is code, which has no address here", name.text),
+                format!("`{}` is code, not an address", name.text),
             )),
             None if self.checker.is_special(name) => match self.instruction.opcode {
                 Opcode::Mbarrier | Opcode::Prefetchu => Err(Diagnostic::new(
                     Code::OperandKind,
                     span(),
-                    format!("`{}` is a special register, no address here", name.text),
+                    format!("`{}` is a special register, not an address", name.text),
                 )
                 .help("move it to a register first")),
                 _ => Ok(false),
@@ -182,22 +186,19 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         }
     }
 
-    /// Some instructions ptxas writes out as several others, which ask for more
-    /// of an address: of the register of this type, or the variable.
-    fn written_out(&self, span: Span, register: Option<Type>) -> Checked {
+    /// ptxas expands some instructions into several others, which have more requirements
+    /// for an address: for the register of this type, or the variable.
+    fn expanded_address(&self, span: Span, register: Option<Type>) -> Checked {
         let modifiers = self.checker.modifiers(self.instruction);
         let (message, help) = match (self.instruction.opcode, register) {
             (Opcode::St, None) if modifiers.has(Modifier::Bulk) => {
                 if named_space(modifiers).is_none() {
                     return Ok(());
                 }
-                (
-                    "this address has to stand in a register",
-                    "take it with `mov`",
-                )
+                ("this address must be in a register", "take it with `mov`")
             }
             (Opcode::Multimem, Some(ty)) if modifiers.has(Modifier::Red) && ty.bits() != 64 => (
-                "this address has to stand in a register of 64 bits",
+                "this address must be in a 64-bit register",
                 "widen it with `cvt`",
             ),
             _ => return Ok(()),
@@ -205,16 +206,15 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         Err(Diagnostic::new(Code::OperandKind, span, message).help(help))
     }
 
-    /// How wide an address is at least; most take any register.
-    fn least_address(&self) -> u32 {
+    /// The minimum width of an address register in bits; most instructions take any.
+    fn min_address_bits(&self) -> u32 {
         match self.instruction.opcode {
             Opcode::Wmma | Opcode::Tcgen05 => 32,
             _ => 0,
         }
     }
 
-    /// Whether the instruction looks at memory of the host that has one address
-    /// everywhere.
+    /// Whether the instruction takes an address with `.unified`.
     fn may_be_unified(&self) -> bool {
         let modifiers = self.checker.modifiers(self.instruction);
         let opcode = self.instruction.opcode;
@@ -225,13 +225,13 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         reads && named_space(modifiers).is_none_or(|space| space == Space::Global)
     }
 
-    fn reduces(&self) -> bool {
+    fn is_reduction(&self) -> bool {
         let modifiers = self.checker.modifiers(self.instruction);
         self.instruction.opcode == Opcode::Red && !modifiers.has(Modifier::Async)
     }
 
-    /// Whether the instruction takes `array[4]` for an address.
-    fn indexes(&self) -> bool {
+    /// Whether the instruction takes `array[4]` as an address.
+    fn takes_element(&self) -> bool {
         let modifiers = self.checker.modifiers(self.instruction);
         !modifiers.has(Modifier::Bulk)
             && matches!(
@@ -241,7 +241,7 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
     }
 
     /// Checks that a variable is in the state space of the instruction.
-    pub(super) fn lies(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
+    pub(super) fn check_space(&self, name: Name<'a>, variable: &Variable<'a>) -> Checked {
         let wrong = |message: String| {
             let span = self.name_span(name);
             Err(Diagnostic::new(Code::StateSpace, span, message))
@@ -259,23 +259,23 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             };
         }
         let modifiers = self.checker.modifiers(self.instruction);
-        let looks = match (self.space, self.instruction.opcode) {
+        let accessed = match (self.space, self.instruction.opcode) {
             (Some(space), _) => Some(space),
             // These accept any variable.
             (None, Opcode::Fence | Opcode::Tcgen05) => return Ok(()),
             (None, _) => named_space(modifiers),
         };
         let space = variable.space;
-        match looks {
-            Some(looks) if looks == space => Ok(()),
-            Some(looks) => wrong(format!(
-                "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
+        match accessed {
+            Some(accessed) if accessed == space => Ok(()),
+            Some(accessed) => wrong(format!(
+                "`{}` is in `.{}` memory, the instruction accesses `.{}`",
                 name.text,
                 space.text(),
-                looks.text()
+                accessed.text()
             )),
             None if matches!(space, Space::Const | Space::Param) => wrong(format!(
-                "`{}` lies in `.{}` memory, which the instruction has to say",
+                "`{}` is in `.{}` memory, which the instruction must name",
                 name.text,
                 space.text()
             )),
@@ -295,14 +295,14 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             }
             (Opcode::Ld, Role::Returned) => "is returned, which only the caller reads",
             (Opcode::Ld, Role::Own) if modifiers.has(Modifier::ParamEntry) => {
-                "is no parameter of a kernel"
+                "is not a parameter of a kernel"
             }
             (Opcode::Ld, Role::KernelParameter) if modifiers.has(Modifier::ParamFunc) => {
                 "is a parameter of a kernel"
             }
             (Opcode::Prefetch, Role::Own) => "belongs to a call and has no address",
             (Opcode::Ld | Opcode::St, Role::Own) if self.instruction.guarded => {
-                "belongs to a call, for which no thread may be skipped"
+                "belongs to a call, which cannot have a guard"
             }
             _ => return Ok(()),
         };
@@ -311,14 +311,14 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
         Err(Diagnostic::new(Code::StateSpace, span, message))
     }
 
-    /// `.param::func` in a kernel is the memory of its calls, which has to be
-    /// named.
+    /// `.param::func` in a kernel is the memory of its calls, which is accessed by
+    /// name only.
     fn parameter_by_register(&self, span: Span) -> Checked {
         let modifiers = self.checker.modifiers(self.instruction);
         if self.checker.kind == FunctionKind::Func || !modifiers.has(Modifier::ParamFunc) {
             return Ok(());
         }
-        let message = "in a kernel `.param::func` memory has to be named";
+        let message = "in a kernel `.param::func` memory is accessed by name";
         Err(Diagnostic::new(Code::StateSpace, span, message))
     }
 }

@@ -46,19 +46,19 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
         Err(Diagnostic::new(Code::Call, name.span(source), message))
     };
     let Some(target) = checker.symbol(call.target.text) else {
-        // Undeclared names have been reported.
+        // Undeclared names are already reported.
         return Ok(());
     };
     let Some(prototype) = call.prototype else {
         return match target {
             Symbol::Function(function) if callable(function) => {
-                against(checker, &call, function.into())
+                check_signature(checker, &call, function.into())
             }
             Symbol::Register { .. } => wrong(
                 call.target,
                 "is a register: the call needs a prototype or a table of functions",
             ),
-            _ => wrong(call.target, "is no function that can be called"),
+            _ => wrong(call.target, "is not a function that can be called"),
         };
     };
     use Type::*;
@@ -72,7 +72,7 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
     if !address {
         return wrong(
             call.target,
-            "is no register that holds the address of a function",
+            "is not a register that holds the address of a function",
         );
     }
     match checker.symbol(prototype.text) {
@@ -81,7 +81,7 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
                 returns: &prototype.returns,
                 params: &prototype.params,
             };
-            against(checker, &call, signature)
+            check_signature(checker, &call, signature)
         }
         Some(Symbol::Targets(targets)) if targets.calls => {
             functions(checker, &call, targets.targets.iter().copied())
@@ -98,7 +98,7 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
             let is_function =
                 |name: &Name<'a>| matches!(checker.symbol(name.text), Some(Symbol::Function(_)));
             if names.clone().next().is_none() || !names.all(|name| is_function(&name)) {
-                return wrong(prototype, "is no table of functions");
+                return wrong(prototype, "is not a table of functions");
             }
             let names = list.iter().filter_map(|value| match value {
                 Initializer::Address { name, .. } => Some(*name),
@@ -107,7 +107,7 @@ fn call<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction) -> Result<
             functions(checker, &call, names)
         }
         None => Ok(()),
-        Some(_) => wrong(prototype, "is no prototype and no table of functions"),
+        Some(_) => wrong(prototype, "is neither a prototype nor a table of functions"),
     }
 }
 
@@ -120,8 +120,8 @@ pub fn operands_start<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instructi
     Some(operands.first()?.span(checker.context.source).start)
 }
 
-/// A place in a call, from the start of its operands if it lies on a line
-/// after: compilers write calls on many lines.
+/// The span as ptxas reports it: compilers write a call on several lines, and an error
+/// on a later line is reported at the start of the operands.
 fn anchored<'a>(checker: &Checker<'_, '_, 'a>, instruction: &Instruction, span: Span) -> Span {
     let Some(start) = operands_start(checker, instruction) else {
         return span;
@@ -147,8 +147,8 @@ fn parts<'o, 'a>(
         rest => (&[][..], rest),
     };
     let none = || {
-        Diagnostic::new(Code::Call, instruction.span, "this call names no function")
-            .help("a call is written `call (results), function, (arguments);`")
+        Diagnostic::new(Code::Call, instruction.span, "this call has no function")
+            .help("write `call (results), function, (arguments);`")
     };
     let Some((Operand::Name(target), rest)) = rest.split_first() else {
         return Err(none());
@@ -162,7 +162,7 @@ fn parts<'o, 'a>(
         [Operand::Name(prototype)] => Some(*prototype),
         [other, ..] => {
             let span = other.span(checker.context.source);
-            let message = "a call ends with its arguments, or a prototype";
+            let message = "unexpected operand after the arguments or the prototype of a call";
             return Err(Diagnostic::new(Code::Call, span, message));
         }
     };
@@ -186,14 +186,14 @@ fn functions<'a>(
 ) -> Result<(), Diagnostic> {
     for name in names {
         if let Some(Symbol::Function(function)) = checker.symbol(name.text) {
-            against(checker, call, function.into())?;
+            check_signature(checker, call, function.into())?;
         }
     }
     Ok(())
 }
 
 /// Checks the results and arguments of a call against a signature.
-fn against<'a>(
+fn check_signature<'a>(
     checker: &Checker<'_, '_, 'a>,
     call: &Call<'_, 'a>,
     signature: Signature<'_, 'a>,
@@ -203,14 +203,14 @@ fn against<'a>(
         (call.arguments, signature.params, "parameters"),
         (call.results, signature.returns, "results"),
     ];
-    for (given, wanted, what) in lists {
-        // A last parameter without a size may be left out.
-        let least = match wanted.split_last() {
+    for (operands, expected, what) in lists {
+        // A trailing parameter without a size is optional.
+        let min = match expected.split_last() {
             Some((last, others)) if unsized_array(last) => others.len(),
-            _ => wanted.len(),
+            _ => expected.len(),
         };
-        if given.len() < least || given.len() > wanted.len() {
-            let span = match (given.first(), given.last()) {
+        if operands.len() < min || operands.len() > expected.len() {
+            let span = match (operands.first(), operands.last()) {
                 (Some(first), Some(last)) => Span {
                     start: first.span(source).start,
                     end: last.span(source).end,
@@ -218,24 +218,24 @@ fn against<'a>(
                 _ => call.target.span(source),
             };
             let message = format!(
-                "`{}` has {} {what}, {} given",
+                "`{}` has {} {what}, found {}",
                 call.target.text,
-                wanted.len(),
-                given.len()
+                expected.len(),
+                operands.len()
             );
-            return Err(Diagnostic::new(Code::Call, span, message).help(described(signature)));
+            return Err(Diagnostic::new(Code::Call, span, message).help(describe(signature)));
         }
     }
     for (operand, param) in call.arguments.iter().zip(signature.params) {
-        passed(checker, operand, param, false).map_err(|wrong| wrong.help(described(signature)))?;
+        passed(checker, operand, param, false).map_err(|wrong| wrong.help(describe(signature)))?;
     }
     for (operand, result) in call.results.iter().zip(signature.returns) {
-        passed(checker, operand, result, true).map_err(|wrong| wrong.help(described(signature)))?;
+        passed(checker, operand, result, true).map_err(|wrong| wrong.help(describe(signature)))?;
     }
     Ok(())
 }
 
-/// The class of a type in a call; types of one class match.
+/// The class of a type in a call; types of the same class match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Untyped: `.b32`, vectors.
@@ -259,7 +259,7 @@ fn class(ty: Type, vector: u8) -> Class {
     }
 }
 
-/// What is passed: its class, its bytes, its alignment; arrays have no class.
+/// What a call passes: its class, size and alignment. Arrays have no class.
 #[derive(Clone, Copy)]
 struct Passed {
     class: Option<Class>,
@@ -297,35 +297,35 @@ impl Passed {
         }
     }
 
-    /// Why `given` cannot be passed for this.
-    fn refuses(self, given: Passed) -> Option<&'static str> {
-        let same_class = match (self.class, given.class) {
+    /// Why `argument` cannot be passed to a parameter of this kind.
+    fn mismatch(self, argument: Passed) -> Option<&'static str> {
+        let same_class = match (self.class, argument.class) {
             (None, None) => true,
             (Some(Class::Packed), Some(_)) | (Some(_), Some(Class::Packed)) => {
                 let float = |class| class == Some(Class::Float);
-                !(float(self.class) && float(given.class)) || self.bytes == given.bytes
+                !(float(self.class) && float(argument.class)) || self.bytes == argument.bytes
             }
-            (Some(Class::Predicate), Some(given)) => given == Class::Predicate,
+            (Some(Class::Predicate), Some(other)) => other == Class::Predicate,
             (Some(_), Some(Class::Predicate)) => false,
             (Some(Class::Bits), Some(_)) | (Some(_), Some(Class::Bits)) => true,
             (Some(one), Some(other)) => one == other,
             _ => false,
         };
-        let same_size = self.bytes.is_none() || self.bytes == given.bytes;
+        let same_size = self.bytes.is_none() || self.bytes == argument.bytes;
         if !same_class || !same_size {
-            return Some("is of another type than");
+            return Some("has another type than");
         }
-        if self.align != given.align {
-            return Some("is aligned otherwise than");
+        if self.align != argument.align {
+            return Some("has another alignment than");
         }
-        if self.class.is_none() && self.space != given.space {
+        if self.class.is_none() && self.space != argument.space {
             return Some("is in another state space than");
         }
         None
     }
 }
 
-/// Bytes: what `.align` says, and no less than an element.
+/// The alignment in bytes: that of `.align`, but at least the size of an element.
 pub fn alignment(variable: &Variable<'_>) -> u64 {
     let element = variable.ty.bytes() * u64::from(variable.vector);
     element.max(variable.align.map_or(1, u64::from)).max(1)
@@ -344,38 +344,38 @@ fn passed<'a>(
 ) -> Result<(), Diagnostic> {
     let source = checker.context.source;
     let wrong = |message: String| Err(Diagnostic::new(Code::Call, operand.span(source), message));
-    let wanted = Passed::of(formal);
+    let expected = Passed::of(formal);
     let constant = match operand {
         Operand::Integer(_) => !matches!(
-            wanted.class,
+            expected.class,
             None | Some(Class::Float | Class::Predicate | Class::Packed)
         ),
-        Operand::Float(_) => matches!(wanted.class, Some(Class::Float | Class::Bits)),
+        Operand::Float(_) => matches!(expected.class, Some(Class::Float | Class::Bits)),
         Operand::Sink(_) => result,
         Operand::Name(name) => {
-            let given = match checker.symbol(name.text) {
+            let argument = match checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) => Passed::register(ty, vector),
                 Some(Symbol::Variable(declared, Role::Own)) if declared.space == Space::Param => {
                     Passed::of(declared)
                 }
                 Some(Symbol::Variable(declared, _)) if declared.space == Space::Param => {
                     return wrong(format!(
-                        "`{}` is a parameter of this function: load it, and pass what was loaded",
+                        "`{}` is a parameter of this function: load it, and pass the loaded value",
                         name.text
                     ));
                 }
                 None => return Ok(()),
                 Some(_) => {
                     return wrong(format!(
-                        "`{}` is no register and no `.param` variable",
+                        "`{}` is neither a register nor a `.param` variable",
                         name.text
                     ));
                 }
             };
-            return match wanted.refuses(given) {
+            return match expected.mismatch(argument) {
                 None => Ok(()),
                 Some(why) => wrong(format!(
-                    "`{}` {why} the {} in its place",
+                    "`{}` {why} the {} at this position",
                     name.text,
                     if result { "result" } else { "parameter" },
                 )),
@@ -386,16 +386,16 @@ fn passed<'a>(
     if constant {
         return Ok(());
     }
-    wrong("this cannot be passed here".to_owned())
+    wrong("a call cannot pass this operand".to_owned())
 }
 
-fn described(signature: Signature<'_, '_>) -> String {
+fn describe(signature: Signature<'_, '_>) -> String {
     let list = |params: &[Variable<'_>]| {
         let types: Vec<_> = params.iter().map(|p| format!(".{}", p.ty.text())).collect();
         types.join(", ")
     };
     format!(
-        "what is called takes ({}) and gives ({})",
+        "the callee takes ({}) and returns ({})",
         list(signature.params),
         list(signature.returns)
     )

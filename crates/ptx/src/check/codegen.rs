@@ -1,7 +1,7 @@
 //! Errors that ptxas reports only when it generates code for a whole program: too
 //! much memory, undefined functions.
 //!
-//! The limits are the same for every target that ptxas 13.5 makes code for,
+//! The limits are the same for every target that ptxas 13.5 supports,
 //! sm_75 to sm_121.
 
 use std::collections::HashSet;
@@ -14,14 +14,14 @@ use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::names::Opcode;
 use crate::signature::{after, static_shared};
 
-/// Bytes of `.shared` variables with a size that one kernel may reach; what a
-/// launch adds is not counted.
+/// The limit for the `.shared` variables with a size that one kernel can reach, in bytes.
+/// Dynamic shared memory is not counted.
 const SHARED_BYTES: u64 = 48 << 10;
 
-/// Bytes of all `.const` variables of a module.
+/// The limit for the `.const` variables of a module, in bytes.
 const CONST_BYTES: u64 = 64 << 10;
 
-/// The functions of the system; every other `.extern` function must be defined.
+/// The system calls; every other `.extern` function must be defined.
 const SYSTEM: &[&str] = &[
     "vprintf",
     "malloc",
@@ -41,7 +41,7 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
             Diagnostic::new(
                 Code::Limit,
                 span,
-                "no code is made for addresses of 32 bits any more",
+                "ptxas no longer supports 32-bit addresses",
             )
             .help("write `.address_size 64`, and pass pointers as `.u64`"),
         );
@@ -50,30 +50,30 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     for (kernel, bytes) in static_shared(module) {
         if bytes > SHARED_BYTES {
             let message = format!(
-                "`{}` uses {bytes} bytes of shared memory, of which there are {SHARED_BYTES}",
+                "`{}` uses {bytes} bytes of shared memory, the limit is {SHARED_BYTES}",
                 kernel.name.text
             );
             report.add(
                 Diagnostic::new(Code::TooMuchMemory, kernel.name.span(source), message)
-                    .help("what is larger is `.extern .shared x[]`, sized by the launch"),
+                    .help("use dynamic shared memory: declare `.extern .shared x[]`, and set its size at the launch"),
             );
         }
     }
     unresolved(module, source, report);
 }
 
-/// The `.const` variables are laid out one after the other; the first that does not
-/// fit is reported.
+/// Reports the first `.const` variable that exceeds the limit. They are laid out one
+/// after the other.
 fn constants<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     let mut end = 0;
     for variable in variables(module).filter(|variable| variable.space == Space::Const) {
         let before = end;
         end = after(end, variable);
         if before <= CONST_BYTES && end > CONST_BYTES {
-            let message = format!("more than the {CONST_BYTES} bytes of `.const` that there are");
+            let message = format!("the `.const` variables exceed the limit of {CONST_BYTES} bytes");
             report.add(
                 Diagnostic::new(Code::TooMuchMemory, variable.name.span(source), message)
-                    .help("tables that are larger lie in `.global` memory"),
+                    .help("move large tables to `.global` memory"),
             );
         }
     }
@@ -96,7 +96,7 @@ fn variables<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Variabl
     })
 }
 
-/// Functions that are declared or called, and have no body here.
+/// Reports functions that are declared or called, but have no body in the module.
 fn unresolved<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
     let mut defined: HashSet<&str> = SYSTEM.iter().copied().collect();
     for item in &module.items {
@@ -123,7 +123,7 @@ fn unresolved<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
             report.add(undefined(*name, source));
         }
     }
-    // Those of the system are called, and have no address.
+    // System calls can be called, but have no address.
     let mut missing = |name: Name<'a>, address: bool| {
         if external.contains(name.text) && (defined.insert(name.text) || address) {
             report.add(undefined(name, source));
@@ -168,7 +168,7 @@ fn called<'a>(body: &Body<'a>, found: &mut impl FnMut(Name<'a>, bool)) {
 fn addresses<'a>(init: &Initializer<'a>, found: &mut impl FnMut(Name<'a>, bool)) {
     match init {
         Initializer::Address { name, .. } => found(*name, true),
-        // Reading bounds how deep lists lie in one another.
+        // The parser bounds the nesting of lists.
         Initializer::List(list) => list.iter().for_each(|value| addresses(value, found)),
         _ => {}
     }

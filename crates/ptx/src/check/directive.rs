@@ -9,7 +9,7 @@ use crate::ast::{FunctionKind, Location, Name, Place, Prototype, Targets};
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::features::PRAGMAS;
 
-/// The strings of a `.pragma`, whose words ptxas ignores if it does not know them.
+/// Checks the strings of a `.pragma`. ptxas ignores unknown words.
 pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Report) {
     for string in strings {
         let mut words = string.text.split_whitespace();
@@ -18,7 +18,7 @@ pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Re
             continue;
         };
         let message = if !in_body {
-            format!("`{word}` stands inside of a function")
+            format!("`{word}` is only allowed inside a function")
         } else if word == "frequency" && words.next().is_none_or(|n| n.parse::<u64>().is_err()) {
             "`frequency` takes a number".to_owned()
         } else {
@@ -32,11 +32,11 @@ pub fn pragma(strings: &[Name<'_>], in_body: bool, source: &str, report: &mut Re
     }
 }
 
-/// Places that `.loc` directives of a function have named.
+/// The locations of earlier `.loc` directives of a function.
 #[derive(Debug, Default)]
 pub struct Places {
     known: HashSet<(u32, u32, u32)>,
-    /// Not yet among the known: many functions have nothing inlined.
+    /// Not yet in `known`: many functions have no inlined code.
     new: Vec<(u32, u32, u32)>,
 }
 
@@ -59,7 +59,7 @@ pub fn location(location: &Location<'_>, places: &mut Places, report: &mut Repor
         report.add(Diagnostic::new(
             Code::Undeclared,
             location.span,
-            "no `.loc` before names the place that this is inlined into",
+            "no earlier `.loc` has the location of `inlined_at`",
         ));
     }
     places.add(location.place);
@@ -71,7 +71,7 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
         if !checker.declared(*target) {
             continue;
         }
-        let (fits, wanted) = match checker.symbol(target.text) {
+        let (fits, expected) = match checker.symbol(target.text) {
             Some(Symbol::Function(_)) => (targets.calls, "label"),
             Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => {
                 (!targets.calls, "function")
@@ -82,7 +82,7 @@ pub fn targets<'a>(checker: &mut Checker<'_, '_, 'a>, targets: &Targets<'a>) {
             checker.report.add(Diagnostic::new(
                 Code::OperandKind,
                 target.span(checker.context.source),
-                format!("`{}` is no {wanted}", target.text),
+                format!("`{}` is not a {expected}", target.text),
             ));
         }
     }

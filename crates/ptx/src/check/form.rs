@@ -10,7 +10,7 @@ use super::type_match::ExpectedType;
 use super::{Allowed, mismatch, operand};
 use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::isa::target::Since;
+use crate::isa::target::Availability;
 use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
 use crate::names::{Modifier, Opcode};
 use crate::token::bank;
@@ -21,34 +21,34 @@ pub struct Spellings(Vec<Spelling>);
 
 /// An opcode with its modifiers.
 pub struct Spelling {
-    /// It has a word that no instruction has; the parser has reported it.
+    /// It has an unknown word, which the parser has reported.
     unknown: bool,
-    /// Whether its rows depend on no more of an operand than its [key](super::memo):
-    /// not on the value of a constant.
-    pub by_likeness: bool,
-    /// The rows that it fits; those that the module may use come first.
+    /// Whether the check of an operand depends only on its [key](super::memo), not on
+    /// the value of a constant.
+    pub memoizable: bool,
+    /// The rows that it matches; those that the module may use come first.
     candidates: Vec<Candidate>,
 }
 
-/// A row that a spelling fits.
+/// A row that a spelling matches.
 struct Candidate {
     form: &'static Form,
     /// The operands that these modifiers allow.
     places: Vec<OperandSlot>,
-    least: usize,
-    since: Vec<&'static Since>,
+    min_operands: usize,
+    since: Vec<&'static Availability>,
     permitted: bool,
 }
 
-/// An operand of a form, with what its rule means for these modifiers.
+/// An operand of a form, with its rule resolved for these modifiers.
 pub struct OperandSlot {
     pub rule: &'static OperandRule,
-    pub wanted: Option<ExpectedType>,
-    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    pub expected: Option<ExpectedType>,
+    /// 2 for `.v2`; 1 if the instruction has no vector modifier.
     pub vector: u32,
-    /// How many elements a list in braces has.
+    /// The allowed numbers of elements of a list in braces.
     pub counts: Vec<u8>,
-    /// Between the brackets of an address with coordinates.
+    /// The elements of an address with coordinates.
     pub elements: Vec<OperandSlot>,
 }
 
@@ -89,11 +89,12 @@ impl Spelling {
             .collect();
         candidates.sort_by_key(|candidate| !candidate.permitted);
         let unknown = opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN);
-        let ranged = |candidate: &Candidate| candidate.places.iter().any(OperandSlot::minds_values);
+        let ranged =
+            |candidate: &Candidate| candidate.places.iter().any(OperandSlot::depends_on_value);
         Spelling {
             unknown,
             // `range` looks at the constants of `createpolicy`, `call` at all.
-            by_likeness: !unknown
+            memoizable: !unknown
                 && !matches!(opcode, Opcode::Call | Opcode::Createpolicy)
                 && !candidates.iter().any(ranged),
             candidates,
@@ -101,18 +102,18 @@ impl Spelling {
     }
 }
 
-/// Since when a bank of constant memory is named, and until when.
-fn of_bank(bank: u8) -> &'static Since {
-    static FIRST: Since = until_2_2(0, 0);
-    static OTHER: Since = until_2_2(1, 5);
+/// The versions that have this bank of constant memory.
+fn of_bank(bank: u8) -> &'static Availability {
+    static FIRST: Availability = until_2_2(0, 0);
+    static OTHER: Availability = until_2_2(1, 5);
     if bank == 0 { &FIRST } else { &OTHER }
 }
 
-const fn until_2_2(major: u8, minor: u8) -> Since {
-    Since {
+const fn until_2_2(major: u8, minor: u8) -> Availability {
+    Availability {
         version: Version { major, minor },
         targets: Vec::new(),
-        gone: Some((0, Version { major: 2, minor: 2 })),
+        removed: Some((0, Version { major: 2, minor: 2 })),
     }
 }
 
@@ -120,7 +121,7 @@ impl Candidate {
     fn new(
         form: &'static Form,
         mut fit: Fit<'static>,
-        bank: Option<&'static Since>,
+        bank: Option<&'static Availability>,
         modifiers: &Modifiers,
         allowed: Allowed,
     ) -> Candidate {
@@ -128,7 +129,7 @@ impl Candidate {
         let places = OperandSlot::all(&form.operands, &fit.types, modifiers);
         Candidate {
             form,
-            least: places.iter().filter(|place| !place.optional()).count(),
+            min_operands: places.iter().filter(|place| !place.optional()).count(),
             places,
             permitted: fit.since.iter().all(|since| allowed.permits(since)),
             since: fit.since,
@@ -137,12 +138,12 @@ impl Candidate {
 
     /// Whether it takes this number of operands.
     fn takes(&self, operands: usize) -> bool {
-        operands >= self.least && (self.form.open_operands || operands <= self.places.len())
+        operands >= self.min_operands && (self.form.open_operands || operands <= self.places.len())
     }
 
     /// The slots of this number of operands: optional ones are filled from the left.
     fn places(&self, operands: usize) -> impl Iterator<Item = &OperandSlot> {
-        let mut beyond = operands.saturating_sub(self.least);
+        let mut beyond = operands.saturating_sub(self.min_operands);
         self.places.iter().filter(move |place| {
             let stands = !place.optional() || beyond > 0;
             beyond -= usize::from(place.optional() && beyond > 0);
@@ -170,7 +171,7 @@ impl OperandSlot {
         };
         let place = |rule: &'static OperandRule| OperandSlot {
             rule,
-            wanted: ExpectedType::new(rule.ty, types),
+            expected: ExpectedType::new(rule.ty, types),
             vector,
             counts: match &rule.count {
                 Some(count) => count.numbers(modifiers),
@@ -181,9 +182,9 @@ impl OperandSlot {
         rules.iter().filter(stands).map(place).collect()
     }
 
-    /// Whether the operand takes only some constants.
-    fn minds_values(&self) -> bool {
-        self.rule.range.is_some() || self.elements.iter().any(OperandSlot::minds_values)
+    /// Whether the operand takes only certain constants.
+    fn depends_on_value(&self) -> bool {
+        self.rule.range.is_some() || self.elements.iter().any(OperandSlot::depends_on_value)
     }
 
     fn optional(&self) -> bool {
@@ -199,7 +200,7 @@ impl OperandSlot {
             return false;
         }
         match operand {
-            Operand::Vector(..) => self.wanted.is_some(),
+            Operand::Vector(..) => self.expected.is_some(),
             Operand::Name(_)
             | Operand::Component { .. }
             | Operand::Not(_)
@@ -273,7 +274,7 @@ fn fits<'a>(
             Err(_) => {}
         }
     }
-    // A row of another target with the same registers gives no better message.
+    // A row of another target that differs only in its register lists gives no better message.
     if let Some((.., row)) = &wrong
         && row.permitted
     {
@@ -290,7 +291,7 @@ fn fits<'a>(
     }
     let found = match spelling.candidates.first() {
         Some(candidate) => {
-            let counts = (candidate.least, candidate.places.len());
+            let counts = (candidate.min_operands, candidate.places.len());
             Some(mismatch::count(
                 context,
                 instruction,
@@ -308,8 +309,8 @@ mod tests {
     use super::*;
     use crate::{check, read};
 
-    /// An operand of this rule in which nothing is declared.
-    fn nowhere(rule: &OperandRule, modifiers: &Modifiers) -> String {
+    /// An operand for this rule whose names are all undeclared.
+    fn undeclared_operand(rule: &OperandRule, modifiers: &Modifiers) -> String {
         let name = match rule.kind {
             Kind::Address => "[%nope]".to_owned(),
             Kind::Coordinates => "[%nope, {%nope}]".to_owned(),
@@ -328,8 +329,8 @@ mod tests {
         }
     }
 
-    /// Instructions that find their row look up names only once: no kind of
-    /// operand may forget to.
+    /// The names of an instruction that matches a row are looked up only once: every
+    /// kind of operand must do so.
     #[test]
     fn no_operand_hides_an_undeclared_name() {
         for &opcode in Opcode::ALL {
@@ -347,7 +348,7 @@ mod tests {
                     let operands = operands
                         .filter(|(at, rule)| *at == operand || rule.presence == Presence::Required);
                     let operands: Vec<_> = operands
-                        .map(|(_, rule)| nowhere(rule, &modifiers))
+                        .map(|(_, rule)| undeclared_operand(rule, &modifiers))
                         .collect();
                     let source = format!(
                         ".version 9.5\n.target sm_100a\n.entry k() {{ {} {}; }}",

@@ -16,7 +16,7 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::isa::special::{self, Special};
 use crate::names::{Opcode, SpecialRegister, Type};
-use crate::needs::Needs;
+use crate::requirements::Requirements;
 
 /// The state of the check at an instruction.
 pub struct Checker<'c, 'm, 'a> {
@@ -27,7 +27,7 @@ pub struct Checker<'c, 'm, 'a> {
     pub report: &'c mut Report,
     /// The names reported as undeclared: each is reported once in a function.
     undeclared: HashSet<&'a str>,
-    /// An undeclared name may be a label that could not be parsed.
+    /// The body has syntax errors, so that an undeclared name may be a lost label.
     labels_lost: bool,
     /// The start of the operands of the current call.
     call: Option<u32>,
@@ -39,7 +39,7 @@ pub struct Checker<'c, 'm, 'a> {
 pub fn check<'m, 'a>(
     function: &'m Function<'a>,
     context: &Context<'m, 'a>,
-    needs: &mut Needs<'_, 'a>,
+    requirements: &mut Requirements<'_, 'a>,
     report: &mut Report,
 ) {
     let Some(body) = &function.body else {
@@ -47,7 +47,7 @@ pub fn check<'m, 'a>(
     };
     let mut labels_lost = body.broken;
     let mut scopes = Scopes::new(&body.statements, |label| {
-        // A label that is written twice is probably missing elsewhere.
+        // After a duplicate label another one is probably missing.
         labels_lost = true;
         duplicate(label, context.source, report);
     });
@@ -80,8 +80,11 @@ pub fn check<'m, 'a>(
             checker.instruction(instruction);
             continue;
         }
-        let lacking = |need| context.allowed.lacking(need);
-        for wrong in needs.statement(statement).filter_map(lacking) {
+        let missing_requirement = |need| context.allowed.missing_requirement(need);
+        for wrong in requirements
+            .statement(statement)
+            .filter_map(missing_requirement)
+        {
             checker.report.add(wrong);
         }
         checker.statement(statement, function.kind);
@@ -98,13 +101,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
                 let table = self
                     .scopes
                     .declare_table(targets.name, Symbol::Targets(targets));
-                self.once(table);
+                self.report_duplicate(table);
                 directive::targets(self, targets);
             }
             Statement::Prototype(prototype) => {
                 let symbol = Symbol::Prototype(prototype);
                 let table = self.scopes.declare_table(prototype.name, symbol);
-                self.once(table);
+                self.report_duplicate(table);
                 directive::prototype(self, prototype);
             }
             Statement::Location(location) => {
@@ -123,7 +126,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     }
 
     /// Reports a name that is declared twice in its block.
-    fn once(&mut self, declared: Result<(), Name<'a>>) {
+    fn report_duplicate(&mut self, declared: Result<(), Name<'a>>) {
         if let Err(name) = declared {
             duplicate(name, self.context.source, self.report);
         }
@@ -137,7 +140,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             self.report,
         );
         let declared = self.scopes.declare(variable, Role::Own);
-        self.once(declared);
+        self.report_duplicate(declared);
         let source = self.context.source;
         if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
             self.report.add(wrong);
@@ -164,7 +167,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         SpecialRegister::from_text(name.text).is_some()
     }
 
-    /// The type of a register, by the fast lookup that knows nearly all.
+    /// The type of a register, by the fast lookup, which covers nearly all.
     pub fn register(&self, name: Name<'a>) -> Option<Type> {
         self.scopes
             .register(registers::word(name, self.context.source)?)
@@ -188,7 +191,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             span.start = start;
         }
         if self.is_special(name) {
-            let message = format!("the special register `{}` cannot be used so", name.text);
+            let message = format!("the special register `{}` cannot be used here", name.text);
             let wrong = Diagnostic::new(Code::OperandKind, span, message);
             self.report.add(wrong.help("move it to a register first"));
             return false;
@@ -199,7 +202,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             format!("`{}` is not declared", name.text),
         );
         if let Some(range) = self.scopes.range_before(name.text) {
-            let help = format!("`{range}` declares as many registers, from 0 on");
+            let help = format!("`{range}` declares that many registers, numbered from 0");
             diagnostic.help = Some(help);
         } else {
             let (own, of_module) = (self.scopes.names(), self.context.symbols.names());
@@ -232,8 +235,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             return;
         }
         self.missing.set(false);
-        // Names are looked up once, unless one is missing or the row does not
-        // look at it.
+        // The check of a row looks the names up, unless one is undeclared or the row does
+        // not use it.
         let looked_up = form::check(self, instruction);
         let lost = self.labels_lost && instruction.opcode == Opcode::Bra;
         if (!looked_up || self.missing.get()) && !lost {
@@ -261,7 +264,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             Some(_) => self.report.add(Diagnostic::new(
                 Code::Guard,
                 predicate.span(self.context.source),
-                format!("`{}` guards, but is no `.pred` register", predicate.text),
+                format!("the guard `{}` is not a `.pred` register", predicate.text),
             )),
         }
     }
@@ -297,8 +300,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         }
     }
 
-    /// The same where ptxas takes a special register too: to guard, to be added
-    /// to, for an address or an index.
+    /// Like [`declared`](Self::declared), where ptxas accepts a special register too: as
+    /// a guard, in a sum, as an address or an index.
     fn declared_or_special(&mut self, name: Name<'a>, fits: impl Fn(&Special) -> bool) {
         let register = match self.symbol(name.text) {
             None => SpecialRegister::from_text(name.text),
@@ -317,7 +320,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         }
     }
 
-    /// Whether a name is a predicate register, or not known not to be one.
+    /// Whether a name is, or may be, a predicate register.
     pub fn may_be_predicate(&self, name: &str) -> bool {
         matches!(
             self.symbol(name),
@@ -326,13 +329,13 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     }
 }
 
-/// Whether a special register is one integer.
+/// Whether a special register is a scalar integer.
 fn is_number(special: &Special) -> bool {
     special.elements == 1 && special.types != [Type::Pred]
 }
 
-/// Special registers of one number that may have been meant; `%pm1` is too near
-/// to the registers of compilers.
+/// Special registers for suggestions. `%pm1` is too similar to the registers that
+/// compilers generate.
 fn special_names<'n>() -> impl Iterator<Item = &'n str> {
     let all = SpecialRegister::ALL.iter();
     let numbers = all.filter(|register| is_number(special::of(**register)));

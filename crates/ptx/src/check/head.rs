@@ -10,10 +10,10 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::features::{self, function_directive};
 use crate::isa::target::Target;
-use crate::needs::PARAMETER_BYTES;
+use crate::requirements::PARAMETER_BYTES;
 use crate::signature::parameter_bytes;
 
-/// The words of `.target` beside architectures.
+/// The options of `.target` besides architectures.
 const OPTIONS: &[&str] = &[
     "texmode_unified",
     "texmode_independent",
@@ -28,7 +28,7 @@ pub fn check(
     as_if: &CheckOptions,
     report: &mut Report,
 ) -> Allowed {
-    let start = beginning(module, source);
+    let start = head_end(module, source);
     let mut allowed = Allowed::default();
     match module.version {
         None => report.add(
@@ -69,8 +69,8 @@ pub fn check(
     allowed
 }
 
-/// A `.target` within a function. What follows is checked against that of the
-/// head all the same.
+/// Checks a `.target` within a function. The code after it is still checked against the
+/// target of the head.
 pub fn target(words: &[Name<'_>], context: &Context<'_, '_>, report: &mut Report) {
     let Context {
         source,
@@ -99,8 +99,8 @@ fn known(word: Name<'_>) -> Option<Target> {
     Target::from_text(word.text).filter(|target| target.since().is_some())
 }
 
-/// The first directive that is not where it should be, or the end of the text.
-fn beginning(module: &Module<'_>, source: &str) -> Span {
+/// The first item of the module, or the end of the text.
+fn head_end(module: &Module<'_>, source: &str) -> Span {
     let item = module.items.first().map(item_span);
     let size = module.address_size.map(|(_, span)| span);
     let first = size.or(item);
@@ -119,7 +119,7 @@ fn item_span(item: &Item<'_>) -> Span {
 fn unknown_version(version: Version, span: Span) -> Diagnostic {
     let newest = features::NEWEST;
     let message = if version > newest {
-        format!("PTX version {version} is unknown here: this program reads up to {newest}")
+        format!("PTX version {version} is not supported: the newest known version is {newest}")
     } else {
         format!("there is no PTX version {version}")
     };
@@ -131,14 +131,14 @@ fn unknown(word: Name<'_>, source: &str, report: &mut Report) {
         Diagnostic::new(
             Code::UnknownTarget,
             word.span(source),
-            format!("no target is called `{}`", word.text),
+            format!("unknown target `{}`", word.text),
         )
         .help("targets are written `sm_80`, `sm_90a`, `sm_100f`"),
     );
 }
 
-/// `texmode_…`, `debug` and `map_f64_to_f32` among the words of a `.target`, and
-/// whether they go with the `mode` that is there already.
+/// Checks `texmode_…`, `debug` and `map_f64_to_f32` of a `.target`, also against the
+/// `mode` of an earlier one.
 fn options<'a>(
     module: &Module<'_>,
     words: &[Name<'a>],
@@ -150,10 +150,10 @@ fn options<'a>(
     for word in words {
         let wrong = match word.text {
             "map_f64_to_f32" if allowed.target.is_some_and(|target| target.number >= 13) => {
-                "`map_f64_to_f32` is of targets without `.f64`: sm_12 and below"
+                "`map_f64_to_f32` needs a target without `.f64`: sm_12 or lower"
             }
             "debug" if !has_section(module) => {
-                "the module is said to have debug information, and has no `.section`"
+                "the target has `debug`, but the module has no `.section`"
             }
             "texmode_unified" | "texmode_independent" => {
                 if mode
@@ -162,7 +162,7 @@ fn options<'a>(
                 {
                     continue;
                 }
-                "`texmode_unified` and `texmode_independent` exclude one another"
+                "`texmode_unified` and `texmode_independent` are mutually exclusive"
             }
             _ => continue,
         };
@@ -186,7 +186,7 @@ fn has_section(module: &Module<'_>) -> bool {
     })
 }
 
-/// A target is looked at when something follows it.
+/// Checks that the module's version has its targets.
 fn version_of_target(words: &[Name<'_>], allowed: Allowed, source: &str, report: &mut Report) {
     let (Some(version), Some(target)) = (allowed.version, allowed.target) else {
         return;
@@ -232,8 +232,7 @@ pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut
         let bytes = parameter_bytes(function);
         let most = PARAMETER_BYTES[2];
         if bytes > most {
-            let message =
-                format!("{bytes} bytes of parameters, of which a kernel has {most} at most");
+            let message = format!("{bytes} bytes of parameters, the limit for a kernel is {most}");
             report.add(Diagnostic::new(Code::Limit, span, message));
         }
     } else {
@@ -242,13 +241,13 @@ pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut
                 report.add(Diagnostic::new(
                     Code::Duplicate,
                     param.name.span(context.source),
-                    "the parameters of a function have names",
+                    "a parameter of a function needs a name",
                 ));
             }
         }
     }
     if function.attributes.managed {
-        let message = "`.managed` is of variables";
+        let message = "`.managed` is only for variables";
         report.add(Diagnostic::new(Code::UnknownDirective, span, message));
     }
     if function.attributes.unified.is_some() {
@@ -265,12 +264,12 @@ pub fn function(function: &Function<'_>, context: &Context<'_, '_>, report: &mut
     }
 }
 
-/// What ptxas takes with `--compile-only` alone.
+/// The error for what ptxas only accepts with `--compile-only`.
 pub fn separate_compilation(span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::UnknownDirective,
         span,
-        "`.unified` is of modules that are compiled to be linked",
+        "`.unified` needs separate compilation (`ptxas --compile-only`)",
     )
 }
 
@@ -281,13 +280,13 @@ fn named<'d, 'a>(
     directives.iter().find(|directive| directive.name == name)
 }
 
-/// Pairs of directives of which a kernel has one.
+/// Pairs of mutually exclusive directives.
 const EXCLUSIVE: &[(&str, &str)] = &[
     ("maxntid", "reqntid"),
     ("reqnctapercluster", "maxclusterrank"),
 ];
 
-/// The numbers of the directives of a function, and which go together.
+/// Checks the values of the directives of a function, and their combinations.
 pub fn directives(
     directives: &[FunctionDirective<'_>],
     kind: FunctionKind,
@@ -306,22 +305,22 @@ pub fn directives(
             continue;
         };
         if !rule.zero && directive.values.contains(&0) {
-            wrong(span, format!("`.{name}` takes numbers from 1"));
+            wrong(span, format!("the values of `.{name}` must be at least 1"));
         }
         if let Some(until) = rule.until
             && !context.allowed.before(until.major, until.minor)
         {
-            wrong(span, format!("`.{name}` ended with PTX {until}"));
+            wrong(span, format!("`.{name}` was removed in PTX {until}"));
         }
         if !rule.repeats && named(&directives[..index], name).is_some() {
-            wrong(span, format!("`.{name}` stands here twice"));
+            wrong(span, format!("duplicate `.{name}`"));
         }
     }
     for (one, other) in EXCLUSIVE {
         if let (Some(_), Some(other)) = (named(directives, one), named(directives, other)) {
             wrong(
                 other.span,
-                format!("`.{one}` and `.{}` exclude one another", other.name),
+                format!("`.{one}` and `.{}` are mutually exclusive", other.name),
             );
         }
     }

@@ -28,7 +28,7 @@ const FIELDS: &[(&str, &[Type])] = {
     ]
 };
 
-/// What a field may be beside a number.
+/// The words that are values of fields.
 const VALUES: &[&str] = &[
     "wrap",
     "mirror",
@@ -70,7 +70,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         Err(Diagnostic::new(code, span, message))
     }
 
-    /// `init` for an array of these dimensions; a vector or scalar if there is none.
+    /// Checks `init` for an array of these dimensions; for a vector or scalar if there are none.
     fn array(&self, init: &Initializer<'a>, dims: &[Option<u64>]) -> Checked {
         let Some((size, inner)) = dims.split_first() else {
             return self.element(init);
@@ -79,18 +79,18 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
             return self.wrong(
                 Code::OperandType,
                 init,
-                "an array holds a list `{…}` at first",
+                "the initializer of an array is a list `{…}`",
             );
         };
-        // `[0]` is as long as its values, like `[]`.
+        // `[0]` takes its size from the values, like `[]`.
         if size.is_some_and(|size| size > 0 && list.len() as u64 > size) {
             return self.wrong(
                 Code::Range,
                 init,
-                format!("{} values for an array that has fewer", list.len()),
+                format!("{} values exceed the size of the array", list.len()),
             );
         }
-        // Fields are taken for values here, and looked at no further.
+        // ptxas treats fields as values here and does not check them.
         if opaque(self.variable.ty) || matches!(list.first(), Some(Initializer::Property { .. })) {
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
             return self.wrong(
                 Code::OperandType,
                 init,
-                "a vector holds a list `{…}` at first",
+                "the initializer of a vector is a list `{…}`",
             );
         };
         if list.len() != usize::from(self.variable.vector) {
@@ -129,7 +129,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         use Type::*;
         let ty = self.variable.ty;
         if ty == F16 {
-            let message = "ptxas takes no initial value of `.f16`: use `.b16`";
+            let message = "ptxas does not support initializers of `.f16`: use `.b16`";
             return self.wrong(Code::OperandType, init, message);
         }
         let fits = match init {
@@ -153,7 +153,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
                 }
                 false
             }
-            // ptxas looks no further.
+            // ptxas checks no further.
             Initializer::List(_) => ty == F16x2,
             Initializer::Property { .. } => false,
         };
@@ -163,7 +163,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         self.wrong(
             Code::OperandType,
             init,
-            format!("a `.{}` does not hold this at first", ty.text()),
+            format!("this value cannot initialize a `.{}`", ty.text()),
         )
     }
 
@@ -175,30 +175,30 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         match (self.symbol)(name.text) {
             Some(Symbol::Function(_)) if generic || offset != 0 => wrong(
                 Code::OperandType,
-                "is a function, whose address stands alone",
+                "is a function, whose address takes no offset",
             ),
             Some(Symbol::Function(_)) => Ok(()),
             Some(Symbol::Variable(variable, _)) => match variable.space {
                 Space::Global | Space::Const => Ok(()),
                 _ => wrong(
                     Code::StateSpace,
-                    "has no address before the kernel runs: only `.global` and `.const` have",
+                    "has no address at load time: only `.global` and `.const` variables have",
                 ),
             },
-            _ => wrong(Code::Undeclared, "is not declared before"),
+            _ => wrong(Code::Undeclared, "is not declared"),
         }
     }
 
     fn fields(&self, init: &Initializer<'a>) -> Checked {
         let Initializer::List(list) = init else {
-            return self.wrong(Code::OperandType, init, "fields stand in a list `{…}`");
+            return self.wrong(Code::OperandType, init, "fields must be in a list `{…}`");
         };
         for field in list {
             let Initializer::Property { name, value } = field else {
                 return self.wrong(
                     Code::OperandType,
                     field,
-                    "fields are named, as in `filter_mode = linear`",
+                    "a field needs a name, as in `filter_mode = linear`",
                 );
             };
             let ty = self.variable.ty;
@@ -221,7 +221,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
                 Initializer::Integer(_) => {}
                 Initializer::Address { name, .. } if VALUES.contains(&name.text) => {}
                 value => {
-                    return self.wrong(Code::Undeclared, value, "no field holds this");
+                    return self.wrong(Code::Undeclared, value, "this is not a value of a field");
                 }
             }
         }
@@ -233,7 +233,7 @@ fn opaque(ty: Type) -> bool {
     matches!(ty, Type::Texref | Type::Samplerref | Type::Surfref)
 }
 
-/// Where a value begins; nowhere for an empty list.
+/// The start of a value; `None` for an empty list.
 fn place(init: &Initializer<'_>, source: &str) -> Option<Span> {
     match init {
         Initializer::Integer(integer) => Some(integer.span),

@@ -7,9 +7,9 @@ use super::call::alignment;
 use crate::ast::{Function, FunctionKind, Linkage, Name, Span, Variable};
 use crate::diagnostic::{Code, Diagnostic, Report};
 
-/// The declaration of a name so far.
+/// The declaration of a name.
 #[derive(Clone, Copy, Debug)]
-enum Known<'m, 'a> {
+enum Declaration<'m, 'a> {
     Variable(&'m Variable<'a>),
     Function(&'m Function<'a>),
 }
@@ -17,7 +17,7 @@ enum Known<'m, 'a> {
 /// The names declared so far in a module.
 #[derive(Debug, Default)]
 pub struct Declarations<'m, 'a> {
-    known: HashMap<&'a str, Known<'m, 'a>>,
+    known: HashMap<&'a str, Declaration<'m, 'a>>,
     aliases: HashSet<&'a str>,
 }
 
@@ -26,26 +26,27 @@ impl<'m, 'a> Declarations<'m, 'a> {
         let name = variable.name;
         let wrong = match self.known.get(name.text) {
             None => None,
-            Some(Known::Function(_)) => Some("is a function already"),
-            Some(Known::Variable(before)) => match (before.linkage, variable.linkage) {
+            Some(Declaration::Function(_)) => Some("is already declared as a function"),
+            Some(Declaration::Variable(before)) => match (before.linkage, variable.linkage) {
                 (Linkage::Extern, Linkage::None) => {
-                    Some("is `.extern`, and what defines it must be `.visible` or `.weak`")
+                    Some("is `.extern`, so its definition must be `.visible` or `.weak`")
                 }
                 (Linkage::Extern, _) | (_, Linkage::Extern) if same_shape(before, variable) => None,
                 (Linkage::Extern, _) | (_, Linkage::Extern) => {
-                    Some("is declared with another type before")
+                    Some("is already declared with another type")
                 }
-                _ => Some("is declared twice here"),
+                _ => Some("is already declared"),
             },
         };
         match wrong {
             Some(wrong) => duplicate(name, wrong, source, report),
             None => {
-                // What defines a variable says more than what only names it.
+                // The definition of a variable replaces its `.extern` declaration.
                 let keep =
                     variable.linkage == Linkage::Extern && self.known.contains_key(name.text);
                 if !keep {
-                    self.known.insert(name.text, Known::Variable(variable));
+                    self.known
+                        .insert(name.text, Declaration::Variable(variable));
                 }
             }
         }
@@ -53,7 +54,7 @@ impl<'m, 'a> Declarations<'m, 'a> {
 
     pub fn function(&mut self, function: &'m Function<'a>, report: &mut Report) {
         let name = function.name;
-        // Where the head ends, as it takes several lines at times.
+        // The end of the head, which may have several lines.
         let end = match &function.body {
             Some(body) => body.span.start,
             None => function.span.end.saturating_sub(1),
@@ -70,21 +71,22 @@ impl<'m, 'a> Declarations<'m, 'a> {
                 start: end.saturating_sub(1),
                 end,
             };
-            wrong(brace, "is `.extern`, and has a body");
+            wrong(brace, "is `.extern`, but has a body");
         }
-        let contradiction = match self.known.get(name.text) {
+        let conflict = match self.known.get(name.text) {
             None => None,
-            Some(Known::Variable(_)) => Some("is a variable already"),
-            Some(Known::Function(before)) => contradiction(before, function),
+            Some(Declaration::Variable(_)) => Some("is already declared as a variable"),
+            Some(Declaration::Function(before)) => conflict(before, function),
         };
-        if let Some(contradiction) = contradiction {
+        if let Some(conflict) = conflict {
             let end = Span {
                 start: end,
                 end: end + 1,
             };
-            wrong(end, contradiction);
+            wrong(end, conflict);
         }
-        self.known.insert(name.text, Known::Function(function));
+        self.known
+            .insert(name.text, Declaration::Function(function));
     }
 
     /// `.alias alias, function;`
@@ -96,22 +98,22 @@ impl<'m, 'a> Declarations<'m, 'a> {
             return;
         };
         let wrong = if new.body.is_some() {
-            "has a body, and can be no alias"
+            "has a body, so it cannot be an alias"
         } else if matches!(old.linkage, Linkage::Extern | Linkage::Weak) {
-            "is the alias of what other modules may define"
+            "cannot be an alias of a function that other modules may define"
         } else if !self.aliases.insert(alias.text) {
-            "is an alias already"
-        } else if different(new, old).is_some() {
-            "has other parameters than what it is an alias of"
+            "is already an alias"
+        } else if signature_difference(new, old).is_some() {
+            "has other parameters than the aliased function"
         } else if noreturn(new) != noreturn(old) {
-            "is `.noreturn` and its alias is not, or the other way round"
+            "and its alias must both be `.noreturn`, or neither"
         } else {
             return;
         };
         duplicate(alias, wrong, source, report);
     }
 
-    /// The function of this name, if it may have or be an alias.
+    /// The function of this name, if it can have or be an alias.
     fn aliasable(
         &self,
         name: Name<'a>,
@@ -119,11 +121,14 @@ impl<'m, 'a> Declarations<'m, 'a> {
         report: &mut Report,
     ) -> Option<&'m Function<'a>> {
         let (code, wrong) = match self.known.get(name.text) {
-            Some(Known::Function(function)) if function.kind == FunctionKind::Func => {
+            Some(Declaration::Function(function)) if function.kind == FunctionKind::Func => {
                 return Some(function);
             }
-            Some(Known::Function(_)) => (Code::OperandKind, "is a kernel, which have no aliases"),
-            Some(Known::Variable(_)) => (Code::OperandKind, "is a variable, and no function"),
+            Some(Declaration::Function(_)) => (
+                Code::OperandKind,
+                "is a kernel: kernels cannot have aliases",
+            ),
+            Some(Declaration::Variable(_)) => (Code::OperandKind, "is a variable, not a function"),
             None => (Code::Undeclared, "is not declared"),
         };
         let message = format!("`{}` {wrong}", name.text);
@@ -140,7 +145,7 @@ fn duplicate(name: Name<'_>, wrong: &str, source: &str, report: &mut Report) {
     ));
 }
 
-/// Where the first dimension is left out, any will do.
+/// Whether the dimensions match. An omitted first dimension matches any.
 fn same_shape(a: &Variable<'_>, b: &Variable<'_>) -> bool {
     let dims = match (a.dims.split_first(), b.dims.split_first()) {
         (None, None) => true,
@@ -153,9 +158,9 @@ fn same_shape(a: &Variable<'_>, b: &Variable<'_>) -> bool {
 }
 
 /// Why a declaration of a function conflicts with an earlier one.
-fn contradiction(before: &Function<'_>, now: &Function<'_>) -> Option<&'static str> {
+fn conflict(before: &Function<'_>, now: &Function<'_>) -> Option<&'static str> {
     if before.kind != now.kind {
-        return Some("is a kernel here and a function there");
+        return Some("is declared both as a kernel and as a function");
     }
     if before.body.is_some() {
         return Some("is declared after its body");
@@ -166,12 +171,12 @@ fn contradiction(before: &Function<'_>, now: &Function<'_>) -> Option<&'static s
         (before, now) => before == now,
     };
     if !linkage {
-        return Some("is declared with another linkage before");
+        return Some("is already declared with another linkage");
     }
     if noreturn(before) != noreturn(now) {
-        return Some("is `.noreturn` here or there, and not both");
+        return Some("must be `.noreturn` in both declarations, or in neither");
     }
-    different(before, now)
+    signature_difference(before, now)
 }
 
 fn noreturn(function: &Function<'_>) -> bool {
@@ -179,20 +184,20 @@ fn noreturn(function: &Function<'_>) -> bool {
 }
 
 /// The difference between the parameters and results of two functions.
-fn different(a: &Function<'_>, b: &Function<'_>) -> Option<&'static str> {
+fn signature_difference(a: &Function<'_>, b: &Function<'_>) -> Option<&'static str> {
     if a.params.len() != b.params.len() || a.returns.len() != b.returns.len() {
-        return Some("differs from its declaration before in the number of parameters");
+        return Some("is already declared with another number of parameters");
     }
     let params = a.params.iter().zip(&b.params);
     for (a, b) in params.chain(a.returns.iter().zip(&b.returns)) {
         if a.space != b.space {
-            return Some("differs from its declaration before in the state space of a parameter");
+            return Some("is already declared with another state space of a parameter");
         }
         if a.ty != b.ty || a.vector != b.vector || a.dims != b.dims {
-            return Some("differs from its declaration before in the type of a parameter");
+            return Some("is already declared with another type of a parameter");
         }
         if alignment(a) != alignment(b) {
-            return Some("differs from its declaration before in the alignment of a parameter");
+            return Some("is already declared with another alignment of a parameter");
         }
     }
     None

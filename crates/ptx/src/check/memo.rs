@@ -20,17 +20,17 @@ use crate::names::Type;
 /// The size of the table; a new key replaces the old one in its slot.
 const SLOTS: usize = 2048;
 
-/// Bits for one operand: its kind and a detail.
-const OPERAND: u32 = 10;
+/// The bits of one operand: its kind and a detail.
+const OPERAND_BITS: u32 = 10;
 
-/// Bits for the detail, such as the type of a register.
-const DETAIL: u32 = 6;
+/// The bits of the detail, such as the type of a register.
+const DETAIL_BITS: u32 = 6;
 
 const _: () = {
-    // Every type fits into a detail.
+    // Every type fits the detail.
     let mut index = 0;
     while index < Type::ALL.len() {
-        assert!((Type::ALL[index] as u16) < 1 << DETAIL);
+        assert!((Type::ALL[index] as u16) < 1 << DETAIL_BITS);
         index += 1;
     }
 };
@@ -50,7 +50,7 @@ impl Default for AcceptedKeys {
 }
 
 impl AcceptedKeys {
-    /// Never finds a key: every instruction is checked.
+    /// A table that never finds a key, so that every instruction is checked.
     #[cfg(test)]
     pub fn never() -> Self {
         AcceptedKeys(Vec::new())
@@ -75,34 +75,34 @@ impl AcceptedKeys {
     }
 }
 
-/// The kinds of operands; the low bits are for the detail.
+/// The kind of an operand in a key; the low bits are the detail.
 #[derive(Clone, Copy)]
 #[repr(u16)]
-enum What {
-    Register = 1 << DETAIL,
-    NotRegister = 2 << DETAIL,
-    Address = 3 << DETAIL,
-    AddressWithOffset = 4 << DETAIL,
+enum OperandKind {
+    Register = 1 << DETAIL_BITS,
+    NotRegister = 2 << DETAIL_BITS,
+    Address = 3 << DETAIL_BITS,
+    AddressWithOffset = 4 << DETAIL_BITS,
     /// The address of a variable of this space and role.
-    Variable = 5 << DETAIL,
-    VariableWithOffset = 6 << DETAIL,
-    Integer = 7 << DETAIL,
-    Float = 8 << DETAIL,
-    Label = 9 << DETAIL,
-    Pair = 10 << DETAIL,
-    Quad = 11 << DETAIL,
-    /// Further ones follow: there are more special registers than details.
-    Special = 12 << DETAIL,
+    Variable = 5 << DETAIL_BITS,
+    VariableWithOffset = 6 << DETAIL_BITS,
+    Integer = 7 << DETAIL_BITS,
+    Float = 8 << DETAIL_BITS,
+    Label = 9 << DETAIL_BITS,
+    Pair = 10 << DETAIL_BITS,
+    Quad = 11 << DETAIL_BITS,
+    /// The last kind: the detail of special registers needs more bits.
+    Special = 12 << DETAIL_BITS,
 }
 
-impl What {
+impl OperandKind {
     fn of(self, detail: u16) -> Option<u64> {
-        let room = match self {
-            What::Special => 1 << OPERAND,
-            other => other as u16 + (1 << DETAIL),
+        let limit = match self {
+            OperandKind::Special => 1 << OPERAND_BITS,
+            other => other as u16 + (1 << DETAIL_BITS),
         };
-        let what = self as u16 + detail;
-        (what < room).then_some(u64::from(what))
+        let bits = self as u16 + detail;
+        (bits < limit).then_some(u64::from(bits))
     }
 }
 
@@ -113,52 +113,52 @@ impl<'a> Checker<'_, '_, 'a> {
         let id = instruction.mnemonic.index() as u64;
         let spelling = self.context.spellings.get(instruction.mnemonic)?;
         let operands = self.body.list(instruction.operands);
-        // Two bits, twelve for the mnemonic, and ten for each of five operands.
-        if !spelling.by_likeness || id >= 1 << 12 || operands.len() > 5 {
+        // Two flag bits, twelve bits for the mnemonic, and ten for each of five operands.
+        if !spelling.memoizable || id >= 1 << 12 || operands.len() > 5 {
             return None;
         }
         let mut key = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
         let mut shift = 14;
         for operand in operands {
-            key |= self.what(instruction, operand)? << shift;
-            shift += OPERAND;
+            key |= self.operand_key(instruction, operand)? << shift;
+            shift += OPERAND_BITS;
         }
         Some(InstructionKey(key))
     }
 
     #[inline]
-    fn what(&self, instruction: &Instruction, operand: &Operand<'a>) -> Option<u64> {
+    fn operand_key(&self, instruction: &Instruction, operand: &Operand<'a>) -> Option<u64> {
         match *operand {
             Operand::Name(name) => match self.register(name) {
-                Some(ty) => What::Register.of(ty as u16),
-                None => self.named(name),
+                Some(ty) => OperandKind::Register.of(ty as u16),
+                None => self.name_key(name),
             },
             Operand::Address {
                 base: AddressBase::Name(name),
                 offset,
                 unified: false,
             } => match (self.register(name), offset) {
-                (Some(ty), 0) => What::Address.of(ty as u16),
-                (Some(ty), _) => What::AddressWithOffset.of(ty as u16),
-                (None, _) => self.variable(instruction, name, offset),
+                (Some(ty), 0) => OperandKind::Address.of(ty as u16),
+                (Some(ty), _) => OperandKind::AddressWithOffset.of(ty as u16),
+                (None, _) => self.variable_key(instruction, name, offset),
             },
-            Operand::Integer(_) => What::Integer.of(0),
+            Operand::Integer(_) => OperandKind::Integer.of(0),
             Operand::Float(float) => match float.value {
-                FloatValue::F32(_) => What::Float.of(0),
-                FloatValue::F64(_) => What::Float.of(1),
+                FloatValue::F32(_) => OperandKind::Float.of(0),
+                FloatValue::F64(_) => OperandKind::Float.of(1),
             },
-            Operand::Vector(list, _) => self.registers(list),
-            Operand::Not(name) => What::NotRegister.of(self.register(name)? as u16),
-            Operand::Special(register, _) => What::Special.of(register as u16),
+            Operand::Vector(list, _) => self.vector_key(list),
+            Operand::Not(name) => OperandKind::NotRegister.of(self.register(name)? as u16),
+            Operand::Special(register, _) => OperandKind::Special.of(register as u16),
             _ => None,
         }
     }
 
     /// `{%f1, %f2}`, registers of one type.
-    fn registers(&self, list: List) -> Option<u64> {
-        let what = match list.len {
-            2 => What::Pair,
-            4 => What::Quad,
+    fn vector_key(&self, list: List) -> Option<u64> {
+        let kind = match list.len {
+            2 => OperandKind::Pair,
+            4 => OperandKind::Quad,
             _ => return None,
         };
         let mut types = self.body.list(list).iter().map(|element| match element {
@@ -167,42 +167,42 @@ impl<'a> Checker<'_, '_, 'a> {
         });
         let first = types.next()??;
         if types.all(|ty| ty == Some(first)) {
-            what.of(first as u16)
+            kind.of(first as u16)
         } else {
             None
         }
     }
 
     /// A label, or a register that is looked up by name.
-    fn named(&self, name: Name<'a>) -> Option<u64> {
+    fn name_key(&self, name: Name<'a>) -> Option<u64> {
         match self.scopes.get(name.text)? {
-            Symbol::Label => What::Label.of(0),
-            Symbol::Register { ty, vector: 1 } => What::Register.of(ty as u16),
+            Symbol::Label => OperandKind::Label.of(0),
+            Symbol::Register { ty, vector: 1 } => OperandKind::Register.of(ty as u16),
             _ => None,
         }
     }
 
-    /// `[name]`, a parameter or memory, or by a register that its bytes do not
-    /// tell.
-    fn variable(&self, instruction: &Instruction, name: Name<'a>, offset: i64) -> Option<u64> {
+    /// `[name]`: a parameter, a variable in memory, or a register that the fast lookup does
+    /// not know.
+    fn variable_key(&self, instruction: &Instruction, name: Name<'a>, offset: i64) -> Option<u64> {
         let (variable, role) = match (self.scopes.get(name.text)?, offset) {
             (Symbol::Variable(variable, role), _) => (variable, role),
-            (Symbol::Register { ty, vector: 1 }, 0) => return What::Address.of(ty as u16),
+            (Symbol::Register { ty, vector: 1 }, 0) => return OperandKind::Address.of(ty as u16),
             (Symbol::Register { ty, vector: 1 }, _) => {
-                return What::AddressWithOffset.of(ty as u16);
+                return OperandKind::AddressWithOffset.of(ty as u16);
             }
             _ => return None,
         };
-        let plain = matches!(variable.space, Space::Param | Space::Shared | Space::Local)
+        let memoizable = matches!(variable.space, Space::Param | Space::Shared | Space::Local)
             && !is_opaque(variable)
             && variable.attributes == Attributes::default();
-        if !plain || instruction.guarded {
+        if !memoizable || instruction.guarded {
             return None;
         }
         let detail = (variable.space as u16) << 2 | role as u16;
         match offset {
-            0 => What::Variable.of(detail),
-            _ => What::VariableWithOffset.of(detail),
+            0 => OperandKind::Variable.of(detail),
+            _ => OperandKind::VariableWithOffset.of(detail),
         }
     }
 }
@@ -241,13 +241,13 @@ mod tests {
     /// All instructions of the grid for one version and target in one kernel,
     /// the accepted ones first: each wrong one follows the accepted ones with its key.
     #[test]
-    fn what_is_like_the_accepted_would_be_accepted() {
+    fn memoization_does_not_change_the_verdicts() {
         let grid = archive::read("grid");
         let mut kernels: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for line in grid.lines() {
             let words: Vec<&str> = line.splitn(4, ' ').collect();
             let [version, target, verdict, instruction] = words[..] else {
-                panic!("`{line}` is no line of the grid");
+                panic!("`{line}` is not a line of the grid");
             };
             let kernel = kernels.entry((version, target)).or_default();
             kernel.push((verdict != "ok", instruction));
@@ -258,18 +258,18 @@ mod tests {
             instructions.sort_by_key(|(wrong, _)| *wrong);
             let text: Vec<&str> = instructions.iter().map(|(_, text)| *text).collect();
             let source = instruction::module(version, target, &text.join("\n"));
-            let anew = found(&source, AcceptedKeys::never());
-            assert!(anew.len() > 100, "{version} {target}");
+            let unmemoized = found(&source, AcceptedKeys::never());
+            assert!(unmemoized.len() > 100, "{version} {target}");
             assert_eq!(
                 found(&source, AcceptedKeys::default()),
-                anew,
+                unmemoized,
                 "{version} {target}"
             );
         }
     }
 
     #[test]
-    fn a_likeness_tells_what_counts() {
+    fn keys_distinguish_types_scopes_guards_and_constants() {
         let source = ".version 8.0\n.target sm_90\n.address_size 64\n.func f(.param .b32 q) {\n\
             .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .pred %p<3>; .param .b32 own;\n\
             add.s32 %r1, %r2, %r3; add.s32 %r1, %r2, %f3; add.s32 %r4, %r5, %r9;\n\

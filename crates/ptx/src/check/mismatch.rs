@@ -5,8 +5,8 @@ use super::Context;
 use super::type_match::{self, ExpectedType};
 use crate::ast::{Instruction, Modifiers, Span, Version};
 use crate::diagnostic::{Code, Diagnostic, suggestion};
-use crate::isa::target::Since;
-use crate::isa::{self, Demand, Form, Mismatch, alternatives};
+use crate::isa::target::Availability;
+use crate::isa::{self, ConditionKind, Form, Mismatch, alternatives};
 use crate::names::{Modifier, Opcode, Type};
 
 /// The text of the opcode with its modifiers.
@@ -27,7 +27,7 @@ fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
     }
     for (number, word) in spelling.split('.').enumerate() {
         let end = start + word.len() as u32;
-        // The opcode stands first.
+        // The opcode comes first.
         if number == index + 1 {
             return Span { start, end };
         }
@@ -36,33 +36,33 @@ fn modifier_span(context: &Context<'_, '_>, whole: Span, index: usize) -> Span {
     whole
 }
 
-/// A wrong number of operands; the form takes `least` to `most`.
+/// A wrong number of operands; the form takes `min` to `max`.
 pub fn count(
     context: &Context<'_, '_>,
     instruction: &Instruction,
     form: &Form,
-    (least, most): (usize, usize),
+    (min, max): (usize, usize),
 ) -> Diagnostic {
-    let wanted = match (least, most) {
+    let expected = match (min, max) {
         (0, 0) => "no operands".to_owned(),
         (1, 1) => "1 operand".to_owned(),
-        _ if least == most => format!("{least} operands"),
-        _ => format!("{least} to {most} operands"),
+        _ if min == max => format!("{min} operands"),
+        _ => format!("{min} to {max} operands"),
     };
-    let given = instruction.operands.len;
+    let found = instruction.operands.len;
     let spelling = written(context, instruction.opcode_span);
-    let message = format!("`{spelling}` takes {wanted}, {given} given");
+    let message = format!("`{spelling}` takes {expected}, found {found}");
     let diagnostic = Diagnostic::new(Code::OperandCount, instruction.opcode_span, message);
     diagnostic.help(nearest(context, instruction, form))
 }
 
-/// The form that is nearest to an instruction.
+/// A help line with the form that is closest to an instruction.
 pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction, form: &Form) -> String {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
     format!("write `{}`", isa::usage(form, modifiers.as_slice()))
 }
 
-/// Suggests the type of the same opcode that takes an operand of a wrong type.
+/// Suggests a type of the same opcode that accepts the operand.
 pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Option<String> {
     let mut types = modifiers.types();
     let (Some(written), None) = (types.next(), types.next()) else {
@@ -72,7 +72,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
         let Some(ty) = word.as_type().filter(|ty| *ty != written) else {
             return false;
         };
-        let wanted = ExpectedType {
+        let expected = ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,
@@ -85,7 +85,7 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
             other.push(if replaced { **word } else { *modifier });
         }
         let fits = || isa::forms_of(opcode, &other).any(|form| form.fit(&other).is_ok());
-        wanted.takes(register) && fits()
+        expected.takes(register) && fits()
     };
     let exact = Modifier::from_text(register.text());
     let choices = [
@@ -95,14 +95,14 @@ pub fn other_type(opcode: Opcode, modifiers: &Modifiers, register: Type) -> Opti
     let choices: Vec<Modifier> = choices.into_iter().flatten().collect();
     let word = choices.iter().find(takes)?;
     Some(format!(
-        "`{}` of `.{}` takes it",
+        "`{}` of `.{}` accepts it",
         opcode.text(),
         word.text()
     ))
 }
 
-/// An opcode of several words, of which only the first is there; `None` if the
-/// opcode has no rows.
+/// Reports an opcode of several words that has only the first; `None` if the opcode has no
+/// rows.
 fn incomplete(instruction: &Instruction) -> Option<Diagnostic> {
     let opcode = instruction.opcode;
     let mut second: Vec<Modifier> = Vec::new();
@@ -114,12 +114,12 @@ fn incomplete(instruction: &Instruction) -> Option<Diagnostic> {
         return None;
     }
     let next = alternatives(second.into_iter());
-    let message = format!("`{}` goes on with {next}", opcode.text());
+    let message = format!("`{}` must be followed by {next}", opcode.text());
     let span = instruction.opcode_span;
     Some(Diagnostic::new(Code::UnknownOpcode, span, message))
 }
 
-/// Why the modifiers fit no row; `None` if the opcode has no rows.
+/// Why the modifiers match no row; `None` if the opcode has no rows.
 pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option<Diagnostic> {
     let modifiers = &context.module.mnemonic(instruction).modifiers;
     if isa::forms_of(instruction.opcode, modifiers)
@@ -131,8 +131,8 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
     let misfits = isa::forms_of(instruction.opcode, modifiers)
         .filter_map(|form| form.fit(modifiers).err().map(|mismatch| (form, mismatch)));
     let all = misfits.clone();
-    // The row with the most matching words gives the best message; of two equal
-    // ones, the one that only lacks a word.
+    // The row with the most matching words gives the best message. Among equals it is the
+    // one that only lacks a word.
     let (form, (most, mismatch)) = misfits.reduce(|best, other| {
         let lacks = |mismatch: Mismatch<'_>| !matches!(mismatch, Mismatch::Extra(_));
         let (fitting, known) = (other.1.0, best.1.0);
@@ -150,7 +150,7 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
     };
     let (code, span, message) = match mismatch {
         Mismatch::Missing(slot) => {
-            // Other rows that fit as well may lack another word there.
+            // Other rows that match equally well may lack another word there.
             let mut words: Vec<Modifier> = Vec::new();
             for (_, (fitting, other)) in all {
                 if let Mismatch::Missing(other) = other
@@ -173,7 +173,7 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
             let once = modifiers.as_slice().iter().filter(|w| **w == word).count() == 1;
             let mut words = form.slots.iter().flat_map(|slot| &slot.words);
             let message = if once && words.any(|other| other.modifier == word) {
-                format!("`.{}` stands in the wrong place of `{opcode}`", word.text())
+                format!("`.{}` is in the wrong position of `{opcode}`", word.text())
             } else if word.as_type().is_some() {
                 format!(
                     "`{opcode}` with these modifiers does not take `.{}`",
@@ -184,28 +184,28 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
             };
             let span = modifier_span(context, span, index);
             let mut diagnostic = Diagnostic::new(Code::Form, span, message);
-            diagnostic.help = longer(instruction.opcode, form, word)
-                .or_else(|| instead(form, word, modifiers.as_slice()));
+            diagnostic.help = suggest_longer_opcode(instruction.opcode, form, word)
+                .or_else(|| suggest_word(form, word, modifiers.as_slice()));
             return Some(diagnostic);
         }
         Mismatch::Condition(condition) => {
             let stand = condition.when.iter().map(|word| word.modifier);
             let stand = alternatives(stand.filter(|word| modifiers.has(*word)));
             let then = condition.then.iter().map(|word| word.modifier);
-            let excludes = condition.demand == Demand::Excludes;
+            let excludes = condition.kind == ConditionKind::Excludes;
             let then = alternatives(then.filter(|word| !excludes || modifiers.has(*word)));
             let spelling = written(context, span);
-            let code = match condition.demand {
-                Demand::Needs => Code::MissingModifier,
-                Demand::Excludes => Code::Form,
+            let code = match condition.kind {
+                ConditionKind::Requires => Code::MissingModifier,
+                ConditionKind::Excludes => Code::Form,
             };
-            let message = match (condition.demand, condition.absent) {
-                (Demand::Needs, false) => format!("`{spelling}`: {stand} needs {then}"),
-                (Demand::Needs, true) => format!("`{spelling}` needs {then}"),
-                (Demand::Excludes, false) => {
-                    format!("`{spelling}`: {stand} does not go with {then}")
+            let message = match (condition.kind, condition.absent) {
+                (ConditionKind::Requires, false) => format!("`{spelling}`: {stand} needs {then}"),
+                (ConditionKind::Requires, true) => format!("`{spelling}` needs {then}"),
+                (ConditionKind::Excludes, false) => {
+                    format!("`{spelling}`: {stand} excludes {then}")
                 }
-                (Demand::Excludes, true) => format!("`{spelling}` does not go with {then}"),
+                (ConditionKind::Excludes, true) => format!("`{spelling}` excludes {then}"),
             };
             (code, span, message)
         }
@@ -213,8 +213,8 @@ pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option
     Some(Diagnostic::new(code, span, message).help(nearest(context, instruction, form)))
 }
 
-/// The opcodes of more words that a type belongs to: `mul.lo` of `mul.s32`.
-fn longer(opcode: Opcode, form: &Form, word: Modifier) -> Option<String> {
+/// Suggests the suggest_longer_opcode opcodes that have this type: `mul.lo` for `mul.s32`.
+fn suggest_longer_opcode(opcode: Opcode, form: &Form, word: Modifier) -> Option<String> {
     word.as_type()?;
     let takes = |form: &&Form| {
         let mut words = form.slots.iter().flat_map(|slot| &slot.words);
@@ -230,15 +230,15 @@ fn longer(opcode: Opcode, form: &Form, word: Modifier) -> Option<String> {
     let next = alternatives(second.iter().copied());
     (!second.is_empty()).then(|| {
         format!(
-            "for `.{}` `{}` goes on with {next}",
+            "for `.{}`, `{}` must be followed by {next}",
             word.text(),
             opcode.text()
         )
     })
 }
 
-/// The likely spelling of a word that a form does not take.
-fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> {
+/// Suggests a spelling for a word that a form does not take.
+fn suggest_word(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> {
     let free = form
         .slots
         .iter()
@@ -249,12 +249,12 @@ fn instead(form: &Form, word: Modifier, written: &[Modifier]) -> Option<String> 
     near.or_else(|| Some(format!("write `{}`", isa::usage(form, written))))
 }
 
-/// The version or target that the module needs for one of these forms; each form
-/// needs everything listed beside it.
+/// Reports the version or target that the module needs for one of these forms. A form
+/// needs everything in its list.
 pub fn floor(
     context: &Context<'_, '_>,
     instruction: &Instruction,
-    forbidden: &[(&Form, &[&'static Since])],
+    forbidden: &[(&Form, &[&'static Availability])],
 ) -> Option<Diagnostic> {
     let allowed = context.allowed;
     let (form, since) = forbidden
@@ -289,16 +289,16 @@ pub fn floor(
         let help = format!("write `.version {major}.{minor}` in the first line");
         return Some(Diagnostic::new(Code::VersionFloor, span, message).help(help));
     }
-    let (Some(_), Some((number, version))) = (gone, since.gone) else {
+    let (Some(_), Some((number, version))) = (gone, since.removed) else {
         return None;
     };
     let on = match number {
         0 => String::new(),
         number => format!(" on sm_{number} and higher"),
     };
-    let message = format!("{what} is gone{on} since PTX ISA {version}");
+    let message = format!("{what} was removed{on} in PTX ISA {version}");
     let mut diagnostic = Diagnostic::new(Code::TargetFloor, span, message);
-    // A form that was removed without a successor names none.
+    // Without a successor there is nothing to suggest.
     let opcode = instruction.opcode;
     let synchronised = |form: &Form| {
         let slots = || form.slots.iter().filter(|slot| slot.required);
@@ -315,16 +315,16 @@ pub fn floor(
         ));
         return Some(diagnostic);
     }
-    // `div.f32` of old says less than that `.rn` is missing.
+    // For `div.f32` of old versions a missing `.rn` is the better message.
     modifiers(context, instruction)
         .filter(|found| found.code == Code::MissingModifier)
         .or(Some(diagnostic))
 }
 
-/// The word that has this floor; `None` if the form has it.
-fn named(form: &Form, since: &Since) -> Option<Modifier> {
+/// The word with this floor; `None` if it is that of the form.
+fn named(form: &Form, since: &Availability) -> Option<Modifier> {
     let mut words = form.slots.iter().flat_map(|slot| &slot.words);
-    let own = |since_of_word: &Since| std::ptr::eq(since_of_word, since);
+    let own = |since_of_word: &Availability| std::ptr::eq(since_of_word, since);
     let word = words.find(|word| word.since.as_ref().is_some_and(own));
     word.map(|word| word.modifier)
 }
@@ -333,8 +333,8 @@ fn named(form: &Form, since: &Since) -> Option<Modifier> {
 mod tests {
     use crate::{check, read};
 
-    /// What is said of one line in a kernel, with its help.
-    fn said(head: &str, line: &str) -> String {
+    /// The diagnostics of one line in a kernel, with their help.
+    fn messages(head: &str, line: &str) -> String {
         let source = format!(
             "{head}\n.entry k() {{ .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; {line} }}"
         );
@@ -348,48 +348,48 @@ mod tests {
     }
 
     #[test]
-    fn the_guilty_word_and_the_way_out() {
+    fn messages_name_the_wrong_word_and_the_fix() {
         let head = ".version 8.0\n.target sm_80";
         assert_eq!(
-            said(head, "mul.s32 %r1, %r1, %r1;"),
+            messages(head, "mul.s32 %r1, %r1, %r1;"),
             "s32: `mul` with these modifiers does not take `.s32` \
-             (for `.s32` `mul` goes on with `.lo`, `.hi` or `.wide`)"
+             (for `.s32`, `mul` must be followed by `.lo`, `.hi` or `.wide`)"
         );
         assert_eq!(
-            said(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
+            messages(head, "mul24.hi.sat.s32 %r1, %r1, %r1;"),
             "sat: `mul24.hi` of `.s32` does not take `.sat` (write `mul24.hi.s32 d, a, b`)"
         );
         assert_eq!(
-            said(head, "sqrt.f32 %f1, %f2;"),
+            messages(head, "sqrt.f32 %f1, %f2;"),
             "sqrt.f32: `sqrt` of `.f32` needs `.approx`, `.rn`, `.rz`, `.rm` or `.rp` \
              (write `sqrt(.approx|.rn|.rz|.rm|.rp).f32 d, a`)"
         );
         assert_eq!(
-            said(head, "add.s32 %f1, %r1, %r2;"),
-            "%f1: `%f1` is `.f32`, where `.s32` belongs (`add` of `.f32` takes it)"
+            messages(head, "add.s32 %f1, %r1, %r2;"),
+            "%f1: `%f1` is `.f32`, expected `.s32` (`add` of `.f32` accepts it)"
         );
         assert_eq!(
-            said(head, "st.global.f32 %f1, [%r1];"),
-            "%f1: an address in brackets belongs here (write `st.global.f32 [a], b`)"
+            messages(head, "st.global.f32 %f1, [%r1];"),
+            "%f1: expected an address in brackets (write `st.global.f32 [a], b`)"
         );
     }
 
     #[test]
-    fn floors_say_what_to_write() {
+    fn floors_suggest_what_to_write() {
         let line = "elect.sync _|%p, -1;";
         assert_eq!(
-            said(".version 7.8\n.target sm_80", line),
+            messages(".version 7.8\n.target sm_80", line),
             "elect.sync: `elect.sync` needs sm_90 or higher, the target is sm_80 \
              (compile for sm_90 or higher, with `.version 8.0`)"
         );
         assert_eq!(
-            said(".version 7.8\n.target sm_90", line),
+            messages(".version 7.8\n.target sm_90", line),
             "elect.sync: `elect.sync` needs `.version 8.0` or later, this is 7.8 \
              (write `.version 8.0` in the first line)"
         );
         assert_eq!(
-            said(".version 7.0\n.target sm_70", "shfl.up.b32 %r1, %r1, 1, 0;"),
-            "shfl.up.b32: `shfl.up.b32` is gone on sm_70 and higher since PTX ISA 6.4 \
+            messages(".version 7.0\n.target sm_70", "shfl.up.b32 %r1, %r1, 1, 0;"),
+            "shfl.up.b32: `shfl.up.b32` was removed on sm_70 and higher in PTX ISA 6.4 \
              (write `shfl.sync` with a mask of lanes as the last operand)"
         );
     }

@@ -1,7 +1,7 @@
 //! Semantic checks: finds the errors that `ptxas` reports.
 //!
-//! When in doubt, these checks accept. A module that ptxas accepts and this rejects
-//! cannot be used; an error that this misses is found by ptxas.
+//! In doubt, the checks accept. A module that ptxas accepts and this rejects cannot be
+//! used, while ptxas reports an error that this misses.
 
 mod address;
 mod call;
@@ -30,16 +30,16 @@ use std::collections::HashSet;
 use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::special;
-use super::isa::target::{Since, Target};
+use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
-use super::needs::{Need, Needs};
+use super::requirements::{Requirement, Requirements};
 use super::version::Floor;
 use linkage::Declarations;
 use symbols::{ModuleSymbols, Symbol};
 pub use symbols::{NameMap, Seed};
 use variable::DeclarationPlace;
 
-/// What all instructions of a module are checked against.
+/// The module-level state of the check.
 struct Context<'m, 'a> {
     source: &'a str,
     module: &'m Module<'a>,
@@ -49,19 +49,19 @@ struct Context<'m, 'a> {
     allowed: Allowed,
 }
 
-/// What the module says it may use; what it does not say, it may.
+/// What the module may use, by its head. A missing directive permits everything.
 #[derive(Clone, Copy, Debug, Default)]
 struct Allowed {
     version: Option<Version>,
     target: Option<Target>,
-    /// `.target texmode_independent`: samplers are apart from textures.
+    /// `.target texmode_independent`: samplers are separate from textures.
     independent: bool,
 }
 
 impl Allowed {
-    /// What is wrong if the module needs something that it may not use.
-    fn lacking(self, need: Need) -> Option<Diagnostic> {
-        let Need { what, floor, span } = need;
+    /// The error if the module uses something that it may not.
+    fn missing_requirement(self, requirement: Requirement) -> Option<Diagnostic> {
+        let Requirement { what, floor, span } = requirement;
         let Floor { version, target } = floor;
         if self.version.is_some_and(|allowed| allowed < version) {
             let message = format!("{what} needs `.version {version}` or later");
@@ -76,13 +76,13 @@ impl Allowed {
         }
     }
 
-    /// Whether the module's `.version` is older; if it says none, it is not.
+    /// Whether the module's `.version` is older than this; false without a `.version`.
     fn before(self, major: u8, minor: u8) -> bool {
         self.version
             .is_some_and(|version| version < Version { major, minor })
     }
 
-    fn permits(self, since: &Since) -> bool {
+    fn permits(self, since: &Availability) -> bool {
         let newest = Version {
             major: u8::MAX,
             minor: u8::MAX,
@@ -98,9 +98,8 @@ impl Allowed {
         }
     }
 
-    /// What a module would have to say that may not use something: which floor
-    /// it is below, and the words for it.
-    fn refusal(self, since: &Since) -> (Code, String) {
+    /// The `.version` or `.target` that the module needs, with the code of the error.
+    fn required_floor(self, since: &Availability) -> (Code, String) {
         let first = self.target.and_then(|target| since.versions(target));
         match (first, since.targets.first()) {
             (None, Some(rule)) if self.target.is_some() => (
@@ -120,16 +119,16 @@ impl Allowed {
         if self.permits(since) {
             return Ok(());
         }
-        let (code, wanted) = self.refusal(since);
-        let message = format!("`{}` needs {wanted}", register.text());
+        let (code, expected) = self.required_floor(since);
+        let message = format!("`{}` needs {expected}", register.text());
         Err(Diagnostic::new(code, span, message))
     }
 }
 
 /// Checks a module that was read from `source`.
 ///
-/// Gives what is wrong besides what reading it has reported, in the order of
-/// the text.
+/// Returns the errors in source order. Errors that the parser has reported are not
+/// included.
 ///
 /// ```
 /// let source = ".version 8.0\n.target sm_80\n.entry k() { .reg .f32 a; div.f32 a, a, a; }";
@@ -158,11 +157,11 @@ pub struct CheckOptions {
     pub version: Option<Version>,
     /// Check for this `.target` instead of the module's own.
     pub target: Option<Target>,
-    /// How far the check goes.
+    /// Which errors to check for.
     pub level: Level,
 }
 
-/// How far a check goes.
+/// The errors that a check looks for.
 ///
 /// ```
 /// use ptxkit_ptx::{CheckOptions, Level, check, check_with, read};
@@ -221,8 +220,11 @@ fn check_each<'a>(
     report: &mut Report,
 ) {
     let allowed = head::check(module, source, options, report);
-    let mut needs = Needs::new(source);
-    for wrong in needs.head(module).filter_map(|need| allowed.lacking(need)) {
+    let mut requirements = Requirements::new(source);
+    for wrong in requirements
+        .head(module)
+        .filter_map(|need| allowed.missing_requirement(need))
+    {
         report.add(wrong);
     }
     let mut context = Context {
@@ -236,7 +238,10 @@ fn check_each<'a>(
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
     for item in &module.items {
-        for wrong in needs.item(item).filter_map(|need| allowed.lacking(need)) {
+        for wrong in requirements
+            .item(item)
+            .filter_map(|need| allowed.missing_requirement(need))
+        {
             report.add(wrong);
         }
         match item {
@@ -254,21 +259,21 @@ fn check_each<'a>(
                 declarations.function(function, report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name.text, symbol);
-                function::check(function, &context, &mut needs, report);
+                function::check(function, &context, &mut requirements, report);
             }
             Item::Directive(directive) => match &directive.kind {
                 DirectiveKind::Alias { name, function } => {
                     declarations.alias(*name, *function, source, report);
                 }
                 DirectiveKind::File { index, .. } if !files.insert(*index) => {
-                    let message = format!("there is a file {index} already");
+                    let message = format!("duplicate file number {index}");
                     report.add(Diagnostic::new(Code::Duplicate, directive.span, message));
                 }
                 DirectiveKind::Pragma(strings) => {
                     directive::pragma(strings, false, source, report);
                 }
                 DirectiveKind::Dwarf if !allowed.before(2, 0) => {
-                    let message = "`@@DWARF` ended with PTX 1.5";
+                    let message = "`@@DWARF` was removed in PTX 2.0";
                     report.add(
                         Diagnostic::new(Code::UnknownDirective, directive.span, message)
                             .help("write a `.section`"),
@@ -290,6 +295,6 @@ fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {
     report.add(Diagnostic::new(
         Code::Duplicate,
         name.span(source),
-        format!("`{}` is declared twice here", name.text),
+        format!("`{}` is already declared in this scope", name.text),
     ));
 }

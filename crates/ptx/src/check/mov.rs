@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::features::since;
 use crate::isa::special;
 use crate::names::{Opcode, SpecialRegister, Type};
-use crate::needs::Need;
+use crate::requirements::Requirement;
 
 impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// The source of `mov`: a value, or something that has an address.
@@ -18,7 +18,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         if unpacks && self.is_vector(operand) {
             return self.wrong(
                 operand,
-                "a vector is moved to one register, or taken from one",
+                "`mov` packs a vector into one register or unpacks it, not both",
             );
         }
         match *operand {
@@ -28,14 +28,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                         self.vector_register(name, ty, vector)
                     }
                     Some(Symbol::Variable(variable, role)) => {
-                        let plain = matches!(operand, Operand::Name(_));
-                        self.address_of(operand, name, variable, plain && role == Role::Own)
+                        let direct = matches!(operand, Operand::Name(_));
+                        self.address_of(operand, name, variable, direct && role == Role::Own)
                     }
                     Some(Symbol::Function(function)) => self
                         .source(operand)
                         .and_then(|()| self.address_of_function(name, function.kind)),
                     Some(Symbol::Label) => {
-                        self.wrong(operand, "a label has no address that could be moved")
+                        self.wrong(operand, "`mov` cannot take the address of a label")
                     }
                     _ => self.source(operand),
                 }
@@ -45,7 +45,11 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 None => Ok(()),
             },
             Operand::Special(register, span) => self.special(register, span),
-            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+            Operand::Not(name)
+                if self
+                    .expected
+                    .is_some_and(|expected| expected.ty == Type::Pred) =>
+            {
                 match SpecialRegister::from_text(name.text) {
                     Some(register) => self.special(register, self.name_span(name)),
                     None => self.source(operand),
@@ -64,15 +68,15 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 Some(Symbol::Register { ty, vector }) if vector > 1 => {
                     self.vector_register(name, ty, vector)
                 }
-                _ if self.vector > 1 => self.wrong(operand, "a vector belongs here"),
+                _ if self.vector > 1 => self.wrong(operand, "expected a vector"),
                 _ => self.destination(operand),
             },
-            _ if self.vector > 1 => self.wrong(operand, "a vector belongs here"),
+            _ if self.vector > 1 => self.wrong(operand, "expected a vector"),
             _ => self.destination(operand),
         }
     }
 
-    /// Whether an operand is several registers.
+    /// Whether an operand consists of several registers.
     fn is_vector(&self, operand: &Operand<'a>) -> bool {
         match *operand {
             Operand::Vector(list, _) => list.len > 1,
@@ -84,21 +88,18 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
     }
 
-    /// `{a, b}`: as many as `.v2` or `.v4` says, each of the type of the
-    /// instruction; without them the parts of one value of it.
+    /// `{a, b}`: with `.v2` or `.v4` that many elements of the type of the instruction,
+    /// otherwise the parts of one value of that type.
     fn parts(&self, list: List, span: Span, direction: Direction) -> Checked {
         if self.vector > 1 {
             if list.len != self.vector {
-                let message = format!(
-                    "a vector of {}, where {} elements belong",
-                    list.len, self.vector
-                );
+                let message = format!("expected {} elements, found {}", self.vector, list.len);
                 return Err(Diagnostic::new(Code::OperandCount, span, message));
             }
             return self.elements(list, span, direction, true);
         }
         let Some(part) = self.part(list.len) else {
-            let message = "parts that this type cannot be taken apart into";
+            let message = "the type of the instruction cannot be split into this many parts";
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         };
         part.elements(list, span, direction, false)
@@ -106,8 +107,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
 
     /// The checker for one of `count` parts.
     fn part(&self, count: u32) -> Option<Self> {
-        let mut wanted = self.wanted?;
-        wanted.ty = match (wanted.ty, count) {
+        let mut expected = self.expected?;
+        expected.ty = match (expected.ty, count) {
             (ty @ (Type::B16 | Type::B32 | Type::B64 | Type::B128), 1) => ty,
             (Type::B16, 2) | (Type::B32, 4) => Type::B8,
             (Type::B32, 2) | (Type::B64, 4) => Type::B16,
@@ -115,9 +116,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             (Type::B128, 2) => Type::B64,
             _ => return None,
         };
-        wanted.bits = wanted.ty.bits();
+        expected.bits = expected.ty.bits();
         Some(OperandChecker {
-            wanted: Some(wanted),
+            expected: Some(expected),
             ..*self
         })
     }
@@ -126,10 +127,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     fn vector_register(&self, name: Name<'a>, ty: Type, vector: u8) -> Checked {
         let count = u32::from(vector);
         if self.vector == count {
-            return self.agrees(name, ty);
+            return self.check_type(name, ty);
         }
         match self.part(count).filter(|_| self.vector == 1) {
-            Some(part) => part.agrees(name, ty),
+            Some(part) => part.check_type(name, ty),
             None => {
                 let message = format!("`{}` is a vector of {count}", name.text);
                 let span = self.name_span(name);
@@ -138,7 +139,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
     }
 
-    /// The address of a variable: an integer of any size.
+    /// The address of a variable, which is an integer of any size.
     fn address_of(
         &self,
         operand: &Operand<'a>,
@@ -150,19 +151,19 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             let message = format!("`{}` belongs to a call and has no address", name.text);
             return self.wrong(operand, message);
         }
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         // Handles of textures are moved as `.u64`, whatever the address size.
-        let fits = wanted.takes_integer()
-            && wanted.ty != Type::Pred
+        let fits = expected.takes_integer()
+            && expected.ty != Type::Pred
             && (!is_opaque(variable)
-                || wanted.ty == Type::U64
+                || expected.ty == Type::U64
                 || self.instruction.opcode != Opcode::Mov);
         if fits {
             return Ok(());
         }
-        Err(self.mistyped(self.span(operand), "an address", wanted))
+        Err(self.mistyped(self.span(operand), "an address", expected))
     }
 
     fn address_of_function(&self, name: Name<'a>, kind: FunctionKind) -> Checked {
@@ -171,26 +172,26 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
         };
         let span = self.name_span(name);
-        let lacking = self
+        let missing_requirement = self
             .checker
             .context
             .allowed
-            .lacking(Need { what, floor, span });
-        lacking.map_or(Ok(()), Err)
+            .missing_requirement(Requirement { what, floor, span });
+        missing_requirement.map_or(Ok(()), Err)
     }
 
     pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
         self.checker.context.allowed.special(register, span)?;
         let special = special::of(register);
         let written = register.text();
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         let part = match (special.elements, self.vector) {
-            (1, _) => Some(wanted),
-            (elements, vector) if vector == elements => Some(wanted),
-            (elements, 1) if wanted.ty == Type::B128 => {
-                self.part(elements).and_then(|part| part.wanted)
+            (1, _) => Some(expected),
+            (elements, vector) if vector == elements => Some(expected),
+            (elements, 1) if expected.ty == Type::B128 => {
+                self.part(elements).and_then(|part| part.expected)
             }
             _ => None,
         };
@@ -199,15 +200,15 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         }
         let message = format!(
-            "`{written}` is {}, where {} belongs",
+            "`{written}` is {}, expected {}",
             special.describe(),
-            wanted.describe()
+            expected.describe()
         );
         Err(Diagnostic::new(Code::OperandType, span, message))
     }
 
-    /// What `cvta` and the like convert: an address, or a variable that lies in
-    /// the space of the instruction.
+    /// The source of `cvta` and similar: an address, or a variable in the space of the
+    /// instruction.
     pub(super) fn named(&self, operand: &Operand<'a>) -> Checked {
         let (name, alone) = match *operand {
             Operand::Name(name) => (name, true),
@@ -221,7 +222,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         let Some(Symbol::Variable(variable, role)) = self.checker.symbol(name.text) else {
             return match self.checker.symbol(name.text) {
                 Some(Symbol::Function(_)) if self.instruction.opcode == Opcode::Cvta => {
-                    self.wrong(operand, "a function lies in no state space")
+                    self.wrong(operand, "a function has no state space")
                 }
                 _ => self.source(operand),
             };
@@ -230,7 +231,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         let looks = named_space(modifiers).unwrap_or(Space::Shared);
         if variable.space != looks {
             let message = format!(
-                "`{}` lies in `.{}` memory, the instruction looks in `.{}`",
+                "`{}` is in `.{}` memory, the instruction accesses `.{}`",
                 name.text,
                 variable.space.text(),
                 looks.text()

@@ -21,13 +21,13 @@ pub fn check<'a>(
     if let (Some(range), Operand::Integer(integer)) = (&rule.range, operand)
         && !range.contains(integer.value as i64)
     {
-        let message = format!("the constant here is {}", range.describe());
+        let message = format!("this constant must be {}", range.describe());
         return Err(Diagnostic::new(Code::Range, integer.span, message));
     }
     let here = OperandChecker {
         checker,
         instruction,
-        wanted: place.wanted,
+        expected: place.expected,
         vector: place.vector,
         space: rule.space,
     };
@@ -49,10 +49,10 @@ pub fn check<'a>(
 pub(super) struct OperandChecker<'p, 'c, 'm, 'a> {
     pub(super) checker: &'p Checker<'c, 'm, 'a>,
     pub(super) instruction: &'p Instruction,
-    pub(super) wanted: Option<ExpectedType>,
-    /// 2 of `.v2`; 1 if the instruction says nothing of vectors.
+    pub(super) expected: Option<ExpectedType>,
+    /// 2 for `.v2`; 1 if the instruction has no vector modifier.
     pub(super) vector: u32,
-    /// The state space of a variable whose address is the operand.
+    /// The required state space of a variable whose address is the operand.
     pub(super) space: Option<Space>,
 }
 
@@ -61,25 +61,29 @@ pub(super) struct OperandChecker<'p, 'c, 'm, 'a> {
 pub(super) enum Direction {
     Written,
     Read,
-    /// Read, where `_` stands for memory that is not written.
+    /// Read, where `_` leaves an element in memory unchanged.
     Stored,
 }
 
 impl<'a> OperandChecker<'_, '_, '_, 'a> {
-    /// `[tensor, {%r1, %r2}]` or `{0, 1}`, with the elements that the row names.
+    /// `[tensor, {%r1, %r2}]` or `{0, 1}`, whose elements have slots of their own.
     fn each(&self, kind: Kind, places: &[form::OperandSlot], operand: &Operand<'a>) -> Checked {
         let (list, span) = match (kind, *operand) {
             (Kind::Coordinates, Operand::Indexed(list, span))
             | (Kind::Elements, Operand::Vector(list, span)) => (list, span),
             (Kind::Coordinates, _) => {
-                let message = "an address with coordinates belongs here, as `[tensor, {x, y}]`";
+                let message = "expected an address with coordinates, as `[tensor, {x, y}]`";
                 return self.wrong(operand, message);
             }
-            _ => return self.wrong(operand, "a list in braces belongs here"),
+            _ => return self.wrong(operand, "expected a list in braces"),
         };
         let elements = self.checker.body.list(list);
         if places.len() != elements.len() {
-            let message = format!("{} elements, where {} belong", elements.len(), places.len());
+            let message = format!(
+                "expected {} elements, found {}",
+                places.len(),
+                elements.len()
+            );
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
         let mut pairs = places.iter().zip(elements);
@@ -111,7 +115,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::BothRegisterAndPredicate | Kind::BothPredicates => self.both(kind, operand),
             Kind::Sink => match operand {
                 Operand::Sink(_) => Ok(()),
-                _ => self.wrong(operand, "`_` belongs here: there is no result"),
+                _ => self.wrong(operand, "expected `_`: there is no result"),
             },
             Kind::SelectSource(_)
             | Kind::SelectDestination(_)
@@ -140,9 +144,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::RegisterOrFloat => match operand {
                 Operand::Integer(_) => self.wrong(
                     operand,
-                    "a register or a constant such as 0f3F800000 belongs here",
+                    "expected a register or a constant such as 0f3F800000",
                 ),
-                // ptxas takes a predicate for a register of 32 bits.
+                // ptxas accepts a predicate as a 32-bit register.
                 Operand::Name(name) | Operand::Not(name)
                     if self.checker.may_be_predicate(name.text) =>
                 {
@@ -154,10 +158,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::Stored => self.vector(operand, Direction::Stored),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),
-                Operand::Not(_) if self.wanted.is_some_and(|w| w.ty == Type::Pred) => {
+                Operand::Not(_) if self.expected.is_some_and(|w| w.ty == Type::Pred) => {
                     self.predicate(operand)
                 }
-                _ => self.wrong(operand, "a register belongs here"),
+                _ => self.wrong(operand, "expected a register"),
             },
             Kind::SourceOrSpecial => match *operand {
                 Operand::Special(register, span) => self.special(register, span),
@@ -169,55 +173,55 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::Address => self.address(operand),
             Kind::BareAddress => match operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Variable(variable, _)) => self.lies(*name, variable),
+                    Some(Symbol::Variable(variable, _)) => self.check_space(*name, variable),
                     Some(Symbol::Function(_) | Symbol::Label) => self.no_register(*name),
                     _ => Ok(()),
                 },
                 Operand::Offset { .. } | Operand::Not(_) | Operand::Float(_) => Ok(()),
                 _ => self.address(operand),
             },
-            // Their elements are in the row.
+            // The slots of their elements check them.
             Kind::Coordinates | Kind::Elements => Ok(()),
             Kind::Constant => match operand {
                 Operand::Integer(_) => Ok(()),
-                _ => self.wrong(operand, "a constant belongs here"),
+                _ => self.wrong(operand, "expected a constant"),
             },
             Kind::Label | Kind::Targets => {
                 let symbol = match operand {
                     Operand::Name(name) => self.checker.symbol(name.text),
-                    _ => return self.wrong(operand, "a name belongs here"),
+                    _ => return self.wrong(operand, "expected a name"),
                 };
                 match (kind, symbol) {
                     (Kind::Label, None | Some(Symbol::Label)) => Ok(()),
-                    (Kind::Label, _) => self.wrong(operand, "a label belongs here"),
+                    (Kind::Label, _) => self.wrong(operand, "expected a label"),
                     (_, None) => Ok(()),
                     (_, Some(Symbol::Targets(targets))) if !targets.calls => Ok(()),
-                    _ => self.wrong(operand, "a list of `.branchtargets` belongs here"),
+                    _ => self.wrong(operand, "expected a list of `.branchtargets`"),
                 }
             }
             Kind::Function => match operand {
                 Operand::Name(_) => Ok(()),
-                _ => self.wrong(operand, "a function belongs here"),
+                _ => self.wrong(operand, "expected a function"),
             },
         }
     }
 
-    /// The result of `%r1|_`, where the instruction has no second.
+    /// The result of `%r1|_` of an instruction with one result.
     fn only(&self, operand: &Operand<'a>, list: List) -> Result<&Operand<'a>, Diagnostic> {
         match self.checker.body.list(list) {
             [first, Operand::Sink(_)] if !matches!(first, Operand::Pair(..)) => Ok(first),
             _ => Err(Diagnostic::new(
                 Code::OperandKind,
                 self.span(operand),
-                "this instruction has one result",
+                "this instruction has only one result",
             )),
         }
     }
 
-    /// `register|predicate` or `predicate|predicate`, where neither may be left out.
+    /// `register|predicate` or `predicate|predicate`, both of which are required.
     fn both(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
         let Operand::Pair(list, _) = *operand else {
-            return self.wrong(operand, "two results belong here, joined by `|`");
+            return self.wrong(operand, "expected two results, joined by `|`");
         };
         let [first, second] = self.checker.body.list(list) else {
             return Ok(());
@@ -250,8 +254,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         ))
     }
 
-    pub(super) fn mistyped(&self, span: Span, what: &str, wanted: ExpectedType) -> Diagnostic {
-        let message = format!("{what}, where {} belongs", wanted.describe());
+    pub(super) fn mistyped(&self, span: Span, what: &str, expected: ExpectedType) -> Diagnostic {
+        let message = format!("{what}, expected {}", expected.describe());
         Diagnostic::new(Code::OperandType, span, message)
     }
 
@@ -264,9 +268,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Operand::Component { name, .. } => self.component(name),
             Operand::Pair(list, _) => self.destination(self.only(operand, list)?),
             Operand::Special(register, _) => {
-                self.wrong(operand, format!("`{}` can only be read", register.text()))
+                self.wrong(operand, format!("`{}` is read-only", register.text()))
             }
-            _ => self.wrong(operand, "a register belongs here: the result goes there"),
+            _ => self.wrong(operand, "expected a register for the result"),
         }
     }
 
@@ -274,10 +278,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         match *operand {
             Operand::Name(name) => self.register(name),
             Operand::Component { name, .. } => self.component(name),
-            Operand::Integer(integer) => match self.wanted {
-                Some(wanted) if !wanted.takes_integer() => {
-                    let found = self.mistyped(integer.span, "an integer", wanted);
-                    Err(if matches!(wanted.ty, Type::F32 | Type::F64) {
+            Operand::Integer(integer) => match self.expected {
+                Some(expected) if !expected.takes_integer() => {
+                    let found = self.mistyped(integer.span, "an integer", expected);
+                    Err(if matches!(expected.ty, Type::F32 | Type::F64) {
                         found.help("write it with a decimal point, as 1.0")
                     } else {
                         found.help("move it to a register first")
@@ -285,9 +289,9 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 }
                 _ => Ok(()),
             },
-            Operand::Float(float) => match self.wanted {
-                Some(wanted) if !wanted.takes_float(float.value) => {
-                    Err(self.mistyped(float.span, "a floating-point constant", wanted))
+            Operand::Float(float) => match self.expected {
+                Some(expected) if !expected.takes_float(float.value) => {
+                    Err(self.mistyped(float.span, "a floating-point constant", expected))
                 }
                 _ => Ok(()),
             },
@@ -295,39 +299,43 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 Code::OperandKind,
                 span,
                 format!(
-                    "special registers such as `{}` are read by `mov` alone",
+                    "only `mov` reads special registers such as `{}`",
                     register.text()
                 ),
             )
             .help("move it to a register first")),
             Operand::Offset { name, .. } => match self.checker.symbol(name.text) {
-                // `gbuf+4` is a constant for ptxas, as is `%r1+4`, of any type.
-                Some(Symbol::Variable { .. }) => match self.wanted {
-                    Some(wanted) if !wanted.takes_integer() => {
-                        Err(self.mistyped(self.span(operand), "an address", wanted))
+                // To ptxas `gbuf+4` and `%r1+4` are constants of any type.
+                Some(Symbol::Variable { .. }) => match self.expected {
+                    Some(expected) if !expected.takes_integer() => {
+                        Err(self.mistyped(self.span(operand), "an address", expected))
                     }
                     _ => Ok(()),
                 },
-                Some(Symbol::Function(_)) if self.wanted.is_some_and(|w| !w.takes_function()) => {
+                Some(Symbol::Function(_)) if self.expected.is_some_and(|w| !w.takes_function()) => {
                     self.no_register(name)
                 }
                 Some(Symbol::Label) => self.register(name),
                 Some(Symbol::Register { ty, .. })
                     if !type_match::is_address(ty)
-                        || self.wanted.is_some_and(ExpectedType::is_count) =>
+                        || self.expected.is_some_and(ExpectedType::is_count) =>
                 {
-                    self.agrees(name, ty)
+                    self.check_type(name, ty)
                 }
                 _ => Ok(()),
             },
-            Operand::Not(name) if self.wanted.is_some_and(|wanted| wanted.ty == Type::Pred) => {
+            Operand::Not(name)
+                if self
+                    .expected
+                    .is_some_and(|expected| expected.ty == Type::Pred) =>
+            {
                 self.register(name)
             }
-            Operand::Not(_) => self.wrong(operand, "only predicates are negated with `!`"),
+            Operand::Not(_) => self.wrong(operand, "`!` only negates predicates"),
             Operand::Negated(_) => {
                 self.wrong(operand, "a register cannot be negated here; use `neg`")
             }
-            _ => self.wrong(operand, "a register or a constant belongs here"),
+            _ => self.wrong(operand, "expected a register or a constant"),
         }
     }
 
@@ -335,7 +343,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         Err(Diagnostic::new(
             Code::OperandKind,
             self.name_span(name),
-            format!("`{}` is no register", name.text),
+            format!("`{}` is not a register", name.text),
         )
         .help("take its address with `mov`, or its value with `ld`"))
     }
@@ -343,14 +351,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// A register of the expected type, or an operand whose type is unknown.
     pub(super) fn register(&self, name: Name<'a>) -> Checked {
         match self.checker.symbol(name.text) {
-            Some(Symbol::Register { ty, vector: 1 }) => self.agrees(name, ty),
+            Some(Symbol::Register { ty, vector: 1 }) => self.check_type(name, ty),
             Some(Symbol::Register { .. }) => Err(Diagnostic::new(
                 Code::OperandKind,
                 self.name_span(name),
-                format!("`{}` is a vector, where one register belongs", name.text),
+                format!("`{}` is a vector, expected one register", name.text),
             )
-            .help(format!("name one of its parts, as `{}.x`", name.text))),
-            Some(Symbol::Function(_)) if self.wanted.is_none_or(ExpectedType::takes_function) => {
+            .help(format!("select a component, as `{}.x`", name.text))),
+            Some(Symbol::Function(_)) if self.expected.is_none_or(ExpectedType::takes_function) => {
                 Ok(())
             }
             Some(Symbol::Variable { .. } | Symbol::Function(_)) => self.no_register(name),
@@ -358,7 +366,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 Err(Diagnostic::new(
                     Code::OperandKind,
                     self.name_span(name),
-                    "a register belongs here, this is a label",
+                    "expected a register, found a label",
                 ))
             }
             None => Ok(()),
@@ -371,19 +379,19 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Some(Symbol::Register { vector: 1, .. }) => Err(Diagnostic::new(
                 Code::OperandKind,
                 self.name_span(name),
-                format!("`{}` is no vector and has no parts", name.text),
+                format!("`{}` is not a vector and has no components", name.text),
             )),
-            Some(Symbol::Register { ty, .. }) => self.agrees(name, ty),
+            Some(Symbol::Register { ty, .. }) => self.check_type(name, ty),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn agrees(&self, name: Name<'a>, ty: Type) -> Checked {
-        match self.wanted {
-            Some(wanted) if !wanted.takes(ty) => {
+    pub(super) fn check_type(&self, name: Name<'a>, ty: Type) -> Checked {
+        match self.expected {
+            Some(expected) if !expected.takes(ty) => {
                 let what = format!("`{}` is `.{}`", name.text, ty.text());
-                let mut found = self.mistyped(self.name_span(name), &what, wanted);
-                if !wanted.fixed {
+                let mut found = self.mistyped(self.name_span(name), &what, expected);
+                if !expected.fixed {
                     let modifiers = self.checker.modifiers(self.instruction);
                     let opcode = self.instruction.opcode;
                     found.help = mismatch::other_type(opcode, modifiers, ty);
@@ -398,7 +406,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         match operand {
             Operand::Sink(_) => Ok(()),
             Operand::Name(name) if self.checker.may_be_predicate(name.text) => Ok(()),
-            _ => self.wrong(operand, "a `.pred` register belongs here"),
+            _ => self.wrong(operand, "expected a `.pred` register"),
         }
     }
 
@@ -410,7 +418,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             {
                 Ok(())
             }
-            _ => self.wrong(operand, "a predicate belongs here"),
+            _ => self.wrong(operand, "expected a predicate"),
         }
     }
 }

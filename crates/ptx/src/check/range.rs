@@ -23,7 +23,7 @@ pub fn check<'a>(checker: &mut Checker<'_, '_, 'a>, instruction: &Instruction) {
     }
 }
 
-/// The part of accesses that a policy is for.
+/// Checks the fraction of the accesses that a policy applies to.
 fn fraction(operands: &[Operand<'_>]) -> Option<Diagnostic> {
     let [_, Operand::Float(float)] = operands else {
         return None;
@@ -35,11 +35,11 @@ fn fraction(operands: &[Operand<'_>]) -> Option<Diagnostic> {
     if value > 0.0 && value <= 1.0 {
         return None;
     }
-    let message = "a fraction is more than 0 and at most 1";
+    let message = "a fraction must be greater than 0 and at most 1";
     Some(Diagnostic::new(Code::Range, float.span, message))
 }
 
-/// The range that a policy is for lies in that of its size and trailing size.
+/// Checks that the primary size of a policy is within its total size.
 fn sizes(operands: &[Operand<'_>]) -> Option<Diagnostic> {
     let [_, _, Operand::Integer(primary), Operand::Integer(total)] = operands else {
         return None;

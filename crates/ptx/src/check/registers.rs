@@ -19,17 +19,17 @@ impl Default for Registers {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// The bytes of `%r` as a number, 0 if the slot is free; of a single
-    /// register, see [`single`].
+    /// The bytes of the prefix `%r` as a number, or 0 if the slot is free. For a single
+    /// register see [`single`].
     prefix: u64,
-    /// The same of `%r98`: of two names with one prefix, that of the higher
-    /// number is the higher. Of a single register, its name.
+    /// The bytes of the last name, `%r98`. Names with the same prefix compare like their
+    /// numbers. For a single register, the bytes of its name.
     last: u64,
     ty: Option<Type>,
 }
 
-/// The bytes of a name as a number whose lowest byte is the last, if there are
-/// no more than eight.
+/// The bytes of a name of at most eight bytes as a number. The lowest byte is the last
+/// character.
 #[inline]
 pub fn word(name: Name<'_>, source: &str) -> Option<u64> {
     let start = (name.text.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
@@ -40,7 +40,7 @@ pub fn word(name: Name<'_>, source: &str) -> Option<u64> {
     }
 }
 
-/// How many of the bytes, from the last on, are digits.
+/// The number of trailing digits.
 #[inline]
 fn digits(word: u64) -> u32 {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -54,15 +54,15 @@ fn slot(prefix: u64) -> usize {
     (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SLOTS
 }
 
-/// What stands for the prefix of a register that is declared alone, and has no
-/// number: no name, so that `%r` is not taken for one of `%r<9>`.
+/// The prefix for a register without a number that is declared by itself. No name has
+/// this prefix, so that `%r` is not mistaken for one of `%r<9>`.
 #[inline]
 fn single(word: u64) -> u64 {
     !word
 }
 
 impl Registers {
-    /// The type of the register that these bytes name.
+    /// The type of the register with these name bytes.
     #[inline]
     pub fn get(&self, word: u64) -> Option<Type> {
         let digits = digits(word);
@@ -79,7 +79,7 @@ impl Registers {
         }
     }
 
-    /// `%r<9>` is declared, and no other range of this prefix.
+    /// Adds `%r<9>`, the only range of this prefix.
     pub fn set(&mut self, prefix: u64, name: &str, count: u32, ty: Type) {
         self.forget(prefix);
         let slot = &mut self.0[slot(prefix)];
@@ -90,7 +90,7 @@ impl Registers {
             return;
         };
         let last = format!("{name}{last}");
-        // Of a longer name every one of eight bytes comes before.
+        // All names of eight bytes precede a longer one.
         let last = match last.len() {
             0..=8 => last
                 .bytes()
@@ -104,7 +104,7 @@ impl Registers {
         };
     }
 
-    /// `%temp` is declared, alone.
+    /// Adds `%temp`, declared by itself.
     pub fn set_single(&mut self, word: u64, ty: Type) {
         let prefix = single(word);
         let slot = &mut self.0[slot(prefix)];
@@ -117,12 +117,12 @@ impl Registers {
         }
     }
 
-    /// `%temp` means something else, or nothing.
+    /// Removes `%temp`.
     pub fn forget_single(&mut self, word: u64) {
         self.forget(single(word));
     }
 
-    /// There are several ranges of this prefix, or none.
+    /// Removes the range of this prefix.
     pub fn forget(&mut self, prefix: u64) {
         let slot = &mut self.0[slot(prefix)];
         if slot.prefix == prefix {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_the_range_that_has_its_number() {
+    fn a_name_belongs_to_the_range_with_its_number() {
         let mut registers = Registers::default();
         registers.set(bytes("%r"), "%r", 12, Type::B32);
         registers.set(bytes("%rd"), "%rd", 3_000_000, Type::B64);
@@ -188,9 +188,9 @@ mod tests {
         assert_eq!(get(&registers, "%temp"), None);
     }
 
-    /// What has no room is looked up by its name, which takes much longer.
+    /// Registers that do not fit are looked up by name, which is much slower.
     #[test]
-    fn there_is_room_for_what_compilers_declare() {
+    fn the_table_holds_the_registers_that_compilers_declare() {
         let prefixes = [
             "%p", "%r", "%rd", "%rs", "%f", "%fd", "%h", "%hh", "%rq", "%b",
         ];
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_where_they_stand() {
+    fn names_are_read_from_the_source() {
         let source = "%r12, %r123456789;";
         let name = |text| word(Name { text }, source);
         assert_eq!(name(&source[..4]), Some(bytes("%r12")));

@@ -35,31 +35,31 @@ impl<'m, 'a> Symbol<'m, 'a> {
     }
 }
 
-/// The limit of single names that a range of registers is compared with: the time
-/// must not be quadratic.
-const COMPARED: usize = 256;
+/// The maximum number of single names that a range of registers is compared with. Bounds
+/// the time, which would be quadratic.
+const MAX_COMPARED: usize = 256;
 
-/// Up to this number, prefixes are searched linearly.
-const FEW: usize = 12;
+/// Up to this number of prefixes the search is linear.
+const MAX_LINEAR_SEARCH: usize = 12;
 
 /// The role of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Of the module or the function where it stands.
+    /// A variable of the module, or a local variable of the function.
     Own,
     /// A parameter of the kernel.
     KernelParameter,
-    /// A parameter of the function, which the caller wrote.
+    /// A parameter of the function, written by the caller.
     Parameter,
-    /// What the function returns, which the caller reads.
+    /// A return parameter, read by the caller.
     Returned,
 }
 
-/// The names declared so far in a module: a name is declared before it is used.
+/// The names declared so far in a module: a declaration precedes its uses.
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
     names: NameMap<'a, Symbol<'m, 'a>>,
-    /// `%r<9>` outside of functions, as PTX 1.x had it.
+    /// `%r<9>` outside functions, as in PTX 1.x.
     ranges: Vec<(&'a str, u32, Symbol<'m, 'a>)>,
 }
 
@@ -79,7 +79,7 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
         let found = self.names.get(name).copied();
         found.or_else(|| {
-            let mut ranges = self.ranges.iter().take(COMPARED);
+            let mut ranges = self.ranges.iter().take(MAX_COMPARED);
             let range = ranges.find(|(prefix, count, _)| numbered(name, prefix, *count));
             range.map(|(_, _, symbol)| *symbol)
         })
@@ -98,7 +98,7 @@ impl<'m, 'a> ModuleSymbols<'m, 'a> {
 pub struct Scopes<'m, 'a> {
     names: NameMap<'a, Declared<'m, 'a>>,
     /// The ranges such as `%r<9>`, by prefix.
-    families: Vec<Family<'m, 'a>>,
+    prefix_ranges: Vec<PrefixRanges<'m, 'a>>,
     /// The index of the ranges of a prefix.
     prefixes: NameMap<'a, usize>,
     /// The declarations of the open blocks, in order.
@@ -110,14 +110,14 @@ pub struct Scopes<'m, 'a> {
     /// All labels with the number of their block, in the order of the blocks.
     labels: Vec<(usize, Name<'a>)>,
     next_label: usize,
-    /// Whether a name such as `%r5` has been declared alone, not by `%r<9>`.
+    /// Whether a name such as `%r5` is declared by itself, not by `%r<9>`.
     lone_registers: bool,
-    /// How many of those are declared here, by their prefix.
-    lone: NameMap<'a, u32>,
-    /// Whether there are ranges such as `r<9>`, without a `%`.
+    /// The number of such declarations in scope, by prefix.
+    single_registers: NameMap<'a, u32>,
+    /// Whether there are ranges such as `r<9>`, without `%`.
     bare_ranges: bool,
-    /// The ranges whose prefix has no other, and no lone register; and single
-    /// registers that have no number.
+    /// The ranges whose prefix has no other range and no single register, and single
+    /// registers without a number.
     registers: Registers,
 }
 
@@ -139,14 +139,13 @@ struct Range<'m, 'a> {
 
 /// The ranges of one prefix, those of the outermost block first.
 #[derive(Debug)]
-struct Family<'m, 'a> {
+struct PrefixRanges<'m, 'a> {
     key: u64,
     ranges: Vec<Range<'m, 'a>>,
 }
 
-/// The bytes of a prefix as one number, 0 for one that is too long. Functions
-/// have a handful of prefixes of two or three bytes, and need no hash to tell
-/// them apart.
+/// The bytes of a prefix as a number, or 0 if it is too long. A function has a handful
+/// of prefixes of two or three bytes, so comparing numbers is faster than hashing.
 fn key(prefix: &str) -> u64 {
     if prefix.len() > 8 {
         return 0;
@@ -161,13 +160,13 @@ enum Undo<'m, 'a> {
     /// A block began.
     Block,
     Name(&'a str, Option<Declared<'m, 'a>>),
-    /// The last range of this family.
+    /// The last range of the prefix with this index.
     Range(usize),
 }
 
 impl<'m, 'a> Scopes<'m, 'a> {
-    /// The scope of a function whose statements are these. Calls `duplicate`
-    /// for each label that its block has already.
+    /// The scope of a function with these statements. Calls `duplicate` for each label
+    /// that is already declared in its block.
     pub fn new(statements: &[Statement<'a>], mut duplicate: impl FnMut(Name<'a>)) -> Self {
         let mut scopes = Scopes::default();
         let mut open = vec![0];
@@ -188,22 +187,22 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 _ => {}
             }
         }
-        // Those of one block stay in the order of the text.
+        // A stable sort: labels of one block stay in source order.
         scopes.labels.sort_by_key(|(block, _)| *block);
         let of_block = scopes.labels.len();
         scopes.names.reserve(of_block.min(1 << 16));
         scopes.enter(&mut duplicate);
-        // Nearly all labels are of the outermost block.
+        // Nearly all labels are in the outermost block.
         duplicates(&scopes.labels[scopes.next_label..], duplicate);
         scopes
     }
 
-    /// Enters the next block of the text: its labels are known from its start.
+    /// Enters the next block of the text. Its labels are in scope from its start.
     pub fn open(&mut self) {
         self.enter(|_| {});
     }
 
-    /// Calls `duplicate` for each label that the block has already.
+    /// Calls `duplicate` for each label that is already declared in the block.
     fn enter(&mut self, mut duplicate: impl FnMut(Name<'a>)) {
         self.undo.push(Undo::Block);
         self.depth += 1;
@@ -235,21 +234,21 @@ impl<'m, 'a> Scopes<'m, 'a> {
                         Some(hidden) => self.names.insert(name, hidden),
                         None => self.names.remove(name),
                     };
-                    if let Some(prefix) = lone_register(name) {
-                        self.lone_ended(prefix);
+                    if let Some(prefix) = single_register_prefix(name) {
+                        self.single_register_ended(prefix);
                     }
                     self.registers.forget_single(key(name));
                 }
                 Undo::Range(family) => {
-                    self.families[family].ranges.pop();
+                    self.prefix_ranges[family].ranges.pop();
                     self.note(family);
                 }
             }
         }
     }
 
-    /// Adds a variable to the innermost block; an error if it has one of the
-    /// name already: the name of the two that stands later.
+    /// Adds a variable to the innermost block. If the name is already declared there, the
+    /// error is the later of the two names.
     pub fn declare(&mut self, variable: &'m Variable<'a>, role: Role) -> Result<(), Name<'a>> {
         let symbol = Symbol::of(variable, role);
         let name = variable.name;
@@ -262,7 +261,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
                 self.insert(name, symbol).or(range)
             }
         };
-        // `_` names a parameter that has no name.
+        // `_` is an unnamed parameter.
         match before {
             Some(before) if name.text != "_" => Err(later(before, name)),
             _ => Ok(()),
@@ -277,17 +276,17 @@ impl<'m, 'a> Scopes<'m, 'a> {
         }
     }
 
-    /// Gives what the innermost block had of this name.
+    /// Returns the previous declaration of this name in the innermost block.
     fn insert(&mut self, name: Name<'a>, symbol: Symbol<'m, 'a>) -> Option<Name<'a>> {
-        let lone = lone_register(name.text);
-        self.lone_registers |= lone.is_some();
+        let single_registers = single_register_prefix(name.text);
+        self.lone_registers |= single_registers.is_some();
         let declared = Declared {
             symbol,
             name,
             depth: self.depth,
         };
         match symbol {
-            Symbol::Register { ty, vector: 1 } if lone.is_none() => {
+            Symbol::Register { ty, vector: 1 } if single_registers.is_none() => {
                 self.registers.set_single(key(name.text), ty);
             }
             _ => self.registers.forget_single(key(name.text)),
@@ -297,8 +296,8 @@ impl<'m, 'a> Scopes<'m, 'a> {
             Some(before) if before.depth == self.depth => Some(before.name),
             _ => {
                 self.undo.push(Undo::Name(name.text, hidden));
-                if let Some(prefix) = lone {
-                    *self.lone.entry(prefix).or_default() += 1;
+                if let Some(prefix) = single_registers {
+                    *self.single_registers.entry(prefix).or_default() += 1;
                     self.registers.forget(key(prefix));
                 }
                 None
@@ -306,12 +305,12 @@ impl<'m, 'a> Scopes<'m, 'a> {
         }
     }
 
-    /// A register of this prefix that was declared alone is one no longer.
-    fn lone_ended(&mut self, prefix: &'a str) {
-        match self.lone.get_mut(prefix) {
+    /// Counts down the single registers of this prefix.
+    fn single_register_ended(&mut self, prefix: &'a str) {
+        match self.single_registers.get_mut(prefix) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
-                self.lone.remove(prefix);
+                self.single_registers.remove(prefix);
                 if let Some(family) = self.prefixes.get(prefix) {
                     self.note(*family);
                 }
@@ -325,7 +324,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
         count: u32,
         symbol: Symbol<'m, 'a>,
     ) -> Option<Name<'a>> {
-        let singles = self.undo.iter().rev().take(COMPARED);
+        let singles = self.undo.iter().rev().take(MAX_COMPARED);
         let mut singles = singles.map_while(|undo| match undo {
             Undo::Block => None,
             Undo::Name(single, _) => Some(*single),
@@ -333,16 +332,16 @@ impl<'m, 'a> Scopes<'m, 'a> {
         });
         let single = singles.find(|single| numbered(single, name.text, count));
         let single = single.map(|text| Name { text });
-        let new = self.families.len();
+        let new = self.prefix_ranges.len();
         let family = *self.prefixes.entry(name.text).or_insert(new);
         if family == new {
-            self.families.push(Family {
+            self.prefix_ranges.push(PrefixRanges {
                 key: key(name.text),
                 ranges: Vec::new(),
             });
             self.bare_ranges |= !name.text.starts_with('%');
         }
-        let ranges = &mut self.families[family].ranges;
+        let ranges = &mut self.prefix_ranges[family].ranges;
         let before = ranges.last().filter(|range| range.depth == self.depth);
         let before = before.map(|range| range.name).or(single);
         ranges.push(Range {
@@ -356,11 +355,11 @@ impl<'m, 'a> Scopes<'m, 'a> {
         before
     }
 
-    /// Keeps `registers` as the ranges of this family are.
+    /// Updates `registers` after a change of the ranges of a prefix.
     fn note(&mut self, family: usize) {
-        let Family { key, ranges } = &self.families[family];
+        let PrefixRanges { key, ranges } = &self.prefix_ranges[family];
         match ranges.as_slice() {
-            [range] if !self.lone.contains_key(range.name.text) => match range.symbol {
+            [range] if !self.single_registers.contains_key(range.name.text) => match range.symbol {
                 Symbol::Register { ty, vector: 1 } => {
                     self.registers.set(*key, range.name.text, range.count, ty);
                 }
@@ -370,8 +369,8 @@ impl<'m, 'a> Scopes<'m, 'a> {
         }
     }
 
-    /// The type of the register that these bytes name, if that can be told from
-    /// them; [`get`](Self::get) gives the same.
+    /// The fast path of [`get`](Self::get): the type of the register with these name
+    /// bytes.
     #[inline]
     pub fn register(&self, word: u64) -> Option<Type> {
         self.registers.get(word)
@@ -380,7 +379,7 @@ impl<'m, 'a> Scopes<'m, 'a> {
     /// The symbol of a name in the function.
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
         let range = self.range(name);
-        // Nearly all names are registers of a range that nothing hides.
+        // Nearly all names are registers of a range that nothing shadows.
         if let Some(range) = range
             && !self.lone_registers
             && name.starts_with('%')
@@ -394,15 +393,15 @@ impl<'m, 'a> Scopes<'m, 'a> {
         }
     }
 
-    /// `%r5` of `%r<9>`: all digits at the end are the number.
+    /// The range of `%r5`: all trailing digits are the number.
     fn range(&self, name: &str) -> Option<&Range<'m, 'a>> {
         let (family, number) = self.family(name)?;
         let mut ranges = family.ranges.iter().rev();
         ranges.find(|range| number < u64::from(range.count))
     }
 
-    /// The ranges that a name such as `%r5` could be of, and its number.
-    fn family(&self, name: &str) -> Option<(&Family<'m, 'a>, u64)> {
+    /// The ranges with the prefix of a name such as `%r5`, and its number.
+    fn family(&self, name: &str) -> Option<(&PrefixRanges<'m, 'a>, u64)> {
         if !ends_in_digit(name) || !(self.bare_ranges || name.starts_with('%')) {
             return None;
         }
@@ -413,27 +412,28 @@ impl<'m, 'a> Scopes<'m, 'a> {
             number.saturating_mul(10).saturating_add(digit)
         });
         let key = key(prefix);
-        let family = if key == 0 || self.families.len() > FEW {
-            self.families.get(*self.prefixes.get(prefix)?)?
+        let family = if key == 0 || self.prefix_ranges.len() > MAX_LINEAR_SEARCH {
+            self.prefix_ranges.get(*self.prefixes.get(prefix)?)?
         } else {
-            self.families.iter().find(|family| family.key == key)?
+            self.prefix_ranges.iter().find(|family| family.key == key)?
         };
         Some((family, number))
     }
 
-    /// The declaration, as `%r<9>`, of whose registers `name` would be a later one.
+    /// The declaration, as `%r<9>`, of the range that is too short for `name`.
     pub fn range_before(&self, name: &str) -> Option<String> {
         let range = self.family(name)?.0.ranges.last()?;
         Some(format!("{}<{}>", range.name.text, range.count))
     }
 
-    /// Every name that can be said here, for suggestions.
+    /// The names in scope, for suggestions.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &'a str> + '_ {
         self.names.keys().copied()
     }
 }
 
-/// The later of two names in the text: labels are declared at the start of a block.
+/// The later of two names in the text. Labels are declared at the start of a block, so
+/// the order of the declarations is another one.
 fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
     if a.text.as_ptr() > b.text.as_ptr() {
         a
@@ -443,7 +443,7 @@ fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
 }
 
 /// The `%r` of `%r5`.
-fn lone_register(name: &str) -> Option<&str> {
+fn single_register_prefix(name: &str) -> Option<&str> {
     let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (prefix.starts_with('%') && prefix.len() < name.len()).then_some(prefix)
 }
@@ -457,14 +457,14 @@ fn numbered(name: &str, prefix: &str, count: u32) -> bool {
     let Some(digits) = name.strip_prefix(prefix) else {
         return false;
     };
-    // `%r07` is another register than `%r7` where it is declared.
+    // `%r07` is not a name of the range.
     let canonical = digits == "0" || !digits.starts_with('0');
     canonical
         && digits.bytes().all(|digit| digit.is_ascii_digit())
         && digits.parse::<u32>().is_ok_and(|number| number < count)
 }
 
-/// Labels that their block has already; `labels` are in the order of the blocks.
+/// Finds labels that are already declared in their block. `labels` are in block order.
 fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'a>)) {
     for block in labels.chunk_by(|a, b| a.0 == b.0).filter(|b| b.len() > 1) {
         let mut seen = NameMap::default();
@@ -478,8 +478,8 @@ fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'
 
 pub type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 
-/// A fast hash for short names. It is seeded in each process, so that no text can be
-/// made of names that collide.
+/// A fast hash for short names. The seed is random for each process, so that no text can
+/// be crafted from names that collide.
 #[derive(Clone, Debug)]
 pub struct Seed(u64);
 
@@ -517,7 +517,7 @@ impl Hasher for NameHasher {
         self.mix(rest.iter().fold(bytes.len() as u64, fold));
     }
 
-    /// What ends a string: `write` has counted its length.
+    /// Ignores the terminator of a string: `write` mixes in its length.
     fn write_u8(&mut self, _: u8) {}
 
     fn finish(&self) -> u64 {
@@ -531,7 +531,7 @@ mod tests {
     use crate::ast::Item;
     use crate::read;
 
-    /// What each `mov` of a kernel reads: the type of the register, or `label`.
+    /// The operand of each `mov` of a kernel: the type of the register, or `label`.
     fn resolved(body: &str) -> (Vec<&'static str>, Vec<String>) {
         let source = format!(".entry k() {{ {body} }}");
         let reading = read(&source);
@@ -570,9 +570,9 @@ mod tests {
         (found, twice)
     }
 
-    /// Each as ptxas 13.5 has it.
+    /// Expectations recorded from ptxas 13.5.
     #[test]
-    fn the_innermost_declaration_counts() {
+    fn the_innermost_declaration_shadows_others() {
         let (found, twice) = resolved(
             ".reg .b32 %r<9>; .reg .f32 x; mov x, %r8, %r08, %r9, %r, L;\n\
              { .reg .b64 %r<2>, x; .reg .pred %r7; L: mov x, %r1, %r5, %r7, M; }\n\
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_a_name_once() {
+    fn a_block_declares_a_name_once() {
         let (_, twice) = resolved(
             "A: A: { A: ret; } .reg .b32 %x<3>; .reg .b32 %x2; .reg .b32 %x3; .reg .f32 %x<2>;\n\
              .reg .b32 %y, %z1, %z02; .reg .b32 %z<1>; .reg .b32 %z<2>; { .reg .b32 %y; } .reg .b16 B; B: .reg .b32 C, C; { .reg .b32 C; }",

@@ -1,4 +1,4 @@
-//! Texture and surface operands: `[texture, sampler, {x, y}]`, and handles alone.
+//! Texture and surface operands: `[texture, sampler, {x, y}]`, and handles.
 
 use super::operand::{Checked, Direction, OperandChecker};
 use super::symbols::Symbol;
@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::features::since;
 use crate::isa::{Count, Kind};
 use crate::names::{Modifier, Opcode, Type};
-use crate::needs::Need;
+use crate::requirements::Requirement;
 use crate::version::Floor;
 
 /// The type of the first coordinate of an array.
@@ -32,18 +32,18 @@ const OFFSET: ExpectedType = ExpectedType {
 /// A texture or surface by its address in a register.
 const INDIRECT: Floor = since(3, 1, 20);
 
-/// The same, with separate samplers.
-const INDIRECT_APART: Floor = since(4, 3, 20);
+/// The same with separate samplers.
+const INDIRECT_SEPARATE: Floor = since(4, 3, 20);
 
-/// A sampler that the texture includes, or an offset.
+/// A sampler in unified mode, or an offset.
 const SAMPLER_OR_OFFSET: Floor = since(4, 3, 30);
 
 impl<'a> OperandChecker<'_, '_, '_, 'a> {
-    /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`;
-    /// the wanted type is that of the coordinates.
+    /// `[texture, {x, y}]`, `[texture, sampler, {x, y}]`, `[surface, {x, y}]`.
+    /// The expected type is that of the coordinates.
     pub(super) fn texture(&self, operand: &Operand<'a>) -> Checked {
         let Operand::Indexed(list, span) = *operand else {
-            let message = "coordinates belong in these brackets, as in `[texture, {x, y}]`";
+            let message = "expected coordinates in these brackets, as in `[texture, {x, y}]`";
             return self.wrong(operand, message);
         };
         let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
@@ -70,7 +70,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 let cubes = [Modifier::Cube, Modifier::Acube];
                 let modifiers = self.checker.modifiers(self.instruction);
                 if !apart && modifiers.first_of(&cubes).is_some() {
-                    let message = "cubes take a sampler only in `.target texmode_independent`";
+                    let message = "a cube takes a sampler only with `.target texmode_independent`";
                     return self.wrong(operand, message);
                 }
                 self.texture_coordinates(coordinates)?;
@@ -80,16 +80,15 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 Code::OperandCount,
                 span,
                 if samples && apart {
-                    "a texture, a sampler and coordinates belong here"
+                    "expected a texture, a sampler and coordinates"
                 } else {
-                    "a texture or surface and coordinates belong here"
+                    "expected a texture or surface and coordinates"
                 },
             )),
         }
     }
 
-    /// `[texture]` of a query; a query of a sampler takes the texture where the two are
-    /// one.
+    /// `[texture]` of a query. In unified mode a query of a sampler takes the texture.
     pub(super) fn handle(&self, operand: &Operand<'a>, opaque: Type) -> Checked {
         let opaque = match opaque {
             Type::Samplerref if !self.checker.context.allowed.independent => Type::Texref,
@@ -101,14 +100,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 offset: 0,
                 ..
             } => self.named_opaque(operand, name, opaque),
-            _ => self.wrong(operand, format!("a `.{}` belongs here", opaque.text())),
+            _ => self.wrong(operand, format!("expected a `.{}`", opaque.text())),
         }
     }
 
     fn opaque(&self, operand: &Operand<'a>, opaque: Type) -> Checked {
         match *operand {
             Operand::Name(name) => self.named_opaque(operand, name, opaque),
-            _ => self.wrong(operand, format!("a `.{}` belongs here", opaque.text())),
+            _ => self.wrong(operand, format!("expected a `.{}`", opaque.text())),
         }
     }
 
@@ -117,7 +116,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         match self.checker.symbol(name.text) {
             None if !self.checker.is_special(name) => Ok(()),
             Some(Symbol::Variable(variable, _)) if variable.ty == opaque => Ok(()),
-            // `.tex .u64 t`, as PTX 1.x declares a texture.
+            // `.tex .u64 t` declares a texture in PTX 1.x.
             Some(Symbol::Variable(variable, _))
                 if variable.space == Space::Tex && opaque == Type::Texref =>
             {
@@ -128,7 +127,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             {
                 let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
                 let floor = match samples && self.checker.context.allowed.independent {
-                    true => INDIRECT_APART,
+                    true => INDIRECT_SEPARATE,
                     false => INDIRECT,
                 };
                 self.needs("the address of a texture or surface", floor, operand)
@@ -136,21 +135,21 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             _ => self.wrong(
                 operand,
                 format!(
-                    "a `.{}` or a 64-bit register with its address belongs here",
+                    "expected a `.{}` or a 64-bit register with its address",
                     opaque.text()
                 ),
             ),
         }
     }
 
-    /// The error if the module's version or target does not have this.
+    /// Reports an error if the module's version or target does not support this.
     fn needs(&self, what: &'static str, floor: Floor, operand: &Operand<'a>) -> Checked {
         let span = self.span(operand);
         match self
             .checker
             .context
             .allowed
-            .lacking(Need { what, floor, span })
+            .missing_requirement(Requirement { what, floor, span })
         {
             Some(wrong) => Err(wrong),
             None => Ok(()),
@@ -161,7 +160,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// the geometry.
     fn offset(&self, operand: &Operand<'a>) -> Checked {
         let place = OperandChecker {
-            wanted: Some(OFFSET),
+            expected: Some(OFFSET),
             ..*self
         };
         place.list(Kind::Source, &[1, 2, 4], operand)
@@ -180,14 +179,19 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         let Operand::Vector(list, span) = *operand else {
             return match *operand {
                 Operand::Name(name) => match self.checker.symbol(name.text) {
-                    Some(Symbol::Register { ty, vector }) if vector > 1 => self.agrees(name, ty),
+                    Some(Symbol::Register { ty, vector }) if vector > 1 => {
+                        self.check_type(name, ty)
+                    }
                     _ => self.register(name),
                 },
-                _ => self.wrong(operand, "coordinates in registers belong here"),
+                _ => self.wrong(operand, "expected coordinates in registers"),
             };
         };
         if !counts.iter().any(|count| u32::from(*count) == list.len) {
-            let message = format!("{} coordinates do not go with this geometry", list.len);
+            let message = format!(
+                "{} coordinates do not match the geometry of the texture",
+                list.len
+            );
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
         if modifiers.first_of(&layers).is_none() {
@@ -197,14 +201,14 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         };
         let place = OperandChecker {
-            wanted: Some(LAYER),
+            expected: Some(LAYER),
             ..*self
         };
         place.source(layer)?;
-        let rest = List {
+        let remaining = List {
             start: list.start + 1,
             len: list.len - 1,
         };
-        self.elements(rest, span, Direction::Read, true)
+        self.elements(remaining, span, Direction::Read, true)
     }
 }

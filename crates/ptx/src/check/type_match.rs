@@ -8,7 +8,7 @@ use crate::ast::FloatValue;
 use crate::isa::{Scale, TypeBase, TypeRule, Types};
 use crate::names::Type;
 
-/// The type that an operand has to have.
+/// The required type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpectedType {
     pub ty: Type,
@@ -17,7 +17,7 @@ pub struct ExpectedType {
     pub wider: bool,
     /// No register of another type is accepted.
     pub alone: bool,
-    /// The type belongs to the operand and not to the instruction: the count of
+    /// The type is fixed by the operand and independent of the instruction: the count of
     /// `shl.b64` is a `.u32`.
     pub fixed: bool,
 }
@@ -28,7 +28,7 @@ enum Class {
     /// Untyped: `.b32`.
     Bits,
     Integer,
-    /// A float of this type alone.
+    /// A scalar float.
     Float,
     /// `.f16x2`
     Halves,
@@ -76,24 +76,24 @@ impl ExpectedType {
 
     /// Whether a register of this type is accepted.
     pub fn takes(self, register: Type) -> bool {
-        let wanted = class(self.ty);
+        let expected = class(self.ty);
         if self.alone {
             return register == self.ty;
         }
-        // ptxas lets `.f16x2` stand for a predicate that the instruction names.
-        if wanted == Class::Predicate {
+        // ptxas accepts `.f16x2` as a predicate.
+        if expected == Class::Predicate {
             return register == Type::Pred || (register == Type::F16x2 && !self.fixed);
         }
-        let wider = self.wider && wanted != Class::Opaque && register.bits() > self.bits;
+        let wider = self.wider && expected != Class::Opaque && register.bits() > self.bits;
         if register.bits() != self.bits && !wider {
             return false;
         }
-        match (class(register), wanted) {
+        match (class(register), expected) {
             (Class::Bits, _) => true,
             (Class::Predicate, _) => false,
             (_, Class::Bits) => true,
             (Class::Integer, Class::Integer) => true,
-            // Of a wider register only integers fill a part.
+            // Only integers may use a part of a wider register.
             (Class::Float, Class::Float) => register == self.ty,
             (Class::Halves, Class::Integer) => !self.fixed,
             (Class::Halves, Class::Halves | Class::Integers) => true,
@@ -119,7 +119,7 @@ impl ExpectedType {
     pub fn takes_float(self, value: FloatValue) -> bool {
         match class(self.ty) {
             Class::Float => self.ty != Type::F16,
-            // An untyped operand takes them by their size: 0f3F800000 is a `.b32`.
+            // An untyped operand takes a float of its size: 0f3F800000 is a `.b32`.
             Class::Bits => match value {
                 FloatValue::F32(_) => self.bits == 32,
                 FloatValue::F64(_) => self.bits == 64,
@@ -128,19 +128,19 @@ impl ExpectedType {
         }
     }
 
-    /// Whether a vector of these registers is accepted as a vector of floats:
-    /// ptxas lets loads, stores and textures fill integers.
+    /// Whether a vector of these registers is accepted as a vector of floats. ptxas allows
+    /// it for loads, stores and textures.
     pub fn takes_integers_for_floats(self, register: Type) -> bool {
         let float = class(self.ty) == Class::Float;
         float && class(register) == Class::Integer && register.bits() == self.bits
     }
 
-    /// Whether a function is accepted: its address is taken whatever the size.
+    /// Whether a function is accepted. Its address is accepted for any size.
     pub fn takes_function(self) -> bool {
         !self.fixed
     }
 
-    /// `.f32`, or `64 bits` where the place is wider than the type.
+    /// `.f32`, or the width in bits if the operand is wider than the type.
     pub fn describe(self) -> String {
         if self.bits == self.ty.bits() {
             format!("`.{}`", self.ty.text())
@@ -155,7 +155,7 @@ pub fn is_bits(ty: Type) -> bool {
     class(ty) == Class::Bits
 }
 
-/// Whether a register holds a float, or two.
+/// Whether a register holds one or two floats.
 pub fn is_float(ty: Type) -> bool {
     matches!(class(ty), Class::Float | Class::Halves)
 }
@@ -165,7 +165,7 @@ pub fn is_integer(ty: Type) -> bool {
     class(ty) == Class::Integer
 }
 
-/// Whether a register can hold an address; of any size, as ptxas has it.
+/// Whether a register can hold an address. ptxas accepts any size.
 pub fn is_address(ty: Type) -> bool {
     matches!(class(ty), Class::Bits | Class::Integer) && ty != Type::B128
 }
@@ -183,12 +183,12 @@ pub fn bits_of(ty: Type) -> Type {
 }
 
 /// Whether two registers may be elements of one vector.
-pub fn side_by_side(left: Type, right: Type) -> bool {
-    let alike = match (class(left), class(right)) {
+pub fn compatible_in_vector(left: Type, right: Type) -> bool {
+    let compatible = match (class(left), class(right)) {
         (Class::Bits, _) | (_, Class::Bits) => true,
         (left, right) => left == right,
     };
-    alike && bits_of(left) == bits_of(right)
+    compatible && bits_of(left) == bits_of(right)
 }
 
 #[cfg(test)]
@@ -217,19 +217,21 @@ mod tests {
     ];
 
     fn taken(ty: Type, wider: bool, fixed: bool) -> String {
-        let wanted = ExpectedType {
+        let expected = ExpectedType {
             ty,
             bits: ty.bits(),
             wider,
             alone: false,
             fixed,
         };
-        let taken = REGISTERS.iter().filter(|register| wanted.takes(**register));
+        let taken = REGISTERS
+            .iter()
+            .filter(|register| expected.takes(**register));
         taken.map(|ty| ty.text()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn registers_agree_as_ptxas_has_it() {
+    fn registers_match_as_in_ptxas() {
         let exact = |ty| taken(ty, false, false);
         assert_eq!(exact(Type::U16), "b16 u16 s16");
         assert_eq!(exact(Type::S32), "b32 u32 s32 f16x2");
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn constants() {
-        let wanted = |ty: Type| ExpectedType {
+        let expected = |ty: Type| ExpectedType {
             ty,
             bits: ty.bits(),
             wider: false,
@@ -271,18 +273,34 @@ mod tests {
             fixed: false,
         };
         let (single, double) = (FloatValue::F32(0), FloatValue::F64(0));
-        assert!(wanted(Type::F32).takes_float(double) && wanted(Type::F64).takes_float(single));
-        assert!(wanted(Type::B32).takes_float(single) && !wanted(Type::B32).takes_float(double));
-        assert!(!wanted(Type::U32).takes_float(single) && !wanted(Type::F16).takes_float(single));
-        assert!(wanted(Type::U16).takes_integer() && wanted(Type::Pred).takes_integer());
-        assert!(!wanted(Type::F32).takes_integer() && !wanted(Type::U16x2).takes_integer());
+        assert!(expected(Type::F32).takes_float(double) && expected(Type::F64).takes_float(single));
+        assert!(
+            expected(Type::B32).takes_float(single) && !expected(Type::B32).takes_float(double)
+        );
+        assert!(
+            !expected(Type::U32).takes_float(single) && !expected(Type::F16).takes_float(single)
+        );
+        assert!(expected(Type::U16).takes_integer() && expected(Type::Pred).takes_integer());
+        assert!(!expected(Type::F32).takes_integer() && !expected(Type::U16x2).takes_integer());
     }
 
     #[test]
-    fn neighbours_in_a_vector() {
-        assert!(side_by_side(Type::B32, Type::F32) && side_by_side(Type::U32, Type::S32));
-        assert!(side_by_side(Type::B32, Type::Pred) && !side_by_side(Type::U32, Type::Pred));
-        assert!(!side_by_side(Type::U32, Type::F32) && !side_by_side(Type::B16, Type::B32));
-        assert!(side_by_side(Type::F16x2, Type::B32) && !side_by_side(Type::F16x2, Type::U32));
+    fn adjacent_elements_of_a_vector() {
+        assert!(
+            compatible_in_vector(Type::B32, Type::F32)
+                && compatible_in_vector(Type::U32, Type::S32)
+        );
+        assert!(
+            compatible_in_vector(Type::B32, Type::Pred)
+                && !compatible_in_vector(Type::U32, Type::Pred)
+        );
+        assert!(
+            !compatible_in_vector(Type::U32, Type::F32)
+                && !compatible_in_vector(Type::B16, Type::B32)
+        );
+        assert!(
+            compatible_in_vector(Type::F16x2, Type::B32)
+                && !compatible_in_vector(Type::F16x2, Type::U32)
+        );
     }
 }

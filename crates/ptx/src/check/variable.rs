@@ -19,7 +19,7 @@ pub enum DeclarationPlace {
         kind: FunctionKind,
         /// It is the last one.
         last: bool,
-        /// The function has no body here.
+        /// The function has no body in the module.
         declared: bool,
     },
     Return {
@@ -29,34 +29,34 @@ pub enum DeclarationPlace {
     Prototype,
 }
 
-/// Bits of the longest vector.
+/// The maximum size of a vector in bits.
 const MAX_VECTOR: u32 = 128;
 
-/// The uses of a type.
+/// How a declaration may use a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    Plain,
-    /// Packed values, which vectors and parameters cannot have.
+enum TypeUse {
+    Any,
+    /// Packed values: not in vectors and parameters.
     Packed,
     Predicate,
     /// Textures, samplers, surfaces.
     Opaque,
-    /// Only a type of instructions; ptxas accepts arrays of it nevertheless.
+    /// Only for instructions, but ptxas accepts arrays of it.
     Array,
     Instruction,
 }
 
-fn usable(ty: Type) -> Use {
+fn type_use(ty: Type) -> TypeUse {
     use Type::*;
     match ty {
         B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | F16x2
-        | F32 | F64 => Use::Plain,
-        E2m1x4 | E2m3x4 | E3m2x4 => Use::Packed,
-        Pred => Use::Predicate,
-        Texref | Samplerref | Surfref => Use::Opaque,
+        | F32 | F64 => TypeUse::Any,
+        E2m1x4 | E2m3x4 | E3m2x4 => TypeUse::Packed,
+        Pred => TypeUse::Predicate,
+        Texref | Samplerref | Surfref => TypeUse::Opaque,
         F32x2 | E4m3 | E5m2 | E4m3x2 | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x2 | Ue8m0x2 | U16x2
-        | S16x2 | E4m3x4 | E5m2x4 | S2f6x2 => Use::Array,
-        _ => Use::Instruction,
+        | S16x2 | E4m3x4 | E5m2x4 | S2f6x2 => TypeUse::Array,
+        _ => TypeUse::Instruction,
     }
 }
 
@@ -95,7 +95,7 @@ pub fn several_results(returns: &[Variable<'_>], report: &mut Report) {
         report.add(Diagnostic::new(
             Code::UnknownDirective,
             result.span,
-            "of several results each is in `.reg`",
+            "multiple results must be in `.reg`",
         ));
     }
 }
@@ -121,8 +121,8 @@ impl Declaration<'_, '_> {
         !self.variable.dims.is_empty()
     }
 
-    /// Whether only what passes is said, not what holds it: ptxas does not look
-    /// at single values then.
+    /// Whether the declaration only describes what a call passes. ptxas does not check
+    /// scalars then.
     fn nameless(&self) -> bool {
         matches!(
             self.place,
@@ -138,40 +138,42 @@ impl Declaration<'_, '_> {
         if found.into_iter().all(u32::is_power_of_two) {
             return None;
         }
-        self.wrong(Code::Range, "an alignment is a power of two")
+        self.wrong(Code::Range, "the alignment must be a power of two")
     }
 
-    /// Whether there are variables of this type.
+    /// Checks that variables can have this type.
     fn ty(&self) -> Option<Diagnostic> {
         let Variable { ty, vector, .. } = *self.variable;
         let written = ty.text();
-        let usable = usable(ty);
-        let single = vector == 1 && !(usable == Use::Predicate && self.array());
-        if self.nameless() && single && usable != Use::Instruction {
+        let type_use = type_use(ty);
+        let single = vector == 1 && !(type_use == TypeUse::Predicate && self.array());
+        if self.nameless() && single && type_use != TypeUse::Instruction {
             return None;
         }
-        match usable {
-            Use::Instruction => self.wrong(
+        match type_use {
+            TypeUse::Instruction => self.wrong(
                 Code::OperandType,
-                format!("`.{written}` is a type of instructions, not of variables"),
+                format!("`.{written}` is only a type of instructions, not of variables"),
             ),
-            Use::Array if !self.array() || vector > 1 => self.wrong(
+            TypeUse::Array if !self.array() || vector > 1 => self.wrong(
                 Code::OperandType,
-                format!("`.{written}` is a type of instructions, not of variables"),
+                format!("`.{written}` is only a type of instructions, not of variables"),
             ),
-            Use::Predicate if self.variable.space != Space::Reg || vector > 1 || self.array() => {
+            TypeUse::Predicate
+                if self.variable.space != Space::Reg || vector > 1 || self.array() =>
+            {
                 self.wrong(
                     Code::OperandType,
-                    "predicates are single registers, in `.reg`",
+                    "a predicate must be a scalar register in `.reg`",
                 )
             }
-            Use::Opaque | Use::Packed if vector > 1 => self.wrong(
+            TypeUse::Opaque | TypeUse::Packed if vector > 1 => self.wrong(
                 Code::OperandType,
-                format!("there are no vectors of `.{written}`"),
+                format!("`.{written}` cannot be the element type of a vector"),
             ),
             _ if vector > 1 && ty.bits() * u32::from(vector) > MAX_VECTOR => self.wrong(
                 Code::Range,
-                format!("a vector has 128 bits at most, `.v{vector} .{written}` has more"),
+                format!("`.v{vector} .{written}` exceeds 128 bits, the limit for a vector"),
             ),
             _ => None,
         }
@@ -185,10 +187,13 @@ impl Declaration<'_, '_> {
         }
         if !self.allowed.before(2, 2) {
             self.variable.bank?;
-            return self.wrong(Code::UnknownDirective, "banks ended with PTX 2.1");
+            return self.wrong(Code::UnknownDirective, "banks were removed in PTX 2.2");
         }
         if !BANKS.contains(&bank) {
-            return self.wrong(Code::Range, "constant memory has the banks 0 to 10");
+            return self.wrong(
+                Code::Range,
+                "a bank of constant memory is a number from 0 to 10",
+            );
         }
         if bank > 0 && self.allowed.before(1, 5) {
             return self.wrong(Code::VersionFloor, "banks need `.version 1.5` or later");
@@ -198,7 +203,7 @@ impl Declaration<'_, '_> {
         if elsewhere == (bank > 0) {
             return None;
         }
-        let message = "`.extern` arrays without a size are in the banks 1 to 10, all else in 0";
+        let message = "banks 1 to 10 are only for `.extern` arrays without a size";
         self.wrong(Code::StateSpace, message)
     }
 
@@ -207,22 +212,24 @@ impl Declaration<'_, '_> {
         let before = |major, minor| self.allowed.before(major, minor);
         let message = match (self.place, space) {
             (DeclarationPlace::Module, Space::Param) => {
-                "parameters are declared with their function"
+                "a parameter must be declared with its function"
             }
             (DeclarationPlace::Module, Space::Reg | Space::Local) if !before(3, 0) => {
-                "`.reg` and `.local` variables are declared in functions"
+                "`.reg` and `.local` variables must be declared in a function"
             }
             (DeclarationPlace::Body(_), Space::Tex) => {
-                "`.tex` variables are declared outside of functions"
+                "`.tex` variables must be declared outside functions"
             }
-            (_, Space::Tex) if !before(1, 5) => "`.tex` ended with PTX 1.4: use `.global .texref`",
+            (_, Space::Tex) if !before(1, 5) => {
+                "`.tex` was removed in PTX 1.5: use `.global .texref`"
+            }
             (DeclarationPlace::Body(FunctionKind::Func), Space::Param) if before(2, 0) => {
-                "functions have `.param` variables since PTX 2.0"
+                "`.param` variables of functions need PTX 2.0 or later"
             }
             (DeclarationPlace::Body(FunctionKind::Entry), Space::Param)
                 if before(2, 0) && !before(1, 4) =>
             {
-                "a kernel's parameters are declared in its parameter list"
+                "the parameters of a kernel must be declared in its parameter list"
             }
             (
                 DeclarationPlace::Parameter {
@@ -230,14 +237,14 @@ impl Declaration<'_, '_> {
                     ..
                 },
                 space,
-            ) if space != Space::Param => "a kernel's parameters are in `.param`",
+            ) if space != Space::Param => "the parameters of a kernel must be in `.param`",
             (
                 DeclarationPlace::Parameter { .. }
                 | DeclarationPlace::Return { .. }
                 | DeclarationPlace::Prototype,
                 space,
             ) if !matches!(space, Space::Param | Space::Reg) => {
-                "parameters are in `.param` or `.reg`"
+                "a parameter must be in `.param` or `.reg`"
             }
             _ => return self.type_in_space(space, ty),
         };
@@ -249,7 +256,7 @@ impl Declaration<'_, '_> {
             return None;
         }
         let array = self.array();
-        if usable(ty) == Use::Opaque {
+        if type_use(ty) == TypeUse::Opaque {
             let independent = self.allowed.independent;
             let message = match (self.place, space) {
                 (DeclarationPlace::Module, Space::Global)
@@ -263,7 +270,7 @@ impl Declaration<'_, '_> {
                     "samplers need `.target texmode_independent`"
                 }
                 (DeclarationPlace::Module, Space::Global) => return None,
-                // Arrays of them are taken for bytes.
+                // ptxas treats arrays of them as bytes.
                 (DeclarationPlace::Module, _) if array => return None,
                 (
                     DeclarationPlace::Parameter {
@@ -278,38 +285,41 @@ impl Declaration<'_, '_> {
                 ) if array => {
                     return None;
                 }
-                _ => "textures, samplers and surfaces are in `.global`, or a kernel's parameters",
+                _ => {
+                    "a texture, sampler or surface must be in `.global`, or a parameter of a kernel"
+                }
             };
             return self.wrong(Code::StateSpace, message);
         }
         match space {
             Space::Reg if array => self.wrong(
                 Code::StateSpace,
-                "there are no arrays of registers: write `%r<9>`",
+                "registers cannot be an array: write `%r<9>`",
             ),
             Space::Param
                 if !array
                     && (self.variable.vector > 1
                         || ty == Type::F16x2
-                        || usable(ty) == Use::Packed) =>
+                        || type_use(ty) == TypeUse::Packed) =>
             {
                 self.wrong(
                     Code::OperandType,
-                    "a parameter is a scalar, or an array of bytes",
+                    "a parameter must be a scalar or an array of bytes",
                 )
             }
-            Space::Tex if array || !matches!(ty, Type::U32 | Type::U64) => {
-                self.wrong(Code::OperandType, "a `.tex` variable is `.u32` or `.u64`")
-            }
+            Space::Tex if array || !matches!(ty, Type::U32 | Type::U64) => self.wrong(
+                Code::OperandType,
+                "a `.tex` variable must be `.u32` or `.u64`",
+            ),
             _ => None,
         }
     }
 
-    /// `[]` and `[0]`: what has no size yet.
+    /// Checks `[]` and `[0]`, arrays without a size.
     fn size(&self) -> Option<Diagnostic> {
         let (first, inner) = self.variable.dims.split_first()?;
         if inner.contains(&Some(0)) {
-            return self.wrong(Code::Range, "an array of nothing");
+            return self.wrong(Code::Range, "an array cannot have zero elements");
         }
         let parameter = matches!(
             self.place,
@@ -319,7 +329,7 @@ impl Declaration<'_, '_> {
         );
         let large = |size: &Option<u64>| size.is_some_and(|size| size > u64::from(u32::MAX));
         if parameter && self.variable.dims.iter().any(large) {
-            return self.wrong(Code::Range, "a parameter's size has 32 bits");
+            return self.wrong(Code::Range, "the size of a parameter must fit 32 bits");
         }
         let counted =
             matches!(&self.variable.init, Some(Initializer::List(list)) if !list.is_empty());
@@ -337,14 +347,14 @@ impl Declaration<'_, '_> {
                 kind: FunctionKind::Func,
                 last: false,
                 ..
-            } => "the last parameter alone may have no size",
+            } => "only the last parameter may have no size",
             DeclarationPlace::Parameter {
                 kind: FunctionKind::Entry,
                 ..
-            } => "a kernel's parameters have a size",
-            DeclarationPlace::Return { .. } => "a result has a size",
+            } => "a parameter of a kernel needs a size",
+            DeclarationPlace::Return { .. } => "a result needs a size",
             DeclarationPlace::Module if self.variable.linkage == Linkage::Extern => return None,
-            _ => "the size of this array is missing: only `.extern` ones have none",
+            _ => "this array needs a size: only `.extern` arrays may omit it",
         };
         self.wrong(Code::Range, message)
     }
@@ -360,7 +370,7 @@ impl Declaration<'_, '_> {
         if (managed || unified.is_some()) && (parameter || self.variable.space != Space::Global) {
             return self.wrong(
                 Code::UnknownDirective,
-                "only `.global` variables have attributes",
+                "only `.global` variables can have attributes",
             );
         }
         if unified.is_some() {
@@ -376,7 +386,7 @@ impl Declaration<'_, '_> {
         if self.variable.pointer.is_some() && function {
             return self.wrong(
                 Code::UnknownDirective,
-                "`.ptr` is of a kernel's parameters alone",
+                "`.ptr` is only for parameters of kernels",
             );
         }
         None
@@ -384,19 +394,22 @@ impl Declaration<'_, '_> {
 
     fn linkage(&self) -> Option<Diagnostic> {
         if self.variable.linkage == Linkage::Common && self.variable.space != Space::Global {
-            return self.wrong(Code::StateSpace, "`.common` variables are in `.global`");
+            return self.wrong(
+                Code::StateSpace,
+                "a `.common` variable must be in `.global`",
+            );
         }
         self.variable.init.as_ref()?;
         if self.variable.linkage == Linkage::Extern {
             return self.wrong(
                 Code::UnknownDirective,
-                "the module that defines an `.extern` variable says what it holds",
+                "an `.extern` variable cannot have an initializer",
             );
         }
         if !matches!(self.variable.space, Space::Global | Space::Const) {
             return self.wrong(
                 Code::StateSpace,
-                "only `.global` and `.const` variables hold something at first",
+                "only `.global` and `.const` variables can have an initializer",
             );
         }
         None

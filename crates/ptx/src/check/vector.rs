@@ -18,52 +18,46 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         match *operand {
             Operand::Vector(list, span) if list.len != count => {
                 let message = if count == 1 {
-                    "a vector, but the instruction has no `.v2` or `.v4`".to_owned()
+                    "found a vector, but the instruction has no `.v2` or `.v4`".to_owned()
                 } else {
-                    format!("a vector of {}, where {count} elements belong", list.len)
+                    format!("expected {count} elements, found {}", list.len)
                 };
                 Err(Diagnostic::new(Code::OperandCount, span, message))
             }
             Operand::Vector(list, span) => self.elements(list, span, direction, true),
             Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
-                    match self.wanted {
-                        Some(wanted) if wanted.takes_integers_for_floats(ty) => Ok(()),
-                        _ => self.agrees(name, ty),
+                    match self.expected {
+                        Some(expected) if expected.takes_integers_for_floats(ty) => Ok(()),
+                        _ => self.check_type(name, ty),
                     }
                 }
                 None => Ok(()),
-                _ => self.wrong(
-                    operand,
-                    format!("a vector of {count} elements belongs here"),
-                ),
+                _ => self.wrong(operand, format!("expected a vector of {count} elements")),
             },
-            _ if count > 1 => self.wrong(
-                operand,
-                format!("a vector of {count} elements belongs here"),
-            ),
+            _ if count > 1 => self.wrong(operand, format!("expected a vector of {count} elements")),
             _ if direction == Direction::Written => self.destination(operand),
             _ => self.source(operand),
         }
     }
 
-    /// Surface instructions without `.v2` accept vectors of sufficient total size; those
-    /// with it store one register for all elements.
+    /// Surface instructions without `.v2` accept vectors of sufficient total size. With
+    /// `.v2`, stores accept one register for all elements.
     fn surface_data(&self, operand: &Operand<'a>) -> Option<Checked> {
         let opcode = self.instruction.opcode;
         if !matches!(opcode, Opcode::Suld | Opcode::Sust) {
             return None;
         }
-        let wanted = self.wanted?;
+        let expected = self.expected?;
         let direction = match opcode {
             Opcode::Suld => Direction::Written,
             _ => Direction::Read,
         };
         let part_of = |length: u32| OperandChecker {
-            wanted: Some(ExpectedType {
-                bits: wanted.bits / length,
+            expected: Some(ExpectedType {
+                bits: expected.bits / length,
                 wider: true,
-                ..wanted
+                ..expected
             }),
             ..*self
         };
@@ -73,7 +67,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             }
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if self.vector == 1 && vector > 1 => {
-                    Some(part_of(u32::from(vector)).agrees(name, ty))
+                    Some(part_of(u32::from(vector)).check_type(name, ty))
                 }
                 Some(Symbol::Register { vector: 1, .. }) if opcode == Opcode::Sust => {
                     Some(self.source(operand))
@@ -91,25 +85,25 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             // A vector register is a list of its elements.
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if vector > 1 && counts.contains(&vector) => {
-                    return self.agrees(name, ty);
+                    return self.check_type(name, ty);
                 }
                 None => return Ok(()),
                 _ if kind == Kind::SourceOrVector => return self.source(operand),
                 _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
                 _ if kind == Kind::Loaded => return self.destination(operand),
-                _ => return self.wrong(operand, "a list in braces belongs here"),
+                _ => return self.wrong(operand, "expected a list in braces"),
             },
             // ptxas accepts one register for all elements.
             _ if kind == Kind::RegisterOrFloat => return self.kind(kind, operand),
             _ if kind == Kind::SourceOrVector => return self.source(operand),
             _ if kind == Kind::Loaded => return self.destination(operand),
-            _ => return self.wrong(operand, "a list in braces belongs here"),
+            _ => return self.wrong(operand, "expected a list in braces"),
         };
         let fits = |count: &u8| u32::from(*count) == list.len;
         if !counts.iter().any(fits) {
             let counts: Vec<_> = counts.iter().map(u8::to_string).collect();
             let message = format!(
-                "a list of {}, where {} elements belong",
+                "a list of {}, expected {} elements",
                 list.len,
                 counts.join(" or ")
             );
@@ -119,18 +113,20 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::Destination => {
                 let sink = |element: &&Operand<'a>| matches!(element, Operand::Sink(_));
                 if let Some(sink) = self.checker.body.list(list).iter().find(sink) {
-                    return self.wrong(sink, "no element of this result is discarded with `_`");
+                    return self.wrong(
+                        sink,
+                        "an element of this result cannot be discarded with `_`",
+                    );
                 }
                 self.elements(list, span, Direction::Written, false)
             }
             Kind::DestinationOrVector | Kind::Loaded => {
                 self.elements(list, span, Direction::Written, false)
             }
-            // Integers alone count as 64 bits each, where the list has no type.
-            Kind::Register | Kind::RegisterOrFloat if self.integers_alone(list) => self.wrong(
-                operand,
-                "a list of integers alone, where a register belongs",
-            ),
+            // Without a type, each integer constant has 64 bits.
+            Kind::Register | Kind::RegisterOrFloat if self.integers_alone(list) => {
+                self.wrong(operand, "expected at least one register in this list")
+            }
             Kind::Source | Kind::Register => self.elements(list, span, Direction::Read, false),
             Kind::SourceOrVector | Kind::RegisterOrFloat => {
                 self.elements(list, span, Direction::Read, true)
@@ -142,21 +138,21 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
     }
 
-    /// The pieces of a list that is right as a whole.
+    /// Checks the pieces of a list that is valid as a whole.
     pub(super) fn pieces(&self, kind: Kind, pieces: &[u8], operand: &Operand<'a>) -> Checked {
         let Operand::Vector(List { mut start, .. }, span) = *operand else {
             return Ok(());
         };
-        // Where only registers may stand a piece is of bits.
-        let bits = |wanted: ExpectedType| match kind {
+        // If only registers are allowed, a piece is untyped.
+        let bits = |expected: ExpectedType| match kind {
             Kind::Register => ExpectedType {
-                ty: type_match::bits_of(wanted.ty),
-                ..wanted
+                ty: type_match::bits_of(expected.ty),
+                ..expected
             },
-            _ => wanted,
+            _ => expected,
         };
         let alone = OperandChecker {
-            wanted: self.wanted.map(bits),
+            expected: self.expected.map(bits),
             ..*self
         };
         for piece in pieces {
@@ -172,8 +168,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         elements.all(|element| matches!(element, Operand::Integer(_)))
     }
 
-    /// The registers and constants between braces: neighbours must match, and their
-    /// common type must be the expected one.
+    /// The registers and constants between braces. Adjacent elements must be compatible, and
+    /// their common type must be the expected one.
     pub(super) fn elements(
         &self,
         list: List,
@@ -181,15 +177,15 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         direction: Direction,
         integers_for_floats: bool,
     ) -> Checked {
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         let first = self.checker.body.list(list).first();
         let is_constant = |e: &Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
-        // Behind a constant ptxas does not compare neighbours in the data of `st`.
+        // After a constant ptxas does not compare adjacent elements in the data of `st`.
         let loose = integers_for_floats && first.is_some_and(is_constant);
         let mut left: Option<Type> = None;
-        let mut alike = true;
+        let mut same_type = true;
         let mut sinks = 0;
         for element in self.checker.body.list(list) {
             let ty = match *element {
@@ -210,81 +206,81 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                         Some(_) => return self.no_register(name),
                     }
                 }
-                // Special registers are untyped beside others.
+                // Next to others, special registers are untyped.
                 Operand::Special(register, _) if direction != Direction::Written => {
                     if special::of(register).elements > 1 {
-                        return self.wrong(element, "a vector, where one register belongs");
+                        return self.wrong(element, "expected one register, found a vector");
                     }
                     match special::of(register).types.last() {
                         Some(ty) => type_match::bits_of(*ty),
                         None => continue,
                     }
                 }
-                // Registers beside a constant are untyped.
+                // Next to a constant, registers are untyped.
                 Operand::Integer(_) | Operand::Float(_) if direction != Direction::Written => {
-                    alike = false;
+                    same_type = false;
                     continue;
                 }
                 _ if direction == Direction::Written => {
-                    return self.wrong(element, "a register belongs here: the result goes there");
+                    return self.wrong(element, "expected a register for the result");
                 }
-                _ => return self.wrong(element, "a register or a constant belongs here"),
+                _ => return self.wrong(element, "expected a register or a constant"),
             };
             if let Some(left) = left.replace(ty) {
-                if !loose && !type_match::side_by_side(left, ty) {
+                if !loose && !type_match::compatible_in_vector(left, ty) {
                     let (left, ty) = (left.text(), ty.text());
-                    let message = format!("`.{ty}` beside `.{left}` in one vector");
+                    let message = format!("a vector cannot combine `.{left}` and `.{ty}`");
                     return Err(Diagnostic::new(
                         Code::OperandType,
                         self.span(element),
                         message,
                     ));
                 }
-                alike &= left == ty;
+                same_type &= left == ty;
             }
         }
-        if self.is_product() && first.is_some_and(is_constant) {
+        if self.is_matrix_multiply() && first.is_some_and(is_constant) {
             return self.matrix(list, span, left.is_none());
         }
         self.constants(list, left)?;
-        if self.instruction.opcode == Opcode::Wmma && wanted.ty == Type::F32 {
+        if self.instruction.opcode == Opcode::Wmma && expected.ty == Type::F32 {
             self.no_decimals(list)?;
         }
-        // A constant in front says nothing of the rest, and only halves mind,
-        // but for those of a matrix.
+        // After a leading constant the other elements are not checked. Only half
+        // precision does not allow it.
         if first.is_some_and(is_constant) {
-            let halves = match wanted.ty {
+            let halves = match expected.ty {
                 _ if !integers_for_floats => false,
                 Type::Bf16 | Type::F16x2 | Type::Bf16x2 => true,
                 Type::F16 => matches!(first, Some(Operand::Float(_))),
                 _ => false,
             };
             if left.is_some() && halves {
-                return Err(self.mistyped(span, "a vector that begins with a constant", wanted));
+                return Err(self.mistyped(span, "a vector that begins with a constant", expected));
             }
             return Ok(());
         }
         if sinks == list.len {
-            let message = "no element of this vector says its type";
+            let message = "no element of this vector has a type";
             return Err(Diagnostic::new(Code::OperandType, span, message));
         }
-        // Registers of different types are untyped together.
-        let fits = |ty: Type| match (alike, integers_for_floats) {
-            (true, true) => wanted.takes(ty) || wanted.takes_integers_for_floats(ty),
-            (true, false) => wanted.takes(ty),
-            (false, _) => wanted.takes(type_match::bits_of(ty)),
+        // A vector of registers of different types is untyped.
+        let fits = |ty: Type| match (same_type, integers_for_floats) {
+            (true, true) => expected.takes(ty) || expected.takes_integers_for_floats(ty),
+            (true, false) => expected.takes(ty),
+            (false, _) => expected.takes(type_match::bits_of(ty)),
         };
         match left {
             Some(ty) if !fits(ty) => {
                 let what = format!("a vector of `.{}`", ty.text());
-                Err(self.mistyped(span, &what, wanted))
+                Err(self.mistyped(span, &what, expected))
             }
             _ => Ok(()),
         }
     }
 
-    /// Constants in a vector: those alone have to be of the wanted type, beside
-    /// registers they must not be of another kind.
+    /// Checks constants in a vector. A vector of constants must have the expected type; next
+    /// to registers, constants must be of the same kind.
     fn constants(&self, list: List, register: Option<Type>) -> Checked {
         let elements = self.checker.body.list(list).iter();
         let is_constant = |e: &&Operand<'a>| matches!(e, Operand::Integer(_) | Operand::Float(_));
@@ -295,23 +291,23 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         self.neighbours(list)
     }
 
-    /// Checks that each constant matches its neighbours.
+    /// Checks that each constant matches the adjacent elements.
     fn neighbours(&self, list: List) -> Checked {
         let list = self.checker.body.list(list);
         for (left, right) in list.iter().zip(list.iter().skip(1)) {
             let clash = match (left, right) {
                 (Operand::Integer(_), Operand::Float(_)) => Some(left),
                 (Operand::Float(_), Operand::Integer(_)) => Some(left),
-                (Operand::Integer(_) | Operand::Float(_), beside) => {
-                    self.clashes(left, beside).then_some(left)
+                (Operand::Integer(_) | Operand::Float(_), adjacent) => {
+                    self.conflicts(left, adjacent).then_some(left)
                 }
-                (beside, Operand::Integer(_) | Operand::Float(_)) => {
-                    self.clashes(right, beside).then_some(right)
+                (adjacent, Operand::Integer(_) | Operand::Float(_)) => {
+                    self.conflicts(right, adjacent).then_some(right)
                 }
                 _ => None,
             };
             if let Some(constant) = clash {
-                let message = "a constant beside what is of another type";
+                let message = "the constant and the adjacent element have different types";
                 let span = self.span(constant);
                 return Err(Diagnostic::new(Code::OperandType, span, message));
             }
@@ -319,18 +315,18 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Whether the instruction multiplies matrices.
-    fn is_product(&self) -> bool {
+    /// Whether the instruction is a matrix multiplication.
+    fn is_matrix_multiply(&self) -> bool {
         let opcode = self.instruction.opcode;
         opcode == Opcode::Mma
             || opcode == Opcode::Wmma && self.checker.modifiers(self.instruction).has(Modifier::Mma)
     }
 
-    /// A matrix that begins with a constant. To ptxas it is of the width of the
-    /// first element that is not as wide as that one, where there is one; an
-    /// integer and a decimal constant have 64 bits.
+    /// Checks a matrix that begins with a constant. ptxas uses the width of the first element
+    /// whose width differs from that constant, if any. Integer and decimal constants have
+    /// 64 bits.
     fn matrix(&self, list: List, span: Span, alone: bool) -> Checked {
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.expected else {
             return Ok(());
         };
         self.neighbours(list)?;
@@ -340,32 +336,34 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             return Ok(());
         };
         let width = widths.find(|width| *width != first);
-        if wanted.ty == Type::F64 || width == Some(wanted.bits) {
+        if expected.ty == Type::F64 || width == Some(expected.bits) {
             return Ok(());
         }
         let integers = matches!(elements.first(), Some(Operand::Integer(_)));
-        if alone && width.is_none() && (first == wanted.bits || integers && wanted.ty != Type::B32)
+        if alone
+            && width.is_none()
+            && (first == expected.bits || integers && expected.ty != Type::B32)
         {
             return elements.iter().try_for_each(|one| self.source(one));
         }
-        if !alone && width.is_none() && first == wanted.bits {
+        if !alone && width.is_none() && first == expected.bits {
             return Ok(());
         }
         let what = format!("a matrix of {} bits", width.unwrap_or(first));
-        let found = self.mistyped(span, &what, wanted);
-        Err(found.help("write constants as 0f3F800000; others have 64 bits"))
+        let found = self.mistyped(span, &what, expected);
+        Err(found.help("write 32-bit constants as 0f3F800000; others have 64 bits"))
     }
 
-    /// ptxas moves the data of `wmma.store` first, element by element.
+    /// ptxas first moves the data of `wmma.store`, element by element.
     fn no_decimals(&self, list: List) -> Checked {
         let elements = self.checker.body.list(list).iter();
         let mut wide = elements.filter(
             |one| matches!(one, Operand::Float(float) if matches!(float.value, FloatValue::F64(_))),
         );
         match wide.next() {
-            Some(decimal) if !self.is_product() => {
+            Some(decimal) if !self.is_matrix_multiply() => {
                 let span = self.span(decimal);
-                let message = "a constant of 64 bits, where `.f32` is stored";
+                let message = "expected `.f32`, found a 64-bit constant";
                 Err(Diagnostic::new(Code::OperandType, span, message)
                     .help("write it as 0f3F800000"))
             }
@@ -390,10 +388,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
     }
 
-    /// Whether this element conflicts with a constant beside it.
-    fn clashes(&self, constant: &Operand<'a>, beside: &Operand<'a>) -> bool {
+    /// Whether an element conflicts with the constant next to it.
+    fn conflicts(&self, constant: &Operand<'a>, adjacent: &Operand<'a>) -> bool {
         let integer = matches!(constant, Operand::Integer(_));
-        match *beside {
+        match *adjacent {
             Operand::Special(..) | Operand::Component { .. } => true,
             Operand::Name(name) => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty: Type::Pred, .. }) => true,

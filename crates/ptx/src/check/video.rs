@@ -4,7 +4,7 @@ use super::operand::{Checked, OperandChecker};
 use crate::ast::{Operand, Selector};
 use crate::isa::{Kind, Lanes};
 
-/// Whether a selector names a byte or half of a source.
+/// Whether a selector is valid for a source: one byte or half.
 fn reads(lanes: Lanes, selector: &str) -> bool {
     let digits = |below: u8| selector.bytes().skip(1).all(|digit| digit < b'0' + below);
     match lanes {
@@ -14,8 +14,8 @@ fn reads(lanes: Lanes, selector: &str) -> bool {
     }
 }
 
-/// Whether a selector names parts of a destination: several are written from the
-/// highest to the lowest.
+/// Whether a selector is valid for a destination: several parts are written from highest
+/// to lowest.
 fn writes(lanes: Lanes, selector: &str) -> bool {
     let digits = selector.as_bytes().get(1..).unwrap_or(&[]);
     let falling = digits.windows(2).all(|pair| pair[0] > pair[1]);
@@ -32,7 +32,7 @@ fn selects_one(selector: &str) -> bool {
 }
 
 impl<'a> OperandChecker<'_, '_, '_, 'a> {
-    /// A register of which a part may be selected, or one that is negated.
+    /// A register with an optional selector, or a negated one.
     pub(super) fn video(&self, kind: Kind, operand: &Operand<'a>) -> Checked {
         match (kind, operand) {
             (
@@ -46,12 +46,12 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 self.selector(reads(lanes, selector.text()), selector, operand)?;
                 self.register(*name)
             }
-            // Only registers have several parts.
+            // Only registers have parts.
             (Kind::SelectSource(Lanes::Two | Lanes::Four), Operand::Name(name)) => {
                 self.register(*name)
             }
             (Kind::SelectSource(Lanes::Two | Lanes::Four), _) => {
-                self.wrong(operand, "a register belongs here")
+                self.wrong(operand, "expected a register")
             }
             (Kind::SelectSource(Lanes::One), _) => self.source(operand),
             (
@@ -78,7 +78,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 self.register(*name)
             }
             (_, Operand::Negated(name)) => self.register(*name),
-            _ => self.wrong(operand, "a negated register belongs here, as `-%r1`"),
+            _ => self.wrong(operand, "expected a negated register, as `-%r1`"),
         }
     }
 
@@ -86,10 +86,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         if known {
             return Ok(());
         }
-        self.wrong(
-            operand,
-            format!("`.{}` selects nothing here", selector.text()),
-        )
+        self.wrong(operand, format!("invalid selector `.{}`", selector.text()))
     }
 }
 
@@ -98,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_of_sources_are_orders() {
+    fn source_selectors_are_permutations() {
         assert!(reads(Lanes::One, "h1") && !reads(Lanes::One, "h10"));
         assert!(reads(Lanes::Two, "h33") && !reads(Lanes::Two, "h1") && !reads(Lanes::Two, "h40"));
         assert!(reads(Lanes::Four, "b7777") && !reads(Lanes::Four, "b0128"));
     }
 
     #[test]
-    fn selectors_of_destinations_are_masks() {
+    fn destination_selectors_are_masks() {
         assert!(writes(Lanes::One, "b3") && !writes(Lanes::One, "b4"));
         assert!(writes(Lanes::Two, "h10") && !writes(Lanes::Two, "h01"));
         assert!(writes(Lanes::Four, "b310") && !writes(Lanes::Four, "b33"));

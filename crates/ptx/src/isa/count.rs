@@ -1,32 +1,32 @@
-//! How many elements a list in braces has.
+//! The number of elements of a list in braces.
 
 use crate::ast::Modifiers;
 use crate::names::Modifier;
 
-/// How many elements a list in braces has.
+/// The number of elements of a list in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
     /// `{2|4}`: one of these numbers.
     Of(Vec<u8>),
-    /// `{2+2}`: these numbers together. ptxas makes instructions of the pieces
-    /// and asks of each what it asks of the list.
+    /// `{2+2}`: the sum of these numbers. ptxas splits the list into pieces, and checks
+    /// each like the whole list.
     Pieces(Vec<u8>),
-    /// `{d}`, `{d-1}`: the dimensions of the tensor less this number.
+    /// `{d}`, `{d-1}`: the number of dimensions of the tensor minus this number.
     Dimensions(u8),
-    /// `{n/2}`: the columns of the shape, 64 of `.m64n64k16`, by this number.
+    /// `{n/2}`: the columns of the shape, 64 for `.m64n64k16`, divided by this number.
     Columns(u8),
-    /// `{x}`, `{2x}`: this number times the 16 of `.x16`.
+    /// `{x}`, `{2x}`: the repetitions, 16 for `.x16`, times this number.
     Repeats(u8),
-    /// `{c}`: the coordinates that the geometry of a texture has, or more.
+    /// `{c}`: the coordinates of the texture geometry, or more.
     Coordinates,
-    /// `{o}`: the same, less the layer of an array and the sample.
+    /// `{o}`: the coordinates without the array layer and the sample.
     Offsets,
-    /// `{g}`: the derivatives by which the level of a mipmap is found.
+    /// `{g}`: the derivatives that select the mipmap level.
     Derivatives,
 }
 
 impl Count {
-    /// The numbers that it stands for in an instruction with these modifiers.
+    /// The allowed numbers in an instruction with these modifiers.
     pub fn numbers(&self, modifiers: &Modifiers) -> Vec<u8> {
         let mut words = modifiers.as_slice().iter();
         match self {
@@ -55,7 +55,7 @@ impl Count {
         }
     }
 
-    /// For people; nothing where a row has no list.
+    /// The text for documentation; empty if there is no list.
     pub fn describe(&self) -> String {
         match self {
             Count::Of(numbers) => {
@@ -66,18 +66,18 @@ impl Count {
                 let all: u8 = pieces.iter().sum();
                 format!("{all} elements:")
             }
-            Count::Dimensions(0) => "as many elements as dimensions:".to_owned(),
+            Count::Dimensions(0) => "one element for each dimension:".to_owned(),
             Count::Dimensions(fewer) => format!("{fewer} elements fewer than dimensions:"),
-            Count::Columns(divisor) => format!("an element for {divisor} columns:"),
-            Count::Repeats(factor) => format!("elements, {factor} a repetition:"),
-            Count::Coordinates => "coordinates as the geometry has them:".to_owned(),
-            Count::Offsets => "offsets as the geometry has them:".to_owned(),
-            Count::Derivatives => "derivatives as the geometry has them:".to_owned(),
+            Count::Columns(divisor) => format!("one element for each {divisor} columns:"),
+            Count::Repeats(factor) => format!("{factor} elements for each repetition:"),
+            Count::Coordinates => "the coordinates of the geometry:".to_owned(),
+            Count::Offsets => "the offsets of the geometry:".to_owned(),
+            Count::Derivatives => "the derivatives of the geometry:".to_owned(),
         }
     }
 }
 
-/// The words for one, two … dimensions.
+/// The modifiers for one, two … dimensions.
 const DIMENSIONS: [Modifier; 5] = [
     Modifier::N1d,
     Modifier::N2d,
@@ -92,9 +92,8 @@ fn columns(shape: Modifier) -> Option<u16> {
     columns.split_once('k')?.0.parse().ok()
 }
 
-/// How many coordinates, offsets and derivatives a texture of the geometry that
-/// the modifiers name takes. Vectors have 1, 2 or 4 elements; what is beyond is
-/// ignored.
+/// The numbers of coordinates, offsets and derivatives for the texture geometry of the
+/// modifiers. Vectors have 1, 2 or 4 elements, and extra elements are ignored.
 fn geometry(modifiers: &Modifiers) -> (&'static [u8], &'static [u8], &'static [u8]) {
     use Modifier as M;
     let words = [M::N1d, M::A1d, M::N2d, M::A2d, M::N2dms, M::A2dms, M::N3d];
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_say_how_many_registers() {
+    fn shapes_determine_the_number_of_registers() {
         assert_eq!(numbers(Count::Columns(2), "sync.m64n256k16.f32"), [128]);
         assert_eq!(numbers(Count::Columns(4), "m64n8k32"), [2]);
         assert_eq!(numbers(Count::Repeats(4), "16x256b.x32.b32"), [128]);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn geometries_say_how_many_coordinates() {
+    fn geometries_determine_the_number_of_coordinates() {
         assert_eq!(numbers(Count::Coordinates, "2d.v4"), [2, 4]);
         assert_eq!(numbers(Count::Offsets, "a2d"), [2, 4]);
         assert_eq!(numbers(Count::Derivatives, "3d"), [4]);

@@ -1,25 +1,25 @@
-//! The table for people: the forms of an opcode in the manner of the PTX ISA.
+//! Documentation of the forms of an opcode, in the style of the PTX ISA.
 
 use std::fmt::Write as _;
 
-use super::target::{Since, Suffix, TargetRule};
+use super::target::{Availability, Suffix, TargetRule};
 use super::{
-    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Scale, Slot,
+    Condition, ConditionKind, ConditionWord, Count, Form, Kind, OperandRule, Presence, Scale, Slot,
     TypeBase, TypeRule, forms,
 };
 use crate::names::{Modifier, Opcode};
 
-/// More alternatives than these get a line of their own.
+/// Slots with more alternatives than this get their own line.
 const MAX_INLINE: usize = 4;
 
-/// So many words of a choice make clear what belongs there.
+/// The maximum number of alternatives that a usage line lists.
 const MAX_CHOICES: usize = 6;
 
-/// The names of types, as rows call them.
+/// The names of the types in rows.
 const TYPES: [&str; 5] = ["T", "U", "V", "W", "X"];
 
-/// The forms of an opcode: how each is written, what its operands are, and
-/// since when there is it; empty if the table does not know the opcode.
+/// Documents the forms of an opcode: syntax, operands and floors. Empty if the table does not
+/// have the opcode.
 ///
 /// ```
 /// use ptxkit_ptx::{isa, names::Opcode};
@@ -31,7 +31,7 @@ pub fn document(opcode: Opcode) -> String {
     forms.collect::<Vec<_>>().join("\n")
 }
 
-/// One form: `add{.sat}.s32 d, a, b;` and what its words and operands are.
+/// Documents one form: `add{.sat}.s32 d, a, b;`, its modifiers and operands.
 pub fn describe(form: &Form) -> String {
     let mut text = format!("{};\n", syntax(form));
     let mut line = |name: &str, what: String| {
@@ -90,8 +90,8 @@ pub fn syntax(form: &Form) -> String {
     text
 }
 
-/// `add.f32 d, a, b`: a form with the words that are written already, and
-/// where one is missing, the choice.
+/// `add.f32 d, a, b`: a form with the modifiers that are already written, and the alternatives
+/// for missing ones.
 pub fn usage(form: &Form, written: &[Modifier]) -> String {
     let mut text = form.opcode.text().to_owned();
     for word in &form.opcode_words {
@@ -128,8 +128,8 @@ pub fn usage(form: &Form, written: &[Modifier]) -> String {
     text
 }
 
-/// Adds the operands; `known` says of one that stands with words whether it
-/// does, if that can be said.
+/// Appends the operands. `known` decides whether an operand that depends on modifiers is
+/// present, if that is known.
 fn push_operands(text: &mut String, form: &Form, known: impl Fn(&[Modifier]) -> Option<bool>) {
     let names = operand_names(form);
     for (index, (name, rule)) in names.iter().zip(&form.operands).enumerate() {
@@ -159,7 +159,7 @@ fn is_listed(slot: &Slot) -> bool {
     slot.words.len() > MAX_INLINE
 }
 
-/// `type` of the only type, `T` of one of several; others by their number.
+/// `type` for the only type, `T` for one of several; other slots are numbered.
 fn slot_name(slot: &Slot, index: usize) -> String {
     match slot.names_type.and_then(|number| TYPES.get(number)) {
         Some(name) => (*name).to_owned(),
@@ -184,15 +184,15 @@ fn condition_text(condition: &Condition) -> String {
         words.collect::<Vec<_>>().join(" or ")
     };
     let (when, then) = (list(&condition.when), list(&condition.then));
-    match (condition.demand, condition.absent) {
-        (Demand::Needs, false) => format!("{when} only with {then}"),
-        (Demand::Needs, true) => format!("without {when} only with {then}"),
-        (Demand::Excludes, false) => format!("{when} not with {then}"),
-        (Demand::Excludes, true) => format!("without {when} not with {then}"),
+    match (condition.kind, condition.absent) {
+        (ConditionKind::Requires, false) => format!("{when} only with {then}"),
+        (ConditionKind::Requires, true) => format!("without {when} only with {then}"),
+        (ConditionKind::Excludes, false) => format!("{when} not with {then}"),
+        (ConditionKind::Excludes, true) => format!("without {when} not with {then}"),
     }
 }
 
-/// `d`, `a`, `b`, `[e]`, `p` …: results are called d, predicates p and q.
+/// `d`, `a`, `b`, `[e]`, `p` …: results are named d, predicates p and q.
 fn operand_names(form: &Form) -> Vec<String> {
     let mut sources = "abcefghijklmno".chars();
     let mut source = || sources.next().unwrap_or('x').to_string();
@@ -239,7 +239,7 @@ fn operand_text(rule: &OperandRule) -> String {
     parts.extend(rule.count.as_ref().map(Count::describe));
     let ty = type_text(rule.ty);
     let kind = match rule.kind {
-        // The syntax says it.
+        // Already shown by the syntax.
         Kind::Sink | Kind::Label | Kind::Targets | Kind::Elements | Kind::Unchecked => "",
         Kind::Address | Kind::Coordinates if rule.space.is_none() => "",
         kind => kind.describe(),
@@ -285,7 +285,7 @@ fn type_text(rule: TypeRule) -> Option<String> {
 }
 
 /// `PTX ISA 8.6, sm_100a or the family sm_100f`
-pub fn since_text(since: &Since) -> String {
+pub fn since_text(since: &Availability) -> String {
     let mut text = match (since.version.major, since.version.minor) {
         (0, _) => String::new(),
         (major, minor) => format!("PTX ISA {major}.{minor}"),
@@ -296,8 +296,8 @@ pub fn since_text(since: &Since) -> String {
         }
         text.push_str(&targets_text(&since.targets));
     }
-    if let Some((number, version)) = since.gone {
-        let _ = write!(text, "; gone on sm_{number} and higher from {version} on");
+    if let Some((number, version)) = since.removed {
+        let _ = write!(text, "; removed on sm_{number} and higher in {version}");
     }
     if text.is_empty() {
         text.push_str("the beginning");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_for_people() {
+    fn documents_forms() {
         assert_eq!(
             described("mul wide T=u16|u32 : d:T2 s:T s:T"),
             "mul.wide(.u16|.u32) d, a, b;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_has_a_line_for_each_operand_and_its_age() {
+    fn every_form_documents_each_operand_and_its_floor() {
         for &opcode in Opcode::ALL {
             for form in forms(opcode) {
                 let text = describe(form);

@@ -1,11 +1,11 @@
-//! One row of the table: where modifiers stand, and which stand together.
+//! A row of the table: the slots of modifiers, and their valid combinations.
 
 use super::operand::{OperandRule, Types};
-use super::target::Since;
+use super::target::Availability;
 use crate::ast::Modifiers;
 use crate::names::{Modifier, Opcode};
 
-/// Flags that ptxas does not mind to read twice, wherever they may stand.
+/// Flags that ptxas accepts twice.
 const REPEATABLE: &[Modifier] = &[
     Modifier::Sat,
     Modifier::Cc,
@@ -18,8 +18,7 @@ const REPEATABLE: &[Modifier] = &[
     Modifier::Uni,
 ];
 
-/// Words that ptxas reads behind every opcode, and asks about only where they
-/// mean something.
+/// Modifiers that ptxas accepts after every opcode, and ignores where they have no meaning.
 const IGNORED: &[Modifier] = &[
     Modifier::Finite,
     Modifier::Infinite,
@@ -45,46 +44,46 @@ const IGNORED: &[Modifier] = &[
     Modifier::SwizzleMode,
 ];
 
-/// One row of the table.
+/// A row of the table: one form of an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// The first word of the opcode.
     pub opcode: Opcode,
-    /// Its further words: `async`, `bulk` of `cp.async.bulk`.
+    /// The other words of the opcode: `async` and `bulk` for `cp.async.bulk`.
     pub opcode_words: Vec<Modifier>,
-    /// The places of modifiers; types fill theirs in order.
+    /// The slots of modifiers. Types fill theirs in order.
     pub slots: Vec<Slot>,
-    /// What stands together and what does not.
+    /// Required and excluded combinations of modifiers.
     pub conditions: Vec<Condition>,
-    /// In the order of the text.
+    /// In source order.
     pub operands: Vec<OperandRule>,
-    /// `*`: modifiers beyond the slots are taken unchecked.
+    /// `*`: modifiers beyond the slots are accepted unchecked.
     pub open_modifiers: bool,
-    /// `*`: operands are taken unchecked.
+    /// `*`: further operands are accepted unchecked.
     pub open_operands: bool,
-    /// Since when there is this form.
-    pub since: Since,
-    /// As the table has it, in one line.
+    /// The versions and targets that have this form.
+    pub since: Availability,
+    /// The row as written in the table, on one line.
     pub text: String,
 }
 
-/// A word of a slot.
+/// An alternative of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// The word.
+    /// The modifier.
     pub modifier: Modifier,
-    /// Since when it may stand here, if later than the form.
-    pub since: Option<Since>,
+    /// Its availability here, if it is later than that of the form.
+    pub since: Option<Availability>,
 }
 
-/// A place among the modifiers.
+/// A slot for a modifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
-    /// One of these fills it.
+    /// The alternatives.
     pub words: Vec<Word>,
-    /// Whether it must be filled.
+    /// Whether one of them is required.
     pub required: bool,
-    /// The number of the type that it names: 0 for `T=`.
+    /// The number of the type of this slot: 0 for `T=`.
     pub names_type: Option<usize>,
 }
 
@@ -94,7 +93,7 @@ impl Slot {
         alternatives(self.words.iter().map(|word| word.modifier))
     }
 
-    /// Whether its words keep their place among others, and which.
+    /// The group within which the modifiers of the slot keep their order.
     fn order(&self) -> Order {
         match self.words.first() {
             _ if self.names_type.is_some() => Order::Types,
@@ -108,26 +107,26 @@ impl Slot {
     }
 }
 
-/// Which words have to keep their order.
+/// Groups of modifiers that keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Free,
-    /// Among types: `cvt.f32.s32`.
+    /// Types: `cvt.f32.s32`.
     Types,
-    /// Among state spaces, destination first: `cp.async.shared.global`.
+    /// State spaces, destination first: `cp.async.shared.global`.
     Spaces,
-    /// Among layouts, that of A first: `mma.row.col`.
+    /// Layouts, that of A first: `mma.row.col`.
     Layouts,
-    /// Among formats, destination first: `ldmatrix.b8x16.b4x16_p64`.
+    /// Formats, destination first: `ldmatrix.b8x16.b4x16_p64`.
     Formats,
-    /// Among operations on bits, in turn: `mma.xor.popc`.
+    /// Bit operations in order: `mma.xor.popc`.
     Operations,
 }
 
 impl Order {
     fn of(word: Modifier) -> Order {
         match word {
-            // The metadata of `spcompress` are a type too, which no register has.
+            // The metadata of `spcompress` is a type too, although no register has it.
             _ if word.as_type().is_some() || word == Modifier::B2 => Order::Types,
             Modifier::Const
             | Modifier::Global
@@ -159,31 +158,31 @@ pub fn alternatives(words: impl Iterator<Item = Modifier>) -> String {
 /// `a|b=>c|d` or `a|b!c|d`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// If one of these stands …
+    /// If one of these is present …
     pub when: Vec<ConditionWord>,
-    /// … or, with `!`, if none does,
+    /// … or, with `!`, if none is,
     pub absent: bool,
-    /// then one of …
-    pub demand: Demand,
-    /// … these must stand, or none may.
+    /// then one of the following …
+    pub kind: ConditionKind,
+    /// … is required, or all are excluded.
     pub then: Vec<ConditionWord>,
 }
 
-/// What a condition asks.
+/// The kind of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    /// `=>`: one of the words must stand.
-    Needs,
-    /// `!`: none of the words may stand.
+pub enum ConditionKind {
+    /// `=>`: one of the modifiers is required.
+    Requires,
+    /// `!`: the modifiers are excluded.
     Excludes,
 }
 
-/// A word of a condition.
+/// A modifier in a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConditionWord {
-    /// The word.
+    /// The modifier.
     pub modifier: Modifier,
-    /// The type that it has to be, as of `T=f32`; anywhere if `None`.
+    /// The number of the type that it must be, as in `T=f32`; anywhere if `None`.
     pub of: Option<usize>,
 }
 
@@ -202,68 +201,67 @@ impl ConditionWord {
 impl Condition {
     fn holds(&self, modifiers: &Modifiers, types: &Types) -> bool {
         let any = |words: &[ConditionWord]| words.iter().any(|w| w.stands(modifiers, types));
-        any(&self.when) == self.absent || any(&self.then) == (self.demand == Demand::Needs)
+        any(&self.when) == self.absent || any(&self.then) == (self.kind == ConditionKind::Requires)
     }
 
-    /// `.ca` or `.cg`: the words that are asked for or excluded.
+    /// `.ca` or `.cg`: the required or excluded modifiers.
     pub fn describe(&self) -> String {
         alternatives(self.then.iter().map(|word| word.modifier))
     }
 }
 
-/// Modifiers laid into the slots of a form.
+/// A match of modifiers with the slots of a form.
 #[derive(Clone, Debug)]
 pub struct Fit<'f> {
-    /// What the words of `T=`, `U=` … are.
+    /// The types of `T=`, `U=` …
     pub types: Types,
-    /// Since when there is the form, and each of the words that has a floor of
-    /// its own: a module may use the instruction where it may use them all.
-    pub since: Vec<&'f Since>,
+    /// The availability of the form and of its modifiers. A module may use the instruction if
+    /// it may use all of these.
+    pub since: Vec<&'f Availability>,
 }
 
-/// Why modifiers do not fit a form.
+/// Why modifiers do not match a form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mismatch<'f> {
-    /// The modifier of this number has no place in it.
+    /// The modifier with this index has no slot.
     Extra(usize),
-    /// Nothing fills this slot.
+    /// This slot is empty.
     Missing(&'f Slot),
-    /// What stands together must not, or not alone.
+    /// A condition is not met.
     Condition(&'f Condition),
 }
 
-/// Of `.acc::f16` and `.acc::f32` ptxas takes one, even where it ignores both.
+/// ptxas accepts only one of `.acc::f16` and `.acc::f32`, even where it ignores both.
 fn accumulates_twice(word: Modifier, before: &[Modifier]) -> bool {
     let precision = [Modifier::AccF16, Modifier::AccF32];
     precision.contains(&word) && before.iter().any(|word| precision.contains(word))
 }
 
 impl Form {
-    /// Whether the other form differs in its lists of registers alone, as where
-    /// targets make other instructions of one.
+    /// Whether the other form differs only in its register lists, which depend on the target.
     pub fn is_twin(&self, other: &Form) -> bool {
-        let alike = |(one, other): (&OperandRule, &OperandRule)| {
+        let same = |(one, other): (&OperandRule, &OperandRule)| {
             one == other || (one.count.is_some() && other.count.is_some())
         };
         self.operands.len() == other.operands.len()
-            && self.operands.iter().zip(&other.operands).all(alike)
+            && self.operands.iter().zip(&other.operands).all(same)
     }
 
-    /// The opcode in full: `cp.async.bulk`.
+    /// The full opcode: `cp.async.bulk`.
     pub fn name(&self) -> &str {
         self.text.split_whitespace().next().unwrap_or_default()
     }
 
-    /// Whether some spelling of the form has this word, its type or opcode included.
+    /// Whether some spelling of the form contains this word, including types and opcode words.
     pub fn may_have(&self, word: Modifier) -> bool {
         let words = self.slots.iter().flat_map(|slot| &slot.words);
         self.opcode_words.contains(&word) || words.into_iter().any(|w| w.modifier == word)
     }
 
-    /// Lays modifiers into the slots, or says why they do not fit and how many
-    /// of them did.
+    /// Matches modifiers with the slots. The error is the mismatch, and the number of modifiers
+    /// that did match.
     ///
-    /// Modifiers may stand in any order, as ptxas has it; types may not.
+    /// As in ptxas, the order of modifiers is free, that of types is not.
     pub fn fit(&self, modifiers: &Modifiers) -> Result<Fit<'_>, (usize, Mismatch<'_>)> {
         let mut filled = 0_u64;
         let mut types = Types::default();
@@ -282,7 +280,7 @@ impl Form {
                     }
                     since.extend(&known.since);
                 }
-                // What goes unchecked speaks for no row, if it is a type.
+                // An unchecked type does not count as a match.
                 None if self.open_modifiers => fitting += usize::from(order != Order::Types),
                 None if REPEATABLE.contains(&word) && words[..index].contains(&word) => {}
                 None if self.ignores(word) && !accumulates_twice(word, &words[..index]) => {}
@@ -304,10 +302,10 @@ impl Form {
         }
     }
 
-    /// Whether ptxas reads a word behind this opcode and never asks about it.
+    /// Whether ptxas ignores a modifier of this opcode.
     fn ignores(&self, word: Modifier) -> bool {
         let known = match word {
-            // These share a place with types that only some opcodes ask about.
+            // These share a position with types that only some opcodes check.
             Modifier::Pred | Modifier::Texref | Modifier::Samplerref | Modifier::Surfref => {
                 self.takes_halves()
             }
@@ -317,8 +315,8 @@ impl Form {
         known && self.slots.iter().all(|slot| slot.word(word).is_none())
     }
 
-    /// Whether the opcode has forms of half precision; `mul.lo` counts as
-    /// another opcode than `mul`.
+    /// Whether the opcode has half-precision forms. `mul.lo` and `mul` are different opcodes
+    /// here.
     fn takes_halves(&self) -> bool {
         let product = [Modifier::Lo, Modifier::Hi, Modifier::Wide];
         let has = |form: &Form, word| form.slots.iter().any(|slot| slot.word(word).is_some());
@@ -329,8 +327,8 @@ impl Form {
                 .any(|form| has(form, Modifier::F16))
     }
 
-    /// The first free slot for a word. One that keeps its order passes over
-    /// free slots of its like only if they may stay empty.
+    /// The first free slot for a modifier. An ordered modifier skips free slots of its group
+    /// only if they are optional.
     fn place(&self, word: Modifier, order: Order, filled: u64) -> Option<(usize, &Slot, &Word)> {
         let slots = self.slots.iter().enumerate();
         for (place, slot) in slots.filter(|(place, _)| filled & (1 << place) == 0) {

@@ -1,10 +1,10 @@
-//! The instruction table: which modifiers and operands each instruction takes,
-//! and since when.
+//! The instruction table: the modifiers and operands of each instruction, and the
+//! versions and targets that have it.
 //!
-//! The table is the files `forms/*.txt`, one a family. What the checker, the
-//! version floors and the documentation know of an instruction comes from there.
+//! The files `forms/*.txt` are the table, one for each family of instructions. They are the
+//! only source for the checker, the version floors and the documentation.
 //!
-//! # How a row reads
+//! # Syntax of a row
 //!
 //! ```text
 //! opcode modifiers : operands ; since
@@ -14,43 +14,42 @@
 //! A line that begins with white space continues the row above it, `#` begins a
 //! comment, and `$name a|b|c` names a list that all files may use as `$name`.
 //!
-//! An opcode of several words is written with dots, `cp.async.bulk`: these stand
-//! first and in this order, as ptxas has it, and of the rows of an instruction
-//! only those of the longest opcode that it begins with are looked at.
+//! An opcode of several words is written with dots, `cp.async.bulk`. As in ptxas, these words
+//! come first and in this order. Only the rows with the longest opcode that the instruction
+//! begins with apply to it.
 //!
-//! Modifiers stand in any order; types among themselves, and state spaces among
-//! themselves, in the order of the row:
+//! The order of modifiers is free, but types, and state spaces, keep the order of the row:
 //!
 //! | | |
 //! |---|---|
-//! | `rn\|rz` | one of these must stand |
-//! | `[rn\|rz]` | one of these may stand |
-//! | `T=u32\|s32` | the type called T (or U, V, W, X); `[U=b32]` one that may be left out |
-//! | `word@8.6/100a` | a word with a floor of its own, on top of the row's; `@8.6`, `@/90`, `@8.6/100a,103a@8.8` |
-//! | `a\|b=>c\|d` | if one of a, b stands, one of c, d must; `!a=>c`: if none of them stands |
-//! | `a\|b!c\|d` | a or b does not stand together with c or d |
-//! | `*` | whatever else, unchecked |
+//! | `rn\|rz` | one of these is required |
+//! | `[rn\|rz]` | one of these is optional |
+//! | `T=u32\|s32` | the type T (or U, V, W, X); `[U=b32]` an optional one |
+//! | `word@8.6/100a` | a modifier with an additional floor; `@8.6`, `@/90`, `@8.6/100a,103a@8.8` |
+//! | `a\|b=>c\|d` | if a or b is present, c or d is required; `!a=>c`: if a is absent |
+//! | `a\|b!c\|d` | a or b excludes c and d |
+//! | `*` | any other modifiers, unchecked |
 //!
-//! In a condition `T=f32` means the word of that place: `T=f32|f64=>rn`.
+//! In a condition `T=f32` means the type of that slot: `T=f32|f64=>rn`.
 //!
-//! An operand is `kind{count}:type=range?condition`, all but the kind as needed:
+//! An operand is `kind{count}:type=range?condition`. All parts but the kind are optional:
 //!
 //! | kind | |
 //! |---|---|
 //! | `d` | register written |
-//! | `D` | the same, or a vector as `.v2`, `.v4`, `.v8` say, or `_` |
+//! | `D` | the same, or a vector for `.v2`, `.v4`, `.v8`, or `_` |
 //! | `s` | register or constant |
 //! | `S` | the same, or a vector |
 //! | `r` | register |
-//! | `R` | register or float constant; with a count also a list, not of integers alone |
-//! | `m` | what `mov` takes: also special registers, addresses, functions, `{a, b}` packed |
-//! | `M` | where `mov` writes: a register, or the `{a, b}` that it is taken apart into |
-//! | `V` | as `D`, but never `_` |
-//! | `W` | as `S`, but elements may be `_` |
+//! | `R` | register or float constant; with a count also a list, not only of integers |
+//! | `m` | source of `mov`: also special registers, addresses, functions, `{a, b}` to pack |
+//! | `M` | destination of `mov`: a register, or `{a, b}` to unpack to |
+//! | `V` | like `D`, but not `_` |
+//! | `W` | like `S`, but elements may be `_` |
 //! | `n` | register, constant, or variable of the state space of the instruction |
 //! | `g` | register, constant or special register |
 //! | `v1`, `v2`, `v4` | register or constant of a video instruction on 1, 2 or 4 parts, with or without a selector, `%r1.b0` |
-//! | `w1`, `w2`, `w4` | register that it writes, with or without a selector |
+//! | `w1`, `w2`, `w4` | register written by a video instruction, with or without a selector |
 //! | `-v1`, `-r` | negated register, `-%r1.b0` or `-%r1` |
 //! | `q` | predicate written |
 //! | `Q` | the same, or `_` |
@@ -58,12 +57,12 @@
 //! | `p` | predicate read |
 //! | `d/q`, `D/q` | register, or `register\|predicate`; with `D` the register may be `_` |
 //! | `q/q` | predicate, or two |
-//! | `D\|q`, `q\|q` | `register\|predicate`, `predicate\|predicate`: both must stand |
+//! | `D\|q`, `q\|q` | `register\|predicate`, `predicate\|predicate`: both are required |
 //! | `a` | address in brackets |
 //! | `A` | the same, or its register or variable without brackets |
 //! | `t` | address with coordinates: `[x, {…}]` |
-//! | `[r,s{d}:b32]` | the same, with what stands between the brackets |
-//! | `{s:u16=0..3,s:u16}` | list in braces, with what each element is |
+//! | `[r,s{d}:b32]` | the same, with the elements between the brackets |
+//! | `{s:u16=0..3,s:u16}` | list in braces, with the rule of each element |
 //! | `i` | constant |
 //! | `l` | label |
 //! | `L` | list of labels, by `.branchtargets` |
@@ -71,26 +70,24 @@
 //! | `x` | anything |
 //! | `*` | any further operands, unchecked |
 //!
-//! - count: `{4}` a list in braces of 4, `{2|4}`, `{1..5}`, with constants among
-//!   the registers, of `r` not integers alone; `{2+2}` a list of 4 of which ptxas
-//!   takes the halves apart and judges each alone, too; `{d}` as many as the
-//!   tensor has dimensions, which `.1d` to `.5d` say, `{d-1}`, `{d-2}` so many fewer;
-//!   `{n/2}` for every two columns of `.m64n16k8`, `{2x}` two for each repetition
-//!   of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and derivatives of
-//!   the geometry
+//! - count: `{4}` a list in braces of 4 elements, `{2|4}`, `{1..5}`, which may contain
+//!   constants, with `r` not only integers; `{2+2}` a list of 4 whose halves ptxas also checks
+//!   by themselves; `{d}` one element for each dimension of the tensor, `.1d` to `.5d`,
+//!   `{d-1}`, `{d-2}` that many fewer; `{n/2}` one for every two columns of `.m64n16k8`, `{2x}`
+//!   two for each repetition of `.x16`; `{c}`, `{o}`, `{g}` the coordinates, offsets and
+//!   derivatives of the geometry
 //! - type: `b32`, `T`, `T2` (twice as wide), `Th` (half as wide), `T+` (T or wider),
-//!   `b32!` (no other); of an address the state space that a variable must lie in,
-//!   `a:shared`, what its register has to be in tensor memory, `a:b32`, or that it
-//!   has 32 or 64 bits, `a:b32+`, or `a:texref`
+//!   `b32!` (no other). For an address: the state space of a variable, `a:shared`; the register
+//!   type of an address in tensor memory, `a:b32`; a register of 32 or 64 bits, `a:b32+`; or
+//!   `a:texref`
 //! - range of a constant: `=0..15`, `=4|8|16`, `=%32` (a multiple), `=24..256%8`
-//! - condition: `?` may be left out, `?word` stands if and only if `.word` does
+//! - condition: `?` is optional, `?word` is present if and only if `.word` is
 //!
-//! Since: `8.0 90` from `.version 8.0` on, on sm_90 and every higher target;
-//! `8.0 90a` on exactly sm_90a; `8.8 100f` on the family of sm_100, which is
-//! sm_100f and sm_100a, sm_103f and sm_103a …; `8.6 100a,101a,103a@8.8` on any
-//! of these, one of them from a later version on; `$name` for a list of targets;
-//! `<70@6.4` gone on sm_70 and higher from 6.4 on. Nothing: as old as PTX.
-//! Opcodes without a row are not checked.
+//! Availability: `8.0 90` from `.version 8.0`, on sm_90 and every higher target; `8.0 90a` on exactly
+//! sm_90a; `8.8 100f` on the family of sm_100, which is sm_100f and sm_100a, sm_103f and
+//! sm_103a …; `8.6 100a,101a,103a@8.8` on any of these, one of them from a later version;
+//! `$name` for a list of targets; `<70@6.4` removed on sm_70 and higher in 6.4. Empty: available
+//! in all versions. Opcodes without a row are not checked.
 
 mod count;
 mod document;
@@ -103,7 +100,7 @@ pub mod target;
 pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
-pub use form::{Condition, ConditionWord, Demand, Fit, Form, Mismatch, Slot, Word};
+pub use form::{Condition, ConditionKind, ConditionWord, Fit, Form, Mismatch, Slot, Word};
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
@@ -149,11 +146,11 @@ const FILES: &[&str] = &[
     include_str!("forms/surface.txt"),
 ];
 
-/// The table as text, and what has been read of it.
+/// The table as text, with its rows parsed on kind.
 struct Table {
     lists: Vec<(&'static str, &'static str)>,
-    /// By opcode: its rows, and its forms once they are asked for. A module
-    /// uses few of the opcodes, and reading a row takes microseconds.
+    /// By opcode: its rows, and its forms once they are parsed. A module uses few opcodes, and
+    /// parsing a row takes microseconds.
     opcodes: Vec<(Vec<&'static str>, OnceLock<Vec<Form>>)>,
 }
 
@@ -175,8 +172,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// The forms of an instruction: of those of its first word, the ones with the
-/// longest opcode that it begins with.
+/// The forms of an instruction: the rows with the longest opcode that it begins with.
 pub fn forms_of(
     opcode: Opcode,
     modifiers: &Modifiers,
@@ -189,8 +185,7 @@ pub fn forms_of(
     begun.filter(move |form| Some(form.opcode_words.len()) == longest)
 }
 
-/// The forms of all opcodes with this first word; none if the table does not
-/// know it.
+/// The forms of all opcodes with this first word; empty if the table has none.
 ///
 /// ```
 /// use ptxkit_ptx::{isa, names::Opcode};
@@ -204,12 +199,12 @@ pub fn forms(opcode: Opcode) -> &'static [Form] {
     };
     forms.get_or_init(|| {
         let forms = rows.iter().map(|line| row::row(line, &table.lists));
-        // A test reads every row, so none is lost here.
+        // A test parses every row, so no error is lost here.
         forms.filter_map(Result::ok).collect()
     })
 }
 
-/// What may stand in an instruction that has these words, for suggestions.
+/// The modifiers that an instruction with these modifiers may have, for suggestions.
 pub fn words<'w>(
     opcode: Opcode,
     written: &'w [Modifier],
@@ -251,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_makes_sense() {
+    fn every_row_is_valid() {
         let lines: Vec<&str> = FILES.iter().flat_map(|file| row::lines(file)).collect();
         let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
         for line in &lines {
@@ -269,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_go_on_in_the_next_line() {
+    fn rows_continue_on_indented_lines() {
         let lines: Vec<_> =
             row::lines("# no\nadd T=u32 :\n  # or\n    d:T\n\n$a b|\n c\n").collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn order_matters_for_types_alone() {
+    fn only_types_are_ordered() {
         assert!(fits(Opcode::Add, "rn.f32") && fits(Opcode::Add, "f32.rn"));
         assert!(fits(Opcode::Cvt, "rn.f32.s32") && !fits(Opcode::Cvt, "rn.s32.f32"));
         assert!(fits(Opcode::Cvt, "rzi.s32.f32"));
@@ -289,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn misfits_say_what_is_missing() {
+    fn mismatches_name_the_missing_modifier() {
         let form = forms(Opcode::Div)
             .iter()
             .find(|f| f.fit(&modifiers("rn.f32")).is_ok())
@@ -389,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_of_every_shape() {
+    fn parses_operand_rules() {
         let form = row("add cas|exch T=f32 : d/q:T2 D:b32/q s{2|4}:Th=24..256%8?exch a? r=4|8|16");
         let [first, second, third, fourth, fifth] = form.operands.as_slice() else {
             panic!("{form:?}");

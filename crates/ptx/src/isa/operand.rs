@@ -1,41 +1,39 @@
-//! The places of operands in a row.
+//! The operands of a row.
 
 use super::count::Count;
 use crate::ast::Space;
 use crate::names::{Modifier, Type};
 
-/// What may stand in the place of an operand.
+/// The kind of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A register written.
     Destination,
-    /// The same, or a vector, or `_`.
+    /// A register written, or a vector, or `_`.
     DestinationOrVector,
     /// A register or constant.
     Source,
-    /// The same, or a vector.
+    /// A register, constant or vector.
     SourceOrVector,
     /// A register.
     Register,
-    /// The same or a float constant, and with a count a list of them.
+    /// A register or float constant, and with a count a list of them.
     RegisterOrFloat,
-    /// A register or constant, or a special register: what `cvt` takes.
+    /// A register, constant or special register: the source of `cvt`.
     SourceOrSpecial,
-    /// A register or constant, special register, address or function.
+    /// A register, constant, special register, address or function: the source of `mov`.
     Movable,
-    /// A register written or the parts that it is taken apart into.
+    /// A register written, or the parts that it is unpacked to.
     Unpacked,
-    /// A register, a vector as `.v2` says; never `_`.
+    /// A register, or a vector for `.v2`; not `_`.
     Loaded,
-    /// A register or constant, or a vector with some of its elements `_`: what
-    /// is not stored.
+    /// A register or constant, or a vector. Elements that are `_` are not stored.
     Stored,
-    /// A register, constant or the name of a variable of a state space.
+    /// A register, a constant or a variable of the state space of the instruction.
     Named,
-    /// A register or constant of which a video instruction may take a part:
-    /// `%r1.b0`.
+    /// A register or constant of a video instruction, with an optional selector: `%r1.b0`.
     SelectSource(Lanes),
-    /// A register of which a video instruction may write a part.
+    /// A register written by a video instruction, with an optional selector.
     SelectDestination(Lanes),
     /// `-%r1.b0`
     NegatedSelect,
@@ -49,24 +47,24 @@ pub enum Kind {
     PredicatePair,
     /// `register|predicate`, or the register alone.
     DestinationAndPredicate,
-    /// The same, where the register may be `_`.
+    /// `register|predicate`, or the register alone. The register may be `_`.
     SinkAndPredicate,
-    /// `register|predicate`, where the register may be `_`.
+    /// `register|predicate`. The register may be `_`.
     BothRegisterAndPredicate,
     /// `%p|%q`
     BothPredicates,
     /// `_`
     Sink,
-    /// A predicate register read; `!%p` too.
+    /// A predicate register read, or `!%p`.
     Predicate,
     /// `[%rd1+4]`
     Address,
-    /// The same, or what ptxas takes for one beside coordinates: a register or
-    /// variable without brackets.
+    /// An address, or a register or variable without brackets, which ptxas accepts next to
+    /// coordinates.
     BareAddress,
     /// `[tensor, {%r1, %r2}]`
     Coordinates,
-    /// `{0, 1}`, with a rule for each
+    /// `{0, 1}`, with a rule for each element.
     Elements,
     /// A number, as in `bar.sync 0`.
     Constant,
@@ -74,18 +72,18 @@ pub enum Kind {
     Label,
     /// The name of a `.branchtargets`: `brx.idx %r1, TARGETS`.
     Targets,
-    /// A function, or a register with the address of one.
+    /// A function, or a register with its address.
     Function,
-    /// Anything: the table says no more.
+    /// Anything.
     Unchecked,
 }
 
-/// How rows write each kind, and what may stand there.
+/// The notation of each kind in rows, and its description.
 pub const KINDS: &[(&str, Kind, &str)] = &[
     ("d", Kind::Destination, "register"),
     ("D", Kind::DestinationOrVector, "register, vector or _"),
     ("V", Kind::Loaded, "register or vector"),
-    ("W", Kind::Stored, "vector, some of it _"),
+    ("W", Kind::Stored, "vector with elements that may be _"),
     ("s", Kind::Source, "register or constant"),
     ("S", Kind::SourceOrVector, "register, constant or vector"),
     ("r", Kind::Register, "register"),
@@ -103,7 +101,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     (
         "M",
         Kind::Unpacked,
-        "register, or the parts that it is taken apart into",
+        "register, or the parts that it is unpacked to",
     ),
     ("n", Kind::Named, "register, constant or variable"),
     (
@@ -179,7 +177,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
 ];
 
 impl Kind {
-    /// The kind that a row writes so.
+    /// Parses the notation of a kind.
     pub fn from_letters(letters: &str) -> Option<Kind> {
         let known = KINDS.iter().find(|(written, ..)| *written == letters);
         known.map(|(_, kind, _)| *kind)
@@ -192,7 +190,7 @@ impl Kind {
     }
 }
 
-/// How many values a video instruction works on at once.
+/// The number of lanes of a video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
     /// `vadd`: a selector is one byte or half, `.b0` or `.h1`.
@@ -203,48 +201,48 @@ pub enum Lanes {
     Four,
 }
 
-/// One operand of a row: `s:T?`.
+/// The rule of one operand: `s:T?`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperandRule {
-    /// Before the colon.
+    /// The kind, before the colon.
     pub kind: Kind,
-    /// How many elements a list in braces has; `None` for no list.
+    /// The number of elements of a list in braces; `None` without a list.
     pub count: Option<Count>,
-    /// Between the brackets of [`Kind::Coordinates`], which are those of a
-    /// texture or surface if this is empty, and the braces of [`Kind::Elements`].
+    /// The elements of [`Kind::Coordinates`], or of [`Kind::Elements`]. Empty for the
+    /// coordinates of a texture or surface.
     pub elements: Vec<OperandRule>,
-    /// After the colon.
+    /// The type, after the colon.
     pub ty: TypeRule,
-    /// After the colon of an address: where a variable must lie.
+    /// The state space of an address, after the colon.
     pub space: Option<Space>,
-    /// What a constant may be.
+    /// The range of a constant.
     pub range: Option<Range>,
-    /// Whether it must stand.
+    /// Whether the operand is required.
     pub presence: Presence,
 }
 
-/// Whether an operand must stand.
+/// Whether an operand is required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Always.
     Required,
-    /// `?`: it may be left out.
+    /// `?`: optional.
     Optional,
-    /// `?word`: if and only if one of these modifiers stands.
+    /// `?word`: present if and only if one of these modifiers is.
     With(Vec<Modifier>),
 }
 
-/// The values that a constant may have.
+/// The allowed values of a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// From and to, inclusive; any value if there is none.
+    /// Inclusive ranges; any value if empty.
     pub spans: Vec<(i64, i64)>,
-    /// Only multiples of this.
+    /// The value must be a multiple of this.
     pub multiple: i64,
 }
 
 impl Range {
-    /// Whether `value` is one of them.
+    /// Whether `value` is allowed.
     pub fn contains(&self, value: i64) -> bool {
         let within = |&(low, high): &(i64, i64)| (low..=high).contains(&value);
         value % self.multiple == 0 && (self.spans.is_empty() || self.spans.iter().any(within))
@@ -272,42 +270,42 @@ impl Range {
     }
 }
 
-/// How the type of an operand follows from the instruction.
+/// How the type of an operand depends on the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeRule {
-    /// Where the type comes from.
+    /// The type that it is based on.
     pub base: TypeBase,
-    /// Its width beside that type's.
+    /// The width relative to that type.
     pub scale: Scale,
-    /// A wider register will do: `ld`, `st` and `cvt`.
+    /// Wider registers are accepted: `ld`, `st` and `cvt`.
     pub wider: bool,
-    /// No register of another type will do: the random bits of `cvt.rs`.
+    /// Registers of other types are rejected: the random bits of `cvt.rs`.
     pub alone: bool,
 }
 
-/// Where the type of an operand comes from.
+/// The base of the type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeBase {
-    /// The instruction does not say.
+    /// Any type.
     Any,
-    /// This type whatever the modifiers: the `.u32` count of `shl`.
+    /// A fixed type, independent of the modifiers: the `.u32` count of `shl`.
     Fixed(Type),
-    /// The type of the instruction of this number.
+    /// The type of the instruction with this number.
     Named(usize),
 }
 
-/// A width beside another.
+/// A relative width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Half as wide.
     Half,
-    /// As wide.
+    /// The same width.
     Same,
     /// Twice as wide: the product of `mul.wide`.
     Twice,
 }
 
-/// The types that an instruction names, in order.
+/// The types of an instruction, in order.
 pub type Types = [Option<Type>; 5];
 
 #[cfg(test)]
@@ -315,24 +313,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_written_in_one_way() {
+    fn every_kind_has_one_notation() {
         for (letters, kind, what) in KINDS {
             assert_eq!(Kind::from_letters(letters), Some(*kind), "{letters}");
             assert_eq!(kind.describe(), *what);
         }
     }
 
-    /// The head of the table explains them all to who writes rows.
+    /// The module documentation, for authors of rows, must explain them all.
     #[test]
     fn every_kind_is_explained() {
         let head = include_str!("mod.rs");
         for (letters, ..) in KINDS {
-            // A list shows its elements.
-            let shown = match *letters {
+            // A list is explained with its elements.
+            let notation = match *letters {
                 "{}" => "`{".to_owned(),
                 letters => format!("`{}`", letters.replace('|', "\\|")),
             };
-            assert!(head.contains(&shown), "{shown}");
+            assert!(head.contains(&notation), "{notation}");
         }
     }
 }

@@ -1,26 +1,26 @@
-//! Reads the rows of the table; the head of [`super`] says what a row means.
+//! Parses the rows of the table; see [`super`] for their syntax.
 
-use super::target::{Since, TargetRule};
+use super::target::{Availability, TargetRule};
 use super::{
-    Condition, ConditionWord, Count, Demand, Form, Kind, OperandRule, Presence, Range, Scale, Slot,
-    TypeBase, TypeRule, Word,
+    Condition, ConditionKind, ConditionWord, Count, Form, Kind, OperandRule, Presence, Range,
+    Scale, Slot, TypeBase, TypeRule, Word,
 };
 use crate::ast::Space;
 use crate::names::{Modifier, Opcode, Type};
 
-/// `$name words`, over all files of the table.
+/// The lists `$name words` of all files of the table.
 pub type Lists<'t> = [(&'t str, &'t str)];
 
-/// Lists in lists: none is deeper.
+/// The maximum nesting of lists.
 const MAX_LIST_DEPTH: u8 = 4;
 
-/// The lists and rows of one file: each begins at the start of a line and goes
-/// on in the lines behind it that begin with white space.
+/// The lists and rows of one file. Each begins at the start of a line and continues on
+/// indented lines.
 pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {
-            // A newline that white space follows does not end a row.
+            // A newline before an indented line does not end a row.
             let bytes = rest.as_bytes();
             let goes_on = |at: usize| matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
             let ends = |&at: &usize| bytes[at] == b'\n' && !goes_on(at);
@@ -37,7 +37,7 @@ pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// One line without the comments in it.
+/// Joins the lines of a row and removes comments.
 fn joined(line: &str) -> String {
     let parts = line.lines().map(str::trim);
     let parts: Vec<_> = parts.filter(|part| !part.starts_with('#')).collect();
@@ -55,7 +55,7 @@ pub fn list(line: &str) -> Option<(&str, &str)> {
     Some((name, words.trim()))
 }
 
-/// The form that a line describes, or the part of it that makes no sense.
+/// The form that a line describes; the error is the invalid part.
 pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
     let line = joined(line);
     let line = line.as_str();
@@ -112,12 +112,12 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
 pub(super) fn since_of<'t>(
     words: impl Iterator<Item = &'t str>,
     lists: &Lists<'_>,
-) -> Option<Since> {
-    let mut since = Since::default();
+) -> Option<Availability> {
+    let mut since = Availability::default();
     for word in words {
         if let Some(gone) = word.strip_prefix('<') {
             let (target, version) = gone.split_once('@')?;
-            since.gone = Some((target.parse().ok()?, version.parse().ok()?));
+            since.removed = Some((target.parse().ok()?, version.parse().ok()?));
         } else if word.contains('.') && !word.contains([',', '@']) {
             since.version = word.parse().ok()?;
         } else {
@@ -162,7 +162,7 @@ fn words(text: &str, lists: &Lists<'_>, into: &mut Vec<Word>, depth: u8) -> Opti
             Some(name) => {
                 let first = into.len();
                 words(named(name, lists, depth)?, lists, into, depth + 1)?;
-                // A floor behind a list is that of its words that have none.
+                // A floor after a list applies to its words without one.
                 for word in &mut into[first..] {
                     word.since = word.since.take().or(floor.clone());
                 }
@@ -177,7 +177,7 @@ fn words(text: &str, lists: &Lists<'_>, into: &mut Vec<Word>, depth: u8) -> Opti
 }
 
 /// `8.6/100a,103a@8.8`, `8.6`, `/90`
-fn word_since(text: &str, lists: &Lists<'_>) -> Option<Since> {
+fn word_since(text: &str, lists: &Lists<'_>) -> Option<Availability> {
     let (version, place) = text.split_once('/').unwrap_or((text, ""));
     since_of(
         [version, place].into_iter().filter(|part| !part.is_empty()),
@@ -206,11 +206,11 @@ fn slot(word: &str, lists: &Lists<'_>) -> Option<Slot> {
 
 /// `a|b=>c|d`, `!a=>b`, `a|b!c|d`, `T=f32=>ftz`
 fn condition(word: &str, lists: &Lists<'_>) -> Option<Condition> {
-    let (when, then, demand) = match word.split_once("=>") {
-        Some((when, then)) => (when, then, Demand::Needs),
+    let (when, then, kind) = match word.split_once("=>") {
+        Some((when, then)) => (when, then, ConditionKind::Requires),
         None => {
             let (when, then) = word.split_once('!')?;
-            (when, then, Demand::Excludes)
+            (when, then, ConditionKind::Excludes)
         }
     };
     let (when, absent) = match when.strip_prefix('!') {
@@ -220,7 +220,7 @@ fn condition(word: &str, lists: &Lists<'_>) -> Option<Condition> {
     Some(Condition {
         when: condition_words(when, lists)?,
         absent,
-        demand,
+        kind,
         then: condition_words(then, lists)?,
     })
 }
@@ -257,7 +257,7 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
         None => (word, None),
     };
     let (kind, ty) = word.split_once(':').unwrap_or((word, ""));
-    // `/q` may stand behind the type, too.
+    // `/q` may also follow the type.
     let (ty, letters) = match ty.strip_suffix("/q") {
         Some(ty) => (ty, format!("{kind}/q")),
         None => (ty, kind.to_owned()),
@@ -282,7 +282,7 @@ fn operand_rule(word: &str, lists: &Lists<'_>) -> Option<OperandRule> {
     })
 }
 
-/// `r,s{d}:b32]?condition`: what stands behind the first bracket or brace.
+/// `r,s{d}:b32]?condition`: the text after the first bracket or brace.
 fn elements(kind: Kind, text: &str, close: char, lists: &Lists<'_>) -> Option<OperandRule> {
     let (inner, rest) = text.rsplit_once(close)?;
     let (rest, presence) = presence_of(rest, lists)?;

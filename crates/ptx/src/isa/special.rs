@@ -1,22 +1,22 @@
-//! Special registers: what they are read as, and since when.
+//! Special registers: their types and floors.
 //!
 //! The table is `special.txt`.
 
 use std::sync::OnceLock;
 
 use super::row::since_of;
-use super::target::Since;
+use super::target::Availability;
 use crate::names::{SpecialRegister, Type};
 
-/// What is known of a special register.
+/// A special register.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Special {
-    /// What it may be read as: `%tid.x` was 16 bits wide once.
+    /// The types that it may be read as: `%tid.x` was 16 bits wide in early versions.
     pub types: Vec<Type>,
-    /// 4 of `%tid`, 1 of `%tid.x`.
+    /// The number of elements: 4 for `%tid`, 1 for `%tid.x`.
     pub elements: u32,
-    /// Since when there is one.
-    pub since: Since,
+    /// The versions and targets that have it.
+    pub since: Availability,
 }
 
 impl Special {
@@ -30,7 +30,7 @@ impl Special {
     }
 }
 
-/// What a special register is.
+/// The properties of a special register.
 ///
 /// ```
 /// use ptxkit_ptx::{isa::special, names::SpecialRegister};
@@ -42,10 +42,10 @@ pub fn of(register: SpecialRegister) -> &'static Special {
     static UNKNOWN: Special = Special {
         types: Vec::new(),
         elements: 1,
-        since: Since {
+        since: Availability {
             version: crate::ast::Version { major: 0, minor: 0 },
             targets: Vec::new(),
-            gone: None,
+            removed: None,
         },
     };
     let table = TABLE.get_or_init(|| {
@@ -62,7 +62,7 @@ pub fn of(register: SpecialRegister) -> &'static Special {
     table.get(register as usize).unwrap_or(&UNKNOWN)
 }
 
-/// The registers of a line; `None` for a comment, or a line without sense.
+/// The registers of a line; `None` for a comment or an invalid line.
 fn row(line: &str) -> Option<Vec<(SpecialRegister, Special)>> {
     let (names, rest) = line.split_once(" : ")?;
     let (types, since) = rest.split_once(" ; ").unwrap_or((rest, ""));

@@ -1,23 +1,23 @@
-//! Targets, and which of them and which `.version` a part of the language needs.
+//! Targets, and the versions and targets that have a part of the language.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ast::Version;
 
-/// What follows the number of a target.
+/// The suffix of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suffix {
-    /// `sm_90`: what all later targets have too.
+    /// `sm_90`: features that all later targets have too.
     #[default]
     None,
-    /// `sm_100f`: what the family has.
+    /// `sm_100f`: features of the family.
     Family,
-    /// `sm_90a`: what this one target has.
+    /// `sm_90a`: features of this target only.
     Specific,
 }
 
-/// `sm_90a` or `compute_90a`: the two mean the same.
+/// `sm_90a` or `compute_90a`, which are equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
     /// 90
@@ -26,7 +26,7 @@ pub struct Target {
     pub suffix: Suffix,
 }
 
-/// Every target that ptxas 13.5 knows, with the first `.version` that may name it.
+/// All targets that ptxas 13.5 supports, with the first `.version` that has each.
 const TARGETS: &[(&str, u8, u8)] = &[
     ("10", 1, 0),
     ("11", 1, 0),
@@ -79,7 +79,7 @@ const TARGETS: &[(&str, u8, u8)] = &[
 ];
 
 impl Target {
-    /// `sm_90a`, `compute_90a`, as PTX writes it; `None` for other words.
+    /// Parses `sm_90a` or `compute_90a`, the notation of PTX; `None` for other words.
     pub fn from_text(text: &str) -> Option<Target> {
         let number = text
             .strip_prefix("sm_")
@@ -94,7 +94,7 @@ impl Target {
             Some(b'f') => (&text[..text.len() - 1], Suffix::Family),
             _ => (text, Suffix::None),
         };
-        // The parser of numbers takes a sign.
+        // `parse` accepts a sign.
         let digits = digits
             .bytes()
             .all(|b| b.is_ascii_digit())
@@ -103,14 +103,14 @@ impl Target {
         Some(Target { number, suffix })
     }
 
-    /// Every target that ptxas 13.5 knows, by number; `sm_90` before `sm_90a`.
+    /// All targets that ptxas 13.5 supports, by number; `sm_90` before `sm_90a`.
     pub fn all() -> impl Iterator<Item = Target> {
         TARGETS
             .iter()
             .filter_map(|(name, ..)| Target::from_number(name))
     }
 
-    /// The first `.version` that may name it; `None` if ptxas knows no such target.
+    /// The first `.version` that has the target; `None` if ptxas does not support it.
     pub fn since(self) -> Option<Version> {
         TARGETS
             .iter()
@@ -118,11 +118,11 @@ impl Target {
             .map(|&(_, major, minor)| Version { major, minor })
     }
 
-    /// The first number of the family: sm_103 belongs to that of sm_100.
+    /// The first number of the family: 100 for sm_103.
     pub fn family(self) -> u16 {
         match self.number {
             100..=107 if self.number != 101 => 100,
-            // sm_110 was called sm_101 once.
+            // sm_101 was renamed to sm_110.
             101 | 110 => 110,
             120..=121 => 120,
             number => number,
@@ -130,17 +130,17 @@ impl Target {
     }
 }
 
-/// A text that names no target.
+/// The error for a text that is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no target: write sm_90, compute_90 or 90, with the suffix `a` or `f` where it has one"
+    "`{0}` is not a target: write sm_90, compute_90 or 90, with the suffix `a` or `f` where it has one"
 )]
 pub struct NotATarget(pub String);
 
 impl FromStr for Target {
     type Err = NotATarget;
 
-    /// Reads `sm_90a`, `compute_90a` and `90a`, as command lines write it.
+    /// Parses `sm_90a`, `compute_90a` or `90a`, the notations of command lines.
     fn from_str(text: &str) -> Result<Target, NotATarget> {
         Target::from_text(text)
             .or_else(|| Target::from_number(text))
@@ -159,17 +159,17 @@ impl fmt::Display for Target {
     }
 }
 
-/// One target of a floor, with those that it stands for.
+/// A target of a floor, which may include other targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetRule {
-    /// `90`: all from sm_90 on; `90a`: this one; `100f`: the later ones of the family.
+    /// `90`: sm_90 and higher; `90a`: only this one; `100f`: this and later ones of the family.
     pub target: Target,
-    /// The `.version` that it needs here beyond the floor's own.
+    /// The `.version` that this target needs, if higher than that of the floor.
     pub version: Version,
 }
 
 impl TargetRule {
-    /// Whether `target` is one of those that the rule stands for.
+    /// Whether the rule includes `target`.
     pub fn takes(self, target: Target) -> bool {
         let wanted = self.target;
         match wanted.suffix {
@@ -184,38 +184,39 @@ impl TargetRule {
     }
 }
 
-/// Since when there is something: the part of a row behind the `;`, or what
-/// follows the `@` of a word.
+/// The versions and targets that have a feature: the part of a row after the `;`, or after
+/// the `@` of a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Since {
-    /// The lowest `.version`; 0.0 if every one will do.
+pub struct Availability {
+    /// The lowest `.version`; 0.0 for any.
     pub version: Version,
-    /// Any of these; every target will do if there is none.
+    /// One of these targets; any target if empty.
     pub targets: Vec<TargetRule>,
-    /// `<70@6.4`: gone on targets from 70 on since version 6.4.
-    pub gone: Option<(u16, Version)>,
+    /// `<70@6.4`: removed on targets from 70 in version 6.4.
+    pub removed: Option<(u16, Version)>,
 }
 
-impl Since {
-    /// The first `.version` that has it on a target, and the first that no
-    /// longer has it; `None` if the target never has it.
+impl Availability {
+    /// The `.version` that introduced it on a target, and the one that removed it; `None` if
+    /// the target never has it.
     pub fn versions(&self, target: Target) -> Option<(Version, Option<Version>)> {
         let mut first = self.version;
         if !self.targets.is_empty() {
             let rules = self.targets.iter().filter(|rule| rule.takes(target));
             first = first.max(rules.map(|rule| rule.version).min()?);
         }
-        // ptxas takes what 6.0 brought from 5.1 on, the version before.
+        // ptxas accepts features of 6.0 from 5.1, the preceding version.
         if first == (Version { major: 6, minor: 0 }) {
             first = Version { major: 5, minor: 1 };
         }
-        let gone = self.gone.filter(|(number, _)| target.number >= *number);
-        Some((first, gone.map(|(_, version)| version)))
+        let removed = self.removed.filter(|(number, _)| target.number >= *number);
+        Some((first, removed.map(|(_, version)| version)))
     }
 
-    /// Whether a module of this `.version` and `.target` has it.
+    /// Whether it is available with this `.version` and `.target`.
     pub fn permits(&self, version: Version, target: Target) -> bool {
-        self.versions(target)
-            .is_some_and(|(first, gone)| version >= first && gone.is_none_or(|gone| version < gone))
+        self.versions(target).is_some_and(|(first, removed)| {
+            version >= first && removed.is_none_or(|removed| version < removed)
+        })
     }
 }

@@ -1,20 +1,20 @@
-//! Eight bytes of the text at a time, as a number whose lowest byte is the first.
+//! Processes eight bytes at a time, as a number whose lowest byte is the first character.
 //!
-//! Where a token ends is found without a branch a byte: tokens are short, and a
-//! processor that guesses wrong where one ends loses more than all the rest costs.
+//! Finds the end of a token without a branch for each byte. Tokens are short, and a
+//! mispredicted branch costs more than everything else.
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
 const TOP: u64 = 0x80 * EACH;
 
-/// The eight bytes from `at` on; `None` if the text ends before.
+/// The eight bytes from `at`; `None` if the text is too short.
 #[inline]
 pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     let chunk = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*chunk))
 }
 
-/// The top bit of each byte from `first` to `last`; of bytes below 128 only.
+/// Sets the top bit of each byte in `first..=last`. All bytes must be below 128.
 #[inline]
 const fn within(word: u64, first: u8, last: u8) -> u64 {
     let low = word & !TOP;
@@ -23,36 +23,36 @@ const fn within(word: u64, first: u8, last: u8) -> u64 {
     from & !beyond & !word & TOP
 }
 
-/// How many bytes there are before the first without its bit.
+/// The number of leading bytes whose bit is set.
 #[inline]
 const fn run(bits: u64) -> usize {
     ((bits ^ TOP).trailing_zeros() / 8) as usize
 }
 
-/// How many of the bytes, from the first on, are letters or digits.
+/// The number of leading letters and digits.
 #[inline]
 pub const fn through_alphanumeric(word: u64) -> usize {
     let letters = within(word | (0x20 * EACH), b'a', b'z');
     run(letters | within(word, b'0', b'9'))
 }
 
-/// How many of the bytes, from the first on, are digits.
+/// The number of leading digits.
 #[inline]
 pub const fn through_digits(word: u64) -> usize {
     run(within(word, b'0', b'9'))
 }
 
-/// How many of the bytes, from the first on, are printed and no blank.
+/// The number of leading printable characters other than a space.
 #[inline]
 pub const fn through_blank(word: u64) -> usize {
     run(within(word, b'!', b'~'))
 }
 
-/// How many of the bytes, from the first on, are of the same line.
+/// The number of leading bytes before a line feed.
 #[inline]
 pub const fn through_line(word: u64) -> usize {
     let line = word ^ (b'\n' as u64 * EACH);
-    // The lowest bit that is set is that of the first byte which is zero.
+    // The lowest set bit is that of the first zero byte.
     ((line.wrapping_sub(EACH) & !line & TOP).trailing_zeros() / 8) as usize
 }
 
@@ -66,27 +66,27 @@ pub const fn first_bytes(word: u64, count: usize) -> u64 {
     }
 }
 
-/// The number that the first `count` bytes are, which are digits.
+/// The value of the first `count` bytes, which are decimal digits.
 #[inline]
 pub const fn decimal(word: u64, count: usize) -> u64 {
     if count == 0 {
         return 0;
     }
-    // Behind zeros of the same length, two, four and eight digits at a time.
+    // Pads with leading zeros, then combines two, four and eight digits at a time.
     let digits = (word << (64 - 8 * count)) & (0x0F * EACH);
     let pairs = (digits.wrapping_mul((10 << 8) + 1) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul((100 << 16) + 1) >> 16) & 0x0000_FFFF_0000_FFFF;
     fours.wrapping_mul((10_000 << 32) + 1) >> 32
 }
 
-/// The number that eight hexadecimal digits are.
+/// The value of eight hexadecimal digits.
 #[inline]
 pub const fn hexadecimal(word: u64) -> Option<u32> {
     let letters = within(word | (0x20 * EACH), b'a', b'f');
     if letters | within(word, b'0', b'9') != TOP {
         return None;
     }
-    // `a` is 0x61. The first digit is the highest: two, four and eight at a time.
+    // `a` is 0x61. The first digit is the most significant; combines two, four and eight at a time.
     let digits = (word & (0x0F * EACH)) + 9 * (letters >> 7);
     let pairs = (digits << 4 | digits >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs << 8 | pairs >> 16) & 0x0000_FFFF_0000_FFFF;

@@ -8,7 +8,7 @@ use nom::sequence::delimited;
 
 use super::expression::literal_number;
 use super::initializer::initializer;
-use super::input::{Parsed, Problem, Tokens, name, token};
+use super::input::{Parsed, SyntaxError, Tokens, name, token};
 use crate::ast::{Attributes, Linkage, Name, PointerAttribute, Space, Span, Variable};
 use crate::diagnostic::Code;
 use crate::names::Type;
@@ -37,31 +37,31 @@ pub fn space(word: &str) -> Option<Space> {
     })
 }
 
-/// Whether a declaration begins with this word, its linkage left out.
+/// Whether a declaration without its linkage begins with this word.
 pub fn starts_declaration(word: &str) -> bool {
     space(word).is_some()
         || matches!(word, "align" | "attribute" | "v2" | "v4")
         || Type::from_text(word).is_some()
 }
 
-/// `(a, b)` with any closing and opening; an empty list too.
+/// `(a, b)` with any delimiters; may be empty.
 pub fn list<'t, 'a, O, P>(
     open: TokenKind,
     item: P,
     close: TokenKind,
-) -> impl Parser<Tokens<'t, 'a>, Output = Vec<O>, Error = Problem>
+) -> impl Parser<Tokens<'t, 'a>, Output = Vec<O>, Error = SyntaxError>
 where
-    P: Parser<Tokens<'t, 'a>, Output = O, Error = Problem>,
+    P: Parser<Tokens<'t, 'a>, Output = O, Error = SyntaxError>,
 {
     let none = peek(token(close)).map(|_| Vec::new());
     let some = separated_list1(token(TokenKind::Comma), cut(item));
     delimited(token(open), alt((none, some)), cut(token(close)))
 }
 
-/// What stands before the names of a declaration.
+/// The part of a declaration before its names.
 #[derive(Clone)]
 struct Head {
-    /// Whether a state space is named.
+    /// Whether there is a state space.
     stored: bool,
     space: Space,
     bank: Option<u8>,
@@ -72,8 +72,8 @@ struct Head {
     attributes: Attributes,
 }
 
-/// `.global .align 8 .v2 .f32`: the words before the vector and the type may
-/// come in any order.
+/// `.global .align 8 .v2 .f32`: the order of the words before the vector and the type is
+/// free.
 fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
     let mut found: Option<Space> = None;
     let mut number = None;
@@ -86,10 +86,10 @@ fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
             break;
         } else if let Some(space) = space(word) {
             if found.replace(space).is_some() {
-                return Problem::fatal(
+                return SyntaxError::fatal(
                     rest.peek().span,
                     Code::UnknownDirective,
-                    "a variable lies in one state space",
+                    "a variable has only one state space",
                 );
             }
             number = bank(word);
@@ -109,7 +109,7 @@ fn head<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Head> {
     };
     let typed = if vector > 1 { rest.skip() } else { rest };
     let Some(ty) = Type::from_text(typed.word_text()).filter(|_| typed.at(TokenKind::Word)) else {
-        return Problem::expected(typed, "a type such as `.b32`");
+        return SyntaxError::expected(typed, "a type such as `.b32`");
     };
     let head = Head {
         stored: found.is_some(),
@@ -144,7 +144,7 @@ pub fn attributes<'t, 'a>(input: Tokens<'t, 'a>, found: &mut Attributes) -> Pars
             (rest, _) = token(TokenKind::ParenClose)(after)?;
             found.unified = Some((high, low));
         } else {
-            return Problem::expected(rest, "`.managed` or `.unified`");
+            return SyntaxError::expected(rest, "`.managed` or `.unified`");
         }
         if rest.at(TokenKind::ParenClose) {
             return Ok((rest.skip(), ()));
@@ -186,7 +186,7 @@ fn pointer<'t, 'a>(input: Tokens<'t, 'a>, head: &mut Head) -> Parsed<'t, 'a, ()>
     Ok((rest, ()))
 }
 
-/// A variable of this name, the rest of the declarator yet to be read.
+/// A variable of this name, before the rest of the declarator is parsed.
 fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
     Variable {
         linkage: Linkage::None,
@@ -205,12 +205,11 @@ fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
     }
 }
 
-/// Of one `%r<N>`. Nobody allocates by this number; ptxas 13.5 runs out of
-/// memory at about twice as many.
+/// The maximum N of `%r<N>`. Nothing is allocated for it; ptxas 13.5 runs out of memory at
+/// about twice as many.
 pub const MAX_REGISTERS: u32 = 1 << 31;
 
-/// One name of a declaration with what belongs to it alone: `%r<9>`, or
-/// `x[2][3] = …`.
+/// One declarator: `%r<9>`, or `x[2][3] = …`.
 fn declarator<'t, 'a>(
     input: Tokens<'t, 'a>,
     head: &Head,
@@ -222,10 +221,10 @@ fn declarator<'t, 'a>(
         let (after, registers) = cut(literal_number::<u32>).parse(rest.skip())?;
         let (after, _) = cut(token(TokenKind::Greater)).parse(after)?;
         if registers > MAX_REGISTERS {
-            return Problem::fatal(
+            return SyntaxError::fatal(
                 rest.span_to(after),
                 Code::Limit,
-                "these are more registers than ptxas takes",
+                "the number of registers exceeds the limit of ptxas",
             );
         }
         rest = after;
@@ -234,7 +233,7 @@ fn declarator<'t, 'a>(
         return Ok((rest, variable));
     }
     while rest.at(TokenKind::BracketOpen) {
-        // Of the outermost dimension alone the size may be left out.
+        // Only the outermost dimension may have no size.
         let (after, size) = dimension(rest, variable.dims.is_empty())?;
         variable.dims.push(size);
         rest = after;
@@ -248,10 +247,10 @@ fn declarator<'t, 'a>(
     Ok((rest, variable))
 }
 
-/// `[4]`, or `[]` where `unsized_too`.
-fn dimension<'t, 'a>(input: Tokens<'t, 'a>, unsized_too: bool) -> Parsed<'t, 'a, Option<u64>> {
+/// `[4]`, or `[]` if `allow_unsized`.
+fn dimension<'t, 'a>(input: Tokens<'t, 'a>, allow_unsized: bool) -> Parsed<'t, 'a, Option<u64>> {
     let inside = input.skip();
-    let (rest, size) = if unsized_too && inside.at(TokenKind::BracketClose) {
+    let (rest, size) = if allow_unsized && inside.at(TokenKind::BracketClose) {
         (inside, None)
     } else {
         cut(literal_number).map(Some).parse(inside)?
@@ -260,17 +259,16 @@ fn dimension<'t, 'a>(input: Tokens<'t, 'a>, unsized_too: bool) -> Parsed<'t, 'a,
     Ok((rest, size))
 }
 
-/// Words that stand for something of the language everywhere.
+/// Rejects reserved words.
 fn declared_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
     let (rest, name) = name(input)?;
     match name.text {
-        "_" | "WARP_SZ" => Problem::expected(input, "a name"),
+        "_" | "WARP_SZ" => SyntaxError::expected(input, "a name"),
         _ => Ok((rest, name)),
     }
 }
 
-/// `.reg .b32 a, b<4>` up to the semicolon: a variable for each name, which may
-/// be none.
+/// `.reg .b32 a, b<4>` up to the semicolon: one variable for each name, possibly none.
 pub fn variables<'t, 'a>(
     input: Tokens<'t, 'a>,
     linkage: Linkage,
@@ -291,7 +289,7 @@ pub fn variables<'t, 'a>(
     Ok((rest, variables))
 }
 
-/// A parameter of a function: one name, of at most one dimension.
+/// A parameter of a function: one name, with at most one dimension.
 fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
     let (rest, mut head) = head(input)?;
     let (rest, ()) = pointer(rest, &mut head)?;
@@ -307,15 +305,15 @@ fn parameter<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Variable<'a>> {
     Ok((rest, variable))
 }
 
-/// Whether the declaration before `rest` says where its variable lies.
-fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<Problem>> {
+/// Checks that the declaration before `rest` has a state space.
+fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<SyntaxError>> {
     if head.stored {
         return Ok(());
     }
-    Err(nom::Err::Failure(Problem::new(
+    Err(nom::Err::Failure(SyntaxError::new(
         rest.peek().span,
         Code::UnknownDirective,
-        "the declaration before this names no state space, such as `.reg` or `.global`",
+        "the preceding declaration has no state space, such as `.reg` or `.global`",
     )))
 }
 

@@ -1,5 +1,5 @@
-//! Directives that declare nothing: `.file`, `.section`, `.pragma`, `.alias`,
-//! and those between the head of a function and its body.
+//! Directives without declarations: `.file`, `.section`, `.pragma`, `.alias`, and those
+//! between the head of a function and its body.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use nom::multi::separated_list1;
 
 use super::declaration::{linkage, starts_declaration};
 use super::expression::literal_number;
-use super::input::{Parsed, Problem, Tokens, name, text, token};
-use super::usual::usual_data;
+use super::fast_path::skip_data;
+use super::input::{Parsed, SyntaxError, Tokens, name, text, token};
 use crate::ast::{Directive, DirectiveKind, FunctionDirective, FunctionKind, Name};
 use crate::diagnostic::Code;
 use crate::features::{self, Arguments};
 use crate::token::{Token, TokenKind};
 
-/// Whether a word begins one of the directives read here.
+/// Whether a word begins one of these directives.
 pub fn is_directive(word: &str) -> bool {
     matches!(word, "file" | "section" | "pragma" | "alias")
 }
@@ -29,7 +29,7 @@ pub fn directive<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Directive<'a>>
         "section" => section(after)?,
         "pragma" => pragma.map(DirectiveKind::Pragma).parse(after)?,
         "alias" => alias(after)?,
-        _ => return Problem::expected(input, "a directive"),
+        _ => return SyntaxError::expected(input, "a directive"),
     };
     let span = input.span_to(rest);
     let directive = Directive {
@@ -86,7 +86,7 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let mut labels = HashSet::new();
     loop {
         let start = rest.peek().span.start;
-        let end = usual_data(rest.source, start as usize) as u32;
+        let end = skip_data(rest.source, start as usize) as u32;
         if end > start {
             rest = rest.skip_to(end);
         }
@@ -98,10 +98,10 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
             TokenKind::Identifier => {
                 let (after, label) = name(rest)?;
                 if !labels.insert(label.text) {
-                    return Problem::fatal(
+                    return SyntaxError::fatal(
                         label.span(input.source),
                         Code::Duplicate,
-                        "this section has a label of this name already",
+                        "duplicate label in this section",
                     );
                 }
                 (rest, _) = token(TokenKind::Colon)(after)?;
@@ -113,21 +113,21 @@ fn section<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
                     "b32" => 32,
                     "b64" => 64,
                     _ => {
-                        return Problem::fatal(
+                        return SyntaxError::fatal(
                             rest.peek().span,
                             Code::OperandType,
-                            "the data of a section is `.b8`, `.b16`, `.b32` or `.b64`",
+                            "the data of a section must be `.b8`, `.b16`, `.b32` or `.b64`",
                         );
                     }
                 };
                 (rest, ()) = section_data(rest.skip(), bits)?;
             }
-            _ => return Problem::expected(rest, "a label, data or `}`"),
+            _ => return SyntaxError::expected(rest, "a label, data or `}`"),
         }
     }
 }
 
-/// `.debug_info`: any word but those of other directives.
+/// `.debug_info`: any word except those of other directives.
 fn section_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Token> {
     let word = input.word_text();
     if is_directive(word)
@@ -138,12 +138,12 @@ fn section_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Token> {
             "entry" | "func" | "loc" | "target" | "version" | "ptr"
         )
     {
-        return Problem::expected(input, "a section such as `.debug_info`");
+        return SyntaxError::expected(input, "a section such as `.debug_info`");
     }
     token(TokenKind::Word)(input)
 }
 
-/// `1, -2`, or one place: `label`, `label+4`, `end-start`, `.debug_abbrev`.
+/// `1, -2`, or one address: `label`, `label+4`, `end-start`, `.debug_abbrev`.
 fn section_data<'t, 'a>(input: Tokens<'t, 'a>, bits: u32) -> Parsed<'t, 'a, ()> {
     let first = input.peek();
     if matches!(first.kind, TokenKind::Identifier | TokenKind::Word) {
@@ -157,10 +157,10 @@ fn section_data<'t, 'a>(input: Tokens<'t, 'a>, bits: u32) -> Parsed<'t, 'a, ()> 
             _ => rest,
         };
         if bits < 32 {
-            return Problem::fatal(
+            return SyntaxError::fatal(
                 rest.peek().span,
                 Code::OperandType,
-                "the place before this is `.b32` or `.b64`",
+                "the preceding address must be `.b32` or `.b64`",
             );
         }
         return Ok((rest, ()));
@@ -173,10 +173,10 @@ fn section_data<'t, 'a>(input: Tokens<'t, 'a>, bits: u32) -> Parsed<'t, 'a, ()> 
             let (after, value) = literal_number::<u64>(number)?;
             let most = 1 << (bits - u32::from(negative));
             if value > most || (value == most && !negative) {
-                return Problem::fatal(
+                return SyntaxError::fatal(
                     rest.span_to(after),
                     Code::Range,
-                    "this number has more bits than its type",
+                    "this number does not fit its type",
                 );
             }
             (after, ())
@@ -190,8 +190,8 @@ fn section_data<'t, 'a>(input: Tokens<'t, 'a>, bits: u32) -> Parsed<'t, 'a, ()> 
     }
 }
 
-/// `.maxntid 256, 1, 1 .minnctapersm 2`: what stands between the parameters of
-/// a function and its body.
+/// `.maxntid 256, 1, 1 .minnctapersm 2`: the directives between the parameters of a function
+/// and its body.
 pub fn function_directives<'t, 'a>(
     input: Tokens<'t, 'a>,
     kind: FunctionKind,
@@ -202,7 +202,7 @@ pub fn function_directives<'t, 'a>(
         let Some(rule) = features::function_directive(rest.word_text(), kind) else {
             break;
         };
-        // Of a function of the device `.noreturn` comes first and
+        // On device functions `.noreturn` comes first and
         // `.local_maxnreg` last.
         let last = directives
             .last()

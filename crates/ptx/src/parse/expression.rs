@@ -2,16 +2,16 @@
 
 use nom::Err;
 
-use super::input::{Parsed, Problem, Tokens, join, text, token};
+use super::input::{Parsed, SyntaxError, Tokens, join, text, token};
 use crate::ast::{Float, FloatValue, Integer, Span};
 use crate::diagnostic::Code;
 use crate::token::TokenKind;
 
-/// Parentheses, signs and operators inside one another: about where ptxas 13.5
-/// runs out of its stack.
+/// The maximum nesting of parentheses, signs and operators. ptxas 13.5 overflows its stack at
+/// about this depth.
 const MAX_DEPTH: usize = 4989;
 
-/// What a constant expression comes to.
+/// The value of a constant expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constant {
     Integer(Integer),
@@ -34,7 +34,7 @@ impl Constant {
     }
 }
 
-/// Whether a constant can begin here.
+/// Whether a constant can begin with this token.
 pub fn starts_constant(kind: TokenKind) -> bool {
     use TokenKind::*;
     matches!(
@@ -52,7 +52,7 @@ pub fn constant<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
             let span = next.span;
             Ok((input.skip(), Constant::Float(Float { value, span })))
         }
-        // Nearly every constant is a lone literal.
+        // Nearly all constants are single literals.
         TokenKind::Integer => {
             let literal = literal(input.source, next.span)?;
             let rest = input.skip();
@@ -68,7 +68,7 @@ pub fn constant<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
     }
 }
 
-/// What `WARP_SZ` stands for.
+/// The value of `WARP_SZ`.
 const WARP_SIZE: u64 = 32;
 
 /// An integer expression.
@@ -79,8 +79,8 @@ pub fn integer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Integer> {
     }
 }
 
-/// A lone literal that fits `T`: an alignment, a line, the 9 of `%r<9>`, where a
-/// `>` follows that is no operator.
+/// A single literal that fits `T`: an alignment, a line, the 9 of `%r<9>`, where the
+/// following `>` is not an operator.
 pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, T> {
     let (rest, value, span) = if input.at(TokenKind::Identifier) && input.word_text() == "WARP_SZ" {
         (input.skip(), WARP_SIZE, input.peek().span)
@@ -91,16 +91,16 @@ pub fn literal_number<'t, 'a, T: TryFrom<u64>>(input: Tokens<'t, 'a>) -> Parsed<
     };
     match T::try_from(value) {
         Ok(number) => Ok((rest, number)),
-        Err(_) => Problem::fatal(span, Code::Number, "this number is too large here"),
+        Err(_) => SyntaxError::fatal(span, Code::Number, "this number is too large"),
     }
 }
 
-/// `0d3FF0000000000000`, which goes into expressions as a decimal number does.
+/// `0d3FF0000000000000`, which expressions treat like a decimal number.
 fn is_double(literal: &str) -> bool {
     matches!(literal.as_bytes(), [_, b'd' | b'D', ..])
 }
 
-/// The lexer has reported malformed literals: they count as zero here.
+/// Malformed literals, which the lexer has reported, are zero.
 fn float_bits(literal: &str) -> FloatValue {
     let digits = literal.get(2..).unwrap_or("");
     match literal.as_bytes() {
@@ -109,27 +109,27 @@ fn float_bits(literal: &str) -> FloatValue {
     }
 }
 
-fn decimal(source: &str, span: Span) -> Result<Constant, Err<Problem>> {
+fn decimal(source: &str, span: Span) -> Result<Constant, Err<SyntaxError>> {
     let literal = text(source, span);
     let parsed = literal.parse::<f64>();
-    // The lexer has reported what is no number.
+    // The lexer has reported invalid numbers.
     let value = parsed.clone().unwrap_or(0.0);
     let has_digits = |c: char| matches!(c, '1'..='9');
     let mantissa = literal.split(['e', 'E']).next().unwrap_or("");
     let too_small = value == 0.0 && mantissa.contains(has_digits);
     if parsed.is_ok() && (value.is_infinite() || too_small) {
-        return Err(Err::Failure(Problem::new(
+        return Err(Err::Failure(SyntaxError::new(
             span,
             Code::Number,
-            "no double-precision number is this large or this small",
+            "this number is out of the range of double precision",
         )));
     }
     let value = FloatValue::F64(value.to_bits());
     Ok(Constant::Float(Float { value, span }))
 }
 
-/// The integer that the digits at `span` are.
-fn literal(source: &str, span: Span) -> Result<Integer, Err<Problem>> {
+/// The value of the digits at `span`.
+fn literal(source: &str, span: Span) -> Result<Integer, Err<SyntaxError>> {
     let written = text(source, span);
     let digits = written.trim_end_matches('U');
     let (digits, radix) = match digits.as_bytes() {
@@ -140,23 +140,23 @@ fn literal(source: &str, span: Span) -> Result<Integer, Err<Problem>> {
     };
     let mut value = 0_u64;
     for digit in digits.bytes() {
-        // What is no number at all the lexer has reported.
+        // The lexer has reported invalid numbers.
         let Some(digit) = char::from(digit).to_digit(radix) else {
             if radix == 8 && digit.is_ascii_digit() {
-                return Err(Err::Failure(Problem::new(
+                return Err(Err::Failure(SyntaxError::new(
                     span,
                     Code::Number,
-                    "a number that begins with 0 is octal, and this is none",
+                    "invalid octal number: a number that begins with 0 is octal",
                 )));
             }
             break;
         };
-        // The last digit may carry over: ptxas takes 18446744073709551616.
+        // The last digit may overflow: ptxas accepts 18446744073709551616.
         let Some(tens) = value.checked_mul(u64::from(radix)) else {
-            return Err(Err::Failure(Problem::new(
+            return Err(Err::Failure(SyntaxError::new(
                 span,
                 Code::Number,
-                "an integer constant has 64 bits, this needs more",
+                "this integer does not fit 64 bits",
             )));
         };
         value = tens.wrapping_add(u64::from(digit));
@@ -169,9 +169,9 @@ fn literal(source: &str, span: Span) -> Result<Integer, Err<Problem>> {
     })
 }
 
-/// What waits for the value that is read next.
+/// An entry of the parser's stack, which waits for the next value.
 #[derive(Clone, Copy)]
-enum Open {
+enum StackEntry {
     Sign(TokenKind, Span),
     /// `(.s64)`, `(.u64)`
     Cast {
@@ -186,14 +186,14 @@ enum Open {
     Else(Constant, Constant),
 }
 
-/// An expression, with a stack of its own: a text may not choose how much of
-/// the program's it uses.
+/// Parses an expression with an explicit stack, so that deep nesting cannot overflow the
+/// program's stack.
 fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<StackEntry> = Vec::new();
     let mut rest = input;
     'operand: loop {
         if open.len() > MAX_DEPTH {
-            return Problem::fatal(
+            return SyntaxError::fatal(
                 rest.peek().span,
                 Code::Limit,
                 "this expression is nested too deeply",
@@ -203,10 +203,10 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
         let mut value = match first.kind {
             TokenKind::Integer => Constant::Integer(literal(rest.source, first.span)?),
             TokenKind::Float => decimal(rest.source, first.span)?,
-            // One of 32 bits stands alone, or alone in parentheses.
+            // A 32-bit float must be alone, or alone in parentheses.
             TokenKind::FloatBits
                 if is_double(text(rest.source, first.span))
-                    || matches!(open.last(), Some(Open::Paren(_)))
+                    || matches!(open.last(), Some(StackEntry::Paren(_)))
                         && rest.skip().at(TokenKind::ParenClose) =>
             {
                 let value = float_bits(text(rest.source, first.span));
@@ -219,7 +219,7 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
                 span: first.span,
             }),
             TokenKind::Minus | TokenKind::Plus | TokenKind::Tilde | TokenKind::Not => {
-                open.push(Open::Sign(first.kind, first.span));
+                open.push(StackEntry::Sign(first.kind, first.span));
                 rest = rest.skip();
                 continue;
             }
@@ -229,54 +229,54 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
                 if unsigned || rest.at_word("s64") {
                     (rest, _) = expect(rest.skip(), TokenKind::ParenClose)?;
                     let start = first.span;
-                    open.push(Open::Cast { unsigned, start });
+                    open.push(StackEntry::Cast { unsigned, start });
                 } else {
-                    open.push(Open::Paren(first.span));
+                    open.push(StackEntry::Paren(first.span));
                 }
                 continue;
             }
-            _ if open.is_empty() => return Problem::expected(rest, "a number"),
-            _ => return Err(failure::<()>(Problem::expected(rest, "a number"))),
+            _ if open.is_empty() => return SyntaxError::expected(rest, "a number"),
+            _ => return Err(failure::<()>(SyntaxError::expected(rest, "a number"))),
         };
         rest = rest.skip();
-        // What binds more strongly than the operator that follows is done now.
+        // Reduce operators that bind tighter than the following one.
         loop {
             let next = rest.peek();
             let strength = precedence(next.kind);
             value = match open.last().copied() {
-                Some(Open::Sign(sign, at)) => signed(sign, at, value)?,
-                Some(Open::Cast { unsigned, start }) => cast(unsigned, start, value)?,
-                Some(Open::Operator(operator, at, left))
+                Some(StackEntry::Sign(sign, at)) => signed(sign, at, value)?,
+                Some(StackEntry::Cast { unsigned, start }) => cast(unsigned, start, value)?,
+                Some(StackEntry::Operator(operator, at, left))
                     if strength.is_none_or(|next| precedence(operator) >= Some(next)) =>
                 {
                     combine(operator, at, left, value)?
                 }
-                Some(Open::Else(condition, yes))
+                Some(StackEntry::Else(condition, yes))
                     if strength.is_none() && next.kind != TokenKind::Question =>
                 {
                     choose(condition, yes, value)?
                 }
-                Some(Open::Paren(start))
+                Some(StackEntry::Paren(start))
                     if strength.is_none() && next.kind != TokenKind::Question =>
                 {
                     (rest, _) = expect(rest, TokenKind::ParenClose)?;
                     value.at(join(start, next.span))
                 }
-                Some(Open::Then(condition))
+                Some(StackEntry::Then(condition))
                     if strength.is_none() && next.kind != TokenKind::Question =>
                 {
                     (rest, _) = expect(rest, TokenKind::Colon)?;
                     open.pop();
-                    open.push(Open::Else(condition, value));
+                    open.push(StackEntry::Else(condition, value));
                     continue 'operand;
                 }
                 _ if strength.is_some() => {
-                    open.push(Open::Operator(next.kind, next.span, value));
+                    open.push(StackEntry::Operator(next.kind, next.span, value));
                     rest = rest.skip();
                     continue 'operand;
                 }
                 _ if next.kind == TokenKind::Question => {
-                    open.push(Open::Then(value));
+                    open.push(StackEntry::Then(value));
                     rest = rest.skip();
                     continue 'operand;
                 }
@@ -287,12 +287,12 @@ fn expression<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Constant> {
     }
 }
 
-/// Inside an expression nothing else is tried.
-fn failure<O>(result: Parsed<'_, '_, O>) -> Err<Problem> {
+/// Makes an error fatal: inside an expression there are no alternatives.
+fn failure<O>(result: Parsed<'_, '_, O>) -> Err<SyntaxError> {
     match result {
         Err(Err::Error(problem) | Err::Failure(problem)) => Err::Failure(problem),
         Err(incomplete) => incomplete,
-        Ok((rest, _)) => Err::Failure(Problem::new(
+        Ok((rest, _)) => Err::Failure(SyntaxError::new(
             rest.peek().span,
             Code::Syntax,
             "no expression",
@@ -307,7 +307,7 @@ fn expect<'t, 'a>(input: Tokens<'t, 'a>, kind: TokenKind) -> Parsed<'t, 'a, ()> 
     }
 }
 
-/// How strongly an operator binds, 0 for the weakest.
+/// The precedence of an operator, 0 for the lowest.
 fn precedence(operator: TokenKind) -> Option<u8> {
     use TokenKind::*;
     Some(match operator {
@@ -325,19 +325,19 @@ fn precedence(operator: TokenKind) -> Option<u8> {
     })
 }
 
-fn not_an_integer(span: Span) -> Err<Problem> {
-    let message = "an integer belongs here, this is a floating-point number";
-    Err::Failure(Problem::new(span, Code::Number, message))
+fn not_an_integer(span: Span) -> Err<SyntaxError> {
+    let message = "expected an integer, found a floating-point number";
+    Err::Failure(SyntaxError::new(span, Code::Number, message))
 }
 
-fn to_integer(value: Constant) -> Result<Integer, Err<Problem>> {
+fn to_integer(value: Constant) -> Result<Integer, Err<SyntaxError>> {
     match value {
         Constant::Integer(integer) => Ok(integer),
         Constant::Float(float) => Err(not_an_integer(float.span)),
     }
 }
 
-fn signed(sign: TokenKind, at: Span, operand: Constant) -> Result<Constant, Err<Problem>> {
+fn signed(sign: TokenKind, at: Span, operand: Constant) -> Result<Constant, Err<SyntaxError>> {
     let span = join(at, operand.span());
     if let (Constant::Float(float), TokenKind::Minus | TokenKind::Plus) = (operand, sign) {
         let flip = u64::from(sign == TokenKind::Minus) << 63;
@@ -364,7 +364,7 @@ fn signed(sign: TokenKind, at: Span, operand: Constant) -> Result<Constant, Err<
     }))
 }
 
-fn cast(unsigned: bool, start: Span, operand: Constant) -> Result<Constant, Err<Problem>> {
+fn cast(unsigned: bool, start: Span, operand: Constant) -> Result<Constant, Err<SyntaxError>> {
     let operand = to_integer(operand)?;
     Ok(Constant::Integer(Integer {
         unsigned,
@@ -373,7 +373,7 @@ fn cast(unsigned: bool, start: Span, operand: Constant) -> Result<Constant, Err<
     }))
 }
 
-fn choose(condition: Constant, yes: Constant, no: Constant) -> Result<Constant, Err<Problem>> {
+fn choose(condition: Constant, yes: Constant, no: Constant) -> Result<Constant, Err<SyntaxError>> {
     let (condition, yes, no) = (to_integer(condition)?, to_integer(yes)?, to_integer(no)?);
     let chosen = if condition.value != 0 { yes } else { no };
     Ok(Constant::Integer(Integer {
@@ -383,14 +383,14 @@ fn choose(condition: Constant, yes: Constant, no: Constant) -> Result<Constant, 
     }))
 }
 
-/// `at` is the place of the operator.
+/// `at` is the span of the operator.
 fn combine(
     operator: TokenKind,
     at: Span,
     left: Constant,
     right: Constant,
-) -> Result<Constant, Err<Problem>> {
-    let wrong = |message| Err::Failure(Problem::new(at, Code::Number, message));
+) -> Result<Constant, Err<SyntaxError>> {
+    let wrong = |message| Err::Failure(SyntaxError::new(at, Code::Number, message));
     let span = join(left.span(), right.span());
     match (left, right) {
         (Constant::Integer(a), Constant::Integer(b)) => {
@@ -429,7 +429,7 @@ fn combine(
             Ok(Constant::Float(Float { value, span }))
         }
         _ => Err(wrong(
-            "an integer and a floating-point number do not go together",
+            "cannot combine an integer and a floating-point number",
         )),
     }
 }
@@ -446,8 +446,7 @@ fn compare<T: PartialOrd>(operator: TokenKind, a: T, b: T) -> Option<bool> {
     })
 }
 
-/// The value of one operation and whether it is unsigned; `None` for a
-/// division by zero.
+/// The result of an operation and whether it is unsigned; `None` for a division by zero.
 fn integers(operator: TokenKind, left: Integer, right: Integer) -> Option<(u64, bool)> {
     use TokenKind::*;
     let unsigned = left.unsigned || right.unsigned;
@@ -484,10 +483,10 @@ fn integers(operator: TokenKind, left: Integer, right: Integer) -> Option<(u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::Faults;
+    use crate::token::LexicalErrors;
 
     fn parse(source: &str) -> Option<Constant> {
-        match constant(Tokens::new(source, &Faults::default())) {
+        match constant(Tokens::new(source, &LexicalErrors::default())) {
             Ok((rest, value)) if rest.is_empty() => Some(value),
             _ => None,
         }
@@ -529,7 +528,7 @@ mod tests {
         assert_eq!(value("-16 >> 2"), Some(-4));
     }
 
-    /// Decimal floats go together among themselves, as ptxas has it.
+    /// As in ptxas, decimal floats can be combined.
     #[test]
     fn floats_are_no_integers() {
         let double = |value: f64| Some(FloatValue::F64(value.to_bits()));

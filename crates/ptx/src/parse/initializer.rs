@@ -1,4 +1,4 @@
-//! What variables hold at first (PTX ISA, "Initializers").
+//! Initializers of variables (PTX ISA, "Initializers").
 
 use nom::Parser;
 use nom::combinator::cut;
@@ -6,15 +6,15 @@ use nom::sequence::delimited;
 
 use super::declaration::list;
 use super::expression::{Constant, constant, integer, literal_number};
-use super::input::{Parsed, Problem, Tokens, name, token};
+use super::input::{Parsed, SyntaxError, Tokens, name, token};
 use crate::ast::{Initializer, Integer};
 use crate::diagnostic::Code;
 use crate::token::TokenKind;
 
-/// Braces inside one another.
+/// The maximum nesting of braces.
 const MAX_DEPTH: u32 = 32;
 
-/// What follows the `=` of a declaration.
+/// The initializer after the `=` of a declaration.
 pub fn initializer<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Initializer<'a>> {
     value(input, MAX_DEPTH)
 }
@@ -23,10 +23,10 @@ fn value<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initialize
     match input.peek().kind {
         TokenKind::BraceOpen => {
             let Some(depth) = depth.checked_sub(1) else {
-                return Problem::fatal(
+                return SyntaxError::fatal(
                     input.peek().span,
                     Code::Limit,
-                    "this initialiser is nested too deeply",
+                    "this initializer is nested too deeply",
                 );
             };
             list(
@@ -51,10 +51,10 @@ fn masked<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Initializer<'a>> {
     let (inside, mask) = literal_number::<u64>(input)?;
     let shift = mask.trailing_zeros() & !7;
     if mask.checked_shr(shift) != Some(0xFF) {
-        return Problem::fatal(
+        return SyntaxError::fatal(
             input.peek().span,
             Code::Range,
-            "a mask takes one byte of an address: 0xFF, 0xFF00, 0xFF0000 …",
+            "a mask must select one byte of an address: 0xFF, 0xFF00, 0xFF0000 …",
         );
     }
     let number = |input| integer.map(Initializer::Integer).parse(input);

@@ -1,73 +1,73 @@
-//! Tokens as nom's input, and the parsers of single tokens.
+//! The token stream as input for nom, and parsers of single tokens.
 
 use nom::error::{ErrorKind, ParseError};
 use nom::{Err, IResult, Input, Needed};
 
 use crate::ast::{Name, Span};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::token::{Faults, PackedSpan, Token, TokenKind, token_at};
+use crate::token::{LexicalErrors, PackedSpan, Token, TokenKind, token_at};
 
-/// What is left to read: a place in the text with the token that stands there.
+/// The remaining input: an offset with the next token.
 ///
-/// Going on costs cutting one token, so going back and asking what comes after
-/// the next token should be rare.
+/// TokenIter step lexes one token, so backtracking and looking past the next token should be
+/// rare.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'t, 'a> {
     pub source: &'a str,
-    faults: &'t Faults,
+    errors: &'t LexicalErrors,
     kind: TokenKind,
     place: PackedSpan,
-    /// Where the token before the next ends.
+    /// The end of the previous token.
     before: u32,
 }
 
-pub type Parsed<'t, 'a, O> = IResult<Tokens<'t, 'a>, O, Problem>;
+pub type Parsed<'t, 'a, O> = IResult<Tokens<'t, 'a>, O, SyntaxError>;
 
-/// Why a parser stopped, before the text around it is looked at.
+/// The error of a parser, without context.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Problem {
-    /// The token that did not fit.
+pub struct SyntaxError {
+    /// The unexpected token.
     pub span: Span,
-    pub kind: ProblemKind,
+    pub kind: SyntaxErrorKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ProblemKind {
-    /// What would have fitted.
+pub enum SyntaxErrorKind {
+    /// The expected syntax.
     Expected(&'static str),
     Other(Code, &'static str),
 }
 
-impl Problem {
-    /// An error that lets other alternatives be tried.
+impl SyntaxError {
+    /// A recoverable error, so that nom tries other alternatives.
     pub fn expected<'t, 'a, O>(input: Tokens<'t, 'a>, what: &'static str) -> Parsed<'t, 'a, O> {
-        Err(Err::Error(Problem {
+        Err(Err::Error(SyntaxError {
             span: input.peek().span,
-            kind: ProblemKind::Expected(what),
+            kind: SyntaxErrorKind::Expected(what),
         }))
     }
 
-    pub fn new(span: Span, code: Code, message: &'static str) -> Problem {
-        Problem {
+    pub fn new(span: Span, code: Code, message: &'static str) -> SyntaxError {
+        SyntaxError {
             span,
-            kind: ProblemKind::Other(code, message),
+            kind: SyntaxErrorKind::Other(code, message),
         }
     }
 
-    /// An error that no other alternative mends.
+    /// A fatal error, for which nom tries no alternatives.
     pub fn fatal<'t, 'a, O>(span: Span, code: Code, message: &'static str) -> Parsed<'t, 'a, O> {
-        Err(Err::Failure(Problem::new(span, code, message)))
+        Err(Err::Failure(SyntaxError::new(span, code, message)))
     }
 
-    /// The same for a parser that moves its place along.
-    pub fn stop<O>(span: Span, code: Code, message: &'static str) -> Result<O, Err<Problem>> {
-        Err(Err::Failure(Problem::new(span, code, message)))
+    /// A fatal error of a parser that advances its input in place.
+    pub fn stop<O>(span: Span, code: Code, message: &'static str) -> Result<O, Err<SyntaxError>> {
+        Err(Err::Failure(SyntaxError::new(span, code, message)))
     }
 
     pub fn diagnostic(self, source: &str) -> Diagnostic {
         match self.kind {
-            ProblemKind::Other(code, message) => Diagnostic::new(code, self.span, message),
-            ProblemKind::Expected(what) => {
+            SyntaxErrorKind::Other(code, message) => Diagnostic::new(code, self.span, message),
+            SyntaxErrorKind::Expected(what) => {
                 let found = match text(source, self.span) {
                     "" => "the end of the text".to_owned(),
                     found if found.len() > 40 => "this".to_owned(),
@@ -83,11 +83,11 @@ impl Problem {
     }
 }
 
-impl<'t, 'a> ParseError<Tokens<'t, 'a>> for Problem {
+impl<'t, 'a> ParseError<Tokens<'t, 'a>> for SyntaxError {
     fn from_error_kind(input: Tokens<'t, 'a>, _: ErrorKind) -> Self {
-        Problem {
+        SyntaxError {
             span: input.peek().span,
-            kind: ProblemKind::Expected("something else"),
+            kind: SyntaxErrorKind::Expected("something else"),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'t, 'a> ParseError<Tokens<'t, 'a>> for Problem {
         other
     }
 
-    /// Of two alternatives the one that got further knows better.
+    /// Keeps the error of the alternative that got further.
     fn or(self, other: Self) -> Self {
         if other.span.start >= self.span.start {
             other
@@ -105,7 +105,7 @@ impl<'t, 'a> ParseError<Tokens<'t, 'a>> for Problem {
     }
 }
 
-/// The text of a span; empty if the span is none of this source.
+/// The text of a span; empty if it is not a span of this source.
 pub fn text(source: &str, span: Span) -> &str {
     source
         .get(span.start as usize..span.end as usize)
@@ -121,11 +121,11 @@ pub fn join(first: Span, last: Span) -> Span {
 }
 
 impl<'t, 'a> Tokens<'t, 'a> {
-    pub fn new(source: &'a str, faults: &'t Faults) -> Self {
-        let (kind, place) = token_at(source, 0, faults);
+    pub fn new(source: &'a str, errors: &'t LexicalErrors) -> Self {
+        let (kind, place) = token_at(source, 0, errors);
         Tokens {
             source,
-            faults,
+            errors,
             kind,
             place,
             before: 0,
@@ -158,7 +158,7 @@ impl<'t, 'a> Tokens<'t, 'a> {
         self.at(TokenKind::Word) && self.word_text() == word
     }
 
-    /// What the next token says, a [`TokenKind::Word`] without its dot.
+    /// The text of the next token, a [`TokenKind::Word`] without its dot.
     #[inline]
     pub fn word_text(&self) -> &'a str {
         let dot = u32::from(self.kind == TokenKind::Word);
@@ -166,32 +166,32 @@ impl<'t, 'a> Tokens<'t, 'a> {
         text(self.source, Span { start, end })
     }
 
-    /// Without the next token.
+    /// Skips the next token.
     #[inline]
     pub fn skip(self) -> Self {
         self.skip_to(self.place.end())
     }
 
-    /// Goes on to the token after the next.
+    /// Advances past the next token.
     #[inline]
     pub fn advance(&mut self) {
         self.advance_to(self.place.end());
     }
 
-    /// Goes on to the token after the byte `end`, where one must end.
+    /// Advances to the first token after the byte `end`, which must be the end of a token.
     #[inline]
     pub fn advance_to(&mut self, end: u32) {
-        (self.kind, self.place) = token_at(self.source, end, self.faults);
+        (self.kind, self.place) = token_at(self.source, end, self.errors);
         self.before = end;
     }
 
-    /// Where the last token that was passed ends.
+    /// The end of the last consumed token.
     #[inline]
     pub fn passed(&self) -> u32 {
         self.before
     }
 
-    /// From the byte `start` to the last token that was passed.
+    /// From the byte `start` to the last consumed token.
     #[inline]
     pub fn span_from(&self, start: u32) -> Span {
         Span {
@@ -200,15 +200,14 @@ impl<'t, 'a> Tokens<'t, 'a> {
         }
     }
 
-    /// Without what stands before the byte `end`, which must be the end of a
-    /// token.
+    /// Skips everything before the byte `end`, which must be the end of a token.
     #[inline]
     pub fn skip_to(mut self, end: u32) -> Self {
         self.advance_to(end);
         self
     }
 
-    /// The bytes from the next token on.
+    /// The number of bytes from the next token.
     pub fn len(&self) -> usize {
         self.source.len() - self.place.start() as usize
     }
@@ -224,11 +223,11 @@ impl<'t, 'a> Tokens<'t, 'a> {
     }
 }
 
-/// Places are counted in bytes, as those of nom's texts are.
+/// Offsets are in bytes, as for nom's string inputs.
 impl<'t, 'a> Input for Tokens<'t, 'a> {
     type Item = Token;
-    type Iter = Each<'t, 'a>;
-    type IterIndices = EachAt<'t, 'a>;
+    type Iter = TokenIter<'t, 'a>;
+    type IterIndices = TokenIndices<'t, 'a>;
 
     fn input_len(&self) -> usize {
         self.len()
@@ -258,12 +257,12 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 
     fn iter_elements(&self) -> Self::Iter {
-        Each(*self)
+        TokenIter(*self)
     }
 
     fn iter_indices(&self) -> Self::IterIndices {
         let start = self.place.start();
-        EachAt(Each(*self), start)
+        TokenIndices(TokenIter(*self), start)
     }
 
     fn slice_index(&self, count: usize) -> Result<usize, Needed> {
@@ -275,10 +274,10 @@ impl<'t, 'a> Input for Tokens<'t, 'a> {
     }
 }
 
-/// The tokens that are left.
-pub struct Each<'t, 'a>(Tokens<'t, 'a>);
+/// An iterator over the remaining tokens.
+pub struct TokenIter<'t, 'a>(Tokens<'t, 'a>);
 
-impl Iterator for Each<'_, '_> {
+impl Iterator for TokenIter<'_, '_> {
     type Item = Token;
 
     fn next(&mut self) -> Option<Token> {
@@ -288,10 +287,10 @@ impl Iterator for Each<'_, '_> {
     }
 }
 
-/// The tokens that are left, with their places.
-pub struct EachAt<'t, 'a>(Each<'t, 'a>, u32);
+/// An iterator over the remaining tokens with their offsets.
+pub struct TokenIndices<'t, 'a>(TokenIter<'t, 'a>, u32);
 
-impl Iterator for EachAt<'_, '_> {
+impl Iterator for TokenIndices<'_, '_> {
     type Item = (usize, Token);
 
     fn next(&mut self) -> Option<(usize, Token)> {
@@ -300,7 +299,7 @@ impl Iterator for EachAt<'_, '_> {
     }
 }
 
-/// How messages call a token.
+/// The name of a token in messages.
 const fn describe(kind: TokenKind) -> &'static str {
     match kind {
         TokenKind::Identifier => "a name",
@@ -327,7 +326,7 @@ pub fn token<'t, 'a>(kind: TokenKind) -> impl Fn(Tokens<'t, 'a>) -> Parsed<'t, '
         if next.kind == kind {
             Ok((input.skip(), next))
         } else {
-            Problem::expected(input, describe(kind))
+            SyntaxError::expected(input, describe(kind))
         }
     }
 }
@@ -336,18 +335,18 @@ pub fn token<'t, 'a>(kind: TokenKind) -> impl Fn(Tokens<'t, 'a>) -> Parsed<'t, '
 pub fn name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
     let next = input.peek();
     if next.kind != TokenKind::Identifier {
-        return Problem::expected(input, "a name");
+        return SyntaxError::expected(input, "a name");
     }
     let name = Name {
         text: text(input.source, next.span),
     };
     if matches!(name.text, "function_name" | "inlined_at") {
-        return Problem::expected(input, "a name that is no word of the language");
+        return SyntaxError::expected(input, "a name that is not a keyword");
     }
     Ok((input.skip(), name))
 }
 
-/// This name and no other.
+/// Exactly this name.
 pub fn keyword<'t, 'a>(
     word: &'static str,
 ) -> impl Fn(Tokens<'t, 'a>) -> Parsed<'t, 'a, Token> + Copy {
@@ -355,7 +354,7 @@ pub fn keyword<'t, 'a>(
         if input.at(TokenKind::Identifier) && input.word_text() == word {
             Ok((input.skip(), input.peek()))
         } else {
-            Problem::expected(input, word)
+            SyntaxError::expected(input, word)
         }
     }
 }

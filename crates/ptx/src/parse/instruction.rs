@@ -2,7 +2,7 @@
 
 use nom::Err;
 
-use super::input::{Problem, Tokens, name, text};
+use super::input::{SyntaxError, Tokens, name, text};
 use super::mnemonic::{TooMany, modifier};
 use super::operand::{Outcome, step};
 use super::statement::{BodyReader, skip_statement};
@@ -22,7 +22,7 @@ impl<'a> BodyReader<'_, 'a> {
         };
         let word = rest.peek();
         if word.kind != TokenKind::Identifier {
-            return step(rest, Problem::expected(*rest, "an instruction"));
+            return step(rest, SyntaxError::expected(*rest, "an instruction"));
         }
         rest.advance_to(mnemonic_end(rest.source, word.span.end));
         // White space between the words.
@@ -30,38 +30,38 @@ impl<'a> BodyReader<'_, 'a> {
             rest.advance();
         }
         let opcode_span = rest.span_from(word.span.start);
-        let mnemonic = match self.store.mnemonics.known(text(rest.source, opcode_span)) {
+        let mnemonic = match self.buffers.mnemonics.known(text(rest.source, opcode_span)) {
             Some(mnemonic) => mnemonic,
             None => self.new_mnemonic(*rest, opcode_span)?,
         };
-        let (opcode, known) = match self.store.mnemonics.get(mnemonic) {
+        let (opcode, known) = match self.buffers.mnemonics.get(mnemonic) {
             Some(m) => (m.opcode, !m.modifiers.has(Modifier::UNKNOWN)),
             None => (Opcode::Unknown, true),
         };
-        // What follows a word that is no opcode may be anything, so one report
-        // has to do for the whole statement.
+        // The text after an unknown opcode may be anything, so report one error for the whole
+        // statement.
         let operands = if opcode == Opcode::Unknown {
             self.unknown_opcode(rest, start, word.span)
         } else {
-            // Of instructions without rows in the table not all words are known.
+            // Instructions without rows in the table may have other words.
             if !known && !isa::forms(opcode).is_empty() {
                 self.unknown_modifier(opcode, rest.skip_to(word.span.end));
             }
-            let operands = self.store.pool.operands(rest, opcode == Opcode::Call)?;
+            let operands = self.buffers.pool.operands(rest, opcode == Opcode::Call)?;
             if !rest.at(TokenKind::Semicolon) {
                 step(rest, self.semicolon(*rest))?;
-                // What has no end is not judged: its last word may be the
-                // first of what follows.
+                // Without an end the statement is not checked: its last word may belong to
+                // the next one.
                 return Ok(());
             }
             rest.advance();
             operands
         };
         let operands = match guard {
-            Some(guard) => self.store.pool.guard(guard, operands),
+            Some(guard) => self.buffers.pool.guard(guard, operands),
             None => operands,
         };
-        self.store
+        self.buffers
             .statements
             .push(Statement::Instruction(Instruction {
                 guarded: guard.is_some(),
@@ -74,7 +74,7 @@ impl<'a> BodyReader<'_, 'a> {
         Ok(())
     }
 
-    /// Takes up a mnemonic that is new to this module.
+    /// Adds a mnemonic that is new to this module.
     fn new_mnemonic(&mut self, rest: Tokens<'_, 'a>, span: Span) -> Outcome<MnemonicId> {
         let mut words = Vec::new();
         let mut word = rest.skip_to(span.start);
@@ -82,15 +82,17 @@ impl<'a> BodyReader<'_, 'a> {
             words.push(word.word_text());
             word.advance();
         }
-        let learnt = self.store.mnemonics.learn(text(rest.source, span), &words);
+        let learnt = self
+            .buffers
+            .mnemonics
+            .insert(text(rest.source, span), &words);
         learnt.map_err(|TooMany| {
-            let message = "no instruction has this many modifiers";
-            Err::Failure(Problem::new(span, Code::Limit, message))
+            let message = "too many modifiers";
+            Err::Failure(SyntaxError::new(span, Code::Limit, message))
         })
     }
 
-    /// Reports the opcode at `word`, and gives the operands of the statement if
-    /// it has some.
+    /// Reports the unknown opcode at `word`, and returns the operands of the statement, if any.
     fn unknown_opcode(&mut self, rest: &mut Tokens<'_, 'a>, start: u32, word: Span) -> List {
         self.broken = true;
         let opcode = text(rest.source, word);
@@ -98,15 +100,15 @@ impl<'a> BodyReader<'_, 'a> {
         while after.at(TokenKind::Word) && is_modifier(after.word_text()) {
             after.advance();
         }
-        let operands = self.store.pool.operands(&mut after, true);
+        let operands = self.buffers.pool.operands(&mut after, true);
         if let (Ok(operands), true) = (&operands, after.at(TokenKind::Semicolon)) {
             let suggests = self.report.wants_suggestions();
             self.report.add(no_opcode(opcode, word, suggests));
             *rest = after.skip();
             return *operands;
         }
-        // Where it ends to be an instruction; a word alone on its line is a
-        // label rather than one.
+        // The end of the statement, if it is an instruction; a word on a line by itself is
+        // rather a label.
         let end = match operands {
             Err(Err::Error(problem) | Err::Failure(problem)) => problem.span,
             _ => after.peek().span,
@@ -116,7 +118,7 @@ impl<'a> BodyReader<'_, 'a> {
             end: end.start,
         };
         if text(rest.source, gap).contains('\n') {
-            let message = format!("expected `:` after `{opcode}`, which is no instruction");
+            let message = format!("expected `:` after `{opcode}`, which is not an instruction");
             self.report.add(Diagnostic::new(Code::Syntax, end, message));
             *rest = rest.skip_to(start).skip_to(end.start);
         } else {
@@ -127,7 +129,7 @@ impl<'a> BodyReader<'_, 'a> {
         List::default()
     }
 
-    /// Reports the first of `words` that nothing knows.
+    /// Reports the first unknown one of `words`.
     #[cold]
     fn unknown_modifier(&mut self, opcode: Opcode, words: Tokens<'_, 'a>) {
         let mut rest = words;
@@ -140,10 +142,10 @@ impl<'a> BodyReader<'_, 'a> {
         let mut diagnostic = Diagnostic::new(
             Code::UnknownModifier,
             rest.peek().span,
-            format!("no instruction has a modifier `.{word}`"),
+            format!("unknown modifier `.{word}`"),
         );
         if self.report.wants_suggestions() {
-            // Of some that are as near the one that fits was meant.
+            // Among equally similar words prefer one that the instruction takes.
             let all = Modifier::ALL.iter().map(|m| m.text());
             diagnostic.help = suggestion(word, isa::words(opcode, &before).chain(all));
         }
@@ -151,14 +153,14 @@ impl<'a> BodyReader<'_, 'a> {
     }
 }
 
-/// Whether a word may follow an opcode: all modifiers but those that begin
-/// declarations too.
+/// Whether a word may follow an opcode: all modifiers except those that also begin
+/// declarations.
 fn is_modifier(word: &str) -> bool {
     word != "reg" && modifier(word).is_some()
 }
 
 fn no_opcode(opcode: &str, span: Span, suggests: bool) -> Diagnostic {
-    let message = format!("no instruction is called `{opcode}`");
+    let message = format!("unknown instruction `{opcode}`");
     let mut diagnostic = Diagnostic::new(Code::UnknownOpcode, span, message);
     if suggests {
         diagnostic.help = suggestion(opcode, Opcode::ALL.iter().map(|o| o.text()));

@@ -1,7 +1,7 @@
-//! Opcodes with their modifiers, each distinct one read once.
+//! The table of mnemonics: each distinct opcode with modifiers is parsed once.
 //!
-//! A compiler writes the same few hundred of them again and again, so the
-//! whole of `ld.global.nc.v4.f32` is looked up at once, by its text.
+//! A compiler repeats the same few hundred of them, so the whole of `ld.global.nc.v4.f32` is
+//! looked up by its text.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::ast::{Mnemonic, MnemonicId, Modifiers};
 use crate::names::{Modifier, Opcode};
 use crate::token::bank;
 
-/// The mnemonics of a module as they are read.
+/// The mnemonics of a module so far.
 #[derive(Debug, Default)]
 pub struct Mnemonics<'a> {
     list: Vec<Mnemonic<'a>>,
@@ -18,7 +18,7 @@ pub struct Mnemonics<'a> {
     slots: Vec<Slot>,
 }
 
-/// What finds a mnemonic without a look at its text, unless it is long.
+/// A slot that identifies a mnemonic without its text, unless that is long.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// The first 16 bytes of the text, the rest zero.
@@ -26,25 +26,25 @@ struct Slot {
     /// 0 if the slot is empty.
     length: u32,
     id: MnemonicId,
-    /// Not of [`Usual`] if it is unknown in part.
-    usual: Option<Opcode>,
+    /// `None` if some of its words are unknown.
+    opcode: Option<Opcode>,
 }
 
-/// A mnemonic that was found in the text.
+/// A known mnemonic at some offset of the text.
 #[derive(Clone, Copy, Debug)]
-pub struct Usual {
+pub struct KnownMnemonic {
     pub id: MnemonicId,
     pub opcode: Opcode,
-    /// Where it ends.
+    /// The end of its text.
     pub end: usize,
 }
 
-/// No instruction has this many modifiers.
+/// The error for more modifiers than any instruction has.
 #[derive(Debug)]
 pub struct TooMany;
 
 impl<'a> Mnemonics<'a> {
-    /// All of them, in the order of their first mention.
+    /// All mnemonics, in the order of their first use.
     pub fn into_list(self) -> Vec<Mnemonic<'a>> {
         self.list
     }
@@ -53,14 +53,13 @@ impl<'a> Mnemonics<'a> {
         self.list.get(id.index())
     }
 
-    /// Takes up the mnemonic of these words, which [`known`](Self::known) did
-    /// not find by the text that they stand in.
-    pub fn learn(&mut self, text: &'a str, words: &[&'a str]) -> Result<MnemonicId, TooMany> {
+    /// Adds the mnemonic of these words, which [`known`](Self::known) did not find by its text.
+    pub fn insert(&mut self, text: &'a str, words: &[&'a str]) -> Result<MnemonicId, TooMany> {
         let length: usize = words.iter().map(|word| word.len()).sum();
         let text = if text.len() + 1 == length + words.len() {
             Cow::Borrowed(text)
         } else {
-            // White space or a comment stands between the words.
+            // There is white space or a comment between the words.
             let text = words.join(".");
             if let Some(id) = self.known(&text) {
                 return Ok(id);
@@ -81,7 +80,7 @@ impl<'a> Mnemonics<'a> {
         }))
     }
 
-    /// The mnemonic of this text, if it has been read before.
+    /// The mnemonic with this text, if it is in the table.
     pub fn known(&self, text: &str) -> Option<MnemonicId> {
         let (hash, start) = hash(text.as_bytes());
         let same = |slot: &Slot| {
@@ -92,10 +91,10 @@ impl<'a> Mnemonics<'a> {
         self.find(hash, start, text.len(), same).map(|slot| slot.id)
     }
 
-    /// The mnemonic from this byte to the next blank, if it has been read before
-    /// and is known in whole.
+    /// The mnemonic from this byte to the next blank, if it is in the table and all its words are
+    /// known.
     #[inline]
-    pub fn usual(&self, bytes: &[u8], at: usize) -> Option<Usual> {
+    pub fn before_blank(&self, bytes: &[u8], at: usize) -> Option<KnownMnemonic> {
         let mut hash = SEED;
         let mut start = [0; 2];
         let mut end = at;
@@ -103,19 +102,19 @@ impl<'a> Mnemonics<'a> {
         loop {
             let word = word_at(bytes, end)?;
             let length = through_blank(word);
-            let kept = first_bytes(word, length);
+            let prefix = first_bytes(word, length);
             if length > 0 {
-                hash = mix(hash, kept);
+                hash = mix(hash, prefix);
             }
             if let Some(start) = start.get_mut(words) {
-                *start = kept;
+                *start = prefix;
             }
             words += 1;
             end += length;
             if length < 8 {
                 break;
             }
-            // A text without blanks is not looked through for each statement.
+            // Bounds the scan in a text without blanks.
             if words == LONGEST {
                 return None;
             }
@@ -126,22 +125,22 @@ impl<'a> Mnemonics<'a> {
             text.len() <= 16 || known.is_some_and(|m| m.text.as_bytes() == text)
         };
         let slot = self.find(hash, start, end - at, same)?;
-        Some(Usual {
+        Some(KnownMnemonic {
             id: slot.id,
-            opcode: slot.usual?,
+            opcode: slot.opcode?,
             end,
         })
     }
 
-    /// The mnemonic from this byte to a semicolon, as [`usual`](Self::usual):
+    /// The mnemonic from this byte to a semicolon, like [`before_blank`](Self::before_blank):
     /// `ret;`
     #[cold]
-    pub fn alone(&self, source: &str, at: usize) -> Option<Usual> {
+    pub fn before_semicolon(&self, source: &str, at: usize) -> Option<KnownMnemonic> {
         let rest = &source.as_bytes()[at..];
         let length = rest.iter().take(LONGEST).position(|b| *b == b';')?;
         let id = self.known(source.get(at..at + length)?)?;
-        let mnemonic = self.get(id).filter(|m| is_usual(m))?;
-        Some(Usual {
+        let mnemonic = self.get(id).filter(|m| is_known(m))?;
+        Some(KnownMnemonic {
             id,
             opcode: mnemonic.opcode,
             end: at + length,
@@ -173,7 +172,7 @@ impl<'a> Mnemonics<'a> {
     fn add(&mut self, mnemonic: Mnemonic<'a>) -> MnemonicId {
         let id = MnemonicId(self.list.len() as u32);
         self.list.push(mnemonic);
-        // At most half full, so that a search always meets an empty slot.
+        // At most half full, so that every search finds an empty slot.
         if self.list.len() * 2 > self.slots.len() {
             let length = (self.list.len() * 4).next_power_of_two();
             self.slots = vec![Slot::default(); length];
@@ -189,12 +188,12 @@ impl<'a> Mnemonics<'a> {
     fn place(&mut self, id: usize) {
         let mnemonic = &self.list[id];
         let (hash, start) = hash(mnemonic.text.as_bytes());
-        let usual = is_usual(mnemonic);
+        let known = is_known(mnemonic);
         let slot = Slot {
             start,
             length: mnemonic.text.len() as u32,
             id: MnemonicId(id as u32),
-            usual: usual.then_some(mnemonic.opcode),
+            opcode: known.then_some(mnemonic.opcode),
         };
         let mask = self.slots.len() - 1;
         let mut at = hash as usize;
@@ -208,7 +207,7 @@ impl<'a> Mnemonics<'a> {
 /// The banks of constant memory.
 pub const BANKS: std::ops::RangeInclusive<u8> = 0..=10;
 
-/// The modifier that a word is, its bank left out: that is in the text alone.
+/// Parses a modifier. The bank of `const[2]` is not part of it, only of the text.
 pub fn modifier(word: &str) -> Option<Modifier> {
     match bank(word) {
         Some(bank) => BANKS.contains(&bank).then_some(Modifier::Const),
@@ -216,12 +215,12 @@ pub fn modifier(word: &str) -> Option<Modifier> {
     }
 }
 
-/// Whether it is known in whole.
-fn is_usual(mnemonic: &Mnemonic<'_>) -> bool {
+/// Whether all its words are known.
+fn is_known(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN)
 }
 
-/// So many times eight bytes, and more than any mnemonic has.
+/// A multiple of eight bytes, longer than any mnemonic.
 const LONGEST: usize = 32;
 
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -257,7 +256,7 @@ mod tests {
         let mut mnemonics = Mnemonics::default();
         let mut find = |text: &'static str, words: &[&'static str]| {
             let id = mnemonics.known(text);
-            id.unwrap_or_else(|| mnemonics.learn(text, words).unwrap())
+            id.unwrap_or_else(|| mnemonics.insert(text, words).unwrap())
                 .index()
         };
         assert_eq!(find("ld.global.u32", &["ld", "global", "u32"]), 0);
@@ -279,7 +278,7 @@ mod tests {
         for _ in 0..2 {
             for (n, text) in texts.iter().enumerate() {
                 let id = mnemonics.known(text);
-                let id = id.unwrap_or_else(|| mnemonics.learn(text, &[text]).unwrap());
+                let id = id.unwrap_or_else(|| mnemonics.insert(text, &[text]).unwrap());
                 assert_eq!(id.index(), n);
             }
         }

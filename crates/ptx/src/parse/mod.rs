@@ -1,13 +1,13 @@
-//! Tokens → tree, with nom over tokens.
+//! The parser: tokens → syntax tree, with nom.
 //!
-//! Parsers of parts are nom's; statements and items are read by loops that
-//! report a mistake, skip to the end of the statement and go on, so that one
-//! mistake costs one statement.
+//! Loops parse statements and items, and nom parsers their parts. On an error the loops report
+//! it, skip to the end of the statement and continue, so that an error affects one statement.
 
 mod bytes;
 mod declaration;
 mod directive;
 mod expression;
+mod fast_path;
 mod initializer;
 mod input;
 mod instruction;
@@ -15,24 +15,23 @@ mod mnemonic;
 mod module;
 mod operand;
 mod statement;
-mod usual;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
-use super::token::{Faults, TokenKind, token_at};
+use super::token::{LexicalErrors, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
 
-/// What [`read`] made of a text.
+/// The result of [`read`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading<'a> {
-    /// All that could be read.
+    /// The module, without what could not be parsed.
     pub module: Module<'a>,
-    /// What could not, in the order of the text; empty if all could.
+    /// The syntax errors, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a module. Any text gives a tree: mistakes are reported and left out.
+/// Parses a module. Any text gives a tree: errors are reported and omitted from it.
 ///
 /// ```
 /// let reading = ptxkit_ptx::read(".version 8.0\n.target sm_80\n.entry k() { rte; }");
@@ -48,45 +47,45 @@ pub fn read(source: &str) -> Reading<'_> {
     }
 }
 
-/// Like [`read`], with the mistakes added to a report.
+/// Like [`read`], but adds the errors to a report.
 pub fn read_into<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
     if u32::try_from(source.len()).is_err() {
-        let message = "the text is longer than 4 GiB";
+        let message = "the text exceeds 4 GiB";
         report.add(Diagnostic::new(Code::Limit, Span::default(), message));
         return Module::default();
     }
-    let faults = Faults::default();
-    let module = module::module(input::Tokens::new(source, &faults), report);
-    report.append(faults.into_report());
+    let errors = LexicalErrors::default();
+    let module = module::module(input::Tokens::new(source, &errors), report);
+    report.append(errors.into_report());
     module
 }
 
-/// `.version` and `.target` alone, which stand in the first few tokens.
+/// Parses only `.version` and `.target`, which are among the first tokens.
 pub fn read_head<'a>(source: &'a str, report: &mut Report) -> Module<'a> {
-    // What follows `.target` and its few words is no part of the head.
+    // The head ends after `.target` and its words.
     const TOKENS: usize = 64;
     if u32::try_from(source.len()).is_err() {
         return Module::default();
     }
-    let faults = Faults::default();
-    let words = input::Tokens::new(source, &faults)
+    let errors = LexicalErrors::default();
+    let words = input::Tokens::new(source, &errors)
         .iter_elements()
         .enumerate()
         .filter(|(index, token)| *index == TOKENS || token.kind == TokenKind::Word)
         .map(|(_, token)| token.span.start as usize)
         .nth(2);
     let head = words.and_then(|end| source.get(..end)).unwrap_or(source);
-    module::module(input::Tokens::new(head, &faults), report)
+    module::module(input::Tokens::new(head, &errors), report)
 }
 
-/// Where the text begins behind white space and comments, be it with a token or with
-/// what is none; its end, where there is nothing else.
-pub fn behind_comments(source: &str) -> usize {
+/// The offset of the first token or lexical error after leading white space and comments; the
+/// length of the text if there is none.
+pub fn skip_comments(source: &str) -> usize {
     if u32::try_from(source.len()).is_err() {
         return 0;
     }
-    let faults = Faults::default();
-    let token = token_at(source, 0, &faults).1.start();
-    let faults = faults.into_report().into_vec();
-    faults.first().map_or(token, |fault| fault.span.start) as usize
+    let errors = LexicalErrors::default();
+    let token = token_at(source, 0, &errors).1.start();
+    let errors = errors.into_report().into_vec();
+    errors.first().map_or(token, |error| error.span.start) as usize
 }

@@ -1,4 +1,4 @@
-//! What stands at the top of a module: directives, variables, functions.
+//! Top-level items of a module: directives, variables, functions.
 
 use nom::combinator::cut;
 use nom::{Err, Parser};
@@ -6,8 +6,8 @@ use nom::{Err, Parser};
 use super::declaration::{attributes, linkage, parameters, starts_declaration, variables};
 use super::directive::{directive, function_directives, is_directive};
 use super::expression::literal_number;
-use super::input::{Parsed, Problem, Tokens, join, keyword, name, text};
-use super::statement::{BodyReader, Store};
+use super::input::{Parsed, SyntaxError, Tokens, join, keyword, name, text};
+use super::statement::{BodyReader, Buffers};
 use crate::ast::{
     Attributes, Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module, Name,
     Span, Version,
@@ -15,18 +15,18 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::token::TokenKind;
 
-/// Reads a whole module; what cannot be read is reported and left out.
+/// Parses a whole module. Errors are reported and omitted from the tree.
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        store: Store::for_text(input.source.len()),
+        buffers: Buffers::for_text(input.source.len()),
         report,
     };
     let mut rest = input;
     while !rest.is_empty() {
         rest = match reader.item(rest) {
-            // No parser below succeeds without a token, but a loop that cannot
-            // end must not hang on that.
+            // The parsers below consume at least one token; the check guarantees
+            // that the loop terminates.
             Ok((after, ())) if after.len() < rest.len() => after,
             Ok(_) => rest.skip(),
             Err(Err::Error(problem) | Err::Failure(problem)) => {
@@ -36,12 +36,11 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
             Err(Err::Incomplete(_)) => skip_item(rest),
         };
     }
-    reader.module.mnemonics = reader.store.mnemonics.into_list();
+    reader.module.mnemonics = reader.buffers.mnemonics.into_list();
     reader.module
 }
 
-/// `.func (returns) name (parameters) .noreturn`, and the same of kernels: what
-/// stands before the body.
+/// `.func (returns) name (parameters) .noreturn`, the head of a function or kernel.
 fn function_head<'t, 'a>(
     start: Tokens<'t, 'a>,
     input: Tokens<'t, 'a>,
@@ -83,8 +82,8 @@ fn function_head<'t, 'a>(
     Ok((rest, function))
 }
 
-/// `.visible .func name (parameters);` inside of a function, which declares it
-/// for what follows in the module.
+/// `.visible .func name (parameters);` inside a function, which declares it for the rest of the
+/// module.
 pub fn declared_function<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Function<'a>> {
     let linkage = linkage(input.word_text());
     let head = if linkage.is_some() {
@@ -93,17 +92,17 @@ pub fn declared_function<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Functi
         input
     };
     if !head.at_word("func") {
-        return Problem::expected(head, "`}`");
+        return SyntaxError::expected(head, "`}`");
     }
     let (rest, function) = function_head(input, head, linkage.unwrap_or_default())?;
     match rest.peek().kind {
         TokenKind::Semicolon => Ok((rest.skip(), function)),
-        // The body of another function: this one was not closed.
-        _ => Problem::expected(rest, "`;`, or `}` before this function"),
+        // The body of another function: this one is not closed.
+        _ => SyntaxError::expected(rest, "`;`, or `}` before this function"),
     }
 }
 
-/// Whether a word stands next that no function body has.
+/// Whether the next token only occurs outside function bodies.
 pub fn starts_module_item(input: Tokens<'_, '_>) -> bool {
     input.at(TokenKind::Word)
         && matches!(
@@ -119,8 +118,8 @@ pub fn starts_module_item(input: Tokens<'_, '_>) -> bool {
         )
 }
 
-/// To the next word that can begin an item, past whatever braces open before.
-/// Semicolons do not count: after a lost brace, what follows is statements.
+/// Skips to the next word that can begin an item, past all braces. Semicolons do not count:
+/// after a missing brace the following text is statements.
 fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     let mut rest = input.skip();
     let mut braces = 0_u32;
@@ -133,7 +132,7 @@ fn skip_item<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
             TokenKind::BraceClose => braces = braces.saturating_sub(1),
             TokenKind::Word if starts_module_item(rest) => return rest,
             TokenKind::Word if braces == 0 && is_directive(rest.word_text()) => return rest,
-            // Elsewhere `.shared` and `.weak` are modifiers.
+            // Otherwise `.shared` and `.weak` are modifiers.
             TokenKind::Word
                 if statement_ended && braces == 0 && starts_variable(rest.word_text()) =>
             {
@@ -162,7 +161,7 @@ fn starts_variable(word: &str) -> bool {
 
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
-    store: Store<'a>,
+    buffers: Buffers<'a>,
     report: &'r mut Report,
 }
 
@@ -172,9 +171,9 @@ impl<'a> ModuleReader<'_, 'a> {
             TokenKind::Word => {}
             TokenKind::At if input.peek_at(1).kind == TokenKind::At => return self.dwarf(input),
             TokenKind::BraceClose => {
-                return Problem::fatal(input.peek().span, Code::Brace, "this `}` closes nothing");
+                return SyntaxError::fatal(input.peek().span, Code::Brace, "unmatched `}`");
             }
-            _ => return Problem::expected(input, "a directive such as `.visible .entry`"),
+            _ => return SyntaxError::expected(input, "a directive such as `.visible .entry`"),
         }
         match input.word_text() {
             "version" => self.version(input),
@@ -182,7 +181,7 @@ impl<'a> ModuleReader<'_, 'a> {
             "address_size" => self.address_size(input),
             word if is_directive(word) => {
                 let (rest, directive) = cut(directive).parse(input).inspect_err(|_| {
-                    // There is debug information, though it cannot be read.
+                    // There is debug information, although it has errors.
                     if word == "section" {
                         self.module.items.push(Item::Directive(Directive {
                             kind: DirectiveKind::Section { labels: false },
@@ -210,21 +209,21 @@ impl<'a> ModuleReader<'_, 'a> {
             });
         let same_line = !text(input.source, input.span_to(input.skip().skip())).contains('\n');
         let Some(version) = version.filter(|_| same_line) else {
-            let message = "a version such as `.version 8.5` belongs here";
-            return Problem::fatal(input.peek().span, Code::Syntax, message);
+            let message = "expected a version such as `.version 8.5`";
+            return SyntaxError::fatal(input.peek().span, Code::Syntax, message);
         };
         let rest = input.skip().skip();
         let span = input.span_to(rest);
         if self.module.version.is_some() {
             self.report.add(
-                Diagnostic::new(Code::Duplicate, span, "a second `.version`")
-                    .help("a module has one `.version`, in its first line"),
+                Diagnostic::new(Code::Duplicate, span, "duplicate `.version`")
+                    .help("a module has one `.version`, on its first line"),
             );
             return Ok((rest, ()));
         }
         self.module.version = Some((version, span));
         if !self.module.target.is_empty() || !self.module.items.is_empty() {
-            self.misplaced(span, "`.version` is the first directive of a module");
+            self.misplaced(span, "`.version` must be the first directive of a module");
         }
         Ok((rest, ()))
     }
@@ -232,12 +231,12 @@ impl<'a> ModuleReader<'_, 'a> {
     fn target<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, words) = super::declaration::names(input.skip())?;
         match self.module.address_size {
-            // Of two in the wrong order the first is where it should not be.
+            // If two are in the wrong order, the first is misplaced.
             Some((_, span)) if self.module.target.is_empty() => {
-                self.misplaced(span, "`.address_size` follows `.target`");
+                self.misplaced(span, "`.address_size` must follow `.target`");
             }
             None if self.module.items.is_empty() => {}
-            _ => self.misplaced(input.span_to(rest), "`.target` follows `.version`"),
+            _ => self.misplaced(input.span_to(rest), "`.target` must follow `.version`"),
         }
         self.module.target.extend(words);
         Ok((rest, ()))
@@ -247,16 +246,16 @@ impl<'a> ModuleReader<'_, 'a> {
         let (rest, size) = cut(literal_number::<u32>).parse(input.skip())?;
         let span = input.span_to(rest);
         let Ok(bits @ (32 | 64)) = u8::try_from(size) else {
-            return Problem::fatal(span, Code::Range, "an address has 32 or 64 bits");
+            return SyntaxError::fatal(span, Code::Range, "the address size must be 32 or 64");
         };
         if self.module.address_size.is_some() {
-            let twice = Diagnostic::new(Code::Duplicate, span, "a second `.address_size`");
+            let twice = Diagnostic::new(Code::Duplicate, span, "duplicate `.address_size`");
             self.report.add(twice);
             return Ok((rest, ()));
         }
         self.module.address_size = Some((bits, span));
         if !self.module.items.is_empty() {
-            self.misplaced(span, "`.address_size` follows `.target`");
+            self.misplaced(span, "`.address_size` must follow `.target`");
         }
         Ok((rest, ()))
     }
@@ -297,7 +296,7 @@ impl<'a> ModuleReader<'_, 'a> {
         let linkage = linkage.unwrap_or_default();
         if rest.at(TokenKind::Word) {
             match rest.word_text() {
-                // `.common` is of variables.
+                // `.common` is only for variables.
                 "entry" | "func" if linkage != Linkage::Common => {
                     return self.function(input, rest, linkage);
                 }
@@ -305,7 +304,7 @@ impl<'a> ModuleReader<'_, 'a> {
                 _ => {}
             }
         }
-        Problem::fatal(
+        SyntaxError::fatal(
             rest.peek().span,
             Code::UnknownDirective,
             "expected a directive of a module, such as `.visible .entry` or `.global`",
@@ -319,7 +318,7 @@ impl<'a> ModuleReader<'_, 'a> {
         linkage: Linkage,
     ) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, linkage)?;
-        // What goes on otherwise than with another item is no variable.
+        // Otherwise than before another item, this is not a variable.
         if rest.at(TokenKind::Semicolon) || rest.at(TokenKind::Word) {
             let items = variables.into_iter().map(Item::Variable);
             self.module.items.extend(items);
@@ -327,14 +326,14 @@ impl<'a> ModuleReader<'_, 'a> {
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
         }
-        // The place where ptxas stops too: what it finds instead.
-        let expected = Problem::expected::<()>(rest, "`,` or `;`");
+        // ptxas stops at the same token.
+        let expected = SyntaxError::expected::<()>(rest, "`,` or `;`");
         if let Err(Err::Error(problem)) = expected {
             let mut missing = problem.diagnostic(rest.source);
             missing.code = Code::Semicolon;
             self.report.add(missing);
         }
-        // What follows on the same line belongs to the mistake.
+        // The rest of the same line belongs to the error.
         let same_line = !text(rest.source, start.span_to(rest.skip())).contains('\n');
         let rest = if rest.at(TokenKind::Word) && !same_line {
             rest
@@ -370,17 +369,17 @@ impl<'a> ModuleReader<'_, 'a> {
         };
         let inside = match next.kind {
             TokenKind::BraceOpen => input.skip(),
-            // Only some directives are of a declaration too.
+            // Only some directives are allowed on a declaration.
             TokenKind::Semicolon if declarable => {
                 return input.skip();
             }
-            // After the declaration of a function the semicolon may be missing.
+            // The semicolon after the declaration of a function is optional.
             TokenKind::Word | TokenKind::End if !entry && declarable && ends_item(input) => {
                 return input;
             }
             _ => {
                 self.missing_body(input, function.name);
-                // A body without its `{` is still a body.
+                // A body without its `{` is still parsed as a body.
                 if next.kind == TokenKind::End || starts_module_item(input) {
                     return input;
                 }
@@ -390,7 +389,7 @@ impl<'a> ModuleReader<'_, 'a> {
                 input
             }
         };
-        let mut reader = BodyReader::new(self.report, &mut self.store);
+        let mut reader = BodyReader::new(self.report, &mut self.buffers);
         let (rest, body) = reader.body(next.span, inside);
         let declared = reader.declared.into_iter();
         self.module.items.extend(declared.map(Item::Function));

@@ -1,39 +1,38 @@
 //! Operands (PTX ISA, "Instruction Operands").
 //!
-//! Operands are most of a text, so these parsers are not put together with
-//! nom: they move one place in the text along and leave what they read in a
-//! pool.
+//! Operands are most of a text, so these parsers do not use nom combinators. They advance their
+//! input in place and push operands to a pool.
 
 use nom::Err;
 
 use super::expression::{Constant, constant, integer, starts_constant};
-use super::input::{Parsed, Problem, Tokens, join, name, text};
+use super::input::{Parsed, SyntaxError, Tokens, join, name, text};
 use crate::ast::{AddressBase, Guard, Integer, List, Name, Operand, Selector, Span};
 use crate::diagnostic::Code;
 use crate::names::SpecialRegister;
 use crate::token::TokenKind;
 
-/// Braces and brackets inside one another; PTX has an address with vectors of
-/// coordinates at most.
+/// The maximum nesting of braces and brackets. PTX needs no more than an address with vectors of
+/// coordinates.
 const MAX_DEPTH: u32 = 8;
 
-/// Operands of one instruction or vector; about where ptxas 13.5 runs out of
-/// its stack.
+/// The maximum number of operands of an instruction or vector. ptxas 13.5 overflows its stack
+/// at about this number.
 const MAX_OPERANDS: usize = 4989;
 
-pub type Outcome<T> = Result<T, Err<Problem>>;
+pub type Outcome<T> = Result<T, Err<SyntaxError>>;
 
-/// Operands of one function as they are read.
+/// The operands of a function during parsing.
 #[derive(Debug, Default)]
 pub struct Pool<'a> {
-    /// Finished lists, each in one piece.
+    /// Finished lists, each contiguous.
     pub operands: Vec<Operand<'a>>,
-    /// Lists under way; kept for its memory.
+    /// Unfinished lists. Reused to avoid allocation.
     pub(super) open: Vec<Operand<'a>>,
 }
 
 impl<'a> Pool<'a> {
-    /// Moves what was read since `mark` to the finished operands.
+    /// Moves the operands since `mark` to the finished ones.
     fn close(&mut self, mark: usize) -> List {
         let start = self.operands.len() as u32;
         self.operands.extend_from_slice(&self.open[mark..]);
@@ -44,8 +43,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Puts a guard where [`Body::guard`](crate::ast::Body::guard) finds
-    /// it: behind the operands, which were closed last.
+    /// Stores a guard where [`Body::guard`](crate::ast::Body::guard) finds it: after the operands,
+    /// which are the last finished list.
     #[inline]
     pub fn guard(&mut self, guard: Guard<'a>, operands: List) -> List {
         let len = operands.len;
@@ -79,13 +78,13 @@ impl<'a> Pool<'a> {
                 return Ok(self.close(mark));
             }
             if self.open.len() - mark > MAX_OPERANDS {
-                return Problem::stop(rest.peek().span, Code::Limit, "these are too many operands");
+                return SyntaxError::stop(rest.peek().span, Code::Limit, "too many operands");
             }
             rest.advance();
         }
     }
 
-    /// One operand with what a `|` joins to it, left in `open`.
+    /// Parses one operand, or operands joined by `|`, into `open`.
     fn operand(&mut self, rest: &mut Tokens<'_, 'a>, call: bool, depth: u32) -> Outcome<()> {
         let start = rest.peek().span.start;
         let mark = self.open.len();
@@ -120,7 +119,7 @@ impl<'a> Pool<'a> {
                 Constant::Integer(integer) => Operand::Integer(integer),
                 Constant::Float(float) => Operand::Float(float),
             },
-            _ => return step(rest, Problem::expected(*rest, "an operand")),
+            _ => return step(rest, SyntaxError::expected(*rest, "an operand")),
         };
         self.open.push(operand);
         Ok(())
@@ -145,13 +144,13 @@ impl<'a> Pool<'a> {
                 Operand::Offset { name, offset }
             }
             TokenKind::BracketOpen => self.element(rest, name)?,
-            _ => plain(name, span),
+            _ => name_operand(name, span),
         };
         self.open.push(operand);
         Ok(())
     }
 
-    /// `name[4]`, `name[%r1+1]`: `rest` stands at the bracket.
+    /// `name[4]`, `name[%r1+1]`: `rest` is at the bracket.
     fn element(&mut self, rest: &mut Tokens<'_, 'a>, array: Name<'a>) -> Outcome<Operand<'a>> {
         let start = array.span(rest.source).start;
         rest.advance();
@@ -168,7 +167,7 @@ impl<'a> Pool<'a> {
         let mark = self.open.len();
         self.open.extend([Operand::Name(array), index]);
         let element = Operand::Element(self.close(mark), rest.span_from(start));
-        // `.unified` says nothing of an array that has a name.
+        // `.unified` has no effect on a named array.
         if rest.at_word("unified") {
             rest.advance();
         }
@@ -199,7 +198,7 @@ impl<'a> Pool<'a> {
             Some(Operand::Name(name)) => Some((AddressBase::Name(*name), 0)),
             Some(Operand::Special(_, span)) => {
                 let text = text(rest.source, *span);
-                // Parts such as `%tid.x` stand in no brackets.
+                // Components such as `%tid.x` are not addresses.
                 (!text.contains('.')).then_some((AddressBase::Name(Name { text }), 0))
             }
             Some(Operand::Offset { name, offset }) => Some((AddressBase::Name(*name), *offset)),
@@ -234,32 +233,32 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Moves `rest` behind what was read.
+/// Advances `rest` past the parsed text.
 pub fn step<'t, 'a, O>(rest: &mut Tokens<'t, 'a>, parsed: Parsed<'t, 'a, O>) -> Outcome<O> {
     let (after, value) = parsed?;
     *rest = after;
     Ok(value)
 }
 
-/// What must stand behind a list.
+/// Parses the closing token of a list.
 fn close(rest: &mut Tokens<'_, '_>, kind: TokenKind, what: &'static str) -> Outcome<()> {
     if rest.at(kind) {
         rest.advance();
         return Ok(());
     }
-    step(rest, Problem::expected(*rest, what))
+    step(rest, SyntaxError::expected(*rest, what))
 }
 
 fn deeper(open: Span, depth: u32) -> Outcome<u32> {
-    depth.checked_sub(1).ok_or(Err::Failure(Problem::new(
+    depth.checked_sub(1).ok_or(Err::Failure(SyntaxError::new(
         open,
         Code::Limit,
         "these operands are nested too deeply",
     )))
 }
 
-/// A name alone: `_`, a special register or something declared.
-pub(super) fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
+/// A single name: `_`, a special register or a declared name.
+pub(super) fn name_operand(name: Name<'_>, span: Span) -> Operand<'_> {
     if name.text == "_" {
         return Operand::Sink(span);
     }
@@ -269,8 +268,8 @@ pub(super) fn plain(name: Name<'_>, span: Span) -> Operand<'_> {
     }
 }
 
-/// Registers are the most frequent operands, and nearly all are called `%r1`,
-/// `%rd1`, `%f1` or `%p1`: those are told from special registers by two bytes.
+/// Registers are the most frequent operands, and nearly all have names like `%r1`, `%rd1`,
+/// `%f1` or `%p1`. Two bytes distinguish these from special registers.
 fn special(text: &str) -> Option<SpecialRegister> {
     match text.as_bytes() {
         [b'%', b'r', b'e', ..] => SpecialRegister::from_text(text),
@@ -280,20 +279,20 @@ fn special(text: &str) -> Option<SpecialRegister> {
     }
 }
 
-/// `%tid.x`, `%v.y`, `%r.b0`: `rest` stands at the word.
+/// `%tid.x`, `%v.y`, `%r.b0`: `rest` is at the word.
 fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outcome<Operand<'a>> {
     let (word, part) = (rest.peek().span, rest.word_text());
     let span = join(name.span(rest.source), word);
     let register = match span.end - span.start == (name.text.len() + 1 + part.len()) as u32 {
         true => SpecialRegister::from_text(text(rest.source, span)),
-        // White space stands before the dot.
+        // There is white space before the dot.
         false => SpecialRegister::from_text(&format!("{}.{part}", name.text)),
     };
     rest.advance();
     if let Some(register) = register {
         if negated {
-            let message = "a special register is not negated";
-            return Problem::stop(span, Code::OperandKind, message);
+            let message = "a special register cannot be negated";
+            return SyntaxError::stop(span, Code::OperandKind, message);
         }
         return Ok(Operand::Special(register, span));
     }
@@ -313,10 +312,10 @@ fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outco
             negated,
             selector,
         }),
-        None => Problem::stop(
+        None => SyntaxError::stop(
             word,
             Code::OperandKind,
-            "no register has a part of this name",
+            "unknown component or selector of a register",
         ),
     }
 }
@@ -339,13 +338,13 @@ pub fn offset<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, i64> {
     if !input.at(TokenKind::Plus) {
         return Ok((input, 0));
     }
-    // Of `name+4-8` the offset is all behind the first sign.
+    // The offset of `name+4-8` is everything after the first sign.
     let (rest, offset) = integer(input.skip())?;
     Ok((rest, offset.value as i64))
 }
 
 impl Operand<'_> {
-    /// The bytes of an operand; of one with a name, those of the name.
+    /// The span of an operand; if it has a name, that of the name.
     pub fn span(&self, source: &str) -> Span {
         match *self {
             Operand::Name(name)

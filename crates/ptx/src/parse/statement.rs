@@ -1,4 +1,4 @@
-//! What stands in a function's body (PTX ISA, "Syntax").
+//! Statements of function bodies (PTX ISA, "Syntax").
 
 use nom::combinator::cut;
 use nom::{Err, Parser};
@@ -6,7 +6,7 @@ use nom::{Err, Parser};
 use super::declaration::{linkage, names, parameters, starts_declaration, variables};
 use super::directive::{directive, function_directives};
 use super::expression::literal_number;
-use super::input::{Parsed, Problem, Tokens, keyword, name, text, token};
+use super::input::{Parsed, SyntaxError, Tokens, keyword, name, text, token};
 use super::mnemonic::Mnemonics;
 use super::module::{declared_function, starts_module_item};
 use super::operand::{Outcome, Pool, offset};
@@ -17,58 +17,57 @@ use crate::ast::{
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::token::TokenKind;
 
-/// Blocks inside one another, as many as ptxas 13.5 takes.
+/// The maximum nesting of blocks in ptxas 13.5.
 const MAX_BLOCKS: usize = 1663;
 
-/// What is kept from one body to the next.
+/// Buffers that are reused from one body to the next.
 #[derive(Debug, Default)]
-pub struct Store<'a> {
+pub struct Buffers<'a> {
     pub mnemonics: Mnemonics<'a>,
     pub(super) pool: Pool<'a>,
     pub(super) statements: Vec<Statement<'a>>,
 }
 
-impl Store<'_> {
-    /// With room for what a text of so many bytes usually has, should all of it
-    /// be one function. Room that is not used costs nothing; where it is asked
-    /// for piece by piece instead, an allocator may give the memory of each
-    /// module back, and have the system map and clear it for the next one.
+impl Buffers<'_> {
+    /// Reserves capacity for a text of this size, as if it were one function. Unused capacity
+    /// costs nothing. Growing step by step instead may make the allocator return the memory of
+    /// each module to the system, which must map and clear it again for the next one.
     pub fn for_text(bytes: usize) -> Self {
-        const MUCH: usize = 16 << 20;
-        let bytes = bytes.min(MUCH);
-        let mut store = Store::default();
-        // Without the room it is made when it is needed.
-        let _ = store.statements.try_reserve(bytes / 32);
-        let _ = store.pool.operands.try_reserve(bytes / 16);
-        store
+        const MAX_RESERVED: usize = 16 << 20;
+        let bytes = bytes.min(MAX_RESERVED);
+        let mut buffers = Buffers::default();
+        // If this fails, the buffers grow on demand.
+        let _ = buffers.statements.try_reserve(bytes / 32);
+        let _ = buffers.pool.operands.try_reserve(bytes / 16);
+        buffers
     }
 }
 
-/// Reads bodies, statement by statement.
+/// Parses bodies, statement by statement.
 pub struct BodyReader<'r, 'a> {
     pub(super) report: &'r mut Report,
-    pub(super) store: &'r mut Store<'a>,
-    /// Functions that the body declares, for the module.
+    pub(super) buffers: &'r mut Buffers<'a>,
+    /// Functions that the body declares. They become items of the module.
     pub declared: Vec<Function<'a>>,
-    /// Whether something could not be read.
+    /// Whether the body has syntax errors.
     pub(super) broken: bool,
-    /// How many blocks are open inside of the body.
+    /// The number of open blocks inside the body.
     pub(super) blocks: usize,
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
-    pub fn new(report: &'r mut Report, store: &'r mut Store<'a>) -> Self {
+    pub fn new(report: &'r mut Report, buffers: &'r mut Buffers<'a>) -> Self {
         BodyReader {
             report,
-            store,
+            buffers,
             declared: Vec::new(),
             broken: false,
             blocks: 0,
         }
     }
 
-    /// Everything up to the brace that closes the one before `input`. What
-    /// cannot be read is reported and left out.
+    /// Parses everything up to the brace that closes the one before `input`. Errors are reported
+    /// and omitted.
     pub fn body<'t>(&mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
         let mut rest = input;
         loop {
@@ -110,7 +109,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 }
                 _ => {
                     let start = next.span.start as usize;
-                    match self.usual_statements(rest.source, start) {
+                    match self.fast_statements(rest.source, start) {
                         end if end > start => rest.advance_to(end as u32),
                         _ => self.statement_or_skip(&mut rest),
                     }
@@ -118,8 +117,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             }
         }
         let body = Body {
-            statements: exact(&mut self.store.statements),
-            operands: exact(&mut self.store.pool.operands),
+            statements: exact(&mut self.buffers.statements),
+            operands: exact(&mut self.buffers.pool.operands),
             broken: self.broken,
             span: Span {
                 start: open.start,
@@ -129,12 +128,12 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         (rest, body)
     }
 
-    /// Blocks beyond the limit are matched, but do not come into the tree: a
-    /// name is looked up in every block around it.
+    /// Blocks beyond the limit are matched, but omitted from the tree, because a name is looked up
+    /// in all enclosing blocks.
     pub(super) fn open_block(&mut self, brace: Span) {
         self.blocks += 1;
         if self.blocks <= MAX_BLOCKS {
-            self.store.statements.push(Statement::Begin(brace));
+            self.buffers.statements.push(Statement::Begin(brace));
         } else if self.blocks == MAX_BLOCKS + 1 {
             self.report.add(Diagnostic::new(
                 Code::Limit,
@@ -144,15 +143,15 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
     }
 
-    /// One has to be open.
+    /// A block must be open.
     pub(super) fn close_block(&mut self, brace: Span) {
         self.blocks -= 1;
         if self.blocks < MAX_BLOCKS {
-            self.store.statements.push(Statement::End(brace));
+            self.buffers.statements.push(Statement::End(brace));
         }
     }
 
-    /// A `.target` may stand here too, which ends what is skipped elsewhere.
+    /// A `.target` is allowed here too. Elsewhere it ends skipped text.
     #[cold]
     fn target(&mut self, rest: &mut Tokens<'_, 'a>) {
         let start = *rest;
@@ -165,7 +164,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     span,
                 };
                 let statement = Statement::Directive(Box::new(directive));
-                self.store.statements.push(statement);
+                self.buffers.statements.push(statement);
                 *rest = after;
             }
             Err(Err::Error(problem) | Err::Failure(problem)) => {
@@ -178,18 +177,18 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     fn statement_or_skip(&mut self, rest: &mut Tokens<'_, 'a>) {
-        let known = self.store.statements.len();
+        let known = self.buffers.statements.len();
         let start = rest.peek().span;
         let problem = match self.statement(rest) {
-            // No parser below succeeds without a token, but a loop that cannot
-            // end must not hang on that.
+            // The parsers below consume at least one token; the check guarantees
+            // that the loop terminates.
             Ok(()) if rest.passed() > start.start => return,
             Ok(()) => return rest.advance(),
             Err(Err::Error(problem) | Err::Failure(problem)) => Some(problem),
             Err(Err::Incomplete(_)) => None,
         };
         self.broken = true;
-        self.store.statements.truncate(known);
+        self.buffers.statements.truncate(known);
         if let Some(problem) = problem {
             self.report.add(problem.diagnostic(rest.source));
         }
@@ -201,14 +200,14 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             TokenKind::Identifier if is_label(rest) => self.label(*rest)?,
             TokenKind::Identifier | TokenKind::At => return self.instruction(rest),
             TokenKind::Word => self.directive(*rest)?,
-            _ => Problem::expected(*rest, "a statement")?,
+            _ => SyntaxError::expected(*rest, "a statement")?,
         };
         *rest = after;
         Ok(())
     }
 
-    /// The semicolon after a statement. Where it is forgotten at the end of a
-    /// line, the next line is read as usual.
+    /// The semicolon after a statement. If it is missing at the end of a line, parsing continues
+    /// with the next line.
     pub(super) fn semicolon<'t>(&mut self, rest: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         if rest.at(TokenKind::Semicolon) {
             return Ok((rest.skip(), ()));
@@ -219,7 +218,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         };
         let line_ends = text(rest.source, gap).contains('\n');
         if !line_ends && !matches!(rest.peek().kind, TokenKind::BraceClose | TokenKind::End) {
-            return Problem::expected(rest, "`,` or `;`");
+            return SyntaxError::expected(rest, "`,` or `;`");
         }
         self.broken = true;
         self.report.add(
@@ -233,18 +232,18 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         Ok((rest, ()))
     }
 
-    /// `name:`, with the directive that some labels name.
+    /// `name:`, with the directive of some labels.
     fn label<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, name) = name(input)?;
         if name.text == "_" {
-            return Problem::expected(input, "a label with a name");
+            return SyntaxError::expected(input, "a label with a name");
         }
         let after = rest.skip();
         let rest = match after.word_text() {
             "branchtargets" | "calltargets" if after.at(TokenKind::Word) => {
                 let calls = after.word_text() == "calltargets";
                 let (rest, targets) = cut(names).parse(after.skip())?;
-                self.store
+                self.buffers
                     .statements
                     .push(Statement::Targets(Box::new(Targets {
                         name,
@@ -260,7 +259,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                     .0
             }
             _ => {
-                self.store.statements.push(Statement::Label(name));
+                self.buffers.statements.push(Statement::Label(name));
                 return Ok((after, ()));
             }
         };
@@ -286,13 +285,13 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         }
         let (rest, directives) = function_directives(rest, FunctionKind::Func)?;
         if let Some(registers) = directives.iter().find(|d| d.name == "local_maxnreg") {
-            return Problem::fatal(
+            return SyntaxError::fatal(
                 registers.span,
                 Code::UnknownDirective,
-                "a prototype says nothing of the registers of a function",
+                "this directive is not allowed on a prototype",
             );
         }
-        self.store
+        self.buffers
             .statements
             .push(Statement::Prototype(Box::new(Prototype {
                 name: label,
@@ -310,38 +309,38 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             return self.variables(input);
         }
         if linkage(word).is_some() {
-            // `.weak` begins modifiers too, so that it begins no item here.
+            // `.weak` also begins modifiers, so it does not begin an item here.
             if input.skip().at_word("func") {
                 let (rest, function) = declared_function(input)?;
                 self.declared.push(function);
                 return Ok((rest, ()));
             }
-            return Problem::fatal(
+            return SyntaxError::fatal(
                 input.skip().peek().span,
                 Code::UnknownDirective,
-                "what stands in a function is seen by no other module",
+                "a declaration inside a function cannot have linkage",
             );
         }
         match word {
             "loc" => self.location(input),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
-                self.store
+                self.buffers
                     .statements
                     .push(Statement::Directive(Box::new(directive)));
                 Ok((rest, ()))
             }
-            _ => Problem::fatal(
+            _ => SyntaxError::fatal(
                 input.peek().span,
                 Code::UnknownDirective,
-                "no such directive inside a function",
+                "unknown directive inside a function",
             ),
         }
     }
 
     fn variables<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
         let (rest, variables) = variables(input, Linkage::None)?;
-        self.store
+        self.buffers
             .statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));
         self.semicolon(rest)
@@ -355,7 +354,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             TokenKind::Comma => cut(inlined).map(Some).parse(rest.skip())?,
             _ => (rest, None),
         };
-        self.store
+        self.buffers
             .statements
             .push(Statement::Location(Box::new(Location {
                 place,
@@ -390,11 +389,11 @@ fn inlined<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Inlined<'a>> {
     ))
 }
 
-/// What `list` holds, in no more memory than it takes; the list keeps its own
-/// for the next body, unless that is much.
+/// Takes the contents of `list` into an allocation of exact size. The list keeps its memory
+/// for the next body, unless it is large.
 fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
-    const MUCH: usize = 1 << 16;
-    if list.len() > MUCH {
+    const MAX_RETAINED: usize = 1 << 16;
+    if list.len() > MAX_RETAINED {
         let mut taken = std::mem::take(list);
         taken.shrink_to_fit();
         return taken;
@@ -404,8 +403,8 @@ fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
     exact
 }
 
-/// Whether a colon follows the next name. Of most instructions the byte after
-/// the opcode says that there is none.
+/// Whether a colon follows the next name. For most instructions the byte after the opcode
+/// already excludes it.
 fn is_label(input: &Tokens<'_, '_>) -> bool {
     let end = input.peek().span.end as usize;
     match input.source.as_bytes().get(end) {
@@ -414,8 +413,8 @@ fn is_label(input: &Tokens<'_, '_>) -> bool {
     }
 }
 
-/// Past the semicolon that ends the statement at `input`, or before the brace
-/// or the module item that must do for it.
+/// Skips past the semicolon that ends the statement at `input`, or to the brace or module item
+/// that ends it without one.
 pub(super) fn skip_statement<'t, 'a>(input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     let mut rest = input;
     let mut braces = 0_u32;
@@ -450,7 +449,7 @@ mod tests {
         let Some(body) = &function.body else {
             return (Vec::new(), codes);
         };
-        let shown = body.statements.iter().map(|s| match s {
+        let summary = body.statements.iter().map(|s| match s {
             Statement::Instruction(i) => {
                 let operands = body.list(i.operands);
                 let words = &reading.module.mnemonic(i).text;
@@ -465,12 +464,12 @@ mod tests {
                 .take_while(|c| c.is_alphabetic())
                 .collect(),
         });
-        (shown.collect(), codes)
+        (summary.collect(), codes)
     }
 
     #[test]
     fn every_form_of_operand() {
-        let (shown, codes) = statements(
+        let (summary, codes) = statements(
             "mov.b64 {%r1, _}, %rd1; setp.lt.and.s32 %p|%q, %r1, -4, !%z;\n\
              ld.global.v2.f32 {%f1, %f2}, [%rd1+-8]; call (r), f, (a, 1), proto; call.uni g;\n\
              tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [t, {%f5, %f6}]; vadd.s32.u32.s32 %r1, %r2.b0, -%r3.h1;\n\
@@ -478,7 +477,7 @@ mod tests {
         );
         assert_eq!(codes, []);
         assert_eq!(
-            shown,
+            summary,
             [
                 "mov.b64/2",
                 "setp.lt.and.s32/4",
@@ -498,36 +497,36 @@ mod tests {
 
     #[test]
     fn a_mistake_costs_its_statement_alone() {
-        let (shown, codes) = statements(
+        let (summary, codes) = statements(
             "add.s32 %r1, , %r2;\n  mov.u32 %r1, {%r2 %r3};\n adds.u32 %r1, %r2;\n ret;",
         );
         assert_eq!(codes, [Code::Syntax, Code::Syntax, Code::UnknownOpcode]);
-        assert_eq!(shown, ["adds.u32/2", "ret/0"]);
+        assert_eq!(summary, ["adds.u32/2", "ret/0"]);
     }
 
     #[test]
     fn a_forgotten_semicolon_costs_its_statement_alone() {
-        let (shown, codes) = statements("mov.u32 %r1, 4\nadd.u32 %r1, %r1, 1;\nret");
+        let (summary, codes) = statements("mov.u32 %r1, 4\nadd.u32 %r1, %r1, 1;\nret");
         assert_eq!(codes, [Code::Semicolon, Code::Semicolon]);
-        assert_eq!(shown, ["add.u32/3"]);
+        assert_eq!(summary, ["add.u32/3"]);
     }
 
     #[test]
     fn a_target_without_a_word_is_skipped() {
-        let (shown, codes) = statements(".target; .target sm_80\n.target 1 ret;\nret;");
+        let (summary, codes) = statements(".target; .target sm_80\n.target 1 ret;\nret;");
         assert_eq!(codes, [Code::Syntax, Code::Syntax]);
-        assert_eq!(shown, ["Directive", "ret/0"]);
+        assert_eq!(summary, ["Directive", "ret/0"]);
     }
 
     #[test]
     fn labels_name_tables_and_prototypes() {
-        let (shown, codes) = statements(
+        let (summary, codes) = statements(
             "t: .branchtargets A, B;\n p: .callprototype (.param .b32 _) _ (.param .b64 _);\n\
              c: .calltargets f;\n .loc 1 2 3, function_name $L, inlined_at 1 4 5\n{ .reg .b32 x, y<2>; }",
         );
         assert_eq!(codes, []);
         assert_eq!(
-            shown,
+            summary,
             [
                 "Targets",
                 "Prototype",
@@ -547,11 +546,11 @@ mod tests {
         assert!(codes.contains(&Code::Limit));
 
         let blocks = |depth| format!("{} ret; {}", "{".repeat(depth), "}".repeat(depth));
-        let (shown, codes) = statements(&blocks(MAX_BLOCKS));
-        assert_eq!((shown.len(), codes), (2 * MAX_BLOCKS + 1, vec![]));
-        let (shown, codes) = statements(&blocks(200_000));
+        let (summary, codes) = statements(&blocks(MAX_BLOCKS));
+        assert_eq!((summary.len(), codes), (2 * MAX_BLOCKS + 1, vec![]));
+        let (summary, codes) = statements(&blocks(200_000));
         assert_eq!(
-            (shown.len(), codes),
+            (summary.len(), codes),
             (2 * MAX_BLOCKS + 1, vec![Code::Limit])
         );
     }

@@ -1,18 +1,17 @@
-//! The comments of a text, which the tree does not hold.
+//! Finds the comments of a source, which are not in the syntax tree.
 
 use crate::ast::Span;
 
-/// `// …`, `/* … */`, and line markers (`# 1 "kernel.ptx"`), which the reader
-/// skips as well.
+/// `// …`, `/* … */`, or a line marker (`# 1 "kernel.ptx"`), which the lexer also skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Without the line break behind it.
+    /// The span, without the line break.
     pub span: Span,
-    /// Something else stands before it on its line.
+    /// Whether there is other text before it on its line.
     pub trailing: bool,
 }
 
-/// Every comment, in the order of the text.
+/// All comments, in source order.
 pub fn comments(source: &str) -> Vec<Comment> {
     let bytes = source.as_bytes();
     let mut found = Vec::new();
@@ -35,11 +34,11 @@ pub fn comments(source: &str) -> Vec<Comment> {
                 continue;
             }
         };
-        let kept = source[at..end].trim_end().len();
+        let length = source[at..end].trim_end().len();
         found.push(Comment {
             span: Span {
                 start: at as u32,
-                end: (at + kept) as u32,
+                end: (at + length) as u32,
             },
             trailing: !blank,
         });
@@ -53,7 +52,7 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// A string knows no escapes, and may have several lines.
+/// A string has no escapes, and may span several lines.
 fn string_end(bytes: &[u8], from: usize) -> usize {
     let inside = from + 1;
     match bytes[inside..].iter().position(|b| *b == b'"') {

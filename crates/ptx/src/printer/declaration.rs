@@ -1,10 +1,10 @@
-//! Modules, functions' heads, variables and their initialisers.
+//! Prints modules, heads of functions, variables and initializers.
 
 use super::layout::Layout;
 use super::operand::{append, displacement};
 use crate::ast::*;
 
-/// A list of constants that is wider is broken into lines.
+/// The width above which a list of constants is split into lines.
 const WIDTH: usize = 100;
 
 impl Layout<'_> {
@@ -59,7 +59,7 @@ impl Layout<'_> {
 
     fn function(&mut self, function: &Function<'_>, module: &Module<'_>) {
         if self.source.is_none() || function.body.is_some() {
-            self.set_apart();
+            self.blank_line_before_next();
         }
         let head = Span {
             end: function.span.start,
@@ -191,7 +191,7 @@ impl Layout<'_> {
         }
     }
 
-    /// `{1, 2, 3}`, in lines of their own if that is too wide.
+    /// `{1, 2, 3}`, split into lines if it is too wide.
     fn list(&self, out: &mut String, list: &[Initializer<'_>], tabs: usize) {
         let elements: Vec<String> = list
             .iter()
@@ -208,7 +208,7 @@ impl Layout<'_> {
             return;
         }
         out.push('{');
-        // So that the first element begins a line.
+        // The first element begins a line.
         let mut column = WIDTH;
         for (index, element) in elements.iter().enumerate() {
             if column + element.len() > WIDTH {
@@ -265,8 +265,8 @@ pub fn function_directive(out: &mut String, directive: &FunctionDirective<'_>) {
     );
 }
 
-/// The text of a directive with one space where there are several, if it
-/// stands on one line. Sections of data keep their lines.
+/// The text of a directive with normalized spaces, if it is on one line. Sections keep their
+/// lines.
 fn one_spaced(out: &mut String, text: &str) {
     if text.contains('\n') || text.contains("/*") {
         out.push_str(text);

@@ -3,20 +3,20 @@
 use super::comments::{Comment, comments};
 use crate::ast::Span;
 
-/// Tabs before a line at most: blocks may nest thousands deep.
+/// The maximum indentation in tabs: blocks may be nested thousands deep.
 const MAX_TABS: usize = 8;
 
-/// A text as it grows, line by line.
+/// The output, written line by line.
 pub struct Layout<'s> {
     pub out: String,
-    /// `None` where the tree alone is printed.
+    /// `None` if only the tree is printed.
     pub source: Option<&'s str>,
     comments: std::vec::IntoIter<Comment>,
-    /// Up to where the source has been printed.
+    /// The end of the source printed so far.
     printed: u32,
-    /// The last line ends in a comment that nothing may follow.
+    /// Whether the last line ends in a line comment, so that nothing may follow on it.
     closed: bool,
-    /// A blank line comes next.
+    /// Whether to print a blank line next.
     apart: bool,
 }
 
@@ -37,7 +37,7 @@ impl<'s> Layout<'s> {
         self.out
     }
 
-    /// Comes before the line of what stands at `span`.
+    /// Prints comments and blank lines before the item at `span`.
     pub fn before(&mut self, span: Span, tabs: usize) {
         if self.source.is_some() {
             self.comments_before(span.start, tabs);
@@ -46,12 +46,12 @@ impl<'s> Layout<'s> {
         self.printed = self.printed.max(span.end);
     }
 
-    /// What comes next, with the comments before it, has a blank line above it.
-    pub fn set_apart(&mut self) {
+    /// Requests a blank line before the next item and its comments.
+    pub fn blank_line_before_next(&mut self) {
         self.apart = true;
     }
 
-    /// Like [`before`](Self::before), with no blank line between.
+    /// Like [`before`](Self::before), but without a blank line.
     pub fn close_before(&mut self, span: Span, tabs: usize) {
         if self.source.is_some() {
             self.comments_before(span.start, tabs);
@@ -59,13 +59,13 @@ impl<'s> Layout<'s> {
         }
     }
 
-    /// A line of what `span` holds, without its line break.
+    /// Prints the line of the item at `span`, without its line break.
     pub fn line(&mut self, span: Span, tabs: usize, text: impl FnOnce(&mut String)) {
         self.before(span, tabs);
         self.write(tabs, text);
     }
 
-    /// A line that stands nowhere in the source, or whose place has been seen to.
+    /// Prints a line without a span in the source.
     pub fn write(&mut self, tabs: usize, text: impl FnOnce(&mut String)) {
         self.indent(tabs);
         text(&mut self.out);
@@ -73,8 +73,7 @@ impl<'s> Layout<'s> {
         self.closed = false;
     }
 
-    /// The places that end at `end` have been printed: blank lines count from
-    /// there.
+    /// Marks the source up to `end` as printed. Blank lines count from there.
     pub fn printed_to(&mut self, end: u32) {
         self.printed = self.printed.max(end);
     }
@@ -93,7 +92,7 @@ impl<'s> Layout<'s> {
         }
     }
 
-    /// Leaves out comments that were printed with what they stand in.
+    /// Drops comments that were printed as part of an item.
     pub fn drop_comments_before(&mut self, end: u32) {
         while self
             .comments
@@ -112,7 +111,7 @@ impl<'s> Layout<'s> {
         else {
             return;
         };
-        // A marker is one only at the start of a line.
+        // A line marker must be at the start of a line.
         let marker = text.starts_with('#');
         let one_line = !text.contains('\n');
         let follows = comment.trailing && one_line && !marker && !self.closed;
@@ -134,17 +133,17 @@ impl<'s> Layout<'s> {
         self.printed = self.printed.max(comment.span.end);
     }
 
-    /// Keeps one of the blank lines between what was printed and `start`, and
-    /// sets apart what shall be.
+    /// Keeps at most one blank line between the printed text and `start`, and prints a requested
+    /// one.
     fn blank_line_before(&mut self, start: u32) {
         let between = self
             .source
             .and_then(|source| source.as_bytes().get(self.printed as usize..start as usize));
         let breaks = between.map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count());
-        // The first line of a block needs no air.
-        let kept = breaks > 1 && !self.out.ends_with("{\n");
-        let wanted = std::mem::take(&mut self.apart) || kept;
-        if wanted && !self.out.is_empty() && !self.out.ends_with("\n\n") {
+        // No blank line at the start of a block.
+        let keep_blank_line = breaks > 1 && !self.out.ends_with("{\n");
+        let blank_line = std::mem::take(&mut self.apart) || keep_blank_line;
+        if blank_line && !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }

@@ -1,8 +1,7 @@
-//! Tree → text. Reading the text again gives the same tree but for the places.
+//! The printer: syntax tree → text. Parsing the text again gives the same tree except for spans.
 //!
-//! [`print()`] knows the tree alone. [`format()`] has the source at hand as well, and
-//! keeps what people would miss: comments, blank lines, and numbers as they were
-//! written.
+//! [`print()`] uses only the tree. [`format()`] also uses the source, and preserves comments, blank
+//! lines and the notation of numbers.
 
 pub mod comments;
 mod declaration;
@@ -15,7 +14,7 @@ use super::diagnostic::Diagnostic;
 use super::parse::read;
 use layout::Layout;
 
-/// The text of a module, one statement a line.
+/// Prints a module, one statement on each line.
 ///
 /// ```
 /// let source = ".version 8.0\n.target sm_80\n.entry k ( )\n{ ret ; }";
@@ -28,16 +27,15 @@ pub fn print(module: &Module<'_>) -> String {
     layout.finish()
 }
 
-/// The canonical form of a text, with its comments.
+/// Formats a source text, with its comments.
 ///
-/// The form has one statement a line, a tab for each block that it stands in,
-/// labels at the margin, one parameter a line, and at most one blank line in a
-/// row. Formatting it again changes nothing.
+/// The output has one statement or parameter on each line, a tab for each enclosing block,
+/// labels without indentation, and no consecutive blank lines. Formatting is idempotent.
 ///
 /// # Errors
 ///
-/// What [`read`] finds, if anything: a text that cannot be read cannot be
-/// printed. What only [`check`](super::check) would mind is printed as it is.
+/// The syntax errors that [`read`] reports. Errors that only [`check`](super::check) reports do
+/// not matter.
 ///
 /// ```
 /// use ptxkit_ptx::printer::format;

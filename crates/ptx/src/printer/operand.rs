@@ -35,7 +35,7 @@ impl Layout<'_> {
                 let sign = if negated { "-" } else { "" };
                 append(out, format_args!("{sign}{}.{}", name.text, selector.text()));
             }
-            // `name+0` is read as another operand than `name`.
+            // `name+0` parses to another operand than `name`.
             Operand::Offset { name, offset: 0 } => append(out, format_args!("{}+0", name.text)),
             Operand::Offset { name, offset } => {
                 out.push_str(name.text);
@@ -88,7 +88,7 @@ impl Layout<'_> {
             return append(out, format_args!("{}U", integer.value));
         }
         match integer.value as i64 {
-            // The digits of the least number alone would be an unsigned constant.
+            // The digits of the smallest number without its sign would be an unsigned constant.
             i64::MIN => out.push_str("-9223372036854775807-1"),
             value => append(out, format_args!("{value}")),
         }
@@ -104,7 +104,7 @@ impl Layout<'_> {
         }
     }
 
-    /// A constant with the digits and operators of the source, if that is there.
+    /// A constant in the notation of the source, if there is one.
     fn as_written(&self, out: &mut String, span: Span) -> bool {
         let Some(text) = self
             .source
@@ -135,7 +135,7 @@ fn address(out: &mut String, base: AddressBase<'_>, offset: i64) {
     }
 }
 
-/// `+4`, `+-4`, and nothing for no bytes: a `-` may not follow a name.
+/// `+4`, `+-4`, and nothing for 0. A `-` cannot follow a name.
 pub fn displacement(out: &mut String, offset: i64) {
     match offset {
         0 => {}

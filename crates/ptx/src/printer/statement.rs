@@ -1,4 +1,4 @@
-//! Functions and what stands in them.
+//! Prints functions and statements.
 
 use super::declaration::function_directive;
 use super::layout::Layout;
@@ -26,7 +26,7 @@ impl Layout<'_> {
         self.closing(at(body.span.end.saturating_sub(1)), 0);
     }
 
-    /// A `}`: what is said before it, belongs to its block, and needs no air.
+    /// A `}`. Comments before it belong to its block, without a blank line.
     fn closing(&mut self, span: Span, tabs: usize) {
         self.close_before(span, tabs + 1);
         self.write(tabs, |out| out.push('}'));

@@ -1,4 +1,4 @@
-//! The reader, checker and printer on whole modules, on damaged ones and on bytes that are no PTX.
+//! The reader, checker and printer on whole modules, on damaged ones and on bytes that are not PTX.
 
 mod bounds;
 mod format;

@@ -1,4 +1,4 @@
-//! Everything of a module that is no instruction, as ptxas 13.5 answers: what
+//! Everything of a module that is not an instruction, as ptxas 13.5 answers: what
 //! it takes has no finding, what it rejects has one of this code.
 
 use ptxkit_ptx::{CheckOptions, Level, check_with, diagnostic::Code, read};

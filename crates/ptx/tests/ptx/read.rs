@@ -157,23 +157,23 @@ fn every_mistake_is_found_once() {
     assert_eq!(
         mistakes(&source),
         [
-            "4:4 E0102 no instruction has a modifier `.f23`",
-            "5:1 E0101 no instruction is called `ad`",
+            "4:4 E0102 unknown modifier `.f23`",
+            "5:1 E0101 unknown instruction `ad`",
             "22:18 E0004 expected `,` or `;`, found `1`",
             "24:1 E0005 expected `;` before this",
-            "6:1 E0301 `add.s32` takes 3 operands, 2 given",
+            "6:1 E0301 `add.s32` takes 3 operands, found 2",
             "7:14 E0201 `%rx` is not declared",
-            "8:14 E0303 `%f2` is `.f32`, where `.s32` belongs",
+            "8:14 E0303 `%f2` is `.f32`, expected `.s32`",
             "9:1 E0104 `div` of `.f32` needs `.approx`, `.rn`, `.rz`, `.rm` or `.rp`",
-            "10:2 E0304 `%r1` guards, but is no `.pred` register",
-            "12:21 E0305 `s` lies in `.shared` memory, the instruction looks in `.global`",
-            "13:14 E0302 special registers such as `%tid.x` are read by `mov` alone",
-            "14:14 E0303 an integer, where `.f32` belongs",
+            "10:2 E0304 the guard `%r1` is not a `.pred` register",
+            "12:21 E0305 `s` is in `.shared` memory, the instruction accesses `.global`",
+            "13:14 E0302 only `mov` reads special registers such as `%tid.x`",
+            "14:14 E0303 an integer, expected `.f32`",
             "15:4 E0103 `st` of `.u32` does not take `.const`",
-            "16:10 E0307 the constant here is 0 to 15",
-            "17:42 E0307 the constant here is 16",
+            "16:10 E0307 this constant must be 0 to 15",
+            "17:42 E0307 this constant must be 16",
             "18:1 E0402 `elect.sync` needs sm_90 or higher, the target is sm_80",
-            "19:11 E0202 `%r2` is declared twice here",
+            "19:11 E0202 `%r2` is already declared in this scope",
             "20:8 E0103 `mul.lo` of `.s32` does not take `.sat`",
             "21:6 E0201 `missing` is not declared",
         ]
@@ -181,7 +181,7 @@ fn every_mistake_is_found_once() {
 }
 
 #[test]
-fn calls_are_held_to_declarations() {
+fn calls_are_checked_against_declarations() {
     let source = ".version 8.0\n.target sm_90\n\
          .func (.param .b32 r) f (.param .b32 x) { ret; }\n.entry k() {\n\
          .param .b32 a; .param .b64 w; .reg .b32 x; .reg .b64 p; .reg .f32 y;\n\
@@ -191,13 +191,13 @@ fn calls_are_held_to_declarations() {
     assert_eq!(
         mistakes(source),
         [
-            "6:15 E0306 `f` has 1 parameters, 2 given",
-            "7:7 E0306 `f` has 1 parameters, 0 given",
-            "9:8 E0306 `w` is of another type than the result in its place",
+            "6:15 E0306 `f` has 1 parameters, found 2",
+            "7:7 E0306 `f` has 1 parameters, found 0",
+            "9:8 E0306 `w` has another type than the result at this position",
             "10:11 E0201 `g` is not declared",
             "11:12 E0306 `p` is a register: the call needs a prototype or a table of functions",
-            "15:11 E0306 this cannot be passed here",
-            "16:7 E0306 `k` is no function that can be called",
+            "15:11 E0306 a call cannot pass this operand",
+            "16:7 E0306 `k` is not a function that can be called",
         ]
     );
 }
@@ -207,7 +207,7 @@ fn the_head_is_checked() {
     assert_eq!(
         mistakes(".target sm_9x\n.entry k() { ret; }"),
         [
-            "1:9 E0012 no target is called `sm_9x`",
+            "1:9 E0012 unknown target `sm_9x`",
             "2:1 E0010 the module has no `.version`",
         ]
     );
@@ -287,7 +287,7 @@ fn no_missing_mark_panics() {
 
 /// A character of several bytes before every byte.
 #[test]
-fn what_is_found_is_of_whole_characters() {
+fn spans_are_at_character_boundaries() {
     for at in 0..EVERYTHING.len() {
         let source = format!("{}\u{20ac}{}", &EVERYTHING[..at], &EVERYTHING[at..]);
         let reading = read(&source);
@@ -316,12 +316,12 @@ fn no_changed_byte_panics() {
 }
 
 #[test]
-fn a_register_behind_its_range_is_told_the_range() {
+fn a_register_past_its_range_names_the_range() {
     let source = ".version 8.0\n.target sm_80\n.entry k() { .reg .b32 %r<4>; mov.b32 %r4, 1; }";
     let found = check(&read(source).module, source);
     assert_eq!(
         found[0].help.as_deref(),
-        Some("`%r<4>` declares as many registers, from 0 on")
+        Some("`%r<4>` declares that many registers, numbered from 0")
     );
 }
 
@@ -389,9 +389,9 @@ fn what_was_meant_is_a_word_of_the_instruction() {
 }
 
 #[test]
-fn a_suffix_of_c_is_told_once() {
+fn a_suffix_of_c_is_reported_once() {
     assert_eq!(
         mistakes(&kernel("mov.f32 %f1, 1.0f;")),
-        ["4:14 E0003 this is not a number"]
+        ["4:14 E0003 invalid number"]
     );
 }

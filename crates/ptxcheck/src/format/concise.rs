@@ -1,4 +1,4 @@
-//! `--format concise`: `k.ptx:4:14: error[E0101]: no instruction is called foo`
+//! `--format concise`: `k.ptx:4:14: error[E0101]: unknown instruction foo`
 
 use super::Findings;
 use lint::Finding;

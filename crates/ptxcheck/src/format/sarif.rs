@@ -78,7 +78,7 @@ fn result(finding: &Finding, findings: Findings<'_>) -> Value {
         };
         let replacements: Vec<Value> = fix.edits.iter().map(replacement).collect();
         result["fixes"] = json!([{
-            "description": { "text": finding.help.as_deref().unwrap_or("mend it") },
+            "description": { "text": finding.help.as_deref().unwrap_or("fix it") },
             "artifactChanges": [{ "artifactLocation": artifact, "replacements": replacements }],
         }]);
     }

@@ -93,13 +93,13 @@ fn findings_name_the_image_and_the_line_in_it() {
 }
 
 #[test]
-fn lines_of_an_image_are_not_taken_for_lines_of_the_file() {
+fn lines_of_an_image_are_not_lines_of_the_file() {
     let folder = containers();
     let ran = ptxcheck(folder.path(), &["library.so", "--format", "github"]);
     assert_eq!(
         ran.out,
-        "::warning file=library.so,title=D0201::the module needs no `sm_100f`, and runs on no \
-         other family of GPUs with it%0Awrite `sm_100`%0A\
+        "::warning file=library.so,title=D0201::the module does not need `sm_100f`, with \
+         which it runs only on that family of GPUs%0Awrite `sm_100`%0A\
          in library.so (image 3, PTX for sm_100f):10:9\n"
     );
     let ran = ptxcheck(folder.path(), &["library.so", "--format", "sarif"]);
@@ -128,6 +128,6 @@ fn what_unpacks_to_too_much_is_named_and_the_rest_is_checked() {
     std::fs::write(folder.path().join("b.fatbin"), bomb::bomb(3, 30 << 20)).unwrap();
     let ran = ptxcheck(folder.path(), &["b.fatbin"]);
     assert_eq!(ran.status, Some(2));
-    assert!(ran.err.contains("67108864 bytes together"), "{}", ran.err);
+    assert!(ran.err.contains("67108864 bytes in total"), "{}", ran.err);
     assert_eq!(ran.err.matches("error: ").count(), 1, "{}", ran.err);
 }

@@ -12,7 +12,7 @@ fn full_has_the_line_the_cause_and_a_hint() {
     let ran = ran("full", &[("k.ptx", BAD)]);
     assert_eq!(
         ran.out,
-        "error[E0101]: no instruction is called `rte`
+        "error[E0101]: unknown instruction `rte`
  --> k.ptx:7:2
   |
 7 |     rte;
@@ -84,7 +84,7 @@ fn json_is_one_array_with_places_from_1() {
         *error,
         serde_json::json!({
             "file": "a.ptx", "code": "E0101", "severity": "error",
-            "message": "no instruction is called `rte`",
+            "message": "unknown instruction `rte`",
             "line": 7, "column": 11, "end_line": 7, "end_column": 14,
             "byte_start": start, "byte_end": start + 3,
             "help": "did you mean `ret`?",
@@ -110,7 +110,7 @@ fn github_shows_it_at_the_line() {
     assert_eq!(
         ran.out,
         "::error file=a.ptx,line=7,endLine=7,col=2,endColumn=5,title=E0101::\
-         no instruction is called `rte`%0Adid you mean `ret`?\n"
+         unknown instruction `rte`%0Adid you mean `ret`?\n"
     );
 }
 
@@ -136,7 +136,7 @@ fn what_could_not_be_written_is_said() {
                 .unwrap(),
         );
         assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
-        assert!(ran.err.contains("error: standard output"), "{}", ran.err);
+        assert!(ran.err.contains("error: cannot write to standard output"), "{}", ran.err);
     }
     // Where nothing can be said, the exit status does.
     let mut silent = program();

@@ -86,7 +86,7 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
         (&["escapes"], &["this with `\\u{1b}[31mred`"]),
         (
             &["nothing"],
-            &["nothing: no file in this folder holds PTX", "help: "],
+            &["nothing: no file in this folder contains PTX", "help: "],
         ),
         (
             &["good.ptx", "--select", "W9999"],
@@ -102,7 +102,7 @@ fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
         ),
         (
             &["good.ptx", "--target", "hopper"],
-            &["`hopper` is no target: write sm_90"],
+            &["`hopper` is not a target: write sm_90"],
         ),
         (
             &["good.ptx", "--ptx-version", "6.6"],

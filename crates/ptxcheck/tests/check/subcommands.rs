@@ -138,7 +138,7 @@ fn resources_are_those_of_the_text() {
     let text = ptxcheck(folder.path(), &["resources", "k.ptx"]).out;
     for words in [
         "scale (k.ptx:8)",
-        "512 bytes, and what the launch adds",
+        "512 bytes, plus dynamic shared memory",
         ".maxntid 128, 2",
     ] {
         assert!(text.contains(words), "{text}");

@@ -1,11 +1,10 @@
-//! What a section holds for a debugger: half of the text of a module that is
-//! built for one.
+//! The data of debug sections, which is half of the text of a module with debug information.
 
 use super::text::{Text, begins_statement};
 
-/// Past the data of a section that is usual: `.b8 1,2` or `.b64 $L__tmp7`, a
-/// line each.
-pub fn usual_data(source: &str, start: usize) -> usize {
+/// Skips the data of a section that the fast path supports: `.b8 1,2` or `.b64 $L__tmp7`, one on each
+/// line.
+pub fn skip_data(source: &str, start: usize) -> usize {
     let mut text = Text { source, at: start };
     let mut end = start;
     while text.line_of_data().is_some() {
@@ -15,13 +14,12 @@ pub fn usual_data(source: &str, start: usize) -> usize {
 }
 
 impl Text<'_> {
-    /// `.b8 1,2,3`, and no more of it in the next line, to whose first token it
-    /// goes.
+    /// `.b8 1,2,3`, which must end with its line. Advances to the first token of the next line.
     fn line_of_data(&mut self) -> Option<()> {
         self.skip_blanks()?;
         match self.word()? {
             "b8" => self.byte_values()?,
-            // A number, or a place.
+            // A number or an address.
             "b32" | "b64" => match self.byte()? {
                 b'0'..=b'9' => {
                     self.unsigned()?;

@@ -1,10 +1,10 @@
-//! What is usual is read as the same text is that is written unusually.
+//! The fast path gives the same result as the parsers of tokens.
 
 use crate::parse::read;
 
-/// The same text with a blank after the first words of statements that is
-/// none of the usual ones.
-fn unusual(text: &str) -> String {
+/// The same text with a blank that the fast path does not support after the first words of
+/// statements.
+fn with_form_feeds(text: &str) -> String {
     let text = text.replace(".b8 ", ".b8\u{c}");
     let text = text.replace(".loc\t", ".loc\u{c}");
     text.replace("\n//", "\u{c}//")
@@ -32,7 +32,7 @@ fn places_and_data_are_read_as_anything_else() {
                 ", function_name $L, inlined_at 1 2 3\n",
             ] {
                 let text = format!(".entry k() {{\n\t.loc\t{place}{end}{next}\n}}\n// the end\n");
-                assert_eq!(read(&text), read(&unusual(&text)), "{text}");
+                assert_eq!(read(&text), read(&with_form_feeds(&text)), "{text}");
             }
         }
     }
@@ -63,8 +63,8 @@ fn places_and_data_are_read_as_anything_else() {
             "",
         ] {
             let text = format!(".entry k() {{\n{label}:\n\n{next}\n}}\n// the end\n");
-            let other = text.replace(":\n\n", ":\u{c}\n");
-            assert_eq!(read(&text), read(&other), "{text}");
+            let slow = text.replace(":\n\n", ":\u{c}\n");
+            assert_eq!(read(&text), read(&slow), "{text}");
         }
     }
     for place in [
@@ -87,11 +87,11 @@ fn places_and_data_are_read_as_anything_else() {
             ] {
                 let text =
                     format!(".section .debug_x {{\n{width}{place}{end}{next}}}\n// the end\n");
-                let (usual, other) = (read(&text), text.replace(".b64 ", ".b64\u{c}"));
-                let other = other.replace(".b32 ", ".b32\u{c}");
-                let other = read(&other);
-                assert_eq!(usual.diagnostics, other.diagnostics, "{text}");
-                assert_eq!(usual.module.items.len(), other.module.items.len());
+                let (fast, slow) = (read(&text), text.replace(".b64 ", ".b64\u{c}"));
+                let slow = slow.replace(".b32 ", ".b32\u{c}");
+                let slow = read(&slow);
+                assert_eq!(fast.diagnostics, slow.diagnostics, "{text}");
+                assert_eq!(fast.module.items.len(), slow.module.items.len());
             }
         }
     }
@@ -101,17 +101,17 @@ fn places_and_data_are_read_as_anything_else() {
         for end in ends {
             for next in ["", ".b8 7\n", ".b32 a+1\n", "a: .b8 1\n"] {
                 let text = format!(".section .debug_x {{\n.b8 {data}{end}{next}}}\n// the end\n");
-                let (usual, other) = (read(&text), unusual(&text));
-                let other = read(&other);
-                assert_eq!(usual.diagnostics, other.diagnostics, "{text}");
-                assert_eq!(usual.module.items.len(), other.module.items.len());
+                let (fast, slow) = (read(&text), with_form_feeds(&text));
+                let slow = read(&slow);
+                assert_eq!(fast.diagnostics, slow.diagnostics, "{text}");
+                assert_eq!(fast.module.items.len(), slow.module.items.len());
             }
         }
     }
 }
 
 #[test]
-fn the_usual_is_read_as_anything_else() {
+fn the_fast_path_agrees_with_the_parsers_of_tokens() {
     let operands = [
         "",
         "%r1",
@@ -250,15 +250,15 @@ fn the_usual_is_read_as_anything_else() {
             "@p ret; mov.b32",
         ] {
             for end in [";", "\nret;", "}"] {
-                // A form feed is a blank too, and not among the usual ones.
+                // The fast path does not support a form feed as a blank.
                 let text = |blank| {
                     format!(
                         ".entry k() {{\nmov.b32 %r1, %r2;\n\t{head}{blank}{operands}{end}\n\
                          \tmov.b32\t%r1, %r2;\n}} // the end\n"
                     )
                 };
-                let (usual, other) = (text(' '), text('\u{c}'));
-                assert_eq!(read(&usual), read(&other), "{usual}");
+                let (fast, slow) = (text(' '), text('\u{c}'));
+                assert_eq!(read(&fast), read(&slow), "{fast}");
             }
         }
     }
@@ -321,8 +321,8 @@ fn declarations_are_read_as_anything_else() {
                         ".entry k() {{\n\tret;\n\t{head}{blank}{names}{end}\nret; }}\n// the end\n"
                     )
                 };
-                let (usual, other) = (text(' '), text('\u{c}'));
-                assert_eq!(read(&usual), read(&other), "{usual}");
+                let (fast, slow) = (text(' '), text('\u{c}'));
+                assert_eq!(read(&fast), read(&slow), "{fast}");
             }
         }
     }
@@ -362,8 +362,8 @@ fn calls_are_read_as_anything_else() {
                      {{ mov.b32 %r1, %r2; }}\n}}\nret; }}\n// the end\n"
                 )
             };
-            let (usual, other) = (text(" "), text("\u{c}"));
-            assert_eq!(read(&usual), read(&other), "{usual}");
+            let (fast, slow) = (text(" "), text("\u{c}"));
+            assert_eq!(read(&fast), read(&slow), "{fast}");
         }
     }
 }
@@ -386,9 +386,9 @@ fn comments_are_read_as_anything_else() {
             let text = |blank| {
                 format!(".entry k() {{\nret;\n\t{blank}{comment}{next}\nret; }}\n// the end\n")
             };
-            // Comments take the place of nothing.
-            let (usual, other) = (text(' '), text('\u{c}'));
-            assert_eq!(read(&usual), read(&other), "{usual}");
+            // Comments replace nothing.
+            let (fast, slow) = (text(' '), text('\u{c}'));
+            assert_eq!(read(&fast), read(&slow), "{fast}");
         }
     }
 }

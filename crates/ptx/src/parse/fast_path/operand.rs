@@ -1,26 +1,26 @@
-//! Operands: registers, addresses, constants, labels, lists of these.
+//! Operands: registers, addresses, constants, labels, and lists of these.
 
 use super::text::Text;
 use crate::ast::{AddressBase, Float, FloatValue, Integer, List, Name, Operand, Span};
 use crate::names::SpecialRegister;
-use crate::parse::operand::{Pool, plain};
+use crate::parse::operand::{Pool, name_operand};
 
-/// Longer lists are not usual.
-const MANY: usize = 64;
+/// Longer lists are left to the parsers of tokens.
+const MAX_LIST: usize = 64;
 
-/// The operands from `mark` on.
+/// The operands from `mark`.
 fn list(pool: &Pool<'_>, mark: usize) -> Option<List> {
     let len = pool.operands.len() - mark;
     let list = List {
         start: mark as u32,
         len: len as u32,
     };
-    (len <= MANY).then_some(list)
+    (len <= MAX_LIST).then_some(list)
 }
 
 impl<'a> Text<'a> {
-    /// The operands and the semicolon behind them. Lists in braces lie before
-    /// the list that they are in.
+    /// Parses operands and the semicolon after them. A list in braces is stored before the list that
+    /// contains it.
     #[inline(always)]
     pub fn operands(&mut self, pool: &mut Pool<'a>, mut mark: usize) -> Option<List> {
         if self.byte()? == b';' {
@@ -29,7 +29,7 @@ impl<'a> Text<'a> {
         }
         loop {
             if self.byte()? == b'{' {
-                // What stands before it has to wait.
+                // The operands before it are moved after it.
                 pool.open.extend_from_slice(pool.operands.get(mark..)?);
                 pool.operands.truncate(mark);
                 let vector = self.vector(pool)?;
@@ -54,8 +54,7 @@ impl<'a> Text<'a> {
         list(pool, mark)
     }
 
-    /// `%p|%q`, of which the first has been read. Gives where the list begins
-    /// that it is in.
+    /// `%p|%q` after its first register. Returns the start of the list that contains it.
     #[cold]
     fn pair(&mut self, pool: &mut Pool<'a>, mark: usize) -> Option<usize> {
         if self.byte()? != b'|' {
@@ -149,33 +148,32 @@ impl<'a> Text<'a> {
         Some(Operand::Vector(list(pool, mark)?, self.span_from(start)))
     }
 
-    /// What stands between commas: a register, an address, a constant or a
-    /// label. What follows it is seen to by the caller.
+    /// A register, an address, a constant or a label. The caller checks what follows.
     #[inline(always)]
     fn operand(&mut self, operands: &mut Vec<Operand<'a>>) -> Option<()> {
         let start = self.at;
         let operand = match self.byte()? {
             b'%' => match self.register() {
                 Some((name, true)) => Operand::Name(name),
-                Some((name, false)) => plain(name, self.span_from(start)),
+                Some((name, false)) => name_operand(name, self.span_from(start)),
                 None => self.unlike_registers(start)?,
             },
             b'[' => self.address()?,
             b'0'..=b'9' | b'-' => self.number()?,
-            _ => plain(self.name()?, self.span_from(start)),
+            _ => name_operand(self.name()?, self.span_from(start)),
         };
         operands.push(operand);
         Some(())
     }
 
-    /// `%tid.x`, `%lanemask_le`, or another name that few registers have.
+    /// `%tid.x`, `%lanemask_le`, or another uncommon name.
     #[cold]
     fn unlike_registers(&mut self, start: usize) -> Option<Operand<'a>> {
         self.at = start + 1;
         self.skip_identifier()?;
         if self.byte()? != b'.' {
             let name = self.ended(start).filter(|name| name.text != "%")?;
-            return Some(plain(name, self.span_from(start)));
+            return Some(name_operand(name, self.span_from(start)));
         }
         self.at += 1;
         self.skip_identifier()?;
@@ -192,7 +190,7 @@ impl<'a> Text<'a> {
             b'%' => self.register()?,
             _ => (self.name()?, false),
         };
-        if !common && !matches!(plain(name, Span::default()), Operand::Name(_)) {
+        if !common && !matches!(name_operand(name, Span::default()), Operand::Name(_)) {
             return None;
         }
         let mut offset = 0;
@@ -206,7 +204,7 @@ impl<'a> Text<'a> {
             return None;
         }
         self.at += 1;
-        // A word may follow, `.unified`.
+        // `.unified` may follow.
         if !matches!(self.byte()?, b',' | b';') {
             return None;
         }
@@ -256,7 +254,7 @@ impl<'a> Text<'a> {
         }))
     }
 
-    /// A decimal number where an operand ends.
+    /// A decimal number at the end of an operand.
     #[inline]
     fn digits(&mut self) -> Option<u64> {
         let value = self.unsigned()?;

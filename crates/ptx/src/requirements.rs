@@ -1,4 +1,4 @@
-//! Which `.version` and `.target` a module needs for what is no instruction.
+//! The `.version` and `.target` that a module needs for everything but instructions.
 
 use std::collections::HashSet;
 
@@ -11,40 +11,40 @@ use super::names::Type;
 use super::signature::parameter_bytes;
 use super::version::Floor;
 
-/// Bytes of parameters that any kernel may have, those of PTX 1.5, and those of
-/// sm_70 with PTX 8.1.
+/// The limits for the parameters of a kernel in bytes: of any version, from PTX 1.5, and
+/// from PTX 8.1 with sm_70.
 pub const PARAMETER_BYTES: [u64; 3] = [256, 4352, 32764];
 
-/// Something that not every version and target has.
+/// A use of a feature that not every version and target has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// As messages call it: `.weak`.
+pub struct Requirement {
+    /// The feature in messages: `.weak`.
     pub what: &'static str,
-    /// The least that has it.
+    /// The lowest version and target with the feature.
     pub floor: Floor,
-    /// Where it stands.
+    /// The span of the use.
     pub span: Span,
 }
 
-/// Finds the needs of a module, part by part in the order of the text.
-pub struct Needs<'s, 'a> {
+/// Finds the requirements of a module, part by part in source order.
+pub struct Requirements<'s, 'a> {
     source: &'s str,
-    /// Addresses of functions need more than those of variables.
+    /// The functions so far: their addresses need a higher version than those of variables.
     functions: HashSet<&'a str>,
-    found: Vec<Need>,
+    found: Vec<Requirement>,
 }
 
-impl<'s, 'a> Needs<'s, 'a> {
+impl<'s, 'a> Requirements<'s, 'a> {
     pub fn new(source: &'s str) -> Self {
-        Needs {
+        Requirements {
             source,
             functions: HashSet::new(),
             found: Vec::new(),
         }
     }
 
-    /// Those of what stands before the items.
-    pub fn head(&mut self, module: &Module<'a>) -> impl Iterator<Item = Need> {
+    /// The requirements of the head of the module.
+    pub fn head(&mut self, module: &Module<'a>) -> impl Iterator<Item = Requirement> {
         if let Some((_, span)) = module.address_size {
             self.need(".address_size", since(2, 3, 0), span);
         }
@@ -59,9 +59,8 @@ impl<'s, 'a> Needs<'s, 'a> {
         self.found.drain(..)
     }
 
-    /// Those of an item, which follows the ones before; of a function, what
-    /// stands before its body.
-    pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Need> {
+    /// The requirements of the next item; for a function, of everything but its body.
+    pub fn item(&mut self, item: &Item<'a>) -> impl Iterator<Item = Requirement> {
         match item {
             Item::Variable(variable) => self.variable(variable),
             Item::Function(function) => self.function(function),
@@ -71,7 +70,7 @@ impl<'s, 'a> Needs<'s, 'a> {
     }
 
     fn need(&mut self, what: &'static str, floor: Floor, span: Span) {
-        self.found.push(Need { what, floor, span });
+        self.found.push(Requirement { what, floor, span });
     }
 
     fn linkage(&mut self, linkage: Linkage, span: Span) {
@@ -126,7 +125,7 @@ impl<'s, 'a> Needs<'s, 'a> {
                     self.need("a mask", since(7, 1, 0), span);
                 }
             }
-            // Lists are nested 32 deep at most: reading sees to that.
+            // The parser limits the nesting of lists to 32.
             Initializer::List(list) => {
                 for value in list {
                     self.initializer(value);
@@ -211,8 +210,8 @@ impl<'s, 'a> Needs<'s, 'a> {
         }
     }
 
-    /// Those of a statement of a body. Instructions have theirs in the table.
-    pub fn statement(&mut self, statement: &Statement<'a>) -> impl Iterator<Item = Need> {
+    /// The requirements of a statement. Those of instructions are in the instruction table.
+    pub fn statement(&mut self, statement: &Statement<'a>) -> impl Iterator<Item = Requirement> {
         match statement {
             Statement::Variable(variable) => self.variable(variable),
             Statement::Directive(directive) => self.directive(directive),

@@ -1,9 +1,8 @@
-//! Statements as compilers write them, `@%p1 ld.global.f32 %f1, [%rd4+8];`,
-//! read from the bytes without cutting tokens.
+//! The fast path: parses statements in the form that compilers generate,
+//! `@%p1 ld.global.f32 %f1, [%rd4+8];`, from the bytes without the lexer.
 //!
-//! They are nearly all of a text. What is written in any other way is left to
-//! the readers of tokens, which would read these the same: nothing here
-//! reports.
+//! Nearly all statements have this form. Everything else is left to the parsers of tokens, which
+//! give the same result for these statements. The fast path never reports errors.
 
 mod declaration;
 mod operand;
@@ -15,25 +14,25 @@ mod text;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
 use crate::names::Opcode;
-pub use section::usual_data;
+pub use section::skip_data;
 use text::{Text, begins_statement};
 
 impl<'a> BodyReader<'_, 'a> {
-    /// Reads statements from `start` on while they are usual. Gives where the
-    /// last of them ends.
-    pub(super) fn usual_statements(&mut self, source: &'a str, start: usize) -> usize {
+    /// Parses statements from `start` as long as the fast path supports them. Returns the end of the last
+    /// one.
+    pub(super) fn fast_statements(&mut self, source: &'a str, start: usize) -> usize {
         let mut text = Text { source, at: start };
         let mut end = start;
         loop {
             let read = text.skip_to_token().and_then(|first| match first {
-                b'a'..=b'z' | b'@' => self.usual_instruction(&mut text),
-                b'$' | b'_' | b'A'..=b'Z' => self.usual_label(&mut text),
-                b'.' => self.usual_directive(&mut text),
+                b'a'..=b'z' | b'@' => self.fast_instruction(&mut text),
+                b'$' | b'_' | b'A'..=b'Z' => self.fast_label(&mut text),
+                b'.' => self.fast_directive(&mut text),
                 b'{' => {
                     self.open_block(text.advance());
                     Some(())
                 }
-                // The function's own is not read here.
+                // The closing brace of the function is not parsed here.
                 b'}' if self.blocks > 0 => {
                     self.close_block(text.advance());
                     Some(())
@@ -47,7 +46,7 @@ impl<'a> BodyReader<'_, 'a> {
         }
     }
 
-    fn usual_instruction(&mut self, text: &mut Text<'a>) -> Option<()> {
+    fn fast_instruction(&mut self, text: &mut Text<'a>) -> Option<()> {
         let start = text.at;
         let mut guard = None;
         if text.byte()? == b'@' {
@@ -56,7 +55,7 @@ impl<'a> BodyReader<'_, 'a> {
             text.at += usize::from(negated);
             let predicate = match text.byte()? {
                 b'%' => text.register()?.0,
-                _ => text.plain_name()?,
+                _ => text.declared_name()?,
             };
             if !matches!(text.byte()?, b' ' | b'\t') {
                 return None;
@@ -66,16 +65,16 @@ impl<'a> BodyReader<'_, 'a> {
         }
         let opcode = text.at;
         let bytes = text.source.as_bytes();
-        let mnemonics = &self.store.mnemonics;
-        let mnemonic = match mnemonics.usual(bytes, opcode) {
+        let mnemonics = &self.buffers.mnemonics;
+        let mnemonic = match mnemonics.before_blank(bytes, opcode) {
             Some(mnemonic) => mnemonic,
-            None => mnemonics.alone(text.source, opcode)?,
+            None => mnemonics.before_semicolon(text.source, opcode)?,
         };
         text.at = mnemonic.end;
         text.skip_blanks()?;
-        let pool = &mut self.store.pool;
+        let pool = &mut self.buffers.pool;
         let mark = pool.operands.len();
-        // A statement that could not be read leaves its own behind.
+        // A statement that failed leaves its operands behind.
         pool.open.clear();
         let operands = match mnemonic.opcode {
             Opcode::Call => text.call(pool),
@@ -89,7 +88,7 @@ impl<'a> BodyReader<'_, 'a> {
             Some(guard) => pool.guard(guard, operands),
             None => operands,
         };
-        self.store
+        self.buffers
             .statements
             .push(Statement::Instruction(Instruction {
                 guarded: guard.is_some(),
@@ -106,7 +105,7 @@ impl<'a> BodyReader<'_, 'a> {
     }
 
     /// `$L__BB0_2:`
-    fn usual_label(&mut self, text: &mut Text<'a>) -> Option<()> {
+    fn fast_label(&mut self, text: &mut Text<'a>) -> Option<()> {
         let start = text.at;
         text.skip_name()?;
         let label = Name {
@@ -118,18 +117,18 @@ impl<'a> BodyReader<'_, 'a> {
         text.at += 1;
         let bytes = text.source.as_bytes();
         match text.next_token()? {
-            // It may be the name of `.branchtargets` or another such directive.
+            // It may be the label of `.branchtargets` or a similar directive.
             (at, b'.') if matches!(bytes.get(at + 1), Some(b'b' | b'c')) => return None,
             (_, b'.') => {}
             (_, first) if begins_statement(first) => {}
             _ => return None,
         }
-        self.store.statements.push(Statement::Label(label));
+        self.buffers.statements.push(Statement::Label(label));
         Some(())
     }
 
-    fn usual_directive(&mut self, text: &mut Text<'a>) -> Option<()> {
-        let statements = &mut self.store.statements;
+    fn fast_directive(&mut self, text: &mut Text<'a>) -> Option<()> {
+        let statements = &mut self.buffers.statements;
         let mark = statements.len();
         let start = text.at;
         let read = match text.word()? {
@@ -146,8 +145,8 @@ impl<'a> BodyReader<'_, 'a> {
 }
 
 impl<'a> Text<'a> {
-    /// `1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of inlined
-    /// code: what follows `.loc`.
+    /// `1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` for inlined code: the text after
+    /// `.loc`.
     fn location(&mut self, start: usize) -> Option<Location<'a>> {
         let place = self.place()?;
         let mut inlined = None;
@@ -155,7 +154,7 @@ impl<'a> Text<'a> {
             self.at += 1;
             self.skip_blanks()?;
             self.skip_keyword(b"function_name")?;
-            let function = self.plain_name()?;
+            let function = self.declared_name()?;
             let mut offset = 0;
             if self.byte()? == b'+' {
                 self.at += 1;
@@ -175,7 +174,7 @@ impl<'a> Text<'a> {
             });
         }
         let span = self.span_from(start);
-        // Where a number ends has to be seen, and that no clause follows.
+        // The end of the number must be certain, and no clause may follow.
         if !matches!(self.byte()?, b' ' | b'\t' | b'\n') {
             return None;
         }

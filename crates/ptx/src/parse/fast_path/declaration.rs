@@ -6,8 +6,8 @@ use crate::names::Type;
 use crate::parse::declaration::{MAX_REGISTERS, space};
 
 impl<'a> Text<'a> {
-    /// What follows the first word of a declaration, up to the semicolon and
-    /// past it. On `None` some of the names may lie among the statements.
+    /// Parses a declaration after its first word, including the semicolon. On `None` some of the variables
+    /// may already be among the statements.
     pub fn declaration(
         &mut self,
         word: &str,
@@ -34,7 +34,7 @@ impl<'a> Text<'a> {
                 align,
                 ty,
                 vector: 1,
-                name: self.plain_name()?,
+                name: self.declared_name()?,
                 count: None,
                 dims: Vec::new(),
                 init: None,
@@ -66,7 +66,7 @@ impl<'a> Text<'a> {
         (count <= MAX_REGISTERS).then_some(count)
     }
 
-    /// A number between one byte and this one.
+    /// A number between two delimiters.
     fn between(&mut self, last: u8) -> Option<u64> {
         self.at += 1;
         let number = self.unsigned()?;

@@ -1,4 +1,4 @@
-//! Names, words and numbers, from the bytes.
+//! Parses names, words and numbers from the bytes.
 
 use crate::ast::{Name, Span};
 use crate::parse::bytes::{
@@ -6,15 +6,14 @@ use crate::parse::bytes::{
 };
 use crate::token::continues_identifier;
 
-/// What is left of a text from `at` on. Where something is not as expected,
-/// `at` may be anywhere in it.
+/// A cursor in a text. After a failure, `at` may be anywhere.
 pub struct Text<'a> {
     pub source: &'a str,
     pub at: usize,
 }
 
-/// Whether this byte is the first of a statement other than a directive, or
-/// ends a block, and cannot go on with what stands before it.
+/// Whether this byte starts a statement other than a directive or ends a block, and cannot continue
+/// the preceding text.
 pub fn begins_statement(first: u8) -> bool {
     first.is_ascii_alphabetic() || matches!(first, b'_' | b'@' | b'$' | b'{' | b'}')
 }
@@ -44,13 +43,13 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Past one byte: its span.
+    /// Skips one byte; returns its span.
     pub fn advance(&mut self) -> Span {
         self.at += 1;
         self.span_from(self.at - 1)
     }
 
-    /// To the first byte that is no white space, if there is one.
+    /// Skips white space; returns the next byte, if any.
     #[inline]
     pub fn skip_blanks(&mut self) -> Option<u8> {
         let bytes = self.source.as_bytes();
@@ -62,7 +61,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The same, past comments that end with their line.
+    /// Like [`skip_blanks`](Self::skip_blanks), but also skips line comments.
     #[inline]
     pub fn skip_to_token(&mut self) -> Option<u8> {
         loop {
@@ -80,19 +79,19 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Where the next token stands, and its first byte.
+    /// The offset of the next token, and its first byte.
     pub fn next_token(&self) -> Option<(usize, u8)> {
         let mut ahead = Text { ..*self };
         let first = ahead.skip_to_token()?;
         let second = *self.source.as_bytes().get(ahead.at + 1)?;
         match first {
-            // Alone these are no tokens, and what comes behind them is the next.
+            // These are not tokens by themselves; the next one follows.
             b'.' | b'$' if !second.is_ascii_alphabetic() => None,
             _ => Some((ahead.at, first)),
         }
     }
 
-    /// `.align`: a word without its dot, and past the blanks behind it.
+    /// `.align`: parses a word, and skips the blanks after it; returns it without the dot.
     #[inline]
     pub fn word(&mut self) -> Option<&'a str> {
         if self.byte()? != b'.' {
@@ -109,7 +108,7 @@ impl<'a> Text<'a> {
         Some(word)
     }
 
-    /// Past this word, which a blank has to end, and the blanks behind it.
+    /// Skips this word, which must be followed by a blank, and the blanks after it.
     pub fn skip_keyword(&mut self, word: &[u8]) -> Option<()> {
         let end = self.at + word.len();
         if self.source.as_bytes().get(self.at..end)? != word {
@@ -123,8 +122,8 @@ impl<'a> Text<'a> {
         Some(())
     }
 
-    /// `%r1`, `%SP`; and whether it is called as most are, and so is none of
-    /// the special ones.
+    /// `%r1`, `%SP`; also returns whether the name has the common form, which excludes special
+    /// registers.
     #[inline(always)]
     pub fn register(&mut self) -> Option<(Name<'a>, bool)> {
         let start = self.at;
@@ -159,8 +158,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// A name that is declared or referred to by a directive.
-    pub fn plain_name(&mut self) -> Option<Name<'a>> {
+    /// A name in a declaration or directive.
+    pub fn declared_name(&mut self) -> Option<Name<'a>> {
         let start = self.at;
         if self.byte()? == b'%' {
             self.at += 1;
@@ -179,7 +178,7 @@ impl<'a> Text<'a> {
         let first = self.byte()?;
         self.at += 1;
         let begins = match first {
-            // `$` alone is no name.
+            // `$` alone is not a name.
             b'$' => continues_identifier(self.byte()?),
             _ => first.is_ascii_alphabetic() || first == b'_',
         };
@@ -189,7 +188,7 @@ impl<'a> Text<'a> {
         self.skip_identifier()
     }
 
-    /// Past what may stand inside of an identifier.
+    /// Skips the characters of an identifier.
     #[inline]
     pub fn skip_identifier(&mut self) -> Option<()> {
         loop {
@@ -205,7 +204,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The name from `start` on, if nothing that follows makes it more than one.
+    /// The name from `start`, if it ends here.
     #[inline(always)]
     pub fn ended(&self, start: usize) -> Option<Name<'a>> {
         if !matches!(
@@ -218,8 +217,7 @@ impl<'a> Text<'a> {
         Some(Name { text })
     }
 
-    /// A decimal number of at most 18 digits. What follows it is seen to by the
-    /// caller.
+    /// A decimal number of at most 18 digits. The caller checks what follows.
     #[inline]
     pub fn unsigned(&mut self) -> Option<u64> {
         let start = self.at;
@@ -238,13 +236,12 @@ impl<'a> Text<'a> {
             value = value * 10_u64.pow(last as u32) + decimal(word, last);
             self.at += last;
         }
-        // A zero in front makes it octal.
+        // A leading zero makes it octal.
         let octal = length > 1 && self.source.as_bytes().get(start) == Some(&b'0');
         (length > 0 && !octal).then_some(value)
     }
 
-    /// `1,2, 3`, decimal numbers below 256. What follows them is seen to by the
-    /// caller.
+    /// `1,2, 3`, decimal numbers below 256. The caller checks what follows.
     #[inline]
     pub fn byte_values(&mut self) -> Option<()> {
         loop {
@@ -252,9 +249,9 @@ impl<'a> Text<'a> {
             let length = through_digits(word);
             let small = match length {
                 1 => true,
-                // A zero in front makes it octal.
+                // A leading zero makes it octal.
                 2 => word as u8 != b'0',
-                // As text they are in the order of the numbers.
+                // For the same length, the text order is the numeric order.
                 3 => word as u8 != b'0' && word.swap_bytes() >> 40 <= 0x32_35_35,
                 _ => false,
             };
