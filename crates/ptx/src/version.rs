@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::ast::{Module, Span, Version};
 use super::check::{CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
-pub use super::features::versions;
+pub use super::features::{function_directives, versions};
 use super::isa::target::{Suffix, Target};
 
 /// What a module must say at least.

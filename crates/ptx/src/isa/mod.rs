@@ -98,6 +98,7 @@ mod form;
 mod operand;
 mod row;
 pub mod special;
+mod summary;
 pub mod target;
 
 pub use count::Count;
@@ -107,6 +108,7 @@ pub use form::{Condition, ConditionWord, Demand, Fit, Form, Mismatch, Slot, Word
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
+pub use summary::{special_summary, summary};
 
 use std::sync::OnceLock;
 
