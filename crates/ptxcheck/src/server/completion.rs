@@ -211,26 +211,22 @@ impl<'t> Items<'_, 't> {
             .iter()
             .filter_map(|word| Modifier::from_text(word))
             .collect();
-        let takes = |form: &&Form| written.iter().all(|word| form.may_have(*word));
+        let forms = isa::forms(opcode).iter();
+        let forms = forms.filter(|form| written.iter().all(|word| form.may_have(*word)));
+        let mut words: Vec<Offer<'_>> = forms.flat_map(|form| offers(form, &written)).collect();
+        let permitted = |offer: &Offer<'_>| {
+            let mut since = offer.since.into_iter().flatten();
+            since.all(|since| self.permits(since))
+        };
+        // Of one word in several forms, the one that the module may use counts.
+        words.sort_by_cached_key(|offer| (!permitted(offer), !offer.of_opcode));
         let mut offered = HashSet::new();
-        let forms: Vec<&Form> = isa::forms(opcode).iter().filter(takes).collect();
-        // Those that a form for this module has win over the same of one that is not.
-        for permitted in [true, false] {
-            for form in &forms {
-                for (word, since) in free(form, &written) {
-                    let since = [Some(&form.since), since];
-                    let since = since.into_iter().flatten();
-                    let allowed = since.clone().all(|since| self.permits(since));
-                    if allowed != permitted || !offered.insert(word) {
-                        continue;
-                    }
-                    let detail: Vec<String> = since.map(isa::since_text).collect();
-                    let order = self.items.len();
-                    let item = self.add(word.text(), CompletionItemKind::KEYWORD);
-                    item.detail = Some(format!("since {}", detail.join(", and ")));
-                    item.sort_text = Some(format!("{order:04}"));
-                }
-            }
+        words.retain(|offer| offered.insert(offer.word));
+        for (order, Offer { word, since, .. }) in words.into_iter().enumerate() {
+            let since: Vec<String> = since.into_iter().flatten().map(isa::since_text).collect();
+            let item = self.add(word.text(), CompletionItemKind::KEYWORD);
+            item.detail = Some(format!("since {}", since.join(", and ")));
+            item.sort_text = Some(format!("{order:04}"));
         }
     }
 
@@ -327,24 +323,41 @@ impl<'t> Items<'_, 't> {
     }
 }
 
-/// The words of a form for which there is still a place, with floors of their own.
-fn free<'f>(
-    form: &'f Form,
-    written: &'f [Modifier],
-) -> impl Iterator<Item = (Modifier, Option<&'f Since>)> {
-    let of_opcode = form
-        .opcode_words
-        .get(written.len())
-        .map(|word| (*word, None));
+/// A word that may be written next.
+struct Offer<'f> {
+    word: Modifier,
+    /// It belongs to the opcode: `commit_group` of `cp.async.commit_group`.
+    of_opcode: bool,
+    /// Since when there is the form, and the word in it.
+    since: [Option<&'f Since>; 2],
+}
+
+/// The words of a form for which there is still a place. Those of its opcode come first,
+/// and nothing comes between.
+fn offers<'f>(form: &'f Form, written: &[Modifier]) -> Vec<Offer<'f>> {
+    if let Some(word) = form.opcode_words.get(written.len()) {
+        let begun = form.opcode_words.starts_with(written);
+        let offer = Offer {
+            word: *word,
+            of_opcode: true,
+            since: [Some(&form.since), None],
+        };
+        return begun.then_some(offer).into_iter().collect();
+    }
+    if !written.starts_with(&form.opcode_words) {
+        return Vec::new();
+    }
     let slots = form.slots.iter().filter(|slot| {
         let mut words = slot.words.iter();
         slot.names_type.is_some() || !words.any(|word| written.contains(&word.modifier))
     });
     let words = slots.flat_map(|slot| &slot.words);
-    let words = words.map(|word| (word.modifier, word.since.as_ref()));
-    // The words of an opcode come first, and nothing comes between.
-    let begun = written.len() >= form.opcode_words.len();
-    of_opcode.into_iter().chain(words.filter(move |_| begun))
+    let offers = words.map(|word| Offer {
+        word: word.modifier,
+        of_opcode: false,
+        since: [Some(&form.since), word.since.as_ref()],
+    });
+    offers.collect()
 }
 
 #[cfg(test)]
@@ -378,7 +391,7 @@ mod tests {
             (".target ", "of .target ``"),
             ("add.s32 %r1, %", "operands `%`"),
             ("@%p bra LO", "operands `LO`"),
-            ("é.", "start `.`"),
+            ("é.", "operands `.`"),
             ("xyz.glo", "start `xyz.glo`"),
         ] {
             assert_eq!(shown(before), expected, "{before}");

@@ -25,7 +25,7 @@ fn params(uri: &str, position: &Value) -> Value {
         "textDocument": {"uri": uri},
         "position": position,
         "range": {"start": position, "end": {"line": u32::MAX, "character": u32::MAX}},
-        "context": {"diagnostics": [], "includeDeclaration": true},
+        "context": {"diagnostics": [], "includeDeclaration": true, "triggerKind": 1},
         "newName": "new",
         "options": {"tabSize": 8, "insertSpaces": false},
     })
