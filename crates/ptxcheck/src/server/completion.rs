@@ -94,13 +94,21 @@ pub fn complete(tree: &Tree<'_>, params: &CompletionParams) -> Option<Completion
         },
         items: Vec::new(),
     };
+    // A body without its brace is what is being written before one.
     let function = tree.function(offset).filter(|function| {
-        let body = function.body.as_ref();
-        body.is_some_and(|body| body.span.start < offset)
+        let start = function.body.as_ref().map(|body| body.span.start);
+        let opened = start.filter(|start| *start < offset);
+        opened.is_some_and(|start| tree.source[start as usize..].starts_with('{'))
     });
     match (place, function) {
         (Place::Modifiers(opcode, written), _) => items.modifiers(opcode, &written),
-        (Place::Directive(directive), _) => items.of_directive(directive, word),
+        (Place::Directive(directive), _) => {
+            items.of_directive(directive, word);
+            // `.entry k() .maxntid` may stand in one line.
+            if function.is_none() && word.starts_with('.') {
+                items.function_directives();
+            }
+        }
         (Place::Start, Some(_)) if word.starts_with('.') => items.directives(&OF_FUNCTIONS),
         (Place::Start, None) => {
             items.directives(&OF_MODULES);

@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use lsp_server::Connection;
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions,
-    FoldingRangeProviderCapability, HoverProviderCapability, InitializeParams, InitializeResult,
-    OneOf, RenameOptions, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    FoldingRangeProviderCapability, HoverProviderCapability, InitializeResult, OneOf,
+    RenameOptions, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
     TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
 };
 
@@ -63,8 +63,6 @@ pub fn run(args: &ServerArgs) -> Result<u8, Failure> {
     let (id, params) = connection
         .initialize_start()
         .map_err(|error| broken(&error))?;
-    let params: InitializeParams =
-        serde_json::from_value(params).map_err(|error| broken(&error))?;
     let session = Session::new(&args, &params, connection.sender.clone())?;
     let result = serde_json::to_value(initialized()).map_err(|error| broken(&error))?;
     connection

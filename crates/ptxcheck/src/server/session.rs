@@ -15,8 +15,7 @@ use lsp_types::request::{RegisterCapability, Request as _};
 use lsp_types::{
     CancelParams, DidChangeTextDocumentParams, DidChangeWatchedFilesRegistrationOptions,
     DidCloseTextDocumentParams, DidOpenTextDocumentParams, FileSystemWatcher, GlobPattern,
-    InitializeParams, MessageType, NumberOrString, Registration, RegistrationParams,
-    ShowMessageParams, Uri,
+    MessageType, NumberOrString, Registration, RegistrationParams, ShowMessageParams, Uri,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -55,11 +54,12 @@ impl<'s> Session<'s> {
     /// The file of `--config` cannot be used.
     pub fn new(
         args: &'s CheckArgs,
-        params: &InitializeParams,
+        params: &Value,
         sender: Sender<Message>,
     ) -> Result<Session<'s>, Failure> {
-        let workspace = params.capabilities.workspace.as_ref();
-        let watched = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
+        // All that a client can do is much to read, and this alone is asked.
+        let watches =
+            params.pointer("/capabilities/workspace/didChangeWatchedFiles/dynamicRegistration");
         let configs = Configs::new(args)?;
         let checker = Checker::start(sender.clone());
         let pending = Pending::default();
@@ -72,7 +72,7 @@ impl<'s> Session<'s> {
             pending,
             sender,
             documents: HashMap::new(),
-            watches: watched.is_some_and(|watched| watched.dynamic_registration == Some(true)),
+            watches: watches == Some(&Value::Bool(true)),
             shown: String::new(),
         })
     }

@@ -122,6 +122,38 @@ fn what_is_cancelled_is_answered_all_the_same() {
     assert_eq!(client.end(), Some(0));
 }
 
+#[test]
+fn of_much_the_first_is_shown() {
+    let many = BAD.replace("\trte;\n", &"\trte;\n".repeat(3000));
+    let mut client = Client::start(&mut program());
+    client.open(URI, &many);
+    let found = client.diagnostics(URI, 1);
+    assert_eq!(found.len(), 1001);
+    let note = found[1000]["message"].as_str().unwrap();
+    assert_eq!(
+        note,
+        "2000 more findings are not shown; `ptxcheck` lists them"
+    );
+
+    let padding = format!("// {}\n", "x".repeat(1 << 10));
+    let large = format!("{BAD}{}", padding.repeat(17 << 10));
+    client.change(URI, 2, &[(Value::Null, &large)]);
+    let start = json!({"line": 6, "character": 2});
+    for method in REQUESTS {
+        let answer = client.request(method, params(URI, &start));
+        let refused = answer.err().map(|error| error["code"].as_i64());
+        assert!(matches!(refused, None | Some(Some(-32803))), "{method}");
+    }
+    let found = client.diagnostics(URI, 2);
+    assert_eq!(found[0]["code"], "E0101");
+    let note = found[1]["message"].as_str().unwrap();
+    assert!(
+        note.starts_with("of a text of 17 MB only errors are shown"),
+        "{note}"
+    );
+    assert_eq!(client.end(), Some(0));
+}
+
 /// Edits at random: what the server says of the text is what it says of a new document
 /// with that text, and every request has an answer in between.
 #[test]

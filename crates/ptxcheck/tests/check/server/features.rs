@@ -69,8 +69,14 @@ fn diagnostics_follow_the_text() {
     let place = |from: u32, to: u32| json!({"start": {"line": 6, "character": from}, "end": {"line": 6, "character": to}});
     client.change(uri, 2, &[(place(2, 3), ""), (place(3, 3), "t")]);
     assert_eq!(client.diagnostics(uri, 2), [] as [Value; 0]);
-    client.change(uri, 3, &[(Value::Null, BAD)]);
-    assert_eq!(client.diagnostics(uri, 3).len(), 1);
+    // Columns count UTF-16 code units.
+    client.change(
+        uri,
+        3,
+        &[(Value::Null, &BAD.replace("\trte", "/* 😀 */ rte"))],
+    );
+    let found = client.diagnostics(uri, 3);
+    assert_eq!(shown(&found.last().unwrap()["range"]), "6:9-6:12");
     let document = json!({"textDocument": {"uri": uri}});
     client.notify("textDocument/didClose", document);
     let last = client.next(|message| {
@@ -328,7 +334,7 @@ fn formatting() {
     assert_eq!(ranges(&edits), ["19:0-20:0"], "one line is changed");
     let same = ask(
         "textDocument/formatting",
-        &format!("‸{KERNEL}"),
+        &format!("‸{kernel}"),
         options.clone(),
     )
     .unwrap();
