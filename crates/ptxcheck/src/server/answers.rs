@@ -60,8 +60,11 @@ pub struct Refusal(pub String);
 
 type Answer = Result<Value, ResponseError>;
 
+/// Reads the parameters of a request, and answers it.
+type Answering = fn(&Tree<'_>, Value) -> Answer;
+
 /// The requests that are answered, and by what.
-const ANSWERS: [(&str, fn(&Tree<'_>, Value) -> Answer); 12] = [
+const ANSWERS: [(&str, Answering); 12] = [
     (HoverRequest::METHOD, |tree, params| {
         answer::<HoverRequest>(params, |params| Ok(hover::hover(tree, &params)))
     }),
