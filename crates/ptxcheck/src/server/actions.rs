@@ -6,9 +6,9 @@ use lsp_types::{
     WorkspaceEdit,
 };
 
-use super::answers::Tree;
 use super::checker::{self, Checked, diagnostic};
 use super::format;
+use super::tree::Tree;
 use crate::fix;
 use crate::linter::{self, TextFindings};
 use lint::{Edit, Finding, Rule};

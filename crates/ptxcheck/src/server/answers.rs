@@ -3,8 +3,9 @@
 //! It reads a document when the first request for it comes, and keeps the tree until a
 //! request for another text comes.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use crossbeam_channel::Sender;
 use lsp_server::{ErrorCode, Message, RequestId, Response, ResponseError};
@@ -15,14 +16,14 @@ use lsp_types::request::{
 };
 use serde_json::Value;
 
-use super::checker::Checker;
+use super::checker::{Checker, locked};
 use super::document::Document;
-use super::hints::Floors;
-use super::session::{Pending, locked};
-use super::text::Text;
+use super::tree::{Floors, Refusal, Tree};
 use super::{actions, completion, format, hints, hover, outline, references, rename};
-use ptx::ast::{Function, Item, Module};
 use ptx::read;
+
+/// The requests that wait for an answer.
+pub type Pending = Arc<Mutex<HashSet<RequestId>>>;
 
 /// A request for a document.
 pub struct Job {
@@ -31,32 +32,6 @@ pub struct Job {
     pub params: Value,
     pub document: Document,
 }
-
-/// A document and its tree.
-pub struct Tree<'t> {
-    pub document: &'t Document,
-    pub text: &'t Text,
-    pub source: &'t str,
-    pub module: &'t Module<'t>,
-    pub checker: &'t Checker,
-    pub floors: &'t Floors,
-}
-
-impl<'t> Tree<'t> {
-    /// The function that a byte lies in.
-    pub fn function(&self, offset: u32) -> Option<&'t Function<'t>> {
-        let functions = self.module.items.iter().filter_map(|item| match item {
-            Item::Function(function) => Some(function),
-            _ => None,
-        });
-        let mut around = functions
-            .filter(|function| (function.span.start..=function.span.end).contains(&offset));
-        around.next()
-    }
-}
-
-/// Why a request has no answer, in words for the user.
-pub struct Refusal(pub String);
 
 type Answer = Result<Value, ResponseError>;
 

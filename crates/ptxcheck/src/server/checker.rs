@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -14,7 +14,6 @@ use lsp_types::{
 };
 
 use super::document::Document;
-use super::session::locked;
 use crate::linter::{self, TextFindings};
 use lint::Finding;
 use ptx::diagnostic::Severity;
@@ -235,4 +234,9 @@ pub fn diagnostic(document: &Document, finding: &Finding) -> Diagnostic {
         tags: (finding.code.letter() == 'D').then(|| vec![DiagnosticTag::DEPRECATED]),
         ..Diagnostic::default()
     }
+}
+
+/// A thread that panicked leaves nothing half done in these.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,7 @@ use lsp_types::{
     TextEdit,
 };
 
-use super::answers::Tree;
+use super::tree::Tree;
 use ptx::ast::{Function, FunctionKind, Item, Span, Statement, Variable};
 use ptx::isa::target::{Since, Target};
 use ptx::isa::{self, Form, special};

@@ -2,7 +2,7 @@
 
 use lsp_types::TextEdit;
 
-use super::answers::Tree;
+use super::tree::Tree;
 use ptx::ast::Span;
 use ptx::printer;
 

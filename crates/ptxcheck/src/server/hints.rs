@@ -1,17 +1,11 @@
 //! What `.version` and `.target` the document needs, beside those that it says.
 
-use std::cell::OnceCell;
-
 use lsp_types::{InlayHint, InlayHintKind, InlayHintLabel, InlayHintParams, InlayHintTooltip};
 
-use super::answers::Tree;
+use super::tree::Tree;
 use ptx::ast::Span;
 use ptx::diagnostic::Diagnostic;
-use ptx::version::{Needed, needed};
-
-/// The floors of a document, found when they are first asked for.
-#[derive(Default)]
-pub struct Floors(OnceCell<Option<Needed>>);
+use ptx::version::needed;
 
 /// In a larger text they take longer than anyone waits for.
 const MAX_BYTES: usize = 4 << 20;
@@ -24,10 +18,7 @@ pub fn hints(tree: &Tree<'_>, params: &InlayHintParams) -> Option<Vec<InlayHint>
     if ![version, target].iter().any(visible) || tree.source.len() > MAX_BYTES {
         return Some(Vec::new());
     }
-    let floors = tree
-        .floors
-        .0
-        .get_or_init(|| needed(tree.module, tree.source));
+    let floors = tree.floors.get_or_init(|| needed(tree.module, tree.source));
     let floors = floors.as_ref()?;
     let (said, _) = tree.module.version?;
     let mut hints = Vec::new();

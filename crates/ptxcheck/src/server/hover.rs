@@ -2,9 +2,9 @@
 
 use lsp_types::{Hover, HoverContents, HoverParams, MarkupContent, MarkupKind};
 
-use super::answers::Tree;
 use super::references::{Declared, Symbol};
 use super::register;
+use super::tree::Tree;
 use ptx::ast::{Function, Instruction, Operand, Span, Statement, Variable};
 use ptx::isa::{self, Form, special};
 use ptx::names::SpecialRegister;

@@ -18,6 +18,7 @@ mod register;
 mod rename;
 mod session;
 mod text;
+mod tree;
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use lsp_types::{
     DocumentSymbol, DocumentSymbolResponse, FoldingRange, FoldingRangeKind, SymbolKind,
 };
 
-use super::answers::Tree;
+use super::tree::Tree;
 use ptx::ast::{
     DirectiveKind, Function, FunctionKind, Item, Name, Space, Span, Statement, Variable,
 };

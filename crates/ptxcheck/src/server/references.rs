@@ -5,7 +5,7 @@ use lsp_types::{
     Location, Position, ReferenceParams,
 };
 
-use super::answers::Tree;
+use super::tree::Tree;
 use ptx::Reference;
 use ptx::ast::{Body, Function, Item, Name, Span, Statement, Variable};
 

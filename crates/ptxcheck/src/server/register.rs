@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use super::answers::Tree;
 use super::references::{Declared, Symbol};
+use super::tree::Tree;
 use lint::flow::{RegisterOperand, ValueId, Variance};
 use lint::{FunctionContext, ModuleContext, Options};
 use ptx::ast::{Instruction, Operand, Space};

@@ -5,8 +5,8 @@ use lsp_types::{
     RenameParams, TextDocumentEdit, TextDocumentPositionParams, TextEdit, WorkspaceEdit,
 };
 
-use super::answers::{Refusal, Tree};
 use super::references::{Declared, Symbol};
+use super::tree::{Refusal, Tree};
 use ptx::ast::{Function, Name, Span};
 use ptx::names::SpecialRegister;
 use ptx::{read, references};

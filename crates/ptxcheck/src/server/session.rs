@@ -1,9 +1,9 @@
 //! The session with a client: its messages, and the open documents.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::Sender;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
@@ -20,16 +20,13 @@ use lsp_types::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answers::{self, Job};
-use super::checker::Checker;
+use super::answers::{self, Job, Pending};
+use super::checker::{Checker, locked};
 use super::document::{self, Document};
 use super::text::Text;
 use crate::args::CheckArgs;
 use crate::config::{Configs, Settings};
 use terminal::failure::Failure;
-
-/// The requests that wait for an answer.
-pub type Pending = Arc<Mutex<HashSet<RequestId>>>;
 
 /// What a session keeps.
 pub struct Session<'s> {
@@ -252,9 +249,4 @@ impl<'s> Session<'s> {
 
 fn read<T: DeserializeOwned>(params: Value) -> Option<T> {
     serde_json::from_value(params).ok()
-}
-
-/// A thread that panicked leaves nothing half done in these.
-pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
