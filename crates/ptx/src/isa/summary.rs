@@ -25,25 +25,20 @@ pub fn summary(mnemonic: &str) -> Option<&'static str> {
     }
 }
 
-/// What a special register holds.
+/// What a special register holds: the line of the longest name that its own begins
+/// with, as `%tid.x` is a part of `%tid` and `%pm3` one of several.
 ///
 /// ```
 /// use ptxkit_ptx::{isa::special_summary, names::SpecialRegister};
 /// assert_eq!(special_summary(SpecialRegister::TidX), Some("the index of the thread in its block"));
 /// ```
 pub fn special_summary(register: SpecialRegister) -> Option<&'static str> {
-    // `%tid.x` is a part of `%tid`, `%pm3_64` one of several.
     let name = register.text();
-    summary(name).or_else(|| {
-        let numbered = name.trim_end_matches("_64");
-        let kind = numbered.trim_end_matches(|c: char| c.is_ascii_digit());
-        let offsets = "%reserved_smem_offset";
-        summary(if kind.starts_with(offsets) {
-            offsets
-        } else {
-            kind
-        })
-    })
+    let lines = table()
+        .iter()
+        .filter(|(known, _)| name.starts_with(**known));
+    let longest = lines.max_by_key(|(known, _)| known.len());
+    longest.map(|(_, text)| *text)
 }
 
 fn table() -> &'static HashMap<&'static str, &'static str> {
