@@ -128,9 +128,7 @@ impl Shared {
             if document.text.source().len() > CHECKED_AT_ONCE {
                 // Until no change comes for some time.
                 let quiet = |state: &mut State| !state.is_waiting(&document.uri);
-                let waited = self
-                    .changed
-                    .wait_timeout_while(state, PAUSE, |state| quiet(state));
+                let waited = self.changed.wait_timeout_while(state, PAUSE, quiet);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 if state.is_waiting(&document.uri) {
                     continue;
@@ -140,10 +138,8 @@ impl Shared {
             let found = found(&document).findings;
             let diagnostics = diagnostics(&document, &found);
             let mut state = locked(&self.state);
-            // What has changed meanwhile comes next, what was closed has no findings.
-            if state.is_waiting(&document.uri) {
-                continue;
-            }
+            // What has changed meanwhile is published too, or who types without a pause would see
+            // nothing; its next version follows. What was closed has no findings.
             let Some(checked) = state.checked.get_mut(document.uri.as_str()) else {
                 continue;
             };
