@@ -136,6 +136,20 @@ pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
     ]
 };
 
+/// The directives that may stand after the head of such a function, without their
+/// dots, and since when.
+///
+/// ```
+/// use ptxkit_ptx::{ast::FunctionKind, version::function_directives};
+/// let of_kernels = function_directives(FunctionKind::Entry);
+/// assert!(of_kernels.into_iter().any(|(name, _)| name == "maxntid"));
+/// ```
+pub fn function_directives(kind: FunctionKind) -> impl Iterator<Item = (&'static str, Floor)> {
+    let rules = FUNCTION_DIRECTIVES.iter();
+    let rules = rules.filter(move |rule| function_directive(rule.name, kind).is_some());
+    rules.map(|rule| (rule.name, rule.since))
+}
+
 /// The directive with this name for a function of this kind.
 pub fn function_directive(
     word: &str,

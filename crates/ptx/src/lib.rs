@@ -19,7 +19,9 @@ mod text;
 mod token;
 pub mod version;
 
-pub use check::{CheckOptions, Level, NameMap, Seed, check, check_into, check_with};
+pub use check::{
+    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_with, references,
+};
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;

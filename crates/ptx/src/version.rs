@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::ast::{Module, Span, Version};
 use super::check::{CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
-pub use super::features::{Floor, versions};
+pub use super::features::{Floor, function_directives, versions};
 use super::isa::target::{Suffix, Target};
 
 /// The lowest `.target` of a module, and the lowest `.version` for that target.

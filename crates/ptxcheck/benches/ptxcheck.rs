@@ -1,5 +1,6 @@
 //! How long `ptxcheck` takes as a process: one file of 21 KB, and 1,000 files
-//! of 20 KB, each beside `ptxas -arch=compute_90` on the same files.
+//! of 20 KB, each beside `ptxas -arch=compute_90` on the same files; and how long
+//! `ptxcheck server` takes from a change in a text of 1 MB to its diagnostics.
 //!
 //! The texts are functions of what nvcc made of
 //! `tests/conformance/large/large.cu`. `PTXAS` names the ptxas; without it, the
@@ -12,6 +13,10 @@ use std::time::Instant;
 #[path = "../../ptx/tests/conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
 mod archive;
+
+#[path = "../tests/check/server/client.rs"]
+#[allow(dead_code, reason = "only documents are opened and changed")]
+mod client;
 
 const FILES: usize = 1000;
 /// ptxas takes one file a process: of so many, the time of all is told.
@@ -35,17 +40,44 @@ fn main() {
     let (many, some_of_ptxas) = pairs(7, folder, "many", OF_PTXAS, "many/0000.ptx");
     goal("1,000 files of 20 KB", many, 1.0, "s");
     beside(some_of_ptxas * FILES as f64 / OF_PTXAS as f64 / many);
+    let change = change(&cut(&text, 1_000_000));
+    goal("a change in 1 MB", change * 1e3, 30.0, "ms");
+}
+
+/// Median of the time from a change to the diagnostics of the text after it: someone
+/// types a comment in the middle of it.
+fn change(text: &str) -> f64 {
+    const URI: &str = "untitled:k.ptx";
+    let mut client = client::Client::start(&mut program());
+    client.open(URI, text);
+    client.diagnostics(URI, 1);
+    let line = text.lines().count() / 2;
+    let place = serde_json::json!({"line": line, "character": 0});
+    let range = serde_json::json!({"start": place, "end": place});
+    let mut times = Vec::new();
+    for version in 2..60 {
+        let letter = if version == 2 { "// \n" } else { "/" };
+        times.push(seconds(|| {
+            client.change(URI, version, &[(range.clone(), letter)]);
+            client.diagnostics(URI, version);
+        }));
+    }
+    client.end();
+    median(times)
+}
+
+/// Packed benches find it by the environment.
+fn program() -> Command {
+    let program = std::env::var_os("PTXKIT_CHECK_BIN");
+    Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_ptxcheck").into()))
 }
 
 /// Medians of ours over `path` and of ptxas over `file`, so many times, in turn.
 fn pairs(runs: usize, folder: &Path, path: &str, of_ptxas: usize, file: &str) -> (f64, f64) {
     let ptxas = std::env::var_os("PTXAS").unwrap_or_else(|| "ptxas".into());
-    // Packed benches find it by the environment.
-    let ptxcheck = std::env::var_os("PTXKIT_CHECK_BIN");
-    let ptxcheck = ptxcheck.unwrap_or_else(|| env!("CARGO_BIN_EXE_ptxcheck").into());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..=runs {
-        let mut command = Command::new(&ptxcheck);
+        let mut command = program();
         command
             .arg(path)
             .current_dir(folder)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::format::Format;
 use super::selection::Prefix;
-use super::{cfg, explain, floors, resources, rules};
+use super::{cfg, explain, floors, resources, rules, server};
 use ptx::ast::Version;
 use ptx::isa::target::{NotATarget, Target};
 use terminal::failure::Failure;
@@ -43,6 +43,8 @@ pub enum Command {
     /// Print the resources of each kernel: parameters, memory, registers, barriers, instructions
     #[command(after_help = STATUS)]
     Resources(resources::ResourcesArgs),
+    /// Serve an editor: the language server, over standard input and output
+    Server(server::ServerArgs),
 }
 
 /// The exit status of the subcommands that read PTX.
@@ -177,6 +179,7 @@ impl Cli {
             Some(Command::Floors(args)) => floors::run(args),
             Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
+            Some(Command::Server(args)) => server::run(args),
         }?;
         check_stdout()?;
         Ok(status)

@@ -202,6 +202,11 @@ impl<'c> Configs<'c> {
         })
     }
 
+    /// The settings without a file, or with that of the command line.
+    pub fn otherwise(&self) -> Arc<Settings> {
+        self.otherwise.clone()
+    }
+
     /// The settings of the files in a folder.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod progress;
 mod resources;
 mod rules;
 mod selection;
+mod server;
 mod statistics;
 mod suppression;
 

@@ -39,9 +39,7 @@ pub enum CacheCommand {
         key: String,
     },
     /// Check all blobs, and set damaged ones aside
-    #[command(
-        after_help = "Exit status: 0 all are intact, 1 some are damaged, 2 an error."
-    )]
+    #[command(after_help = "Exit status: 0 all are intact, 1 some are damaged, 2 an error.")]
     Verify,
     /// Remove blobs of older drivers and those set aside, and others by size or age
     Prune {
@@ -69,9 +67,7 @@ pub enum CacheCommand {
         keys: Vec<String>,
     },
     /// Import blobs from the output of `export`, after a check of each
-    #[command(
-        after_help = "Exit status: 0 done, 1 damaged blobs or no blobs, 2 an error."
-    )]
+    #[command(after_help = "Exit status: 0 done, 1 damaged blobs or no blobs, 2 an error.")]
     Import {
         /// The folder or the .tar
         from: PathBuf,

@@ -57,8 +57,10 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<CommandOutput
 #[allow(unsafe_code, reason = "the user names the archive")]
 pub fn import(cache: &Cache, from: &Path) -> Result<CommandOutput, Failure> {
     if !cache.policy().enabled() {
-        return Err(Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
-            .help("unset it, so that there is a cache to import into"));
+        return Err(
+            Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
+                .help("unset it, so that there is a cache to import into"),
+        );
     }
     if let Some(packed) = packed(from) {
         return Err(Failure::new(format!("cannot read {packed} archives"))

@@ -73,8 +73,10 @@ impl std::str::FromStr for WarmTarget {
 
 pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
     if !cache.policy().enabled() {
-        return Err(Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
-            .help("unset it, so that there is a cache to warm"));
+        return Err(
+            Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
+                .help("unset it, so that there is a cache to warm"),
+        );
     }
     if cache.folder().is_none() {
         return Err(super::failed(CacheError::NoFolder));

@@ -76,6 +76,25 @@ pub enum Operand<'a> {
     Sink(Span),
 }
 
+impl<'a> Operand<'a> {
+    /// The name in it; `None` for numbers and for lists, whose elements have theirs.
+    pub fn name(&self) -> Option<Name<'a>> {
+        match *self {
+            Operand::Name(name)
+            | Operand::Component { name, .. }
+            | Operand::Not(name)
+            | Operand::Negated(name)
+            | Operand::Select { name, .. }
+            | Operand::Offset { name, .. }
+            | Operand::Address {
+                base: AddressBase::Name(name),
+                ..
+            } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AddressBase<'a> {

@@ -17,6 +17,7 @@ mod mismatch;
 mod mov;
 mod operand;
 mod range;
+mod references;
 mod registers;
 mod symbols;
 mod texture;
@@ -35,6 +36,7 @@ use super::names::SpecialRegister;
 use super::requirements::{Requirement, Requirements};
 use super::version::Floor;
 use linkage::Declarations;
+pub use references::{Reference, references};
 use symbols::{ModuleSymbols, Symbol};
 pub use symbols::{NameMap, Seed};
 use variable::DeclarationPlace;
@@ -258,7 +260,7 @@ fn check_each<'a>(
                 head::function(function, &context, report);
                 declarations.function(function, report);
                 let symbol = Symbol::Function(function);
-                context.symbols.declare(function.name.text, symbol);
+                context.symbols.declare(function.name, symbol);
                 function::check(function, &context, &mut requirements, report);
             }
             Item::Directive(directive) => match &directive.kind {

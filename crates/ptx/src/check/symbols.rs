@@ -58,30 +58,35 @@ pub enum Role {
 /// The names declared so far in a module: a declaration precedes its uses.
 #[derive(Debug, Default)]
 pub struct ModuleSymbols<'m, 'a> {
-    names: NameMap<'a, Symbol<'m, 'a>>,
+    names: NameMap<'a, (Symbol<'m, 'a>, Name<'a>)>,
     /// `%r<9>` outside functions, as in PTX 1.x.
-    ranges: Vec<(&'a str, u32, Symbol<'m, 'a>)>,
+    ranges: Vec<(Name<'a>, u32, Symbol<'m, 'a>)>,
 }
 
 impl<'m, 'a> ModuleSymbols<'m, 'a> {
-    pub fn declare(&mut self, name: &'a str, symbol: Symbol<'m, 'a>) {
-        self.names.insert(name, symbol);
+    pub fn declare(&mut self, name: Name<'a>, symbol: Symbol<'m, 'a>) {
+        self.names.insert(name.text, (symbol, name));
     }
 
     pub fn declare_variable(&mut self, variable: &'m Variable<'a>) {
         let symbol = Symbol::of(variable, Role::Own);
         match variable.count {
-            Some(count) => self.ranges.push((variable.name.text, count, symbol)),
-            None => self.declare(variable.name.text, symbol),
+            Some(count) => self.ranges.push((variable.name, count, symbol)),
+            None => self.declare(variable.name, symbol),
         }
     }
 
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
+        self.find(name).map(|(symbol, _)| symbol)
+    }
+
+    /// The same with the name that declares it.
+    pub fn find(&self, name: &str) -> Option<(Symbol<'m, 'a>, Name<'a>)> {
         let found = self.names.get(name).copied();
         found.or_else(|| {
             let mut ranges = self.ranges.iter().take(MAX_COMPARED);
-            let range = ranges.find(|(prefix, count, _)| numbered(name, prefix, *count));
-            range.map(|(_, _, symbol)| *symbol)
+            let range = ranges.find(|(prefix, count, _)| numbered(name, prefix.text, *count));
+            range.map(|(prefix, _, symbol)| (*symbol, *prefix))
         })
     }
 
@@ -378,18 +383,26 @@ impl<'m, 'a> Scopes<'m, 'a> {
 
     /// The symbol of a name in the function.
     pub fn get(&self, name: &str) -> Option<Symbol<'m, 'a>> {
+        self.find(name).map(|(symbol, _)| symbol)
+    }
+
+    /// The same with the name that declares it.
+    #[inline]
+    pub fn find(&self, name: &str) -> Option<(Symbol<'m, 'a>, Name<'a>)> {
         let range = self.range(name);
         // Nearly all names are registers of a range that nothing shadows.
         if let Some(range) = range
             && !self.lone_registers
             && name.starts_with('%')
         {
-            return Some(range.symbol);
+            return Some((range.symbol, range.name));
         }
         match (self.names.get(name), range) {
-            (Some(declared), Some(range)) if range.depth > declared.depth => Some(range.symbol),
-            (Some(declared), _) => Some(declared.symbol),
-            (None, range) => range.map(|range| range.symbol),
+            (Some(declared), Some(range)) if range.depth > declared.depth => {
+                Some((range.symbol, range.name))
+            }
+            (Some(declared), _) => Some((declared.symbol, declared.name)),
+            (None, range) => range.map(|range| (range.symbol, range.name)),
         }
     }
 

@@ -95,6 +95,7 @@ mod form;
 mod operand;
 mod row;
 pub mod special;
+mod summary;
 pub mod target;
 
 pub use count::Count;
@@ -104,6 +105,7 @@ pub use form::{Condition, ConditionKind, ConditionWord, Fit, Form, Mismatch, Slo
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
+pub use summary::{special_summary, summary};
 
 use std::sync::OnceLock;
 

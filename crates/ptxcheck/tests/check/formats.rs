@@ -136,7 +136,11 @@ fn what_could_not_be_written_is_said() {
                 .unwrap(),
         );
         assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
-        assert!(ran.err.contains("error: cannot write to standard output"), "{}", ran.err);
+        assert!(
+            ran.err.contains("error: cannot write to standard output"),
+            "{}",
+            ran.err
+        );
     }
     // Where nothing can be said, the exit status does.
     let mut silent = program();

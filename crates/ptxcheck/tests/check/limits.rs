@@ -19,7 +19,11 @@ fn findings_beyond_the_limit_are_counted() {
     for format in ["concise", "json", "sarif", "github"] {
         let ran = limited(&["--format", format]);
         assert_eq!((ran.status, ran.err.as_str()), (Some(1), note), "{format}");
-        assert_eq!(ran.out.matches("unknown instruction `rte`").count(), 10, "{format}");
+        assert_eq!(
+            ran.out.matches("unknown instruction `rte`").count(),
+            10,
+            "{format}"
+        );
     }
     let ran = limited(&[]);
     assert_eq!(ran.err, format!("\n30 errors\n{note}"));

@@ -8,6 +8,7 @@ mod inputs;
 mod limits;
 mod readme;
 mod sarif;
+mod server;
 mod settings;
 mod snapshots;
 mod subcommands;

@@ -1,0 +1,135 @@
+//! Code actions: the fixes of findings, and comments that suppress them.
+
+use lsp_types::{
+    CodeAction, CodeActionContext, CodeActionKind, CodeActionOrCommand, CodeActionParams,
+    DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, TextDocumentEdit, TextEdit,
+    WorkspaceEdit,
+};
+
+use super::checker::{self, Checked, diagnostic};
+use super::format;
+use super::tree::Tree;
+use crate::fix;
+use crate::linter::{self, TextFindings};
+use lint::{Edit, Finding, Rule};
+use ptx::ast::Span;
+use std::sync::Arc;
+
+/// Fixes all that can be fixed safely; editors do it on save if they are told to.
+pub const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.ptxcheck");
+
+pub fn actions(tree: &Tree<'_>, params: &CodeActionParams) -> Option<Vec<CodeActionOrCommand>> {
+    let known = tree.checker.checked(tree.document);
+    let checked = known.unwrap_or_else(|| {
+        Arc::new(Checked {
+            version: tree.document.version,
+            found: checker::found(tree.document).findings,
+        })
+    });
+    let mut actions = Vec::new();
+    if wants(&params.context, &CodeActionKind::QUICKFIX) {
+        let span = tree.text.span(params.range);
+        let meets =
+            |finding: &&Finding| finding.span.start <= span.end && span.start <= finding.span.end;
+        for finding in checked.found.iter().filter(meets) {
+            actions.extend(fixed(tree, finding));
+            actions.extend(suppressed(tree, finding));
+        }
+    }
+    // It is found by checking the text again: only for who asks.
+    let only = params.context.only.iter().flatten();
+    if only.into_iter().any(|kind| covers(kind, &FIX_ALL)) {
+        actions.extend(all_fixed(tree, &checked));
+    }
+    Some(actions.into_iter().map(CodeActionOrCommand::from).collect())
+}
+
+fn wants(context: &CodeActionContext, kind: &CodeActionKind) -> bool {
+    let only = context.only.as_ref();
+    only.is_none_or(|only| only.iter().any(|wanted| covers(wanted, kind)))
+}
+
+/// `source` covers `source.fixAll`, which covers `source.fixAll.ptxcheck`.
+fn covers(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
+    let rest = kind.as_str().strip_prefix(wanted.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || wanted.as_str().is_empty())
+}
+
+fn action(
+    tree: &Tree<'_>,
+    title: String,
+    kind: CodeActionKind,
+    edits: impl Iterator<Item = TextEdit>,
+) -> CodeAction {
+    let edit = TextDocumentEdit {
+        text_document: OptionalVersionedTextDocumentIdentifier {
+            uri: tree.document.uri.clone(),
+            version: Some(tree.document.version),
+        },
+        edits: edits.map(OneOf::Left).collect(),
+    };
+    CodeAction {
+        title,
+        kind: Some(kind),
+        edit: Some(WorkspaceEdit {
+            document_changes: Some(DocumentChanges::Edits(vec![edit])),
+            ..WorkspaceEdit::default()
+        }),
+        ..CodeAction::default()
+    }
+}
+
+fn fixed(tree: &Tree<'_>, finding: &Finding) -> Option<CodeAction> {
+    let edits = finding
+        .fix
+        .as_ref()?
+        .edits
+        .iter()
+        .map(|edit: &Edit| TextEdit {
+            range: tree.text.range(edit.span),
+            new_text: edit.replacement.clone(),
+        });
+    let name = Rule::find(&finding.code.to_string()).map_or("", |rule| rule.name);
+    let title = format!("Fix {} {name}", finding.code);
+    let mut action = action(tree, title, CodeActionKind::QUICKFIX, edits);
+    action.is_preferred = Some(true);
+    action.diagnostics = Some(vec![diagnostic(tree.document, finding)]);
+    Some(action)
+}
+
+/// A comment at the end of the line. Errors are none of those that go away so.
+fn suppressed(tree: &Tree<'_>, finding: &Finding) -> Option<CodeAction> {
+    let start = finding.span.start as usize;
+    if finding.code.letter() == 'E' {
+        return None;
+    }
+    let line = tree.source.get(start..)?;
+    let line = &line[..line.find(['\n', '\r']).unwrap_or(line.len())];
+    // Behind a comment no other can begin.
+    if line.contains("//") || line.contains("/*") {
+        return None;
+    }
+    let end = (start + line.trim_end().len()) as u32;
+    let edit = TextEdit {
+        range: tree.text.range(Span { start: end, end }),
+        new_text: format!("  // ptxcheck: disable={}", finding.code),
+    };
+    let title = format!("Suppress {} in this line", finding.code);
+    let edits = std::iter::once(edit);
+    let mut action = action(tree, title, CodeActionKind::QUICKFIX, edits);
+    action.diagnostics = Some(vec![diagnostic(tree.document, finding)]);
+    Some(action)
+}
+
+fn all_fixed(tree: &Tree<'_>, checked: &Checked) -> Option<CodeAction> {
+    let found = TextFindings {
+        findings: checked.found.clone(),
+        ..TextFindings::default()
+    };
+    let document = tree.document;
+    let lint = |text: &str| linter::lint(text, &document.path, &document.settings);
+    let fixed = fix::apply_fixes(tree.source, found, lint);
+    let edit = format::replace(tree, &fixed.text)?;
+    let title = "Fix all that ptxcheck can fix".to_owned();
+    Some(action(tree, title, FIX_ALL, std::iter::once(edit)))
+}
