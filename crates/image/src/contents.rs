@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::bytes::Bytes;
 use super::entry::{Entry, EntryKind};
 use super::{
-    Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, program,
+    Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, pickle,
+    program,
 };
 
 /// The images in a file.
@@ -28,6 +29,8 @@ pub enum Holder {
     Program,
     /// A static archive.
     Archive,
+    /// What Python's `pickle` wrote: numba caches its kernels so.
+    Pickle,
 }
 
 /// PTX, a cubin or a fatbin, and where it lies. A driver chooses among the entries of one.
@@ -54,8 +57,8 @@ pub struct PtxFound<'a> {
     pub text: Cow<'a, str>,
 }
 
-/// Reads what a file holds: PTX, a cubin, a fatbin, or a program, shared object, object file or
-/// static archive with such in it.
+/// Reads what a file holds: PTX, a cubin, a fatbin, or a program, shared object, object file, static
+/// archive or pickle of Python's with such in it.
 ///
 /// Sizes and offsets are checked against the bytes; nothing is unpacked.
 ///
@@ -87,6 +90,9 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
     } else if is_program(bytes) {
         program::read(Bytes::new(bytes, "ELF file"), None, &mut pieces)?;
         Holder::Program
+    } else if pickle::is_pickle(bytes) {
+        pickle::read(Bytes::new(bytes, "pickle"), &mut pieces)?;
+        Holder::Pickle
     } else {
         pieces.push(Piece {
             member: None,
@@ -99,6 +105,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
     if pieces.is_empty() {
         return Err(ImageError::Unknown(match holder {
             Holder::Archive => "it is a static archive without images for a GPU".into(),
+            Holder::Pickle => "it is a pickle of Python's without PTX in it".into(),
             _ => "it is an ELF file for the host, without images for a GPU: it has no section .nv_fatbin".into(),
         }));
     }
