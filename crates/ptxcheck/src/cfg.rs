@@ -23,8 +23,8 @@ pub struct CfgArgs {
     #[arg(long, short)]
     kernel: Option<String>,
     /// The format; the default follows from the name of --output
-    #[arg(long, value_enum)]
-    format: Option<Picture>,
+    #[arg(long, visible_alias = "format", value_enum)]
+    output_format: Option<Picture>,
     /// The file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl Picture {
             "svg" => Ok(Picture::Svg),
             "" | "dot" | "gv" => Ok(Picture::Dot),
             other => Err(Failure::new(format!("there are no graphs as .{other}"))
-                .help("name it .svg or .dot, or give --format")),
+                .help("name it .svg or .dot, or give --output-format")),
         }
     }
 }
@@ -93,7 +93,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         let message = "its control flow takes too many steps to analyse";
         return Err(Failure::new(format!("`{wanted}`: {message}")));
     };
-    let picture = match args.format {
+    let picture = match args.output_format {
         Some(picture) => picture,
         None => Picture::named(args.output.as_deref())?,
     };
@@ -102,7 +102,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         Picture::Svg if dot.blocks > BLOCKS_OF_A_PICTURE => {
             return Err(
                 Failure::new(format!("`{wanted}` has {} blocks", dot.blocks))
-                    .help("write --format dot, and draw it with `sfdp -Tsvg`"),
+                    .help("write --output-format dot, and draw it with `sfdp -Tsvg`"),
             );
         }
         Picture::Svg => svg(&dot.text)?,
@@ -265,7 +265,7 @@ fn escaped(text: &str) -> String {
 /// # Errors
 /// The library for drawing does not take the graph.
 fn svg(dot: &str) -> Result<String, Failure> {
-    let help = "write --format dot, and draw it with Graphviz";
+    let help = "write --output-format dot, and draw it with Graphviz";
     let graph = DotParser::new(dot)
         .process()
         .map_err(|error| Failure::new(error).help(help))?;

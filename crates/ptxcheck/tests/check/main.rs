@@ -6,12 +6,15 @@ mod fix;
 mod formats;
 mod inputs;
 mod limits;
+mod options;
+mod origin;
 mod readme;
 mod sarif;
 mod settings;
 mod snapshots;
 mod subcommands;
 mod suppression;
+mod watch;
 
 use std::io::Write;
 use std::path::Path;
