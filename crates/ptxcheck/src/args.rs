@@ -83,7 +83,13 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with_all = ["fix", "diff", "statistics"])]
     pub watch: bool,
     /// The output format
-    #[arg(long, visible_alias = "format", value_enum, default_value_t)]
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     pub output_format: Format,
     /// Print the number of findings of each code instead of the findings
     #[arg(long)]

@@ -23,7 +23,7 @@ pub struct CfgArgs {
     #[arg(long, short)]
     kernel: Option<String>,
     /// The format; the default follows from the name of --output
-    #[arg(long, visible_alias = "format", value_enum)]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum)]
     output_format: Option<Picture>,
     /// The file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]

@@ -16,7 +16,13 @@ pub struct FloorsArgs {
     /// A file with PTX; `-` is standard input
     file: PathBuf,
     /// The output format
-    #[arg(long, visible_alias = "format", value_enum, default_value_t)]
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output_format: Format,
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use super::demangle::demangled;
 use lint::Finding;
 use ptx::ast::{Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement};
+use terminal::output::Escaped;
 
 /// The functions of a text that have findings, and what they were compiled from.
 #[derive(Debug, Default)]
@@ -184,7 +185,7 @@ impl fmt::Display for Origin<'_> {
 /// `scale.cu:12:3`
 impl fmt::Display for SourceLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)?;
+        write!(f, "{}:{}", Escaped::new(self.file), self.line)?;
         match self.column {
             0 => Ok(()),
             column => write!(f, ":{column}"),

@@ -26,7 +26,13 @@ pub struct ResourcesArgs {
     #[arg(long, short)]
     kernel: Option<String>,
     /// The output format
-    #[arg(long, visible_alias = "format", value_enum, default_value_t)]
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output_format: Format,
 }
 

@@ -11,7 +11,13 @@ use terminal::output::{Format, json_line, print};
 #[derive(Debug, clap::Args)]
 pub struct RulesArgs {
     /// The output format
-    #[arg(long, visible_alias = "format", value_enum, default_value_t)]
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
     output_format: Format,
 }
 

@@ -12,7 +12,7 @@ pub fn write(findings: Findings<'_>, colour: bool) -> String {
         .iter()
         .map(|finding| {
             let origin = findings.origin(finding);
-            let origin = origin.map(|origin| Escaped::new(format!("in {origin}")).to_string());
+            let origin = origin.map(|origin| format!("in {origin}"));
             drawing.of(finding, origin.as_deref())
         })
         .collect();

@@ -194,3 +194,14 @@ fn the_cache_of_numba_is_a_pickle_with_ptx() {
          [kernel `__main__::scale(Array<float, 1, C, mutable, aligned>, long long)`]\n"
     );
 }
+
+#[test]
+fn a_file_name_does_not_steer_the_terminal() {
+    let source = TRITON.replace("/home/u/", "\u{1b}[31m");
+    for format in ["full", "concise", "github"] {
+        let args = [&["-", "--output-format", format], &SHIFTS[..]].concat();
+        let ran = ptxcheck_on(&source, &args);
+        assert!(ran.out.contains("u{1b}[31madd.py:12:7"), "{}", ran.out);
+        assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+    }
+}

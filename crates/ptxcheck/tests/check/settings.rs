@@ -63,7 +63,11 @@ fn all_that_it_knows() {
     let settings = "\
 extend-select = [\"P\"]
 ignore = [\"D02\"]
+extend-ignore = [\"D01\"]
 deny = [\"W\"]
+preview = true
+unsafe-fixes = true
+force-exclude = false
 target = \"sm_90\"
 ptx-version = \"8.0\"
 codegen = true
