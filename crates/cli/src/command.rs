@@ -1,11 +1,14 @@
 //! The command line of `ptxkit`.
 
+use clap::CommandFactory;
+
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{assemble, devices, explain, extract, fmt, inspect, isa, trace};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
+use terminal::shell::{CompletionsArgs, ManArgs};
 
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -65,6 +68,10 @@ enum Command {
         #[arg(long, value_enum, default_value_t, global = true)]
         format: Format,
     },
+    /// Print what completes the command line in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
 }
 
 fn after_help() -> String {
@@ -88,6 +95,11 @@ impl Cli {
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
+            Command::Completions(args) => {
+                args.print(Cli::command());
+                Ok(VERIFIED)
+            }
+            Command::Man(args) => args.print(Cli::command()).map(|()| VERIFIED),
         }?;
         check_stdout()?;
         Ok(status)

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::bytes::Bytes;
 use super::entry::{Entry, EntryKind};
 use super::{
-    Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, program,
+    Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, pickle,
+    program,
 };
 
 /// The images in a file.
@@ -28,6 +29,8 @@ pub enum FileKind {
     Program,
     /// A static archive.
     Archive,
+    /// What Python's `pickle` wrote: numba caches its kernels so.
+    Pickle,
 }
 
 /// PTX, a cubin or a fatbin, with its location in the file. A driver selects among the entries of one
@@ -55,8 +58,8 @@ pub struct PtxFound<'a> {
     pub text: Cow<'a, str>,
 }
 
-/// Finds the images in a file: PTX, a cubin, a fatbin, or a program, shared object, object file or
-/// static archive that contains these.
+/// Finds the images in a file: PTX, a cubin, a fatbin, or a program, shared object, object file,
+/// static archive or Python pickle that contains these.
 ///
 /// Sizes and offsets are checked against the bytes; nothing is unpacked.
 ///
@@ -87,6 +90,9 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
     } else if is_program(bytes) {
         program::read(Bytes::new(bytes, "ELF file"), None, &mut pieces)?;
         FileKind::Program
+    } else if pickle::is_pickle(bytes) {
+        pickle::read(Bytes::new(bytes, "pickle"), &mut pieces)?;
+        FileKind::Pickle
     } else {
         pieces.push(Piece {
             member: None,
@@ -99,6 +105,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents<'_>, ImageError> {
     if pieces.is_empty() {
         return Err(ImageError::Unknown(match file_kind {
             FileKind::Archive => "it is a static archive without images for a GPU".into(),
+            FileKind::Pickle => "it is a Python pickle without PTX".into(),
             _ => "it is an ELF file for the host, without images for a GPU: it has no section .nv_fatbin".into(),
         }));
     }

@@ -18,6 +18,7 @@ mod elf;
 mod entry;
 mod fatbin;
 mod info;
+mod pickle;
 mod program;
 mod select;
 mod target;

@@ -99,7 +99,7 @@ pub struct Finding {
     pub span: Span,
     /// One line with the fix.
     pub help: Option<String>,
-    /// A change of the text that fixes it and keeps the meaning of the code.
+    /// A change of the text that fixes it.
     pub fix: Option<Fix>,
 }
 
@@ -127,6 +127,17 @@ impl Finding {
     pub fn fix(&mut self, edits: impl Into<Vec<Edit>>) -> &mut Self {
         self.fix = Some(Fix {
             edits: edits.into(),
+            safe: true,
+        });
+        self
+    }
+
+    /// Adds a fix that may change what the code does: the help says when. It is applied only where
+    /// the user asks for such fixes.
+    pub fn unsafe_fix(&mut self, edits: impl Into<Vec<Edit>>) -> &mut Self {
+        self.fix = Some(Fix {
+            edits: edits.into(),
+            safe: false,
         });
         self
     }
@@ -150,6 +161,8 @@ impl From<Diagnostic> for Finding {
 pub struct Fix {
     /// They do not overlap.
     pub edits: Vec<Edit>,
+    /// The code does afterwards what it did, or what it was clearly meant to do.
+    pub safe: bool,
 }
 
 /// A replacement of a part of the text.

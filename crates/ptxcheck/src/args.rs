@@ -1,14 +1,18 @@
 //! The command line of `ptxcheck`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use clap::CommandFactory;
 
 use super::format::Format;
-use super::selection::Prefix;
+use super::selection::Lists;
 use super::{cfg, explain, floors, resources, rules, server};
 use ptx::ast::Version;
 use ptx::isa::target::{NotATarget, Target};
-use terminal::failure::Failure;
+use terminal::failure::{Failure, VERIFIED};
 use terminal::output::check_stdout;
+use terminal::shell::{CompletionsArgs, ManArgs};
 
 /// The command line of `ptxcheck`.
 #[derive(Debug, clap::Parser)]
@@ -31,7 +35,8 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Explain a code: what it means, why it matters, an example
-    Explain(explain::ExplainArgs),
+    #[command(alias = "explain")]
+    Rule(explain::ExplainArgs),
     /// List all codes
     Rules(rules::RulesArgs),
     /// Print the lowest .version and .target that a file needs, and what forces them
@@ -45,30 +50,52 @@ pub enum Command {
     Resources(resources::ResourcesArgs),
     /// Serve an editor: the language server, over standard input and output
     Server(server::ServerArgs),
+    /// Print what completes the command line in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
 }
 
 /// The exit status of the subcommands that read PTX.
 const STATUS: &str = "Exit status: 0 done, 1 the PTX has errors, which are on standard error, 2 it \
      could not be read or has no such kernel.";
 
+const FILES: &str = "File selection";
+const REST: &str = "Miscellaneous";
+
 /// The options of a check.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct CheckArgs {
     /// PTX files, fatbins, programs and libraries with PTX in them, or folders of
     /// these; `-` is standard input. The default is the current folder
     pub paths: Vec<PathBuf>,
+    /// Apply the safe fixes, and report the remaining findings
+    #[arg(long)]
+    pub fix: bool,
+    /// Print what --fix would change as a diff, and change nothing
+    #[arg(long)]
+    pub diff: bool,
+    /// Apply, with --fix or --diff, also the fixes that may change what the code does
+    #[arg(long)]
+    pub unsafe_fixes: bool,
+    /// Add a comment to each line with findings that suppresses them; errors stay
+    #[arg(long, conflicts_with_all = ["fix", "diff", "watch"])]
+    pub add_suppressions: bool,
+    /// Check again whenever a file changes, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["fix", "diff", "statistics"])]
+    pub watch: bool,
     /// The output format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-    /// Enable these codes: `W0103`, prefixes `P` and `W01`, or `all`
-    #[arg(long, value_name = "CODES", value_delimiter = ',')]
-    pub select: Vec<Prefix>,
-    /// Disable these codes; the longest matching prefix wins
-    #[arg(long, value_name = "CODES", value_delimiter = ',')]
-    pub ignore: Vec<Prefix>,
-    /// Enable these codes, and report them as errors
-    #[arg(long, value_name = "CODES", value_delimiter = ',')]
-    pub deny: Vec<Prefix>,
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub output_format: Format,
+    /// Print the number of findings of each code instead of the findings
+    #[arg(long)]
+    pub statistics: bool,
     /// Check for this `.target` instead of that of the files
     #[arg(long, value_name = "TARGET", value_parser = target)]
     pub target: Option<Target>,
@@ -79,28 +106,9 @@ pub struct CheckArgs {
     /// functions, too much shared memory
     #[arg(long)]
     pub codegen: bool,
-    /// Exit with 1 only if there are more warnings than this
-    #[arg(long, value_name = "N")]
-    pub max_warnings: Option<usize>,
-    /// Show at most this number of findings for each module, and count the others; 0 shows
-    /// all. The default is 20000
-    #[arg(long, value_name = "N")]
-    pub max_findings: Option<usize>,
-    /// Print the number of findings of each code instead of the findings
-    #[arg(long)]
-    pub statistics: bool,
-    /// Apply the safe fixes, and report the remaining findings
-    #[arg(long)]
-    pub fix: bool,
-    /// Print what --fix would change as a diff, and change nothing
-    #[arg(long)]
-    pub diff: bool,
     /// The file name for standard input
     #[arg(long, value_name = "NAME", default_value = "<stdin>")]
     pub stdin_filename: PathBuf,
-    /// Skip files in folders that match this pattern: `vendor/**`
-    #[arg(long, value_name = "GLOB")]
-    pub exclude: Vec<String>,
     /// Use this ptxcheck.toml. The default is the nearest one above each file, up to the
     /// top of the git repository
     #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
@@ -108,12 +116,50 @@ pub struct CheckArgs {
     /// Ignore all ptxcheck.toml files
     #[arg(long)]
     pub isolated: bool,
+    /// Print the files that would be checked, and check none
+    #[arg(long)]
+    pub show_files: bool,
+    /// Print the settings of the first file as a ptxcheck.toml, and check none
+    #[arg(long, conflicts_with = "show_files")]
+    pub show_settings: bool,
+    #[command(flatten)]
+    pub lists: Lists,
+    /// Skip files in folders that match this pattern: `vendor/**`
+    #[arg(long, value_name = "GLOB", help_heading = FILES)]
+    pub exclude: Vec<String>,
+    /// Skip such files even where they are named, as pre-commit names them
+    #[arg(long, help_heading = FILES)]
+    pub force_exclude: bool,
+    /// Exit with 1 only if there are more warnings than this
+    #[arg(long, value_name = "N", help_heading = REST)]
+    pub max_warnings: Option<usize>,
+    /// Show at most this number of findings for each module, and count the others; 0 shows
+    /// all. The default is 20000
+    #[arg(long, value_name = "N", help_heading = REST)]
+    pub max_findings: Option<usize>,
+    /// Exit with 0 even if there are findings
+    #[arg(long, short = 'e', help_heading = REST)]
+    pub exit_zero: bool,
+    /// Print the findings, and nothing else
+    #[arg(long, short, help_heading = REST)]
+    pub quiet: bool,
     /// The number of threads; the default is the number of cores
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", help_heading = REST)]
     pub jobs: Option<std::num::NonZeroUsize>,
     /// When to use colour; NO_COLOR is honoured
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, help_heading = REST)]
     pub color: Color,
+}
+
+impl CheckArgs {
+    /// What to check; the current folder if nothing is named.
+    pub fn paths(&self) -> &[PathBuf] {
+        static HERE: LazyLock<[PathBuf; 1]> = LazyLock::new(|| [PathBuf::from(".")]);
+        match self.paths.as_slice() {
+            [] => &*HERE,
+            paths => paths,
+        }
+    }
 }
 
 /// When to use colour.
@@ -174,12 +220,17 @@ impl Cli {
     pub fn run(&self) -> Result<u8, Failure> {
         let status = match &self.command {
             None => super::run(&self.check),
-            Some(Command::Explain(args)) => explain::run(args),
+            Some(Command::Rule(args)) => explain::run(args),
             Some(Command::Rules(args)) => rules::run(args),
             Some(Command::Floors(args)) => floors::run(args),
             Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
             Some(Command::Server(args)) => server::run(args),
+            Some(Command::Completions(args)) => {
+                args.print(Cli::command());
+                Ok(VERIFIED)
+            }
+            Some(Command::Man(args)) => args.print(Cli::command()).map(|()| VERIFIED),
         }?;
         check_stdout()?;
         Ok(status)

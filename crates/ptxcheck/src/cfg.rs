@@ -23,8 +23,8 @@ pub struct CfgArgs {
     #[arg(long, short)]
     kernel: Option<String>,
     /// The format; the default follows from the name of --output
-    #[arg(long, value_enum)]
-    format: Option<GraphFormat>,
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum)]
+    output_format: Option<GraphFormat>,
     /// The file to write, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl GraphFormat {
             "svg" => Ok(GraphFormat::Svg),
             "" | "dot" | "gv" => Ok(GraphFormat::Dot),
             other => Err(Failure::new(format!("unknown graph format .{other}"))
-                .help("name it .svg or .dot, or give --format")),
+                .help("name it .svg or .dot, or give --output-format")),
         }
     }
 }
@@ -93,7 +93,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         let message = "its control flow takes too many steps to analyse";
         return Err(Failure::new(format!("`{wanted}`: {message}")));
     };
-    let picture = match args.format {
+    let picture = match args.output_format {
         Some(picture) => picture,
         None => GraphFormat::named(args.output.as_deref())?,
     };
@@ -102,7 +102,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         GraphFormat::Svg if dot.blocks > MAX_SVG_BLOCKS => {
             return Err(
                 Failure::new(format!("`{wanted}` has {} blocks", dot.blocks))
-                    .help("write --format dot, and draw it with `sfdp -Tsvg`"),
+                    .help("write --output-format dot, and draw it with `sfdp -Tsvg`"),
             );
         }
         GraphFormat::Svg => svg(&dot.text)?,
@@ -265,7 +265,7 @@ fn escaped(text: &str) -> String {
 /// # Errors
 /// The layout library rejects the graph.
 fn svg(dot: &str) -> Result<String, Failure> {
-    let help = "write --format dot, and draw it with Graphviz";
+    let help = "write --output-format dot, and draw it with Graphviz";
     let graph = DotParser::new(dot)
         .process()
         .map_err(|error| Failure::new(error).help(help))?;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
@@ -17,7 +16,8 @@ use ptx::isa::target::Target;
 use ptx::{CheckOptions, Level};
 use terminal::failure::Failure;
 
-const NAME: &str = "ptxcheck.toml";
+/// The name of a configuration file.
+pub const NAME: &str = "ptxcheck.toml";
 
 /// The nearest file in a folder or above it. The search ends at the top of the
 /// repository, so that the result does not depend on where a checkout lies. `.git`
@@ -39,9 +39,13 @@ fn above(folder: &Path) -> Option<PathBuf> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Config {
-    select: Vec<Prefix>,
+    select: Option<Vec<Prefix>>,
+    extend_select: Vec<Prefix>,
     ignore: Vec<Prefix>,
+    extend_ignore: Vec<Prefix>,
     deny: Vec<Prefix>,
+    preview: bool,
+    unsafe_fixes: bool,
     #[serde(deserialize_with = "target")]
     target: Option<Target>,
     #[serde(deserialize_with = "version")]
@@ -49,6 +53,7 @@ struct Config {
     codegen: bool,
     max_warnings: Option<usize>,
     exclude: Vec<Pattern>,
+    force_exclude: bool,
     per_file_ignores: HashMap<Pattern, Vec<Prefix>>,
 }
 
@@ -62,24 +67,35 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Version>
     args::version(&text).map(Some).map_err(D::Error::custom)
 }
 
-/// A glob; without a `/` it matches the name of a file in any folder.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+/// A glob; without a `/` it matches the name of a file or folder anywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Pattern(Glob);
+struct Pattern(glob::Pattern);
 
 impl TryFrom<String> for Pattern {
-    type Error = globset::Error;
+    type Error = glob::PatternError;
 
-    fn try_from(text: String) -> Result<Pattern, globset::Error> {
-        let text = match text.strip_prefix("./").unwrap_or(&text) {
-            name if name.contains('/') => name.to_owned(),
-            name => format!("**/{name}"),
+    fn try_from(text: String) -> Result<Pattern, glob::PatternError> {
+        let text = text.strip_prefix("./").unwrap_or(&text);
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let text = match text.contains('/') {
+            true => text.to_owned(),
+            false => format!("**/{text}"),
         };
+        glob::Pattern::new(&text).map(Pattern)
+    }
+}
+
+impl Pattern {
+    /// Whether it matches a file, or a folder above it.
+    fn matches(&self, path: &Path) -> bool {
         // `*` does not match `/`, as in a shell.
-        let glob = globset::GlobBuilder::new(&text)
-            .literal_separator(true)
-            .build()?;
-        Ok(Pattern(glob))
+        let options = glob::MatchOptions {
+            require_literal_separator: true,
+            ..glob::MatchOptions::new()
+        };
+        let mut above = path.ancestors();
+        above.any(|path| self.0.matches_with(&path.to_string_lossy(), options))
     }
 }
 
@@ -91,24 +107,35 @@ pub struct Settings {
     pub max_warnings: Option<usize>,
     /// Findings of one text beyond this number are counted and not listed.
     pub max_findings: usize,
+    /// Fixes that may change what the code does are made too.
+    pub unsafe_fixes: bool,
+    /// The `ptxcheck.toml` that they are from.
+    pub file: Option<PathBuf>,
     /// The folder that the patterns are relative to.
     folder: PathBuf,
-    exclude: Vec<GlobMatcher>,
-    per_file_ignores: Vec<(GlobMatcher, Vec<Prefix>)>,
+    /// Files that are named are excluded too.
+    pub force_exclude: bool,
+    exclude: Vec<Pattern>,
+    per_file_ignores: Vec<(Pattern, Vec<Prefix>)>,
 }
 
 impl Settings {
-    fn new(config: &Config, folder: PathBuf, args: &CheckArgs) -> Result<Settings, Failure> {
-        let given = Lists {
-            select: &args.select,
-            ignore: &args.ignore,
-            deny: &args.deny,
-        };
+    fn new(
+        config: &Config,
+        file: Option<PathBuf>,
+        folder: PathBuf,
+        args: &CheckArgs,
+    ) -> Result<Settings, Failure> {
         let configured = Lists {
-            select: &config.select,
-            ignore: &config.ignore,
-            deny: &config.deny,
+            select: config.select.clone(),
+            extend_select: config.extend_select.clone(),
+            ignore: config.ignore.clone(),
+            extend_ignore: config.extend_ignore.clone(),
+            deny: config.deny.clone(),
+            preview: config.preview,
         };
+        let selection = Selection::new(&[&args.lists, &configured])
+            .map_err(|error| Failure::new(error).help("--preview lets it run"))?;
         let level = match args.codegen || config.codegen {
             true => Level::Codegen,
             false => Level::Language,
@@ -119,14 +146,10 @@ impl Settings {
         });
         let mut exclude = given_patterns.collect::<Result<Vec<_>, _>>()?;
         exclude.extend(config.exclude.iter().cloned());
-        let mut per_file_ignores: Vec<_> = config
-            .per_file_ignores
-            .iter()
-            .map(|(pattern, codes)| (pattern.0.compile_matcher(), codes.clone()))
-            .collect();
-        per_file_ignores.sort_by(|a, b| a.0.glob().glob().cmp(b.0.glob().glob()));
+        let mut per_file_ignores: Vec<_> = config.per_file_ignores.clone().into_iter().collect();
+        per_file_ignores.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Settings {
-            selection: Selection::new(&[given, configured]),
+            selection,
             check: CheckOptions {
                 level,
                 target: args.target.or(config.target),
@@ -138,19 +161,19 @@ impl Settings {
                 Some(0) => usize::MAX,
                 Some(most) => most,
             },
+            unsafe_fixes: args.unsafe_fixes || config.unsafe_fixes,
+            file,
             folder,
-            exclude: exclude
-                .iter()
-                .map(|pattern| pattern.0.compile_matcher())
-                .collect(),
+            force_exclude: args.force_exclude || config.force_exclude,
+            exclude,
             per_file_ignores,
         })
     }
 
-    /// Whether a file of a folder is excluded.
+    /// Whether a file is excluded.
     pub fn excludes(&self, path: &Path) -> bool {
         let path = self.relative(path);
-        self.exclude.iter().any(|glob| glob.is_match(&path))
+        self.exclude.iter().any(|pattern| pattern.matches(&path))
     }
 
     /// The codes that are disabled in this file.
@@ -162,8 +185,19 @@ impl Settings {
         let matching = self
             .per_file_ignores
             .iter()
-            .filter(|(glob, _)| glob.is_match(&path));
+            .filter(|(pattern, _)| pattern.matches(&path));
         matching.flat_map(|(_, codes)| codes).collect()
+    }
+
+    /// The patterns of `exclude`.
+    pub fn excluded(&self) -> impl Iterator<Item = &str> {
+        self.exclude.iter().map(|pattern| pattern.0.as_str())
+    }
+
+    /// The patterns of `per-file-ignores`, and the codes that each disables.
+    pub fn per_file_ignores(&self) -> impl Iterator<Item = (&str, &[Prefix])> {
+        let ignores = self.per_file_ignores.iter();
+        ignores.map(|(pattern, codes)| (pattern.0.as_str(), codes.as_slice()))
     }
 
     fn relative(&self, path: &Path) -> PathBuf {
@@ -192,7 +226,7 @@ impl<'c> Configs<'c> {
             Some(path) => read(path, args)?,
             None => {
                 let here = std::env::current_dir().unwrap_or_default();
-                Settings::new(&Config::default(), here, args)?
+                Settings::new(&Config::default(), None, here, args)?
             }
         };
         Ok(Configs {
@@ -250,7 +284,7 @@ fn read(path: &Path, args: &CheckArgs) -> Result<Settings, Failure> {
         let span = error.span().unwrap_or(0..0);
         Failure::preformatted(drawing::of_config(&text, &name, span, error.message()))
     })?;
-    let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folder = folder.parent().map(Path::to_owned).unwrap_or_default();
-    Settings::new(&config, folder, args)
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    Settings::new(&config, Some(file), folder, args)
 }

@@ -36,8 +36,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// One finding, with a line break at the end.
-    pub fn of(&self, finding: &Finding) -> String {
+    /// One finding, with a note where there is one and a line break at the end.
+    pub fn of(&self, finding: &Finding, note: Option<&str>) -> String {
         let level = match finding.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -46,6 +46,7 @@ impl<'a> Drawing<'a> {
             .primary_title(&finding.message)
             .id(finding.code.to_string());
         let mut about = self.about(Group::with_title(title), finding.span);
+        about = about.elements(note.map(|note| Level::NOTE.message(note)));
         let mut fixed = None;
         if let Some(help) = &finding.help {
             let patches = finding

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::inputs::Place;
 use super::linter::TextFindings;
-use lint::{Edit, Finding};
+use lint::{Edit, Fix};
 use terminal::failure::Failure;
 use terminal::output::print;
 
@@ -20,12 +20,14 @@ pub struct Fixed {
     pub fixes: usize,
 }
 
-/// Applies all fixes that do not overlap, checks again, and repeats.
+/// Applies all fixes that do not overlap, checks again, and repeats; `unsafe_fixes` says whether
+/// those count that are not safe.
 ///
 /// A round that adds errors is discarded.
 pub fn apply_fixes(
     source: &str,
     found: TextFindings,
+    unsafe_fixes: bool,
     lint: impl Fn(&str) -> TextFindings,
 ) -> Fixed {
     let mut fixed = Fixed {
@@ -34,7 +36,9 @@ pub fn apply_fixes(
         fixes: 0,
     };
     for _ in 0..ROUNDS {
-        let (text, fixes) = apply(&fixed.text, &fixed.remaining.findings);
+        let found = fixed.remaining.findings.iter();
+        let fixes = found.filter_map(|finding| finding.fix.as_ref());
+        let (text, fixes) = apply(&fixed.text, fixes.filter(|fix| fix.safe || unsafe_fixes));
         if fixes == 0 {
             break;
         }
@@ -52,11 +56,11 @@ pub fn apply_fixes(
 }
 
 /// The text after the fixes, and the number of fixes that could be applied.
-fn apply(source: &str, found: &[Finding]) -> (String, usize) {
+fn apply<'f>(source: &str, found: impl Iterator<Item = &'f Fix>) -> (String, usize) {
     // The edits do not overlap, so the last to begin is the last to end.
     let mut edits: BTreeMap<(u32, u32, usize), &Edit> = BTreeMap::new();
     let mut fixes = 0;
-    for fix in found.iter().filter_map(|finding| finding.fix.as_ref()) {
+    for fix in found {
         let touches = |new: &Edit| {
             let mut before = edits.range(..=(new.span.end, u32::MAX, usize::MAX));
             before

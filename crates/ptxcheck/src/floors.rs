@@ -15,8 +15,15 @@ use terminal::output::{Format, json_line, print};
 pub struct FloorsArgs {
     /// A file with PTX; `-` is standard input
     file: PathBuf,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    /// The output format
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    output_format: Format,
 }
 
 #[derive(Serialize)]
@@ -55,7 +62,7 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
         .iter()
         .map(|text| floors(&text.name, &text.source))
         .collect();
-    print(&match args.format {
+    print(&match args.output_format {
         Format::Json => json_line(&floors),
         Format::Text => floors
             .iter()

@@ -87,7 +87,8 @@ pub fn collect(
         let place = Place::new(path, stdin_name);
         if !path.is_dir() || matches!(place, Place::StandardInput(_)) {
             let settings = configs.of_folder(parent(place.path()))?;
-            if seen.insert(place.clone()) {
+            let excluded = settings.force_exclude && settings.excludes(place.path());
+            if !excluded && seen.insert(place.clone()) {
                 inputs.push(Input {
                     place,
                     found: false,
@@ -139,9 +140,10 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Whether a file may contain PTX, by its name or its first bytes.
+/// Whether a file may contain PTX, by its name or its first bytes. Those of a Python pickle do not
+/// tell: numba names its own so.
 fn may_hold_ptx(path: &Path) -> bool {
-    if is_ptx(path) {
+    if is_ptx(path) || path.extension().is_some_and(|extension| extension == "nbc") {
         return true;
     }
     let mut start = [0; 4];

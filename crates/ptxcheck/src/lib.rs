@@ -5,6 +5,7 @@
 pub mod args;
 mod cfg;
 mod config;
+mod demangle;
 mod drawing;
 mod explain;
 mod fix;
@@ -12,25 +13,28 @@ mod floors;
 mod format;
 mod inputs;
 mod linter;
+mod origin;
 mod progress;
 mod resources;
 mod rules;
 mod selection;
 mod server;
+mod shown;
 mod statistics;
 mod suppression;
+mod watch;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use rayon::prelude::*;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use args::CheckArgs;
 use config::{Configs, Settings};
 use fix::Fixed;
 use format::{Findings, Format};
 use inputs::{Input, Place, Text};
+use lint::Fix;
 use progress::Progress;
 use ptx::diagnostic::{LineIndex, Report, Severity, nearest};
 use ptx::{CheckOptions, Diagnostics, check_into, read_into};
@@ -42,42 +46,42 @@ use terminal::output::{eprint, print};
 /// The number of files that are checked before their findings are printed.
 const BATCH: usize = 64;
 
-/// Prints the findings of each file; returns the exit status: 0 no findings,
-/// 1 findings, 2 a file cannot be read.
+/// Does what the options say; returns the exit status: 0 no findings, 1 findings, 2 a file cannot
+/// be read.
 ///
 /// # Errors
 /// The options or a `ptxcheck.toml` are wrong.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
-    let here = [PathBuf::from(".")];
-    let paths = if args.paths.is_empty() {
-        &here[..]
-    } else {
-        &args.paths
-    };
+    match args.watch {
+        true => watch::run(args),
+        false => once(args),
+    }
+}
+
+fn once(args: &CheckArgs) -> Result<u8, Failure> {
     let mut configs = Configs::new(args)?;
-    let (inputs, failures) = inputs::collect(paths, &args.stdin_filename, &mut configs)?;
-    let threads = args.jobs.map_or(0, |jobs| jobs.get());
-    // Starting threads takes longer than checking one file.
-    let pool = match inputs.len() {
-        0 | 1 => None,
-        _ => Some(pool(threads)?),
-    };
+    let (inputs, failures) = inputs::collect(args.paths(), &args.stdin_filename, &mut configs)?;
+    if args.show_files || args.show_settings {
+        return Ok(shown::run(args, &inputs, &failures));
+    }
+    check(args, &inputs, &failures)
+}
+
+/// Prints the findings of each file; returns the exit status.
+fn check(args: &CheckArgs, inputs: &[Input], failures: &[Failure]) -> Result<u8, Failure> {
     let colour = args.color.wanted();
     let mut output = Output::new(args);
-    let progress = Progress::new(inputs.len());
+    let progress = Progress::new(inputs.len(), !args.quiet);
     for failure in failures {
-        output.failed(&failure, &progress);
+        output.failed(failure, &progress);
     }
     for batch in inputs.chunks(BATCH) {
-        let look = |input| {
+        let look = |input: &Input| {
             let outcome = look(input, args, colour);
             progress.one_more();
             outcome
         };
-        let outcomes: Vec<Outcome> = match &pool {
-            None => batch.iter().map(look).collect(),
-            Some(pool) => pool.install(|| batch.par_iter().map(look).collect()),
-        };
+        let outcomes = parallel(args.jobs, batch, look)?;
         for (input, outcome) in batch.iter().zip(outcomes) {
             output.add(input, outcome, &progress);
         }
@@ -90,11 +94,38 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     Ok(output.end())
 }
 
-fn pool(threads: usize) -> Result<rayon::ThreadPool, Failure> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Failure::new(error).help("give fewer threads with --jobs"))
+/// The outcome of each input, by so many threads; the default is the number of cores.
+fn parallel(
+    threads: Option<NonZeroUsize>,
+    inputs: &[Input],
+    look: impl Fn(&Input) -> Outcome + Sync,
+) -> Result<Vec<Outcome>, Failure> {
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
+    let threads = threads.map_or(1, NonZeroUsize::get).min(inputs.len());
+    // Starting threads takes longer than checking one file.
+    if threads <= 1 {
+        return Ok(inputs.iter().map(look).collect());
+    }
+    let outcomes: Vec<_> = inputs.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(input), Some(outcome)) = (inputs.get(index), outcomes.get(index)) else {
+                return;
+            };
+            outcome.get_or_init(|| look(input));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            std::thread::Builder::new().spawn_scoped(scope, work)?;
+        }
+        Ok(())
+    })
+    .map_err(|error: std::io::Error| Failure::new(error).help("give fewer threads with --jobs"))?;
+    let outcomes = outcomes.into_iter().map(OnceLock::into_inner);
+    Ok(outcomes.map(Option::unwrap_or_default).collect())
 }
 
 /// The result of checking a file.
@@ -105,6 +136,8 @@ struct Outcome {
     counts: Counts,
     /// The number of fixes that were made, or would be.
     fixes: usize,
+    /// The number of findings that comments were added for.
+    suppressed: usize,
     failures: Vec<Failure>,
     texts: usize,
 }
@@ -128,12 +161,22 @@ fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome
     let lint = |source: &str| linter::lint(source, path, &input.settings);
     let mut found = lint(&text.source);
     let mut source = text.source;
+    if args.add_suppressions && text.whole {
+        let (commented, suppressed) = suppression::add(&source, &found.findings);
+        match fix::write_back(&input.place, &source, &commented) {
+            Ok(()) => outcome.suppressed += suppressed,
+            Err(failure) => outcome.failures.push(failure),
+        }
+        found = lint(&commented);
+        source = commented;
+    }
+    let unsafe_fixes = input.settings.unsafe_fixes;
     if (args.fix || args.diff) && text.whole {
         let Fixed {
             text: fixed,
             remaining,
             fixes,
-        } = fix::apply_fixes(&source, found, lint);
+        } = fix::apply_fixes(&source, found, unsafe_fixes, lint);
         if args.diff {
             outcome.fixes += fixes;
             outcome
@@ -152,7 +195,11 @@ fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome
         let findings = found.findings.iter_mut();
         findings.for_each(|finding| finding.fix = None);
     }
-    outcome.counts.add(&found);
+    outcome.counts.add(&found, unsafe_fixes);
+    for finding in &mut found.findings {
+        let offered = |fix: &Fix| fix.safe || unsafe_fixes;
+        finding.fix = finding.fix.take().filter(offered);
+    }
     if !found.findings.is_empty() && !args.statistics {
         let lines = LineIndex::new(&source);
         let findings = Findings {
@@ -160,8 +207,11 @@ fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome
             name: &text.name,
             lines: &lines,
             found: &found.findings,
+            origins: &found.origins,
         };
-        outcome.written.push(args.format.write(findings, colour));
+        outcome
+            .written
+            .push(args.output_format.write(findings, colour));
     }
 }
 
@@ -172,6 +222,7 @@ struct Output<'o> {
     begun: bool,
     counts: Counts,
     fixes: usize,
+    suppressed: usize,
     failed: bool,
     /// The number of texts that were checked.
     texts: usize,
@@ -186,12 +237,13 @@ impl<'o> Output<'o> {
             begun: false,
             counts: Counts::default(),
             fixes: 0,
+            suppressed: 0,
             failed: false,
             texts: 0,
             warnings: HashMap::new(),
         };
         if output.lists() {
-            print(&args.format.head());
+            print(&args.output_format.head());
         }
         output
     }
@@ -203,13 +255,14 @@ impl<'o> Output<'o> {
 
     /// Then the fixed text goes to standard output, and the findings to standard error.
     fn fixes_standard_input(&self) -> bool {
-        self.args.fix && self.args.paths.iter().any(|path| path.as_os_str() == "-")
+        let rewrites = self.args.fix || self.args.add_suppressions;
+        rewrites && self.args.paths.iter().any(|path| path.as_os_str() == "-")
     }
 
     fn add(&mut self, input: &Input, outcome: Outcome, progress: &Progress) {
         let between = match self.args.diff {
             true => "",
-            false => self.args.format.between(),
+            false => self.args.output_format.between(),
         };
         for written in outcome.written.iter().filter(|written| !written.is_empty()) {
             let before = if self.begun { between } else { "" };
@@ -232,6 +285,7 @@ impl<'o> Output<'o> {
         under.1 += warnings;
         self.counts.merge(outcome.counts);
         self.fixes += outcome.fixes;
+        self.suppressed += outcome.suppressed;
         self.texts += outcome.texts;
     }
 
@@ -246,18 +300,31 @@ impl<'o> Output<'o> {
             args,
             counts,
             fixes,
+            suppressed,
             ..
         } = &self;
         if self.lists() {
-            print(&args.format.tail());
+            print(&args.output_format.tail());
         } else if args.statistics {
-            print(&counts.table(args.format));
+            print(&counts.table(args.output_format));
         }
-        if args.format == Format::Full && !args.statistics && !self.fixes_standard_input() {
-            eprint(&counts.sum(*fixes, args.diff, args.fix));
-        }
-        if !args.statistics && !args.diff {
-            eprint(&counts.note());
+        if !args.quiet {
+            if args.output_format == Format::Full
+                && !args.statistics
+                && !self.fixes_standard_input()
+            {
+                eprint(&counts.sum(*fixes, args));
+            }
+            if !args.statistics && !args.diff {
+                eprint(&counts.note());
+            }
+            match suppressed {
+                0 => {}
+                1 => eprint("1 finding is suppressed by a new comment\n"),
+                _ => eprint(&format!(
+                    "{suppressed} findings are suppressed by new comments\n"
+                )),
+            }
         }
         let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
             *warnings > settings.max_warnings.unwrap_or(0)
@@ -265,7 +332,7 @@ impl<'o> Output<'o> {
         let findings = counts.of(Severity::Error) > 0
             || self.warnings.values().any(too_many)
             || (args.diff && *fixes > 0);
-        match (self.failed, findings) {
+        match (self.failed, findings && !args.exit_zero) {
             (true, _) => FAILED,
             (false, true) => MISMATCHES,
             (false, false) => VERIFIED,

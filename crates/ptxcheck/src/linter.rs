@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::config::Settings;
+use super::origin::Origins;
 use super::suppression::{self, Suppressions};
 use lint::{self, Code, Finding, Findings};
 use ptx::diagnostic::{Report, Severity};
@@ -15,6 +16,8 @@ pub struct TextFindings {
     pub findings: Vec<Finding>,
     /// The number of findings beyond `--max-findings`, by code and severity.
     pub omitted: Vec<(Code, Severity, usize)>,
+    /// What the functions with findings were compiled from.
+    pub origins: Origins,
 }
 
 impl TextFindings {
@@ -74,6 +77,7 @@ pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
         .into_iter()
         .filter_map(|(code, count)| Some((code, severity(code)?, count)));
     TextFindings {
+        origins: Origins::new(&module, &found),
         findings: found,
         omitted: omitted.collect(),
     }

@@ -25,8 +25,15 @@ pub struct ResourcesArgs {
     /// Only this kernel
     #[arg(long, short)]
     kernel: Option<String>,
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    /// The output format
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    output_format: Format,
 }
 
 /// Prints the resources, in the order of the text; returns the exit status.
@@ -49,7 +56,7 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
             return Err(super::no_kernel(name, &all, &args.file));
         }
     }
-    print(&match args.format {
+    print(&match args.output_format {
         Format::Json => json_line(&kernels),
         Format::Text => kernels
             .iter()

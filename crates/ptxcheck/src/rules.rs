@@ -10,8 +10,15 @@ use terminal::output::{Format, json_line, print};
 /// The arguments of `ptxcheck rules`.
 #[derive(Debug, clap::Args)]
 pub struct RulesArgs {
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    /// The output format
+    #[arg(
+        long,
+        visible_alias = "format",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    output_format: Format,
 }
 
 #[derive(Serialize)]
@@ -37,7 +44,7 @@ pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
             }
         })
         .collect();
-    print(&match args.format {
+    print(&match args.output_format {
         Format::Json => json_line(&rows),
         Format::Text => {
             let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);

@@ -103,30 +103,73 @@ impl Prefix {
 }
 
 /// The lists of one source: the command line, or a `ptxcheck.toml`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lists<'l> {
-    pub select: &'l [Prefix],
-    pub ignore: &'l [Prefix],
-    pub deny: &'l [Prefix],
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Rule selection")]
+pub struct Lists {
+    /// Enable these codes instead of the default: `W0103`, prefixes `P` and `W01`, or `all`
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub select: Option<Vec<Prefix>>,
+    /// Enable these codes too
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub extend_select: Vec<Prefix>,
+    /// Disable these codes; the longest matching prefix wins
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub ignore: Vec<Prefix>,
+    /// The same as --ignore
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub extend_ignore: Vec<Prefix>,
+    /// Enable these codes too, and report them as errors
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub deny: Vec<Prefix>,
+    /// Let rules be enabled that are new and may still change
+    #[arg(long)]
+    pub preview: bool,
 }
 
 /// The enabled codes.
 ///
-/// The longest matching prefix of a code wins; of equally long ones, the command line
-/// wins over a file, and `ignore` over `select`. Denied codes are enabled.
+/// `select` says which are enabled instead of those that are by default; the command line's takes
+/// the place of a file's. A text that cannot be read is always reported. The longest matching
+/// prefix of a code wins; of equally long ones, the command line wins over a file, and `ignore`
+/// over `select`. Denied codes are enabled.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The enabled codes, in order.
     looked_for: Vec<(Code, Severity)>,
 }
 
+/// A rule that is new is asked for by its code, and not by `--preview`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is a preview rule")]
+pub struct PreviewOnly(Code);
+
 impl Selection {
     /// `lists` in the order of precedence.
-    pub fn new(lists: &[Lists<'_>]) -> Selection {
-        let looked_for = codes().filter_map(|code| Some((code, severity(code, lists)?)));
+    ///
+    /// # Errors
+    /// A rule is named that needs `preview`.
+    pub fn new(lists: &[&Lists]) -> Result<Selection, PreviewOnly> {
+        let preview = lists.iter().any(|list| list.preview);
+        let hidden = |code| !preview && rule(code).is_some_and(Rule::is_preview);
+        let wanted = lists.iter().flat_map(|list| {
+            let selected = list.select.iter().flatten();
+            selected.chain(&list.extend_select).chain(&list.deny)
+        });
+        for prefix in wanted {
+            if let Some(code) = codes().find(|code| code.to_string() == prefix.0 && hidden(*code)) {
+                return Err(PreviewOnly(code));
+            }
+        }
+        let looked_for = codes().filter(|code| !hidden(*code));
+        let looked_for = looked_for.filter_map(|code| Some((code, severity(code, lists)?)));
         let mut looked_for: Vec<_> = looked_for.collect();
         looked_for.sort_by_key(|(code, _)| *code);
-        Selection { looked_for }
+        Ok(Selection { looked_for })
+    }
+
+    /// The enabled codes in order, and what they are reported as.
+    pub fn enabled(&self) -> &[(Code, Severity)] {
+        &self.looked_for
     }
 
     /// The severity of a code; `None` if it is disabled.
@@ -144,26 +187,40 @@ impl Selection {
     }
 }
 
-fn severity(code: Code, lists: &[Lists<'_>]) -> Option<Severity> {
+/// Codes of a text that cannot be read: nothing else is judged then, so `select` keeps them.
+const UNREADABLE: &str = "E00";
+
+fn severity(code: Code, lists: &[&Lists]) -> Option<Severity> {
     let length = |prefixes: &[Prefix]| {
         let taking = prefixes.iter().filter(|prefix| prefix.takes(code));
         taking.map(|prefix| prefix.0.len()).max()
     };
+    let chosen = lists.iter().position(|list| list.select.is_some());
     // The longest prefix wins; of equally long ones the later one.
-    let mut wanted = rule(code).is_none_or(|rule| rule.default);
+    let mut wanted = match chosen {
+        None => rule(code).is_none_or(|rule| rule.default),
+        Some(_) => code.begins_with(UNREADABLE),
+    };
     let mut longest = None;
-    for list in lists.iter().rev() {
-        for (prefixes, want) in [(list.select, true), (list.deny, true), (list.ignore, false)] {
-            let length = length(prefixes);
-            if length.is_some() && length >= longest {
-                (wanted, longest) = (want, length);
-            }
+    let mut count = |prefixes: &[Prefix], want| {
+        let length = length(prefixes);
+        if length.is_some() && length >= longest {
+            (wanted, longest) = (want, length);
         }
+    };
+    for (index, list) in lists.iter().enumerate().rev() {
+        if let Some(select) = list.select.as_ref().filter(|_| chosen == Some(index)) {
+            count(select, true);
+        }
+        count(&list.extend_select, true);
+        count(&list.deny, true);
+        count(&list.ignore, false);
+        count(&list.extend_ignore, false);
     }
     if !wanted {
         return None;
     }
-    let denied = lists.iter().any(|list| length(list.deny).is_some());
+    let denied = lists.iter().any(|list| length(&list.deny).is_some());
     Some(match denied || code.letter() == 'E' {
         true => Severity::Error,
         false => Severity::Warning,
@@ -174,49 +231,88 @@ fn severity(code: Code, lists: &[Lists<'_>]) -> Option<Severity> {
 mod tests {
     use super::*;
 
-    fn prefixes(text: &str) -> Vec<Prefix> {
-        text.split_whitespace()
-            .map(|word| word.parse().unwrap())
-            .collect()
-    }
-
-    /// The severity of `code` under the lists of the command line and of a file.
-    fn outcome(code: &str, line: [&str; 3], file: [&str; 3]) -> Option<Severity> {
-        let lists: Vec<[Vec<Prefix>; 3]> = [line, file].map(|list| list.map(prefixes)).into();
-        let lists: Vec<Lists<'_>> = lists
-            .iter()
-            .map(|[select, ignore, deny]| Lists {
-                select,
-                ignore,
-                deny,
-            })
-            .collect();
-        Selection::new(&lists).severity(code.parse().unwrap())
+    /// `select=W ignore=W01,P`
+    fn lists(text: &str) -> Lists {
+        let mut lists = Lists::default();
+        for (option, list) in text
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+        {
+            let list = list.split(',').map(|word| word.parse().unwrap()).collect();
+            match option {
+                "select" => lists.select = Some(list),
+                "extend-select" => lists.extend_select = list,
+                "ignore" => lists.ignore = list,
+                "extend-ignore" => lists.extend_ignore = list,
+                "deny" => lists.deny = list,
+                _ => panic!("{option}"),
+            }
+        }
+        lists
     }
 
     #[test]
     fn the_longest_prefix_counts() {
-        const NONE: [&str; 3] = [""; 3];
         let (warning, error) = (Some(Severity::Warning), Some(Severity::Error));
         for (code, line, file, wanted) in [
-            ("W0103", NONE, NONE, warning),
-            ("E0101", NONE, NONE, error),
-            ("W0103", ["", "W", ""], NONE, None),
-            ("W0103", ["W0103", "W", ""], NONE, warning),
-            ("W0103", ["W", "W", ""], NONE, None),
-            ("W0103", ["", "all", ""], NONE, None),
-            ("W0103", ["W", "all", ""], NONE, warning),
-            ("W0103", ["", "", "W01"], NONE, error),
-            ("W0103", NONE, ["", "W0103", ""], None),
-            ("W0103", ["W", "", ""], ["", "W0103", ""], None),
-            ("W0103", ["W0103", "", ""], ["", "W0103", ""], warning),
-            ("W0103", ["", "W0103", ""], ["", "", "W0103"], None),
+            ("W0103", "", "", warning),
+            ("E0101", "", "", error),
+            ("P0201", "", "", None),
+            ("W0103", "ignore=W", "", None),
+            ("W0103", "extend-select=W0103 ignore=W", "", warning),
+            ("W0103", "select=W0103 ignore=W", "", warning),
+            ("W0103", "select=W ignore=W", "", None),
+            ("W0103", "ignore=all", "", None),
+            ("W0103", "select=W ignore=all", "", warning),
+            ("W0103", "deny=W01", "", error),
+            // `select` replaces: the default, and that of a file.
+            ("W0103", "select=P", "", None),
+            ("W0103", "extend-select=P", "", warning),
+            ("P0201", "extend-select=P", "", warning),
+            ("E0101", "select=P", "", None),
+            ("E0004", "select=P", "", error),
+            ("E0004", "select=P ignore=E", "", None),
+            ("W0103", "select=P", "select=W", None),
+            ("W0103", "select=P", "extend-select=W01", warning),
+            ("P0201", "extend-select=W", "select=P", warning),
+            ("W0103", "extend-select=W", "select=P", warning),
+            // What is ignored adds up.
+            ("W0103", "", "ignore=W0103", None),
+            ("W0103", "select=W", "ignore=W0103", None),
+            ("W0103", "select=W0103", "ignore=W0103", warning),
+            ("W0103", "ignore=P", "extend-ignore=W01", None),
+            ("W0103", "extend-ignore=W0103", "deny=W0103", None),
         ] {
+            let (line, file) = (lists(line), lists(file));
+            let selection = Selection::new(&[&line, &file]).unwrap();
             assert_eq!(
-                outcome(code, line, file),
+                selection.severity(code.parse().unwrap()),
                 wanted,
                 "{code} {line:?} {file:?}"
             );
+        }
+    }
+
+    #[test]
+    fn preview_rules_run_with_preview_alone() {
+        let code = *lint::PREVIEW.first().unwrap_or(&UNUSED.code);
+        let is_preview = rule(code).unwrap().is_preview();
+        let named = Lists {
+            extend_select: vec![code.to_string().parse().unwrap()],
+            ..Lists::default()
+        };
+        assert_eq!(Selection::new(&[&named]).is_err(), is_preview);
+        let all = Lists {
+            select: Some(vec!["all".parse().unwrap()]),
+            ..Lists::default()
+        };
+        let enabled = |lists: &Lists| Selection::new(&[lists]).unwrap().severity(code).is_some();
+        assert_eq!(enabled(&all), !is_preview);
+        for lists in [named, all] {
+            assert!(enabled(&Lists {
+                preview: true,
+                ..lists
+            }));
         }
     }
 

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::args::CheckArgs;
 use super::explain;
 use super::format::Format;
 use super::linter::TextFindings;
 use lint::Code;
 use ptx::diagnostic::Severity;
 use terminal::output::json_line;
+
+/// What makes the fixes that are not safe.
+const UNSAFE: &str = "--fix --unsafe-fixes";
 
 /// The number of findings of each code.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +28,8 @@ struct Count {
     /// Findings that are counted, but not shown.
     omitted: usize,
     fixable: usize,
+    /// Fixable by fixes that are not safe.
+    unsafely: usize,
 }
 
 #[derive(Serialize)]
@@ -32,18 +38,22 @@ struct Row {
     name: String,
     count: usize,
     fixable: usize,
+    unsafely_fixable: usize,
 }
 
 impl Counts {
-    pub fn add(&mut self, found: &TextFindings) {
+    /// `unsafe_fixes` says whether fixes that are not safe are made as others are.
+    pub fn add(&mut self, found: &TextFindings, unsafe_fixes: bool) {
         for finding in &found.findings {
+            let made = finding.fix.as_ref().map(|fix| fix.safe || unsafe_fixes);
             self.count(
                 finding.code,
                 Count {
                     severity: finding.severity,
                     findings: 1,
                     omitted: 0,
-                    fixable: usize::from(finding.fix.is_some()),
+                    fixable: usize::from(made == Some(true)),
+                    unsafely: usize::from(made == Some(false)),
                 },
             );
         }
@@ -55,6 +65,7 @@ impl Counts {
                     findings: omitted,
                     omitted,
                     fixable: 0,
+                    unsafely: 0,
                 },
             );
         }
@@ -71,6 +82,7 @@ impl Counts {
             findings: 0,
             omitted: 0,
             fixable: 0,
+            unsafely: 0,
             ..more
         };
         let count = self.by_code.entry(code).or_insert(none);
@@ -78,6 +90,7 @@ impl Counts {
         count.findings += more.findings;
         count.omitted += more.omitted;
         count.fixable += more.fixable;
+        count.unsafely += more.unsafely;
     }
 
     /// The number of findings of this severity.
@@ -111,20 +124,21 @@ impl Counts {
                 name: explain::of(*code).name,
                 count: count.findings,
                 fixable: count.fixable,
+                unsafely_fixable: count.unsafely,
             })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.count));
         match format {
             Format::Json | Format::Sarif => json_line(&rows),
             _ => {
-                let line = |Row {
-                                code,
-                                name,
-                                count,
-                                fixable,
-                            }: &Row| match fixable {
-                    0 => format!("{count:>7}  {code}  {name}\n"),
-                    _ => format!("{count:>7}  {code}  {name} ({fixable} with --fix)\n"),
+                let line = |row: &Row| {
+                    let fixes = [(row.fixable, "--fix"), (row.unsafely_fixable, UNSAFE)];
+                    let fixes = fixes.iter().filter(|(count, _)| *count > 0);
+                    let fixes = fixes.map(|(count, option)| format!(" ({count} with {option})"));
+                    let Row {
+                        code, name, count, ..
+                    } = row;
+                    format!("{count:>7}  {code}  {name}{}\n", fixes.collect::<String>())
                 };
                 rows.iter().map(line).collect()
             }
@@ -132,18 +146,23 @@ impl Counts {
     }
 
     /// `2 errors and 1 warning; --fix mends 1`; nothing if there are none.
-    pub fn sum(&self, fixes: usize, diff: bool, fixed: bool) -> String {
+    pub fn sum(&self, fixes: usize, args: &CheckArgs) -> String {
+        let CheckArgs {
+            fix: fixed, diff, ..
+        } = *args;
         let plural = |count: usize, what: &str| match count {
             0 => None,
             1 => Some(format!("1 {what}")),
             _ => Some(format!("{count} {what}s")),
         };
         let fixable: usize = self.by_code.values().map(|count| count.fixable).sum();
+        let unsafely: usize = self.by_code.values().map(|count| count.unsafely).sum();
         let found = [
             plural(self.of(Severity::Error), "error"),
             plural(self.of(Severity::Warning), "warning"),
         ];
         let found: Vec<String> = found.into_iter().flatten().collect();
+        let more = if fixable > 0 && !fixed { " more" } else { "" };
         let mut parts = Vec::new();
         match plural(fixes, "change") {
             Some(changes) if diff => parts.push(format!("--fix would make {changes}")),
@@ -155,6 +174,9 @@ impl Counts {
         }
         if fixable > 0 && !fixed {
             parts.push(format!("--fix mends {fixable}"));
+        }
+        if unsafely > 0 {
+            parts.push(format!("{UNSAFE} mends {unsafely}{more}"));
         }
         match parts.is_empty() {
             true => String::new(),

@@ -1,5 +1,9 @@
 //! `// ptxcheck: disable=W0103`: comments that suppress findings.
 
+mod add;
+
+pub use add::add;
+
 use std::collections::HashMap;
 
 use super::selection::{codes as known, meaning};

@@ -5,4 +5,5 @@
 pub mod diff;
 pub mod failure;
 pub mod output;
+pub mod shell;
 pub mod walk;

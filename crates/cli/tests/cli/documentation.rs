@@ -40,3 +40,30 @@ fn named_files_exist() {
     }
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn shells_and_man_are_told() {
+    let cache = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = ptxkit(cache.path(), &["completions", shell]);
+        assert!(
+            ran.status.success() && stdout(&ran).contains("assemble"),
+            "{shell}"
+        );
+    }
+    for (page, words) in [
+        (&["man"][..], ".TH ptxkit 1"),
+        (&["man", "cache", "list"], "ptxkit\\-cache\\-list"),
+    ] {
+        let ran = ptxkit(cache.path(), page);
+        assert!(
+            stdout(&ran).contains(words),
+            "{}{}",
+            stdout(&ran),
+            stderr(&ran)
+        );
+    }
+    let ran = ptxkit(cache.path(), &["man", "none"]);
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(stderr(&ran).contains("`cache`"), "{}", stderr(&ran));
+}

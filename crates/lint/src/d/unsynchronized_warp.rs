@@ -1,6 +1,7 @@
 //! `shfl.up.b32`, `vote.all.pred`
 
-use crate::{Check, Code, Findings, FunctionContext, Rule};
+use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
+use ptx::ast::{Instruction, Span, Version};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -61,9 +62,42 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if !mnemonic.modifiers.has(Modifier::Sync) {
             let opcode = instruction.opcode.text();
             let message = format!("`{opcode}` without `.sync` is deprecated since PTX 6.0");
-            findings.add(instruction.opcode_span, message).help(format!(
-                "write `{opcode}.sync` with a mask of the participating threads"
+            let finding = findings.add(instruction.opcode_span, message);
+            finding.help(format!(
+                "write `{opcode}.sync` with a mask of the participating threads, `0xffffffff` \
+                 if all do"
             ));
+            if let Some(edits) = fix(function, instruction) {
+                finding.unsafe_fix(edits);
+            }
         }
     }
+}
+
+/// `.sync` and the mask of a whole warp; `None` where the module has no such form.
+fn fix(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<[Edit; 2]> {
+    let context = function.context;
+    let new = |version| version >= Version { major: 6, minor: 0 };
+    let all_said = context
+        .module
+        .version
+        .is_some_and(|(version, _)| new(version))
+        && context.target.is_some_and(|target| target.number >= 30);
+    if !all_said {
+        return None;
+    }
+    let insert = |at: u32, text: &str| Edit {
+        span: Span { start: at, end: at },
+        replacement: text.to_owned(),
+    };
+    let Span { start, end } = instruction.span;
+    let text = context.source.get(start as usize..end as usize)?;
+    let operands = text.strip_suffix(';').unwrap_or(text).trim_end();
+    Some([
+        insert(
+            instruction.opcode_span.start + instruction.opcode.text().len() as u32,
+            ".sync",
+        ),
+        insert(start + operands.len() as u32, ", 0xffffffff"),
+    ])
 }

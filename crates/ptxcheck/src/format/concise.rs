@@ -1,4 +1,4 @@
-//! `--format concise`: `k.ptx:4:14: error[E0101]: unknown instruction foo`
+//! `--output-format concise`: `k.ptx:4:14: error[E0101]: unknown instruction foo`
 
 use super::Findings;
 use lint::Finding;
@@ -23,7 +23,10 @@ pub fn write(findings: Findings<'_>, colour: bool) -> String {
             Severity::Error => (RED, "error"),
             Severity::Warning => (YELLOW, "warning"),
         };
-        let (name, message) = (Escaped::new(findings.name), Escaped::new(message));
+        let origin = findings.origin(finding);
+        let origin = origin.map(|origin| format!(" [{origin}]"));
+        let message = format!("{message}{}", origin.unwrap_or_default());
+        let (name, message) = (Escaped::new(findings.name), Escaped::new(&message));
         match colour {
             true => {
                 format!("{BOLD}{name}:{place}{RESET}: {style}{word}[{code}]{RESET}: {message}\n")

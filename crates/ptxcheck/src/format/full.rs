@@ -1,4 +1,4 @@
-//! `--format full`
+//! `--output-format full`
 
 use super::Findings;
 use crate::drawing::Drawing;
@@ -10,7 +10,11 @@ pub fn write(findings: Findings<'_>, colour: bool) -> String {
     let drawn: Vec<String> = findings
         .found
         .iter()
-        .map(|finding| drawing.of(finding))
+        .map(|finding| {
+            let origin = findings.origin(finding);
+            let origin = origin.map(|origin| format!("in {origin}"));
+            drawing.of(finding, origin.as_deref())
+        })
         .collect();
     drawn.join("\n")
 }

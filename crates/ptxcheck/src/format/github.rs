@@ -1,4 +1,4 @@
-//! `--format github`: workflow commands, which GitHub shows as annotations.
+//! `--output-format github`: workflow commands, which GitHub shows as annotations.
 
 use super::Findings;
 use lint::Finding;

@@ -9,6 +9,7 @@ mod github;
 mod json;
 mod sarif;
 
+use crate::origin::{Origin, Origins};
 use lint::Finding;
 use ptx::ast::Span;
 use ptx::diagnostic::{LineIndex, Location};
@@ -38,6 +39,8 @@ pub struct Findings<'f> {
     pub name: &'f str,
     pub lines: &'f LineIndex<'f>,
     pub found: &'f [Finding],
+    /// What they were compiled from.
+    pub origins: &'f Origins,
 }
 
 impl Findings<'_> {
@@ -46,11 +49,19 @@ impl Findings<'_> {
         self.name != self.file
     }
 
-    /// Message and help; for a part of a file, also the place in the part.
+    /// What the PTX of a finding was compiled from; `None` outside of functions.
+    fn origin(&self, finding: &Finding) -> Option<Origin<'_>> {
+        self.origins.at(finding.span.start)
+    }
+
+    /// Message, help and origin; for a part of a file, also the place in the part.
     fn text(&self, finding: &Finding) -> String {
         let mut text = finding.message.clone();
         if let Some(help) = &finding.help {
             text = format!("{text}\n{help}");
+        }
+        if let Some(origin) = self.origin(finding) {
+            text = format!("{text}\nin {origin}");
         }
         if self.is_part() {
             let Location { line, column, .. } = self.start(finding);

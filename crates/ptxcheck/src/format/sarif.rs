@@ -1,9 +1,10 @@
-//! `--format sarif`: SARIF 2.1.0 (OASIS), which code scanning reads.
+//! `--output-format sarif`: SARIF 2.1.0 (OASIS), which code scanning reads.
 
 use serde_json::{Value, json};
 
 use super::Findings;
 use crate::explain;
+use crate::origin::SourceLine;
 use crate::selection::codes;
 use lint::{Edit, Finding};
 use ptx::ast::Span;
@@ -69,6 +70,24 @@ fn result(finding: &Finding, findings: Findings<'_>) -> Value {
         "message": { "text": text },
         "locations": [{ "physicalLocation": place }],
     });
+    if let Some(origin) = findings.origin(finding) {
+        result["locations"][0]["logicalLocations"] = json!([{
+            "name": origin.readable_name(),
+            "decoratedName": origin.name,
+            "kind": "function",
+        }]);
+        let lines = [
+            (origin.line, "compiled from"),
+            (origin.inlined_at, "inlined at"),
+        ];
+        let related: Vec<Value> = lines
+            .into_iter()
+            .filter_map(|(line, message)| Some(source_line(line?, message)))
+            .collect();
+        if !related.is_empty() {
+            result["relatedLocations"] = json!(related);
+        }
+    }
     if let Some(fix) = &finding.fix {
         let replacement = |edit: &Edit| {
             json!({
@@ -83,6 +102,17 @@ fn result(finding: &Finding, findings: Findings<'_>) -> Value {
         }]);
     }
     result
+}
+
+fn source_line(SourceLine { file, line, column }: SourceLine<'_>, message: &str) -> Value {
+    let mut region = json!({ "startLine": line });
+    if column > 0 {
+        region["startColumn"] = json!(column);
+    }
+    json!({
+        "message": { "text": message },
+        "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": region },
+    })
 }
 
 fn region(span: Span, findings: Findings<'_>) -> Value {

@@ -128,7 +128,7 @@ fn all_fixed(tree: &Tree<'_>, checked: &Checked) -> Option<CodeAction> {
     };
     let document = tree.document;
     let lint = |text: &str| linter::lint(text, &document.path, &document.settings);
-    let fixed = fix::apply_fixes(tree.source, found, lint);
+    let fixed = fix::apply_fixes(tree.source, found, false, lint);
     let edit = format::replace(tree, &fixed.text)?;
     let title = "Fix all that ptxcheck can fix".to_owned();
     Some(action(tree, title, FIX_ALL, std::iter::once(edit)))

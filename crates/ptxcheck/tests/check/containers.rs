@@ -57,7 +57,7 @@ fn findings_name_the_image_and_the_line_in_it() {
     let folder = containers();
     let ran = ptxcheck(
         folder.path(),
-        &[".", "--format", "json", "--select", "P0101"],
+        &[".", "--format", "json", "--select", "D0201,P0101"],
     );
     assert_eq!((ran.status, ran.err.as_str()), (Some(1), ""));
     let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();

@@ -18,6 +18,7 @@ fn full_has_the_line_the_cause_and_a_hint() {
 7 |     rte;
   |     ^^^
   |
+  = note: in kernel `k`
   = help: did you mean `ret`?
 "
     );
@@ -88,6 +89,7 @@ fn json_is_one_array_with_places_from_1() {
             "line": 7, "column": 11, "end_line": 7, "end_column": 14,
             "byte_start": start, "byte_end": start + 3,
             "help": "did you mean `ret`?",
+            "function": "k", "demangled": null, "source": null, "inlined_at": null,
         })
     );
     let last = array.last().unwrap();
@@ -110,7 +112,7 @@ fn github_shows_it_at_the_line() {
     assert_eq!(
         ran.out,
         "::error file=a.ptx,line=7,endLine=7,col=2,endColumn=5,title=E0101::\
-         unknown instruction `rte`%0Adid you mean `ret`?\n"
+         unknown instruction `rte`%0Adid you mean `ret`?%0Ain kernel `k`\n"
     );
 }
 
@@ -163,6 +165,6 @@ fn statistics_count() {
     let rows: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(
         rows[0],
-        serde_json::json!({ "code": "E0101", "name": "unknown-opcode", "count": 2, "fixable": 0 })
+        serde_json::json!({ "code": "E0101", "name": "unknown-opcode", "count": 2, "fixable": 0, "unsafely_fixable": 0 })
     );
 }

@@ -6,6 +6,8 @@ mod fix;
 mod formats;
 mod inputs;
 mod limits;
+mod options;
+mod origin;
 mod readme;
 mod sarif;
 mod server;
@@ -13,6 +15,7 @@ mod settings;
 mod snapshots;
 mod subcommands;
 mod suppression;
+mod watch;
 
 use std::io::Write;
 use std::path::Path;

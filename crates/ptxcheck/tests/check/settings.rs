@@ -26,7 +26,7 @@ fn the_next_file_above_counts() {
     );
     // The command line counts more, and may do without, or with another.
     for more in [
-        &["--select", "D"][..],
+        &["--extend-select", "D0202"][..],
         &["--isolated"],
         &["--config", "strict/ptxcheck.toml"],
     ] {
@@ -61,9 +61,13 @@ fn what_lies_above_the_repository_does_not_count() {
 #[test]
 fn all_that_it_knows() {
     let settings = "\
-select = [\"P\"]
+extend-select = [\"P\"]
 ignore = [\"D02\"]
+extend-ignore = [\"D01\"]
 deny = [\"W\"]
+preview = true
+unsafe-fixes = true
+force-exclude = false
 target = \"sm_90\"
 ptx-version = \"8.0\"
 codegen = true
@@ -90,8 +94,11 @@ exclude = [\"vendor/**\", \"*.gen.ptx\"]
         ran.err
     );
     assert_eq!(ran.out.lines().count(), 1, "{}", ran.out);
-    // What is named is looked at, excluded or not.
-    assert_eq!(ptxcheck(folder.path(), &["vendor/a/k.ptx"]).status, Some(1));
+    // What is named is looked at, excluded or not, unless that is asked for.
+    let named = ["vendor/a/k.ptx"];
+    assert_eq!(ptxcheck(folder.path(), &named).status, Some(1));
+    let forced = ptxcheck(folder.path(), &[&named[..], &["--force-exclude"]].concat());
+    assert_eq!((forced.status, forced.out.as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -47,12 +47,12 @@ fn json(ran: &Ran) -> serde_json::Value {
 #[test]
 fn every_code_is_listed_and_explained() {
     let here = Path::new(".");
-    let rules = json(&ptxcheck(here, &["rules", "--format", "json"]));
+    let rules = json(&ptxcheck(here, &["rules", "--output-format", "json"]));
     let rules = rules.as_array().unwrap();
     for code in ["E0101", "W0001", "W0103", "D0202"] {
         let rule = rules.iter().find(|rule| rule["code"] == code).unwrap();
         let name = rule["name"].as_str().unwrap();
-        let by_code = ptxcheck(here, &["explain", code]);
+        let by_code = ptxcheck(here, &["rule", code]);
         assert!(
             by_code.out.starts_with(&format!("# {code} {name}\n")),
             "{}",
@@ -60,7 +60,7 @@ fn every_code_is_listed_and_explained() {
         );
         assert!(by_code.out.contains("```ptx\n"));
         if !code.starts_with('E') {
-            assert_eq!(ptxcheck(here, &["explain", name]).out, by_code.out);
+            assert_eq!(ptxcheck(here, &["rule", name]).out, by_code.out);
         }
     }
     let text = ptxcheck(here, &["rules"]).out;
@@ -177,7 +177,7 @@ fn graphs_are_for_graphviz_and_browsers() {
     let ran = ptxcheck(folder.path(), &["cfg", "k.ptx", "--output", "k.png"]);
     assert_eq!(ran.status, Some(2));
     assert!(
-        ran.err.contains(".png") && ran.err.contains("--format"),
+        ran.err.contains(".png") && ran.err.contains("--output-format"),
         "{}",
         ran.err
     );

@@ -1,0 +1,194 @@
+//! What PTX was compiled from: the kernel under its name in the source, and by `.file` and
+//! `.loc` the line of CUDA or Python.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::demangle::demangled;
+use lint::Finding;
+use ptx::ast::{Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement};
+use terminal::output::Escaped;
+
+/// The functions of a text that have findings, and what they were compiled from.
+#[derive(Debug, Default)]
+pub struct Origins {
+    /// In the order of the text.
+    functions: Vec<FunctionLines>,
+    /// By the number of `.file`.
+    files: HashMap<u32, String>,
+}
+
+#[derive(Debug)]
+struct FunctionLines {
+    start: u32,
+    end: u32,
+    kernel: bool,
+    name: String,
+    demangled: Option<String>,
+    /// Each `.loc`: where it stands, what it says, and where that was inlined.
+    lines: Vec<(u32, Place, Option<Place>)>,
+    /// Where code was inlined, by its own place: for what is inlined into inlined code.
+    calls: HashMap<(u32, u32, u32), Place>,
+}
+
+/// What the PTX at a place was compiled from.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'o> {
+    pub kernel: bool,
+    /// As the PTX has it.
+    pub name: &'o str,
+    /// As the source has it, where that is another one.
+    pub demangled: Option<&'o str>,
+    pub line: Option<SourceLine<'o>>,
+    /// The line of the function that `line` was inlined into, if it was.
+    pub inlined_at: Option<SourceLine<'o>>,
+}
+
+/// A line of CUDA or Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLine<'o> {
+    pub file: &'o str,
+    pub line: u32,
+    /// From 1; 0 where unknown.
+    pub column: u32,
+}
+
+/// Calls that are inlined into one another: more are a circle.
+const DEEPEST: usize = 100;
+
+impl Origins {
+    /// Those of the functions that `findings` lie in.
+    pub fn new(module: &Module<'_>, findings: &[Finding]) -> Origins {
+        let mut origins = Origins::default();
+        let mut places: Vec<u32> = findings.iter().map(|finding| finding.span.start).collect();
+        places.sort_unstable();
+        for item in &module.items {
+            match item {
+                Item::Directive(Directive {
+                    kind: DirectiveKind::File { index, .. },
+                    text,
+                    ..
+                }) => {
+                    let name = text.split('"').nth(1).unwrap_or_default();
+                    origins.files.insert(*index, name.to_owned());
+                }
+                Item::Function(function) => {
+                    let next = places.partition_point(|place| *place < function.span.start);
+                    if places.get(next).is_some_and(|at| *at < function.span.end) {
+                        origins.functions.push(FunctionLines::new(function));
+                    }
+                }
+                _ => {}
+            }
+        }
+        origins
+    }
+
+    /// What the PTX at a byte was compiled from; `None` outside of functions.
+    pub fn at(&self, offset: u32) -> Option<Origin<'_>> {
+        let next = self
+            .functions
+            .partition_point(|function| function.start <= offset);
+        let function = self.functions.get(next.checked_sub(1)?)?;
+        if offset >= function.end {
+            return None;
+        }
+        let (place, call) = function.place(offset).unzip();
+        Some(Origin {
+            kernel: function.kernel,
+            name: &function.name,
+            demangled: function.demangled.as_deref(),
+            line: place.and_then(|place| self.line(place)),
+            inlined_at: call
+                .flatten()
+                .and_then(|call| self.line(function.outermost(call))),
+        })
+    }
+
+    fn line(&self, place: Place) -> Option<SourceLine<'_>> {
+        // Line 0 is code that the compiler added.
+        let file = self.files.get(&place.file).filter(|_| place.line > 0)?;
+        Some(SourceLine {
+            file,
+            line: place.line,
+            column: place.column,
+        })
+    }
+}
+
+impl FunctionLines {
+    fn new(function: &Function<'_>) -> FunctionLines {
+        let (mut lines, mut calls) = (Vec::new(), HashMap::new());
+        let statements = function.body.iter().flat_map(|body| &body.statements);
+        for statement in statements {
+            if let Statement::Location(location) = statement {
+                let call = location.inlined.as_ref().map(|inlined| inlined.at);
+                lines.push((location.span.start, location.place, call));
+                if let Some(call) = call {
+                    calls.insert(key(location.place), call);
+                }
+            }
+        }
+        let name = function.name.text;
+        FunctionLines {
+            start: function.span.start,
+            end: function.span.end,
+            kernel: function.kind == FunctionKind::Entry,
+            demangled: demangled(name),
+            name: name.to_owned(),
+            lines,
+            calls,
+        }
+    }
+
+    /// What the last `.loc` before a byte says, and where that was inlined.
+    fn place(&self, offset: u32) -> Option<(Place, Option<Place>)> {
+        let next = self.lines.partition_point(|(start, ..)| *start <= offset);
+        let (_, place, call) = *self.lines.get(next.checked_sub(1)?)?;
+        Some((place, call))
+    }
+
+    /// The place that was not inlined itself, from a place that may have been.
+    fn outermost(&self, place: Place) -> Place {
+        let call = |place: &Place| self.calls.get(&key(*place)).copied();
+        let places = std::iter::successors(Some(place), call);
+        places.take(DEEPEST).last().unwrap_or(place)
+    }
+}
+
+fn key(place: Place) -> (u32, u32, u32) {
+    (place.file, place.line, place.column)
+}
+
+impl Origin<'_> {
+    /// The name of the function, for people.
+    pub fn readable_name(&self) -> &str {
+        self.demangled.unwrap_or(self.name)
+    }
+}
+
+/// ``kernel `scale`, from scale.cu:12:3``
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.kernel { "kernel" } else { "function" };
+        write!(f, "{kind} `{}`", self.readable_name())?;
+        if let Some(line) = self.line {
+            write!(f, ", from {line}")?;
+        }
+        if let Some(line) = self.inlined_at {
+            write!(f, ", inlined at {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `scale.cu:12:3`
+impl fmt::Display for SourceLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", Escaped::new(self.file), self.line)?;
+        match self.column {
+            0 => Ok(()),
+            column => write!(f, ":{column}"),
+        }
+    }
+}
