@@ -271,16 +271,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The values and branches that differ between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
         let (flow, affine) = (self.flow()?, self.affine()?);
-        let mnemonics = &self.context.module.mnemonics;
-        let new = || {
-            Divergence::new(
-                &flow.instructions,
-                &flow.graph,
-                &flow.values,
-                affine,
-                mnemonics,
-            )
-        };
+        let new = || Divergence::new(self, flow, affine);
         self.divergence.get_or_init(new).as_ref()
     }
 

@@ -7,12 +7,11 @@
 use super::divergence::Variance;
 use super::graph::BlockId;
 use super::instructions::InstructionId;
-use super::names::Reference;
+use super::operands::Operands;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
-use ptx::ast::{AddressBase, Instruction, Operand};
-use ptx::dependence::{self, Dependence, Shape, Sources};
-use ptx::names::Opcode;
+use ptx::ast::Instruction;
+use ptx::dependence::{Dependence, Shape, Sources};
 
 pub(super) struct Dependences<'c, 'm, 'a> {
     function: &'c FunctionContext<'m, 'a>,
@@ -21,10 +20,6 @@ pub(super) struct Dependences<'c, 'm, 'a> {
     /// By value; `None` where nobody has asked.
     known: Vec<Option<Box<Dependence>>>,
 }
-
-/// Symbols of what is no value: variables and special registers.
-const VARIABLES: u32 = 1 << 30;
-const SPECIALS: u32 = 1 << 31;
 
 const UNKNOWN: Dependence = Dependence::opaque(Sources::THREAD);
 
@@ -44,16 +39,7 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
 
     /// The threads of a block that surely share what depends on these.
     pub fn variance(&self, sources: Sources) -> Variance {
-        let rows = Sources::ROW | Sources::PLANE;
-        let rows = sources.any(rows) && !self.shape.has_whole_rows();
-        match (
-            sources.any(Sources::LANES) || rows,
-            sources.any(Sources::THREAD),
-        ) {
-            (true, _) => Variance::Thread,
-            (false, true) => Variance::Warp,
-            (false, false) => Variance::Block,
-        }
+        Variance::of(sources, &self.shape)
     }
 
     /// How a value depends on the thread.
@@ -84,7 +70,8 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
         let place = (instruction.operands.start + number) as usize;
         self.of(self.flow.values.of_operand(place));
         let mut all = Vec::new();
-        self.read(place, 0, &mut all);
+        let get = |value| self.get(value);
+        self.operands().read(place, 0, &get, &mut all);
         match all.as_slice() {
             [one] => *one,
             _ => UNKNOWN,
@@ -164,88 +151,14 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
     }
 
     fn written(&self, value: ValueId, id: InstructionId) -> Dependence {
-        let flow = self.flow;
-        let step = &flow.instructions.steps[id.index()];
-        let Some(instruction) = flow.instructions.get(id) else {
-            return UNKNOWN;
-        };
-        let mnemonic = self.function.mnemonic(instruction);
-        let first = instruction.operands.start;
-        let mut operands = Vec::new();
-        for number in u32::from(self.function.effect(step).writes)..instruction.operands.len {
-            self.read((first + number) as usize, value.0, &mut operands);
-        }
-        let mut result =
-            dependence::transfer(mnemonic.opcode, &mnemonic.modifiers, &operands, value.0);
-        let is_part = match self.function.body.operands.get(first as usize) {
-            Some(Operand::Vector(..)) => true,
-            Some(Operand::Pair(list, _)) => {
-                mnemonic.opcode == Opcode::Shfl
-                    && flow.values.of_operand(list.start as usize) != value
-            }
-            _ => false,
-        };
-        if is_part {
-            result = Dependence::function(result.sources, value.0);
-        }
-        if let Some(prior) = flow.values.prior(value) {
-            let guard = flow.values.guard(&flow.instructions, step);
-            let guard = guard.map_or(Sources::NONE, |guard| self.get(guard).sources);
-            let sources = result.sources | self.get(prior).sources | guard;
-            result = Dependence::function(sources, value.0);
-        }
-        result
+        self.operands().result(value, id, |value| self.get(value))
     }
 
-    /// The operand with this index in the pool, or each element of a list. `symbol`
-    /// stands for what is only known to be the same for all threads.
-    fn read(&self, place: usize, symbol: u32, all: &mut Vec<Dependence>) {
-        let flow = self.flow;
-        let named = || match flow.instructions.reference(place) {
-            Reference::Register(_) => self.get(flow.values.of_operand(place)),
-            Reference::Variable(id) => Dependence::uniform(Sources::NONE, VARIABLES | id.0),
-            Reference::Nothing => Dependence::uniform(Sources::NONE, symbol),
-        };
-        let moved = |offset: i64| {
-            let mut base = named();
-            base.linear = base.linear.and_then(|linear| linear.moved(offset));
-            base
-        };
-        all.push(match self.function.body.operands.get(place) {
-            Some(Operand::Integer(integer)) => Dependence::number(integer.value as i64),
-            Some(Operand::Special(register, _)) => {
-                dependence::special(*register, &self.shape, SPECIALS | *register as u32)
-            }
-            Some(Operand::Name(_)) => named(),
-            Some(
-                Operand::Offset { offset, .. }
-                | Operand::Address {
-                    base: AddressBase::Name(_),
-                    offset,
-                    ..
-                },
-            ) => moved(*offset),
-            Some(
-                Operand::Component { .. }
-                | Operand::Not(_)
-                | Operand::Negated(_)
-                | Operand::Select { .. },
-            ) => Dependence::function(named().sources, symbol),
-            Some(
-                Operand::Vector(list, _)
-                | Operand::Arguments(list, _)
-                | Operand::Element(list, _)
-                | Operand::Indexed(list, _)
-                | Operand::Pair(list, _),
-            ) => {
-                for element in list.start..list.start + list.len {
-                    self.read(element as usize, symbol, all);
-                }
-                return;
-            }
-            Some(Operand::Address { offset, .. }) => Dependence::number(*offset),
-            Some(Operand::Float(_)) => Dependence::uniform(Sources::NONE, symbol),
-            Some(Operand::Sink(_)) | None => return,
-        });
+    fn operands(&self) -> Operands<'_, 'm, 'a> {
+        Operands {
+            function: self.function,
+            flow: self.flow,
+            shape: &self.shape,
+        }
     }
 }

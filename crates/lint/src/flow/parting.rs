@@ -1,6 +1,7 @@
 //! Branches that part threads which come back together: what one side executes and
 //! the other does not.
 
+use super::divergence::Variance;
 use super::first_pass::FirstPass;
 use super::graph::{BlockId, Graph};
 use super::instructions::InstructionId;
@@ -15,6 +16,12 @@ pub struct Parting {
     pub branch: InstructionId,
     /// The threads that take this side, and those that take the other.
     pub threads: [ThreadSet; 2],
+    /// The threads that come together, where a bound decides which do: the sets are of
+    /// those that may come then.
+    pub bound: Option<Variance>,
+    /// Both sides come to one place again. Otherwise the threads of one end: they are
+    /// not waited for.
+    pub meets: bool,
     /// The blocks of this side alone, up to where both meet again; of a loop those of
     /// the turns that others do not take.
     pub own: Vec<BlockId>,
@@ -63,7 +70,8 @@ pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) 
             continue;
         };
         let may = truth.may.map(|may| may.and(arrival.threads));
-        if may[0].is_empty() || may[1].is_empty() || may[0] == may[1] {
+        let bound = truth.bound > Variance::Block;
+        if may[0].is_empty() || may[1].is_empty() || may[0] == may[1] && !bound {
             continue;
         }
         let fall = BlockId(block.0 + 1);
@@ -74,11 +82,13 @@ pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) 
         let Some(sides) = walk.sides(*block, [taken, fall]) else {
             break;
         };
-        if !walk.meets(flow, *block, &sides) {
-            continue;
-        }
+        let meets = walk.meets(flow, *block, &sides);
         for side in [0, 1] {
-            let surely = arrival.threads.without(may[side]);
+            let mut surely = arrival.threads.without(may[side]);
+            let bound = Some(truth.bound).filter(|_| bound && surely.is_empty());
+            if bound.is_some() {
+                surely = may[1 - side];
+            }
             let own: Vec<BlockId> = sides[side]
                 .iter()
                 .copied()
@@ -88,6 +98,8 @@ pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) 
                 found.push(Parting {
                     branch,
                     threads: [may[side], surely],
+                    bound,
+                    meets,
                     own,
                     others: sides[1 - side].clone(),
                 });

@@ -9,6 +9,8 @@ use ptx::names::SpecialRegister;
 pub struct Block {
     /// Its size in each direction.
     pub size: [u32; 3],
+    /// `.reqntid` says it; otherwise blocks may be smaller.
+    pub required: bool,
 }
 
 /// No device has larger blocks.
@@ -28,7 +30,10 @@ impl Block {
         let product = |size: [u32; 3]| size.iter().try_fold(1, |all: u32, n| all.checked_mul(*n));
         let fits = |size: &[u32; 3]| product(*size).is_some_and(|all| all <= MOST);
         if let Some(size) = bound("reqntid").filter(fits).filter(|_| kernel) {
-            return Block { size };
+            return Block {
+                size,
+                required: true,
+            };
         }
         let most = bound("maxntid").filter(|_| kernel).and_then(product);
         let most = most.map_or(MOST, |most| most.min(MOST));
@@ -45,6 +50,7 @@ impl Block {
         let high = if rows { most / wide / deep } else { 1 };
         Block {
             size: [wide, high.max(1), deep],
+            required: false,
         }
     }
 
@@ -129,6 +135,12 @@ impl ThreadSet {
     /// Whether it has no thread.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
+    }
+
+    /// The number of the first thread.
+    pub fn first(&self) -> Option<u32> {
+        let (warp, lanes) = (0..).zip(self.0).find(|(_, lanes)| *lanes != 0)?;
+        Some(warp * WARP + lanes.trailing_zeros())
     }
 
     /// Whether it has threads, and `other` has lanes of `mask` in one of their warps.

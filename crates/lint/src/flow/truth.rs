@@ -9,7 +9,7 @@ use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Modifiers, Operand};
-use ptx::dependence::{Dependence, Linear};
+use ptx::dependence::{self, Dependence, Linear};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// For which threads a predicate may be true, and for which false.
@@ -20,6 +20,9 @@ pub struct Truth {
     /// The threads that are surely together where it is true, and where it is false,
     /// beyond what the sets say: of an opaque function of the thread, nothing is known.
     pub(super) hidden: [Variance; 2],
+    /// The threads that surely share it, where it compares an index of threads with a
+    /// bound that is no number: for some bound it parts those.
+    pub(super) bound: Variance,
 }
 
 impl Truth {
@@ -28,6 +31,7 @@ impl Truth {
         Truth {
             may: [no, yes],
             hidden: [unless, when],
+            bound: self.bound,
         }
     }
 
@@ -36,6 +40,7 @@ impl Truth {
         Truth {
             may: [self.may[0].and(other.may[0]), self.may[1].or(other.may[1])],
             hidden: self.hidden(other),
+            bound: self.bound.max(other.bound),
         }
     }
 
@@ -48,6 +53,7 @@ impl Truth {
         Truth {
             may: [a.and(not_b).or(not_a.and(b)), a.and(b).or(not_a.and(not_b))],
             hidden: self.hidden(other),
+            bound: self.bound.max(other.bound),
         }
     }
 
@@ -56,6 +62,7 @@ impl Truth {
         Truth {
             may: [self.may[0].or(other.may[0]), self.may[1].or(other.may[1])],
             hidden: self.hidden(other),
+            bound: self.bound.max(other.bound),
         }
     }
 
@@ -98,9 +105,9 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         self.all
     }
 
-    /// Whether the condition is known for some threads.
+    /// Whether the condition is known for some threads, or a bound parts them.
     pub fn tells(&self, truth: &Truth) -> bool {
-        truth.may.iter().any(|may| *may != self.all)
+        truth.bound > Variance::Block || truth.may.iter().any(|may| *may != self.all)
     }
 
     /// The threads that surely share a value.
@@ -134,6 +141,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         Truth {
             may: [self.all; 2],
             hidden: [hidden; 2],
+            bound: Variance::Block,
         }
     }
 
@@ -142,6 +150,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         let truth = Truth {
             may: [self.all, ThreadSet::EMPTY],
             hidden: [Variance::Block; 2],
+            bound: Variance::Block,
         };
         if holds { truth } else { truth.not() }
     }
@@ -188,6 +197,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
                 Some(Truth {
                     may: [first, others],
                     hidden: [Variance::Block; 2],
+                    bound: Variance::Block,
                 })
             }
             Opcode::And if of_predicates => {
@@ -266,6 +276,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             return Some(Truth {
                 may,
                 hidden: [Variance::Block; 2],
+                bound: Variance::Block,
             });
         }
         let sources = a.sources | b.sources;
@@ -279,9 +290,17 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             Compares::Different => [true, false],
             _ => [true; 2],
         };
+        let bound = match open {
+            [true, true] => {
+                let sources = dependence::compare(modifiers, &a, &b, 0).sources;
+                self.dependences.variance(sources)
+            }
+            _ => Variance::Block,
+        };
         Some(Truth {
             may: [self.all; 2],
             hidden: open.map(|open| if open { Variance::Block } else { hidden }),
+            bound,
         })
     }
 

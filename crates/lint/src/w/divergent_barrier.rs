@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::parted::{self, because, has_collective};
 use crate::context::callee;
-use crate::flow::{ThreadSet, Variance};
-use crate::{Check, Code, Findings, FunctionContext, Rule};
+use crate::flow::{FirstPass, Parting, ThreadSet, Variance};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
@@ -111,40 +111,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let (Some(flow), Some(pass)) = (function.flow(), function.first_pass()) else {
         return;
     };
-    let mut told = HashSet::new();
-    for parting in &pass.partings {
-        let [own, others] = parting.threads;
-        let mut apart = Vec::new();
-        for id in parting.instructions(flow) {
-            let Some(instruction) = flow.instructions.get(id) else {
-                continue;
-            };
-            let Some(arrival) = pass.arrival(flow.graph.block_of(id)) else {
-                continue;
-            };
-            let own = arrival.threads.and(own);
-            if misses(function, instruction, &own, &others, arrival.together) && !told.contains(&id)
-            {
-                apart.push((id, instruction));
-            }
-        }
-        // The other side may meet at the same barrier.
-        apart.retain(|(_, instruction)| {
-            let own = number(function, instruction, function.mnemonic(instruction));
-            let meets = |other: &Instruction| {
-                let mnemonic = function.mnemonic(other);
-                let same = || {
-                    let other = number(function, other, mnemonic);
-                    own.is_none() || other.is_none() || own == other
-                };
-                waits(function, other) && (other.opcode == Opcode::Call || same())
-            };
-            !parting.is_met(flow, meets)
-        });
-        told.extend(apart.iter().map(|(id, ..)| *id));
-        if let Some((_, instruction)) = apart.first() {
-            let more = parted::others(apart.len() - 1);
-            let because = because(function, flow, parting.branch);
+    for (parting, barriers) in apart(function, flow, pass, false) {
+        if let Some(instruction) = barriers.first() {
+            let more = parted::others(barriers.len() - 1);
+            let because = because(function, flow, parting.branch, &parting.threads);
             let message =
                 format!("not all threads of the block come to this barrier{more}: {because}");
             report(function, instruction, message, findings);
@@ -156,11 +126,60 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             && let Some([own, others]) = pass.parted(flow, id, Variance::Block)
             && misses(function, instruction, &own, &others, Variance::Block)
         {
-            let because = because(function, flow, id);
+            let because = because(function, flow, id, &[own, others]);
             let message = format!("not all threads of the block execute this barrier: {because}");
             report(function, instruction, message, findings);
         }
     }
+}
+
+/// The barriers of each branch that some threads come to and others do not: where the
+/// branch surely parts them, or with `bound`, where a bound decides.
+pub(super) fn apart<'p, 'm>(
+    function: &FunctionContext<'m, '_>,
+    flow: &Flow<'m, '_>,
+    pass: &'p FirstPass,
+    bound: bool,
+) -> Vec<(&'p Parting, Vec<&'m Instruction>)> {
+    let mut told = HashSet::new();
+    let mut found = Vec::new();
+    let partings = pass.partings.iter();
+    for parting in partings.filter(|parting| parting.bound.is_some() == bound) {
+        let [own, others] = parting.threads;
+        let mut apart = Vec::new();
+        for id in parting.instructions(flow) {
+            let Some(instruction) = flow.instructions.get(id) else {
+                continue;
+            };
+            let Some(arrival) = pass.arrival(flow.graph.block_of(id)) else {
+                continue;
+            };
+            let own = arrival.threads.and(own);
+            let missed = misses(function, instruction, &own, &others, arrival.together);
+            // Threads of one warp that come to barriers at two places are apart even so.
+            let of_warp = own.shares_warp(&others, u32::MAX)
+                && parting.bound.is_none_or(|bound| bound == Variance::Thread)
+                && is_aligned(function.mnemonic(instruction));
+            let met = || parting.is_met(flow, |other| pairs(function, instruction, other));
+            if missed && (parting.meets && !met() || of_warp && met()) && told.insert(id) {
+                apart.push(instruction);
+            }
+        }
+        found.push((parting, apart));
+    }
+    found
+}
+
+/// Whether threads that come to one barrier and to `other` may meet: the number is the
+/// same, or not known.
+fn pairs(function: &FunctionContext<'_, '_>, barrier: &Instruction, other: &Instruction) -> bool {
+    let number = |instruction| number(function, instruction, function.mnemonic(instruction));
+    waits(function, other)
+        && (other.opcode == Opcode::Call
+            || match (number(barrier), number(other)) {
+                (Some(own), Some(other)) => own == other,
+                _ => true,
+            })
 }
 
 /// Whether a barrier that some threads come to wants others that do not come.

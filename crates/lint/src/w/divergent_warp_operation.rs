@@ -105,7 +105,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let mut told = HashSet::new();
-    for parting in &pass.partings {
+    let partings = pass.partings.iter();
+    for parting in partings.filter(|parting| parting.meets && parting.bound.is_none()) {
         let mut apart = Vec::new();
         for id in parting.instructions(flow) {
             let Some(instruction) = flow.instructions.get(id) else {
@@ -133,7 +134,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         told.extend(apart.iter().map(|(id, ..)| *id));
         if let Some((_, instruction, mnemonic)) = apart.first() {
             let more = others(apart.len() - 1);
-            let because = because(function, flow, parting.branch);
+            let because = because(function, flow, parting.branch, &parting.threads);
             findings
                 .add(
                     instruction.opcode_span,
@@ -160,7 +161,7 @@ fn guarded(
             && let Some([own, others]) = pass.parted(flow, id, Variance::Warp)
             && own.shares_warp(&others, lanes)
         {
-            let because = because(function, flow, id);
+            let because = because(function, flow, id, &[own, others]);
             findings
                 .add(
                     instruction.opcode_span,

@@ -2,7 +2,7 @@
 
 use super::divergent_barrier::{is_barrier, waits_for_all};
 use super::parted::{because, has_collective};
-use crate::flow::{BlockId, Variance};
+use crate::flow::{BlockId, ThreadSet, Variance};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -104,7 +104,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             && let Some(instruction) = flow.instructions.get(branch)
         {
             let line = function.line(barrier.span);
-            let because = because(function, flow, branch);
+            let because = because(function, flow, branch, &[ThreadSet::EMPTY; 2]);
             findings
                 .add(
                     instruction.opcode_span,

@@ -1,6 +1,7 @@
 //! Wrong, or nearly so.
 
 pub mod barrier_beyond_launch_bounds;
+pub mod barrier_under_bound;
 pub mod bit_field_beyond_width;
 pub mod bulk_copy_without_wait;
 pub mod copy_without_wait;

@@ -1,6 +1,7 @@
 //! What the findings on parted threads say.
 
-use crate::flow::{Definition, InstructionId, ValueId};
+use crate::flow::{Definition, InstructionId, ThreadSet, ValueId};
+use crate::multiprocessor::WARP;
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Mnemonic, Operand};
 use ptx::names::SpecialRegister;
@@ -32,6 +33,7 @@ pub(super) fn because(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     branch: InstructionId,
+    threads: &[ThreadSet; 2],
 ) -> String {
     let step = &flow.instructions.steps[branch.index()];
     let Some(instruction) = flow.instructions.get(branch) else {
@@ -41,12 +43,18 @@ pub(super) fn because(
     let guard = flow.values.guard(&flow.instructions, step);
     let guarded = function.body.guard(instruction);
     let name = guarded.map_or("", |guard| guard.predicate.text);
+    let [own, others] = threads.each_ref().map(ThreadSet::first);
+    let required = function.first_pass().is_none_or(|pass| pass.block.required);
+    let large = match own.max(others).filter(|_| !required) {
+        Some(threads) if threads >= WARP => format!(" in a block of more than {threads} threads"),
+        _ => String::new(),
+    };
     match guard.and_then(|guard| carrier(function, flow, guard)) {
         Some((register, made)) => {
             let made = function.line(made);
-            format!("`{name}` in line {line} depends on `{register}` (line {made})")
+            format!("`{name}` in line {line} depends on `{register}` (line {made}){large}")
         }
-        None => format!("`{name}` in line {line} depends on the thread"),
+        None => format!("`{name}` in line {line} depends on the thread{large}"),
     }
 }
 

@@ -348,8 +348,7 @@ impl Linear {
         let align = u32::from(self.base.align);
         let (least, most) = self.range();
         let below = self.is_uniform() || least >= 0 && most <= mask(align) && align <= cut;
-        (self.base.symbol.is_some() && below)
-            .then(|| Linear::symbol(symbol, cut.min(62) as u8))
+        (self.base.symbol.is_some() && below).then(|| Linear::symbol(symbol, cut.min(62) as u8))
     }
 
     fn xor(&self, number: i64, symbol: u32) -> Option<Linear> {

@@ -78,9 +78,9 @@ pub fn transfer(
             return Dependence::opaque(Sources::LANES | sources);
         }
         Opcode::Match if has(Modifier::Any) => return Dependence::opaque(Sources::LANES | sources),
-        // The carry is an operand that is not written.
+        // The carry is no operand: who knows where it comes from adds its sources.
         Opcode::Addc | Opcode::Subc | Opcode::Madc => {
-            return Dependence::opaque(Sources::THREAD | sources);
+            return Dependence::function(sources, symbol);
         }
         Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Activemask => {
             return of_warp(opcode, sources, symbol);
