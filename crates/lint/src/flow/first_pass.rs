@@ -39,15 +39,8 @@ pub struct FirstPass {
     pub exits: Vec<bool>,
     /// The branches that part threads before an operation that wants them together.
     pub partings: Vec<Parting>,
-    conditions: HashMap<ValueId, Condition>,
+    conditions: HashMap<ValueId, Truth>,
     arrivals: Vec<Arrival>,
-}
-
-/// A predicate that a branch or an operation of several threads has as its guard.
-#[derive(Clone, Copy, Debug)]
-struct Condition {
-    truth: Truth,
-    variance: Variance,
 }
 
 impl FirstPass {
@@ -56,29 +49,21 @@ impl FirstPass {
         function: &FunctionContext<'m, 'a>,
         flow: &Flow<'m, 'a>,
     ) -> Option<FirstPass> {
+        let (graph, instructions) = (&flow.graph, &flow.instructions);
         let block = Block::of(function.function, function.body);
-        let mut conditions = Truths::new(function, flow, block);
         let exits = exits(function, flow);
-        let meets = flow.graph.post_dominators_past(&exits)?;
+        let meets = graph.post_dominators_past(&exits)?;
+        let together = Together::new(function, flow);
+        let decides = deciding(flow, &meets, &exits, &together.blocks);
+        let mut conditions = Truths::new(function, flow, block);
+        let lasts = (0..graph.blocks.len()).filter(|at| decides[*at]);
+        let lasts = lasts.filter_map(|at| graph.blocks[at].steps().next_back());
+        let guarded = together.instructions.iter().copied();
         let mut found = HashMap::new();
-        let mut matters = vec![false; flow.graph.blocks.len()];
-        for id in flow.instructions.ids() {
-            let step = &flow.instructions.steps[id.index()];
-            let mnemonic = function
-                .context
-                .module
-                .mnemonics
-                .get(step.mnemonic as usize);
-            let collective = mnemonic.is_some_and(is_collective);
-            matters[flow.graph.block_of(id).index()] |= collective;
-            let guard = flow.values.guard(&flow.instructions, step);
-            if let Some(guard) = guard
-                && (collective || step.terminator != Terminator::FallThrough)
-            {
-                found.entry(guard).or_insert_with(|| Condition {
-                    truth: conditions.of(guard),
-                    variance: conditions.variance(guard),
-                });
+        for id in lasts.chain(guarded) {
+            let step = &instructions.steps[id.index()];
+            if let Some(guard) = flow.values.guard(instructions, step) {
+                found.insert(guard, conditions.of(guard));
             }
         }
         let mut pass = FirstPass {
@@ -90,9 +75,9 @@ impl FirstPass {
             arrivals: Vec::new(),
         };
         let mut all = pass.conditions.values();
-        if all.any(|condition| conditions.tells(&condition.truth)) {
-            pass.arrivals = arrivals(flow, &mut conditions, &pass.meets);
-            pass.partings = partings(flow, &pass, &matters);
+        if all.any(|truth| conditions.tells(truth)) {
+            pass.arrivals = arrivals(flow, &mut conditions, &pass.meets, &decides);
+            pass.partings = partings(flow, &pass, &together, &decides);
         }
         Some(pass)
     }
@@ -102,7 +87,7 @@ impl FirstPass {
     pub fn guard(&self, flow: &Flow<'_, '_>, id: InstructionId) -> Option<Truth> {
         let step = &flow.instructions.steps[id.index()];
         let guard = flow.values.guard(&flow.instructions, step)?;
-        let truth = self.conditions.get(&guard)?.truth;
+        let truth = *self.conditions.get(&guard)?;
         Some(if step.negated { truth.not() } else { truth })
     }
 
@@ -122,13 +107,6 @@ impl FirstPass {
             .then_some([own, others])
     }
 
-    /// The threads that surely have the same guard of an instruction.
-    pub fn variance(&self, flow: &Flow<'_, '_>, id: InstructionId) -> Option<Variance> {
-        let step = &flow.instructions.steps[id.index()];
-        let guard = flow.values.guard(&flow.instructions, step)?;
-        Some(self.conditions.get(&guard)?.variance)
-    }
-
     /// The threads that come to a block of the graph; `None` where no condition is
     /// known.
     pub fn arrival(&self, block: BlockId) -> Option<&Arrival> {
@@ -136,10 +114,113 @@ impl FirstPass {
     }
 }
 
-/// Whether threads execute it together.
-pub(crate) fn is_collective(mnemonic: &Mnemonic<'_>) -> bool {
-    matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier)
-        || mnemonic.modifiers.has(Modifier::Sync)
+/// The instructions that several threads execute together, and calls of what may have
+/// such.
+pub(super) struct Together {
+    /// In the order of the text.
+    pub instructions: Vec<InstructionId>,
+    /// The blocks of the graph that have one.
+    pub blocks: Vec<bool>,
+}
+
+impl Together {
+    fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Together {
+        let mnemonics = &function.context.module.mnemonics;
+        let wanted: Vec<bool> = mnemonics.iter().map(is_collective).collect();
+        let mut blocks = vec![false; flow.graph.blocks.len()];
+        let mut instructions = Vec::new();
+        for id in flow.instructions.ids() {
+            let step = &flow.instructions.steps[id.index()];
+            if wanted.get(step.mnemonic as usize) == Some(&true) {
+                instructions.push(id);
+                blocks[flow.graph.block_of(id).index()] = true;
+            }
+        }
+        Together {
+            instructions,
+            blocks,
+        }
+    }
+
+    /// Those of a block of the graph.
+    pub fn of(&self, flow: &Flow<'_, '_>, block: BlockId) -> &[InstructionId] {
+        let block = flow.graph.blocks[block.index()];
+        let from = self.instructions.partition_point(|id| id.0 < block.start);
+        let to = self.instructions.partition_point(|id| id.0 < block.end);
+        &self.instructions[from..to]
+    }
+}
+
+fn is_collective(mnemonic: &Mnemonic<'_>) -> bool {
+    matches!(
+        mnemonic.opcode,
+        Opcode::Bar | Opcode::Barrier | Opcode::Call
+    ) || mnemonic.modifiers.has(Modifier::Sync)
+}
+
+/// Nested branches beyond this number are not looked at.
+const ROUNDS: usize = 64;
+
+/// The blocks whose branch decides whether threads come to one that is wanted, or to
+/// another such branch: those that it is control dependent on.
+fn deciding(
+    flow: &Flow<'_, '_>,
+    meets: &[Option<BlockId>],
+    exits: &[bool],
+    wanted: &[bool],
+) -> Vec<bool> {
+    let graph = &flow.graph;
+    let mut matters = wanted.to_vec();
+    let mut decides = vec![false; graph.blocks.len()];
+    // Where threads end, they do not come to what is behind.
+    for block in &graph.order {
+        let mut next = graph.successors(*block);
+        let ends = graph.blocks[block.index()].leaves || next.any(|to| exits[to.index()]);
+        if ends && !exits[block.index()] {
+            decides[block.index()] = true;
+            matters[block.index()] = true;
+        }
+    }
+    for _ in 0..ROUNDS {
+        let above = count_above(meets, &matters);
+        let of = |block: Option<BlockId>| block.map_or(0, |block| above[block.index()]);
+        let mut changed = false;
+        for block in &graph.order {
+            if decides[block.index()] || graph.successors(*block).count() < 2 {
+                continue;
+            }
+            let end = of(meets[block.index()]);
+            if graph.successors(*block).any(|to| of(Some(to)) > end) {
+                decides[block.index()] = true;
+                changed |= !std::mem::replace(&mut matters[block.index()], true);
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    decides
+}
+
+/// How many of the blocks that matter each comes to at last, itself included: those
+/// above it in the tree of post-dominators.
+fn count_above(meets: &[Option<BlockId>], matters: &[bool]) -> Vec<u32> {
+    const OPEN: u32 = u32::MAX;
+    let mut above = vec![OPEN; meets.len()];
+    let mut path = Vec::new();
+    for start in 0..meets.len() {
+        let mut at = Some(start);
+        while let Some(block) = at.filter(|block| above[*block] == OPEN) {
+            path.push(block);
+            at = meets[block].map(BlockId::index);
+        }
+        let mut sum = at.map_or(0, |block| above[block]);
+        while let Some(block) = path.pop() {
+            sum += u32::from(matters[block]);
+            above[block] = sum;
+        }
+    }
+    above
 }
 
 /// Blocks in which nothing happens but that the kernel ends.
@@ -176,6 +257,7 @@ fn arrivals(
     flow: &Flow<'_, '_>,
     conditions: &mut Truths<'_, '_, '_>,
     meets: &[Option<BlockId>],
+    decides: &[bool],
 ) -> Vec<Arrival> {
     let graph = &flow.graph;
     let nobody = Arrival {
@@ -193,7 +275,11 @@ fn arrivals(
             if graph.place(before) >= graph.place(*block) {
                 continue;
             }
-            let one = along(flow, conditions, &arrivals[before.index()], before, *block);
+            let from = &arrivals[before.index()];
+            let one = match decides[before.index()] {
+                true => along(flow, conditions, from, before, *block),
+                false => *from,
+            };
             sum.threads = sum.threads.or(one.threads);
             sum.together = sum.together.max(one.together);
         }

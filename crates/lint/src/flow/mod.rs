@@ -14,6 +14,7 @@ mod first_pass;
 mod graph;
 mod instructions;
 mod names;
+mod numbers;
 mod operands;
 mod origin;
 mod parting;

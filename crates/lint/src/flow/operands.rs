@@ -35,9 +35,24 @@ impl Operands<'_, '_, '_> {
         };
         let mnemonic = self.function.mnemonic(instruction);
         let first = instruction.operands.start;
-        let mut operands = Vec::with_capacity(4);
-        for number in u32::from(self.function.effect(step).writes)..instruction.operands.len {
-            self.read((first + number) as usize, value.0, &of, &mut operands);
+        let mut operands = Vec::new();
+        if dependence::looks_at_operands(mnemonic.opcode) {
+            for number in u32::from(self.function.effect(step).writes)..instruction.operands.len {
+                self.read((first + number) as usize, value.0, &of, &mut operands);
+            }
+        } else {
+            let reads = flow.values.reads(&flow.instructions, step);
+            let reads = reads.map(|(_, value)| of(value).sources);
+            let written = self.function.operands(instruction).iter();
+            let specials = written.filter_map(|operand| match operand {
+                Operand::Special(register, _) => {
+                    Some(dependence::special(*register, self.shape, 0).sources)
+                }
+                _ => None,
+            });
+            let all = reads.chain(specials);
+            let sources = all.fold(Sources::NONE, |all, one| all | one);
+            operands.push(Dependence::opaque(sources));
         }
         let mut result = self
             .exchanged(mnemonic.opcode, first, value.0, &of)

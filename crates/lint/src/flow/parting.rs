@@ -2,12 +2,11 @@
 //! the other does not.
 
 use super::divergence::Variance;
-use super::first_pass::FirstPass;
-use super::graph::{BlockId, Graph};
+use super::first_pass::{FirstPass, Together};
+use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::threads::ThreadSet;
 use crate::Flow;
-use ptx::ast::Instruction;
 
 /// One side of a branch that some threads take and others do not.
 #[derive(Debug)]
@@ -22,47 +21,37 @@ pub struct Parting {
     /// Both sides come to one place again. Otherwise the threads of one end: they are
     /// not waited for.
     pub meets: bool,
-    /// The blocks of this side alone, up to where both meet again; of a loop those of
-    /// the turns that others do not take.
-    pub own: Vec<BlockId>,
-    /// The blocks of the other side.
-    pub others: Vec<BlockId>,
-}
-
-impl Parting {
-    /// The instructions of this side alone.
-    pub fn instructions(&self, flow: &Flow<'_, '_>) -> impl Iterator<Item = InstructionId> {
-        let blocks = self.own.iter().map(|at| flow.graph.blocks[at.index()]);
-        let mut all: Vec<InstructionId> = blocks.flat_map(|block| block.steps()).collect();
-        all.sort_unstable();
-        all.into_iter()
-    }
-
-    /// Whether the other side has an instruction of which `pairs` is true.
-    pub fn is_met(&self, flow: &Flow<'_, '_>, pairs: impl Fn(&Instruction) -> bool) -> bool {
-        let blocks = self.others.iter().map(|at| flow.graph.blocks[at.index()]);
-        let mut all = blocks.flat_map(|block| block.steps());
-        all.any(|id| flow.instructions.get(id).is_some_and(&pairs))
-    }
+    /// What threads of this side execute together, and those of the other do not, up to
+    /// where both meet again; of a loop, in the turns that others do not take.
+    pub own: Vec<InstructionId>,
+    /// What threads of the other side execute together.
+    pub others: Vec<InstructionId>,
 }
 
 /// What is looked at of each block for all branches together, so that nested branches
 /// of a large function take linear time.
 const VISITS_OF_EACH: usize = 16;
 
-/// The partings with a block of which `matters` is true.
-pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) -> Vec<Parting> {
+/// The branches that part threads before what they have to execute together.
+pub(super) fn partings(
+    flow: &Flow<'_, '_>,
+    pass: &FirstPass,
+    together: &Together,
+    decides: &[bool],
+) -> Vec<Parting> {
     let graph = &flow.graph;
     let count = graph.blocks.len();
     let mut walk = Walk {
-        graph,
+        flow,
         pass,
+        together,
         visited: vec![(0, 0); count],
         epoch: 0,
-        budget: count * VISITS_OF_EACH + 1000,
+        budget: (count + together.instructions.len()) * VISITS_OF_EACH + 1000,
     };
     let mut found = Vec::new();
-    for block in &graph.order {
+    let branches = graph.order.iter().filter(|at| decides[at.index()]);
+    for block in branches {
         let Some(branch) = graph.blocks[block.index()].steps().next_back() else {
             continue;
         };
@@ -82,26 +71,25 @@ pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) 
         let Some(sides) = walk.sides(*block, [taken, fall]) else {
             break;
         };
-        let meets = walk.meets(flow, *block, &sides);
+        let meets = walk.meets(*block, &sides);
         for side in [0, 1] {
             let mut surely = arrival.threads.without(may[side]);
             let bound = Some(truth.bound).filter(|_| bound && surely.is_empty());
             if bound.is_some() {
                 surely = may[1 - side];
             }
-            let own: Vec<BlockId> = sides[side]
-                .iter()
-                .copied()
-                .filter(|at| walk.side_of(*at) == 1 << side)
-                .collect();
-            if !surely.is_empty() && own.iter().any(|at| matters[at.index()]) {
+            let own = sides[side].iter().copied();
+            let own = own.filter(|at| walk.side_of(*at) == 1 << side);
+            let own = walk.instructions(own);
+            if !surely.is_empty() && !own.is_empty() {
+                let others = sides[1 - side].iter().copied();
                 found.push(Parting {
                     branch,
                     threads: [may[side], surely],
                     bound,
                     meets,
                     own,
-                    others: sides[1 - side].clone(),
+                    others: walk.instructions(others),
                 });
             }
         }
@@ -109,16 +97,25 @@ pub(super) fn partings(flow: &Flow<'_, '_>, pass: &FirstPass, matters: &[bool]) 
     found
 }
 
-struct Walk<'f> {
-    graph: &'f Graph,
+struct Walk<'f, 'm, 'a> {
+    flow: &'f Flow<'m, 'a>,
     pass: &'f FirstPass,
+    together: &'f Together,
     /// The sides, a bit each, on which a block was visited in an epoch.
     visited: Vec<(u32, u8)>,
     epoch: u32,
     budget: usize,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_, '_> {
+    /// What threads execute together in these blocks.
+    fn instructions(&self, blocks: impl Iterator<Item = BlockId>) -> Vec<InstructionId> {
+        let mut all: Vec<InstructionId> = Vec::new();
+        blocks.for_each(|at| all.extend(self.together.of(self.flow, at)));
+        all.sort_unstable();
+        all
+    }
+
     fn side_of(&self, block: BlockId) -> u8 {
         let (epoch, sides) = self.visited[block.index()];
         if epoch == self.epoch { sides } else { 0 }
@@ -132,7 +129,8 @@ impl Walk<'_> {
         for (side, start) in starts.into_iter().enumerate() {
             let mut open = vec![start];
             while let Some(at) = open.pop() {
-                self.budget = self.budget.checked_sub(1)?;
+                let looked_at = 1 + self.together.of(self.flow, at).len();
+                self.budget = self.budget.checked_sub(looked_at)?;
                 let seen = self.side_of(at);
                 if Some(at) == meets || self.pass.exits[at.index()] || seen & 1 << side != 0 {
                     continue;
@@ -140,7 +138,7 @@ impl Walk<'_> {
                 self.visited[at.index()] = (self.epoch, seen | 1 << side);
                 sides[side].push(at);
                 if at != branch {
-                    open.extend(self.graph.successors(at));
+                    open.extend(self.flow.graph.successors(at));
                 }
             }
         }
@@ -149,13 +147,13 @@ impl Walk<'_> {
 
     /// Whether threads of both sides come to one place again. Those that have ended are
     /// not waited for; those that return from a function have not ended.
-    fn meets(&self, flow: &Flow<'_, '_>, branch: BlockId, sides: &[Vec<BlockId>; 2]) -> bool {
+    fn meets(&self, branch: BlockId, sides: &[Vec<BlockId>; 2]) -> bool {
         let leaves = |side: &Vec<BlockId>| {
             let mut blocks = side.iter();
-            blocks.any(|at| self.graph.blocks[at.index()].leaves)
+            blocks.any(|at| self.flow.graph.blocks[at.index()].leaves)
         };
         self.pass.meets[branch.index()].is_some()
             || sides[0].iter().any(|at| self.side_of(*at) == 3)
-            || !flow.instructions.is_kernel() && sides.iter().all(leaves)
+            || !self.flow.instructions.is_kernel() && sides.iter().all(leaves)
     }
 }

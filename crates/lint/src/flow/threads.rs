@@ -137,6 +137,12 @@ impl ThreadSet {
         self.0 == [0; WORDS]
     }
 
+    /// Whether the thread with this number is in it.
+    pub fn contains(&self, thread: usize) -> bool {
+        let word = self.0.get(thread / WARP as usize);
+        word.is_some_and(|word| word >> (thread as u32 % WARP) & 1 != 0)
+    }
+
     /// The number of the first thread.
     pub fn first(&self) -> Option<u32> {
         let (warp, lanes) = (0..).zip(self.0).find(|(_, lanes)| *lanes != 0)?;
@@ -147,5 +153,57 @@ impl ThreadSet {
     pub fn shares_warp(&self, other: &ThreadSet, mask: u32) -> bool {
         let mut warps = self.0.iter().zip(other.0);
         warps.any(|(own, other)| *own != 0 && other & mask != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ptx::ast::Item;
+
+    fn block(text: &str) -> Block {
+        let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{text}");
+        let reading = ptx::read(&source);
+        let function = reading.module.items.iter().find_map(|item| match item {
+            Item::Function(function) => Some(function),
+            _ => None,
+        });
+        let function = function.expect("a function");
+        Block::of(function, function.body.as_ref().expect("its body"))
+    }
+
+    #[test]
+    fn the_block_has_the_directions_that_the_kernel_looks_at() {
+        let rows = "{ .reg .b32 a; mov.u32 a, %tid.y; ret; }";
+        let planes = "{ .reg .b32 a; mov.u32 a, %tid.z; mov.u32 a, %ntid.y; ret; }";
+        assert_eq!(block(".entry k() { ret; }").size, [1024, 1, 1]);
+        assert_eq!(block(&format!(".entry k() {rows}")).size, [32, 32, 1]);
+        assert_eq!(block(&format!(".entry k() {planes}")).size, [32, 8, 4]);
+        let bound = block(&format!(".entry k() .maxntid 128 {rows}"));
+        assert_eq!((bound.size, bound.required), ([32, 4, 1], false));
+        let said = block(&format!(".entry k() .reqntid 16, 8 {rows}"));
+        assert_eq!((said.size, said.required), ([16, 8, 1], true));
+        assert_eq!(
+            block(".entry k() .maxntid 4294967295, 9 { ret; }").size,
+            [1024, 1, 1]
+        );
+    }
+
+    #[test]
+    fn sets_are_by_warp() {
+        let block = Block {
+            size: [48, 2, 1],
+            required: true,
+        };
+        let [low, rest] = ThreadSet::split(&block, |[x, y, _]| x < 40 && y == 0);
+        assert_eq!(low.or(rest), ThreadSet::all(&block));
+        assert!(low.and(rest).is_empty());
+        assert_eq!((low.first(), rest.first()), (Some(0), Some(40)));
+        // Both have lanes of the second warp: 32 to 39, and 40 to 63.
+        assert!(low.shares_warp(&rest, u32::MAX) && !low.shares_warp(&rest, 0xff));
+        assert!(rest.contains(95) && !rest.contains(96));
+        let [leaders, others] = ThreadSet::leaders(&block);
+        assert_eq!((leaders.first(), others.first()), (Some(0), Some(1)));
+        assert!(leaders.contains(64) && others.contains(65));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::dependences::Dependences;
 use super::divergence::Variance;
 use super::instructions::InstructionId;
+use super::numbers::Numbers;
 use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
@@ -73,10 +74,11 @@ impl Truth {
 
 /// The predicates of a function.
 pub(super) struct Truths<'c, 'm, 'a> {
-    function: &'c FunctionContext<'m, 'a>,
-    flow: &'c Flow<'m, 'a>,
-    dependences: Dependences<'c, 'm, 'a>,
-    block: Block,
+    pub(super) function: &'c FunctionContext<'m, 'a>,
+    pub(super) flow: &'c Flow<'m, 'a>,
+    pub(super) dependences: Dependences<'c, 'm, 'a>,
+    pub(super) block: Block,
+    pub(super) numbers: HashMap<ValueId, Option<Numbers>>,
     all: ThreadSet,
     known: HashMap<ValueId, Truth>,
 }
@@ -95,6 +97,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             flow,
             dependences: Dependences::new(function, flow, block.shape()),
             block,
+            numbers: HashMap::new(),
             all: ThreadSet::all(&block),
             known: HashMap::new(),
         }
@@ -223,7 +226,13 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         Some((first, self.operand(instruction, 2, depth)?))
     }
 
-    fn operand(&mut self, instruction: &Instruction, number: u32, depth: usize) -> Option<Truth> {
+    /// For which threads an operand holds.
+    pub(super) fn operand(
+        &mut self,
+        instruction: &Instruction,
+        number: u32,
+        depth: usize,
+    ) -> Option<Truth> {
         if number >= instruction.operands.len {
             return None;
         }
@@ -245,7 +254,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         modifiers: &Modifiers,
         depth: usize,
     ) -> Option<Truth> {
-        let mut truth = self.comparison(instruction, modifiers)?;
+        let mut truth = self.comparison(instruction, modifiers, depth)?;
         let place = instruction.operands.start as usize;
         if let Operand::Pair(list, _) = self.function.body.operands.get(place)?
             && self.flow.values.of_operand(list.start as usize) != value
@@ -264,15 +273,22 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         })
     }
 
-    fn comparison(&mut self, instruction: &Instruction, modifiers: &Modifiers) -> Option<Truth> {
+    fn comparison(
+        &mut self,
+        instruction: &Instruction,
+        modifiers: &Modifiers,
+        depth: usize,
+    ) -> Option<Truth> {
         let order = Order::of(modifiers)?;
         let (a, b) = (
             self.dependences.operand(instruction, 1),
             self.dependences.operand(instruction, 2),
         );
-        if let (Some(a), Some(b)) = (&a.linear, &b.linear)
-            && let Some(may) = self.decided(a, b, &order)
-        {
+        let decided = match (&a.linear, &b.linear) {
+            (Some(a), Some(b)) => self.decided(a, b, &order),
+            _ => self.counted(instruction, &order, depth),
+        };
+        if let Some(may) = decided {
             return Some(Truth {
                 may,
                 hidden: [Variance::Block; 2],
@@ -304,6 +320,22 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         })
     }
 
+    /// The threads for which a comparison of their numbers holds.
+    fn counted(
+        &mut self,
+        instruction: &Instruction,
+        order: &Order,
+        depth: usize,
+    ) -> Option<[ThreadSet; 2]> {
+        let a = self.numbers(instruction, 1, depth)?;
+        let b = self.numbers(instruction, 2, depth)?;
+        let mut sides = a.iter().zip(b.iter());
+        Some(ThreadSet::split(&self.block, |_| {
+            let sides = sides.next();
+            sides.is_some_and(|(a, b)| order.holds(order.wrapped(*a), order.wrapped(*b)))
+        }))
+    }
+
     /// The threads for which a comparison holds, if no unknown is in it.
     fn decided(&self, a: &Linear, b: &Linear, order: &Order) -> Option<[ThreadSet; 2]> {
         if a.base.symbol != b.base.symbol {
@@ -316,8 +348,38 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             let holds = order.holds(side(a.base.offset), side(b.base.offset));
             return Some(self.constant(holds).may);
         }
+        let (a, b) = (Table::new(a), Table::new(b));
         let holds = |thread| order.holds(side(a.at(thread)), side(b.at(thread)));
         Some(ThreadSet::split(&self.block, holds))
+    }
+}
+
+/// A sum over the thread's index, with what its low and its high bits add.
+struct Table<'l> {
+    linear: &'l Linear,
+    low: [i64; 32],
+    high: [i64; 32],
+}
+
+impl Table<'_> {
+    fn new(linear: &Linear) -> Table<'_> {
+        let part = |x: u32| linear.at([x, 0, 0]);
+        let mut table = Table {
+            linear,
+            low: [0; 32],
+            high: [0; 32],
+        };
+        for at in 0..32 {
+            table.low[at as usize] = part(at);
+            table.high[at as usize] = part(at << 5).wrapping_sub(linear.base.offset);
+        }
+        table
+    }
+
+    fn at(&self, [x, y, z]: [u32; 3]) -> i64 {
+        let row = self.low[x as usize % 32].wrapping_add(self.high[x as usize / 32 % 32]);
+        let (high, deep) = (i64::from(self.linear.row), i64::from(self.linear.plane));
+        row.wrapping_add(high * i64::from(y) + deep * i64::from(z))
     }
 }
 

@@ -10,12 +10,12 @@ pub static RULE: Rule = Rule {
     name: "barrier-under-bound",
     summary: "A barrier stands behind a comparison of the thread's index with a bound.",
     why: "Where the bound lies within a block, some of its threads come to the barrier and others \
-          do not: the block hangs, or goes on without them. It is right only if the bound is a \
-          multiple of the size of the block, which the text does not show; therefore the rule is \
-          not on by default.\n\n\
+          do not: the block hangs, or goes on without them. That is right only if the bound is \
+          always a multiple of the size of the block, which the text does not show.\n\n\
           It is the comparison itself that is looked at, `i < n` with an `i` that is counted from \
-          `%tid`: a condition on data is not reported, nor one that is the same for a warp and \
-          parts warps at a barrier that only counts some.",
+          `%tid`: a condition on data is not reported, nor one that whole warps decide alike \
+          before a barrier that counts threads. Threads that end beyond the bound are those of \
+          `early-exit-before-barrier`.",
     instead: "Let all threads come to the barrier, and guard the work before and behind it.",
     bad: "\
 .entry k(.param .u64 .ptr .global .align 4 out, .param .u32 n)
@@ -53,7 +53,7 @@ REST:
 	ret;
 }
 ",
-    default: false,
+    default: true,
     check: Check::Function(check),
 };
 
@@ -71,7 +71,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             findings
                 .add(
                     instruction.opcode_span,
-                    format!("a bound decides which threads come to this barrier{more}: {because}"),
+                    format!("where the bound lies within a block, not all its threads come to this barrier{more}: {because}"),
                 )
                 .help("let all threads come to it, and guard the work alone");
         }

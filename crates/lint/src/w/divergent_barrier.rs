@@ -124,7 +124,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if step.guarded
             && is_barrier(function.mnemonic(instruction))
             && let Some([own, others]) = pass.parted(flow, id, Variance::Block)
-            && misses(function, instruction, &own, &others, Variance::Block)
+            && misses(function, instruction, &own, &others, Variance::Block).contains(&true)
         {
             let because = because(function, flow, id, &[own, others]);
             let message = format!("not all threads of the block execute this barrier: {because}");
@@ -146,8 +146,13 @@ pub(super) fn apart<'p, 'm>(
     let partings = pass.partings.iter();
     for parting in partings.filter(|parting| parting.bound.is_some() == bound) {
         let [own, others] = parting.threads;
+        // A barrier that only counts some threads may well be one of whole warps.
+        let whole_warps = parting.bound == Some(Variance::Warp);
+        let there = parting.others.iter();
+        let there = there.filter_map(|id| flow.instructions.get(*id));
+        let there: Vec<_> = there.filter(|other| waits(function, other)).collect();
         let mut apart = Vec::new();
-        for id in parting.instructions(flow) {
+        for id in parting.own.iter().copied() {
             let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
@@ -155,17 +160,28 @@ pub(super) fn apart<'p, 'm>(
                 continue;
             };
             let own = arrival.threads.and(own);
-            let missed = misses(function, instruction, &own, &others, arrival.together);
+            let [block, warp] = misses(function, instruction, &own, &others, arrival.together);
+            let warp = warp && !whole_warps;
+            let met = || {
+                there
+                    .iter()
+                    .any(|other| pairs(function, instruction, other))
+            };
             // Threads of one warp that come to barriers at two places are apart even so.
-            let of_warp = own.shares_warp(&others, u32::MAX)
-                && parting.bound.is_none_or(|bound| bound == Variance::Thread)
-                && is_aligned(function.mnemonic(instruction));
-            let met = || parting.is_met(flow, |other| pairs(function, instruction, other));
-            if missed && (parting.meets && !met() || of_warp && met()) && told.insert(id) {
+            if (block || warp) && (parting.meets && !met() || warp && met()) && told.insert(id) {
                 apart.push(instruction);
             }
         }
-        found.push((parting, apart));
+        // Both sides of a branch are one finding.
+        let same = |(known, _): &&mut (&Parting, Vec<_>)| known.branch == parting.branch;
+        match found.last_mut().filter(same) {
+            _ if apart.is_empty() => {}
+            Some((_, known)) => {
+                known.append(&mut apart);
+                known.sort_by_key(|barrier| barrier.span.start);
+            }
+            None => found.push((parting, apart)),
+        }
     }
     found
 }
@@ -174,29 +190,32 @@ pub(super) fn apart<'p, 'm>(
 /// same, or not known.
 fn pairs(function: &FunctionContext<'_, '_>, barrier: &Instruction, other: &Instruction) -> bool {
     let number = |instruction| number(function, instruction, function.mnemonic(instruction));
-    waits(function, other)
-        && (other.opcode == Opcode::Call
-            || match (number(barrier), number(other)) {
-                (Some(own), Some(other)) => own == other,
-                _ => true,
-            })
+    other.opcode == Opcode::Call
+        || match (number(barrier), number(other)) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        }
 }
 
-/// Whether a barrier that some threads come to wants others that do not come.
+/// Whether a barrier that some threads come to wants others that do not come: all of the
+/// block, or those of their warps.
 fn misses(
     function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
     own: &ThreadSet,
     others: &ThreadSet,
     together: Variance,
-) -> bool {
+) -> [bool; 2] {
     let mnemonic = function.mnemonic(instruction);
     if !is_barrier(mnemonic) || own.is_empty() {
-        return false;
+        return [false; 2];
     }
     let block = together == Variance::Block && waits_for_all(instruction, mnemonic);
     let warp = together < Variance::Thread && is_aligned(mnemonic);
-    block && !others.is_empty() || warp && own.shares_warp(others, u32::MAX)
+    [
+        block && !others.is_empty(),
+        warp && own.shares_warp(others, u32::MAX),
+    ]
 }
 
 /// Whether an instruction is a barrier, or a call of what may have one.

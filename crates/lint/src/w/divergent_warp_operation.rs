@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::parted::{because, has_collective, others};
+use super::parted::{self, because, has_collective};
 use crate::flow::{FirstPass, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
@@ -108,7 +108,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let partings = pass.partings.iter();
     for parting in partings.filter(|parting| parting.meets && parting.bound.is_none()) {
         let mut apart = Vec::new();
-        for id in parting.instructions(flow) {
+        for id in parting.own.iter().copied() {
             let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
@@ -124,16 +124,17 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             }
         }
         // The other side may have what it pairs with.
+        let others = parting.others.iter();
+        let others: Vec<_> = others.filter_map(|id| flow.instructions.get(*id)).collect();
         apart.retain(|(_, instruction, _)| {
-            let pairs = |other: &Instruction| {
+            !others.iter().any(|other| {
                 other.opcode == Opcode::Call
                     || other.opcode == instruction.opcode && wants_sync(function.mnemonic(other))
-            };
-            !parting.is_met(flow, pairs)
+            })
         });
         told.extend(apart.iter().map(|(id, ..)| *id));
         if let Some((_, instruction, mnemonic)) = apart.first() {
-            let more = others(apart.len() - 1);
+            let more = parted::others(apart.len() - 1);
             let because = because(function, flow, parting.branch, &parting.threads);
             findings
                 .add(

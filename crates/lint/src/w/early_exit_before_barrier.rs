@@ -67,7 +67,11 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if !has_collective(function, is_barrier) {
         return;
     }
-    let (Some(flow), Some(pass)) = (function.flow(), function.first_pass()) else {
+    let (Some(flow), Some(pass), Some(divergence)) = (
+        function.flow(),
+        function.first_pass(),
+        function.divergence(),
+    ) else {
         return;
     };
     let graph = &flow.graph;
@@ -94,9 +98,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let is_exit = |to: &BlockId| pass.exits[to.index()];
         let leaves = graph.blocks[block.index()].leaves && flow.instructions.is_kernel();
         let mut others = graph.successors(*block).filter(|to| !is_exit(to));
-        if !(leaves || graph.successors(*block).any(|to| is_exit(&to)))
-            || pass.variance(flow, branch) < Some(Variance::Warp)
-        {
+        if !(leaves || graph.successors(*block).any(|to| is_exit(&to))) {
+            continue;
+        }
+        let step = &flow.instructions.steps[branch.index()];
+        let guard = flow.values.guard(&flow.instructions, step);
+        if guard.is_none_or(|guard| divergence.of(guard) == Variance::Block) {
             continue;
         }
         if let Some(barrier) = others.find_map(|to| leads_to[to.index()])

@@ -55,6 +55,36 @@ pub fn special(register: SpecialRegister, shape: &Shape, symbol: u32) -> Depende
     }
 }
 
+/// Whether [`transfer`] looks at each operand of an instruction. Of others the sources
+/// of all operands together are enough: one operand may stand for them.
+pub const fn looks_at_operands(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Shfl
+            | Opcode::Setp
+            | Opcode::Set
+            | Opcode::Mov
+            | Opcode::Cvta
+            | Opcode::Cvt
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Neg
+            | Opcode::Not
+            | Opcode::Mul
+            | Opcode::Mul24
+            | Opcode::Mad
+            | Opcode::Mad24
+            | Opcode::Shl
+            | Opcode::Shr
+            | Opcode::Div
+            | Opcode::Rem
+            | Opcode::And
+            | Opcode::Or
+            | Opcode::Xor
+            | Opcode::Bfe
+    )
+}
+
 /// The result of an instruction from its operands, without the places that it writes;
 /// `symbol` stands for the result where it is an unknown that all threads share.
 ///
@@ -178,7 +208,8 @@ fn integer(
     symbol: u32,
 ) -> Option<Linear> {
     let has = |word| modifiers.has(word);
-    if has(Modifier::Sat) || has(Modifier::Cc) || !modifiers.types().all(is_integer) {
+    let plain = !has(Modifier::Sat) && !has(Modifier::Cc);
+    if !plain || !looks_at_operands(opcode) || !modifiers.types().all(is_integer) {
         return None;
     }
     let ty = modifiers.types().last()?;
@@ -192,7 +223,7 @@ fn integer(
     let number = |place: usize| operand(place)?.as_number();
     let (a, b) = (operand(0)?, operand(1));
     // Whole and not negative, so that a logical shift and a division are what they seem.
-    let plain = a.fits(ty.bits(), is_signed(ty));
+    let natural = a.fits(ty.bits(), is_signed(ty));
     let result = match opcode {
         // Of several parts a number is made that is none of them.
         Opcode::Mov | Opcode::Cvta => (operands.len() == 1).then_some(a),
@@ -230,12 +261,12 @@ fn integer(
             let factor = 1_i64.checked_shl(by).filter(|_| by < ty.bits().min(62))?;
             a.times(factor, symbol)
         }
-        Opcode::Shr if plain => {
+        Opcode::Shr if natural => {
             let by = u32::try_from(number(1)?).ok()?;
             a.shift_right(by.min(62), symbol)
         }
-        Opcode::Div if plain => a.shift_right(power(number(1)?)?, symbol),
-        Opcode::Rem if plain => a.and(mask(power(number(1)?)?), symbol),
+        Opcode::Div if natural => a.shift_right(power(number(1)?)?, symbol),
+        Opcode::Rem if natural => a.and(mask(power(number(1)?)?), symbol),
         Opcode::And => match (a.as_number(), number(1)) {
             (_, Some(number)) => a.and(number, symbol),
             (Some(number), _) => b?.and(number, symbol),
@@ -252,7 +283,7 @@ fn integer(
             (Some(number), _) => b?.xor(number, symbol),
             _ => a.joined(&b?, symbol).or_else(|| b?.joined(&a, symbol)),
         },
-        Opcode::Bfe if plain => {
+        Opcode::Bfe if natural => {
             let (from, count) = (number(1)?, number(2)?);
             let from = u32::try_from(from).ok().filter(|from| *from < 32)?;
             let count = u32::try_from(count)
