@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use super::Options;
 use super::flow::{
-    Affine, Divergence, Effect, Graph, InstructionId, Instructions, Linear, ModuleInfo, Origins,
-    Step, UninitializedValues, Users, Values,
+    Affine, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear, ModuleInfo,
+    Origins, Step, UninitializedValues, Users, Values,
 };
 use ptx::NameMap;
 use ptx::ast::{
@@ -80,6 +80,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     affine: OnceCell::new(),
                     origins: OnceCell::new(),
                     divergence: OnceCell::new(),
+                    first_pass: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
                 })
@@ -147,6 +148,7 @@ pub struct FunctionContext<'m, 'a> {
     affine: OnceCell<Affine>,
     origins: OnceCell<Origins>,
     divergence: OnceCell<Option<Divergence>>,
+    first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
 }
@@ -269,17 +271,15 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The values and branches that differ between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
         let (flow, affine) = (self.flow()?, self.affine()?);
-        let mnemonics = &self.context.module.mnemonics;
-        let new = || {
-            Divergence::new(
-                &flow.instructions,
-                &flow.graph,
-                &flow.values,
-                affine,
-                mnemonics,
-            )
-        };
+        let new = || Divergence::new(self, flow, affine);
         self.divergence.get_or_init(new).as_ref()
+    }
+
+    /// The threads that come to each block at first, and the branches that part them.
+    pub fn first_pass(&self) -> Option<&FirstPass> {
+        let flow = self.flow()?;
+        let new = || FirstPass::new(self, flow);
+        self.first_pass.get_or_init(new).as_ref()
     }
 
     /// The affine expression of an operand, by its index in the pool.

@@ -188,6 +188,8 @@ pub static RULES: &[&Rule] = &[
     &w::divergent_warp_operation::RULE,
     &w::shared_race::RULE,
     &w::barrier_beyond_launch_bounds::RULE,
+    &w::early_exit_before_barrier::RULE,
+    &w::barrier_under_bound::RULE,
     &w::copy_without_wait::RULE,
     &w::bulk_copy_without_wait::RULE,
     &w::wgmma_without_wait::RULE,

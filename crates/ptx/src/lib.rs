@@ -4,6 +4,7 @@
 
 pub mod ast;
 mod check;
+pub mod dependence;
 pub mod diagnostic;
 #[cfg(feature = "digest")]
 mod digest;

@@ -187,30 +187,70 @@ impl Graph {
     /// The immediate post-dominator of each block, with paths into a trap or an endless
     /// loop left out; `None` where there is none.
     pub(crate) fn post_dominators(&self) -> Option<Vec<Option<BlockId>>> {
+        self.post_dominators_past(&[])
+    }
+
+    /// The same for the threads that go on: where a block may also leave the function,
+    /// itself or to a block of `exits`, that way is left out, unless it is the last.
+    pub(crate) fn post_dominators_past(&self, exits: &[bool]) -> Option<Vec<Option<BlockId>>> {
         let count = self.blocks.len();
         // One more block is the virtual exit.
         let end = count as u32;
-        let leaving: Vec<u32> = (0..end)
-            .filter(|at| self.blocks[*at as usize].leaves && self.rank[*at as usize] != NONE)
-            .collect();
-        let before = |at: u32| match at == end {
-            true => leaving.as_slice(),
-            false => self.predecessors.get(at),
-        };
-        let order = depth_first(count + 1, before, &[end]);
-        let rank = ranks(count + 1, &order);
+        let is_exit = |at: u32| exits.get(at as usize).copied().unwrap_or(false);
         let mut edges = Vec::new();
-        for &at in order.iter().filter(|at| **at != end) {
-            edges.extend(self.successors.get(at).iter().map(|to| (at, *to)));
-            if self.blocks[at as usize].leaves {
+        let mut left_out = vec![false; count];
+        for &BlockId(at) in &self.order {
+            let next = self.successors.get(at);
+            let leaves = self.blocks[at as usize].leaves;
+            let goes_on = !exits.is_empty() && next.iter().any(|to| !is_exit(*to));
+            left_out[at as usize] = goes_on && (leaves || next.iter().any(|to| is_exit(*to)));
+            let kept = next.iter().filter(|to| !goes_on || !is_exit(**to));
+            edges.extend(kept.map(|to| (at, *to)));
+            if leaves && !goes_on {
                 edges.push((at, end));
             }
         }
-        let after = Lists::new(count + 1, &edges);
+        self.restore_last_exits(&mut edges, &left_out);
+        let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
+        let (after, before) = (
+            Lists::new(count + 1, &edges),
+            Lists::new(count + 1, &backward),
+        );
+        let order = depth_first(count + 1, |at| before.get(at), &[end]);
+        let rank = ranks(count + 1, &order);
         let budget = (count + 1) * STEPS_FOR_EACH + 10_000;
         let found = dominators(&order, &rank, |at| after.get(at), budget)?;
         let next = |at: &u32| Some(BlockId(*at)).filter(|at| at.0 < end);
         Some(found[..count].iter().map(next).collect())
+    }
+}
+
+impl Graph {
+    /// Adds an edge to the virtual exit where a loop has no other way out than one that
+    /// was left out: behind all others.
+    fn restore_last_exits(&self, edges: &mut Vec<(u32, u32)>, left_out: &[bool]) {
+        if !left_out.contains(&true) {
+            return;
+        }
+        let end = self.blocks.len() as u32;
+        let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
+        let before = Lists::new(left_out.len() + 1, &backward);
+        let mut ends = vec![false; left_out.len() + 1];
+        let mut open = vec![end];
+        let mut last = self.order.iter().rev();
+        loop {
+            while let Some(at) = open.pop() {
+                if !std::mem::replace(&mut ends[at as usize], true) {
+                    open.extend(before.get(at));
+                }
+            }
+            let Some(BlockId(at)) = last.find(|at| left_out[at.index()] && !ends[at.index()])
+            else {
+                return;
+            };
+            edges.push((*at, end));
+            open.push(*at);
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! `bar.sync` where not all threads of the block come by.
 
-use crate::flow::{BlockId, DivergentBranch, Variance};
+use std::collections::HashSet;
+
+use super::parted::{self, because, has_collective};
+use crate::context::callee;
+use crate::flow::{FirstPass, Parting, ThreadSet, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
@@ -14,9 +18,11 @@ pub static RULE: Rule = Rule {
           do. Those that took another way never come: the block hangs, or goes on without \
           them and reads shared memory that nobody has written yet. `bar` and `.aligned` want \
           besides that all threads of a warp execute it together.\n\n\
-          Threads that have ended are not waited for, so that a kernel which some threads leave \
-          early may well run. The CUDA programming guide allows a barrier in conditional code \
-          only where all threads of the block decide alike: that is what this rule says.",
+          A finding is proven: there are threads of one block that the branch surely sends the \
+          other way, whatever the data, and they meet no such barrier there. What depends on data, \
+          or on a parameter, is not reported. Threads that have ended are not waited for: \
+          `early-exit-before-barrier` is the rule for those. The size of the block is that of \
+          `.reqntid` or `.maxntid`; without them, the largest is taken.",
     instead: "Move the barrier out of the branch, and guard the work alone. Where only some warps \
               meet, say how many threads: `bar.sync 1, 64`.",
     bad: "\
@@ -63,130 +69,175 @@ REST:
     check: Check::Function(check),
 };
 
-fn is_barrier(opcode: Opcode, mnemonic: &Mnemonic<'_>) -> bool {
+pub(super) fn is_barrier(mnemonic: &Mnemonic<'_>) -> bool {
     let has = |word| mnemonic.modifiers.has(word);
-    matches!(opcode, Opcode::Bar | Opcode::Barrier)
+    matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier)
         && !has(Modifier::Warp)
         && (has(Modifier::Sync) || has(Modifier::Red) || has(Modifier::Cluster))
 }
 
 /// A barrier that waits for every thread of the block.
-fn waits_for_all(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
+pub(super) fn waits_for_all(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
     let count = match mnemonic.modifiers.has(Modifier::Red) {
         // The result and the predicate are operands too.
         true => 4,
         false => 2,
     };
-    is_barrier(instruction.opcode, mnemonic) && instruction.operands.len < count
+    is_barrier(mnemonic) && instruction.operands.len < count
 }
 
-fn is_aligned(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
-    instruction.opcode == Opcode::Bar || mnemonic.modifiers.has(Modifier::Aligned)
+fn is_aligned(mnemonic: &Mnemonic<'_>) -> bool {
+    mnemonic.opcode == Opcode::Bar || mnemonic.modifiers.has(Modifier::Aligned)
+}
+
+/// The number of the barrier, if it is one; that of a cluster has none.
+fn number(
+    function: &FunctionContext<'_, '_>,
+    instruction: &Instruction,
+    mnemonic: &Mnemonic<'_>,
+) -> Option<i64> {
+    let place = u32::from(mnemonic.modifiers.has(Modifier::Red));
+    if mnemonic.modifiers.has(Modifier::Cluster) || place >= instruction.operands.len {
+        return None;
+    }
+    let place = (instruction.operands.start + place) as usize;
+    function.linear(place)?.as_number()
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let mut mnemonics = function.instructions().map(|i| (i, function.mnemonic(i)));
-    if !mnemonics.any(|(i, mnemonic)| is_barrier(i.opcode, mnemonic)) {
+    if !has_collective(function, is_barrier) {
         return;
     }
-    let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
+    let (Some(flow), Some(pass)) = (function.flow(), function.first_pass()) else {
         return;
     };
+    for (parting, barriers) in apart(function, flow, pass, false) {
+        if let Some(instruction) = barriers.first() {
+            let more = parted::others(barriers.len() - 1);
+            let because = because(function, flow, parting.branch, &parting.threads);
+            let message =
+                format!("not all threads of the block come to this barrier{more}: {because}");
+            report(function, instruction, message, findings);
+        }
+    }
     for (id, step, instruction) in function.steps() {
-        let mnemonic = function.mnemonic(instruction);
-        if !is_barrier(instruction.opcode, mnemonic) {
-            continue;
+        if step.guarded
+            && is_barrier(function.mnemonic(instruction))
+            && let Some([own, others]) = pass.parted(flow, id, Variance::Block)
+            && misses(function, instruction, &own, &others, Variance::Block).contains(&true)
+        {
+            let because = because(function, flow, id, &[own, others]);
+            let message = format!("not all threads of the block execute this barrier: {because}");
+            report(function, instruction, message, findings);
         }
-        let (all, aligned) = (
-            waits_for_all(instruction, mnemonic),
-            is_aligned(instruction, mnemonic),
-        );
-        if !all && !aligned {
-            continue;
-        }
-        let guard = flow.values.guard(&flow.instructions, step);
-        let guard = guard.map_or(Variance::Block, |value| divergence.of(value));
-        if guard == Variance::Thread || guard == Variance::Warp && all {
-            let message = "not all threads of the block execute this barrier: its guard depends on \
-                           the thread";
-            report(instruction, all, message.to_owned(), findings);
-            continue;
-        }
-        let block = flow.graph.block_of(id);
-        if divergence.control(block) == Variance::Block {
-            continue;
-        }
-        let divergent = divergence.divergent_branches.iter().find(|divergent| {
-            let matters = all || divergent.variance == Variance::Thread && aligned;
-            matters && splits(function, flow, divergent, block)
-        });
-        let Some(divergent) = divergent else {
-            continue;
-        };
-        let last = flow.graph.blocks[divergent.block.index()]
-            .steps()
-            .next_back();
-        let branch = last.and_then(|id| flow.instructions.get(id));
-        let line = branch.map_or(0, |branch| function.line(branch.span));
-        let message = format!(
-            "not all threads of the block come to this barrier: the branch in line {line} depends \
-             on the thread"
-        );
-        report(instruction, all, message, findings);
     }
 }
 
-fn report(instruction: &Instruction, all: bool, message: String, findings: &mut Findings) {
-    let help = match all {
+/// The barriers of each branch that some threads come to and others do not: where the
+/// branch surely parts them, or with `bound`, where a bound decides.
+pub(super) fn apart<'p, 'm>(
+    function: &FunctionContext<'m, '_>,
+    flow: &Flow<'m, '_>,
+    pass: &'p FirstPass,
+    bound: bool,
+) -> Vec<(&'p Parting, Vec<&'m Instruction>)> {
+    let mut told = HashSet::new();
+    let mut found = Vec::new();
+    let partings = pass.partings.iter();
+    for parting in partings.filter(|parting| parting.bound.is_some() == bound) {
+        let [own, others] = parting.threads;
+        // A barrier that only counts some threads may well be one of whole warps.
+        let whole_warps = parting.bound == Some(Variance::Warp);
+        let there = parting.others.iter();
+        let there = there.filter_map(|id| flow.instructions.get(*id));
+        let there: Vec<_> = there.filter(|other| waits(function, other)).collect();
+        let mut apart = Vec::new();
+        for id in parting.own.iter().copied() {
+            let Some(instruction) = flow.instructions.get(id) else {
+                continue;
+            };
+            let Some(arrival) = pass.arrival(flow.graph.block_of(id)) else {
+                continue;
+            };
+            let own = arrival.threads.and(own);
+            let [block, warp] = misses(function, instruction, &own, &others, arrival.together);
+            let warp = warp && !whole_warps;
+            let met = || {
+                there
+                    .iter()
+                    .any(|other| pairs(function, instruction, other))
+            };
+            // Threads of one warp that come to barriers at two places are apart even so.
+            if (block || warp) && (parting.meets && !met() || warp && met()) && told.insert(id) {
+                apart.push(instruction);
+            }
+        }
+        // Both sides of a branch are one finding.
+        let same = |(known, _): &&mut (&Parting, Vec<_>)| known.branch == parting.branch;
+        match found.last_mut().filter(same) {
+            _ if apart.is_empty() => {}
+            Some((_, known)) => {
+                known.append(&mut apart);
+                known.sort_by_key(|barrier| barrier.span.start);
+            }
+            None => found.push((parting, apart)),
+        }
+    }
+    found
+}
+
+/// Whether threads that come to one barrier and to `other` may meet: the number is the
+/// same, or not known.
+fn pairs(function: &FunctionContext<'_, '_>, barrier: &Instruction, other: &Instruction) -> bool {
+    let number = |instruction| number(function, instruction, function.mnemonic(instruction));
+    other.opcode == Opcode::Call
+        || match (number(barrier), number(other)) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        }
+}
+
+/// Whether a barrier that some threads come to wants others that do not come: all of the
+/// block, or those of their warps.
+fn misses(
+    function: &FunctionContext<'_, '_>,
+    instruction: &Instruction,
+    own: &ThreadSet,
+    others: &ThreadSet,
+    together: Variance,
+) -> [bool; 2] {
+    let mnemonic = function.mnemonic(instruction);
+    if !is_barrier(mnemonic) || own.is_empty() {
+        return [false; 2];
+    }
+    let block = together == Variance::Block && waits_for_all(instruction, mnemonic);
+    let warp = together < Variance::Thread && is_aligned(mnemonic);
+    [
+        block && !others.is_empty(),
+        warp && own.shares_warp(others, u32::MAX),
+    ]
+}
+
+/// Whether an instruction is a barrier, or a call of what may have one.
+fn waits(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> bool {
+    if instruction.opcode == Opcode::Call {
+        let callee = callee(function.operands(instruction));
+        return callee.is_none_or(|name| function.context.may_execute(name, is_barrier));
+    }
+    is_barrier(function.mnemonic(instruction))
+}
+
+fn report(
+    function: &FunctionContext<'_, '_>,
+    instruction: &Instruction,
+    message: String,
+    findings: &mut Findings,
+) {
+    let help = match waits_for_all(instruction, function.mnemonic(instruction)) {
         true => {
             "move the barrier to where every thread comes, or give it the number of threads that do"
         }
         false => "all threads of a warp have to execute it together",
     };
     findings.add(instruction.opcode_span, message).help(help);
-}
-
-/// Whether the branch decides if a thread comes to `barrier`: one side leads
-/// there and the other not, or sooner or later; and what the other side has
-/// instead is no barrier.
-fn splits(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    divergent: &DivergentBranch,
-    barrier: BlockId,
-) -> bool {
-    let graph = &flow.graph;
-    let mut sides = graph.successors(divergent.block).map(|side| {
-        let mut visited = vec![false; graph.blocks.len()];
-        let mut open = vec![side];
-        while let Some(at) = open.pop() {
-            if Some(at) == divergent.meets || std::mem::replace(&mut visited[at.index()], true) {
-                continue;
-            }
-            open.extend(graph.successors(at));
-        }
-        visited
-    });
-    let (Some(one), other) = (sides.next(), sides.next()) else {
-        return false;
-    };
-    let nothing = vec![false; graph.blocks.len()];
-    let other = other.unwrap_or(nothing);
-    let at = barrier.index();
-    if !one[at] && !other[at] {
-        return false;
-    }
-    // In a loop that threads leave at different times.
-    if one[at] && other[at] {
-        return one[divergent.block.index()] || other[divergent.block.index()];
-    }
-    let without = if one[at] { &other } else { &one };
-    // Warps that go different ways may well meet at barriers on both.
-    let meets_elsewhere = (0..graph.blocks.len()).filter(|at| without[*at]).any(|at| {
-        graph.blocks[at].steps().any(|id| {
-            let instruction = flow.instructions.get(id);
-            instruction.is_some_and(|i| is_barrier(i.opcode, function.mnemonic(i)))
-        })
-    });
-    divergent.variance == Variance::Thread || !meets_elsewhere
 }

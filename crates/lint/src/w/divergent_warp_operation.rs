@@ -1,6 +1,9 @@
 //! `shfl.sync` with a full mask where only some lanes come by.
 
-use crate::flow::{DivergentBranch, Variance};
+use std::collections::HashSet;
+
+use super::parted::{self, because, has_collective};
+use crate::flow::{FirstPass, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
@@ -12,23 +15,29 @@ pub static RULE: Rule = Rule {
               take.",
     why: "`shfl.sync`, `vote.sync`, `match.sync`, `redux.sync` and `bar.warp.sync` wait for the \
           lanes of their mask, and `.aligned` operations such as `mma` for the warp. A lane that \
-          took another way does not come: the result is undefined, or the warp hangs.",
+          took another way does not come: the result is undefined, or the warp hangs. Lanes that \
+          have ended are not waited for.\n\n\
+          A finding is proven: there are threads of one warp that the branch surely sends the other \
+          way, whatever the data. What depends on data, or on a parameter, is not reported; nor is \
+          a mask that is not a number, as that of `activemask`. The size of the block is that of \
+          `.reqntid` or `.maxntid`; without them, the largest is taken, of whole rows of a warp.",
     instead: "Execute the operation before the branch, or compute the mask of those that come \
               with `vote.sync.ballot` while all are together.",
     bad: "\
 .entry k(.param .u64 dst)
 {
 	.reg .pred p;
-	.reg .b32 t, a;
+	.reg .b32 t;
 	.reg .b64 out;
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
 	mov.u32 t, %tid.x;
+	mad.wide.u32 out, t, 4, out;
 	setp.gt.u32 p, t, 15;
-	@p bra DONE;
-	shfl.sync.bfly.b32 a, t, 1, 31, 0xffffffff;
-	st.global.b32 [out], a;
-DONE:
+	@p bra REST;
+	shfl.sync.bfly.b32 t, t, 1, 31, 0xffffffff;
+REST:
+	st.global.b32 [out], t;
 	ret;
 }
 ",
@@ -41,11 +50,13 @@ DONE:
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
 	mov.u32 t, %tid.x;
+	mad.wide.u32 out, t, 4, out;
 	setp.gt.u32 p, t, 15;
 	shfl.sync.bfly.b32 a, t, 1, 31, 0xffffffff;
-	@p bra DONE;
-	st.global.b32 [out], a;
-DONE:
+	@p bra REST;
+	mov.b32 t, a;
+REST:
+	st.global.b32 [out], t;
 	ret;
 }
 ",
@@ -53,111 +64,111 @@ DONE:
     check: Check::Function(check),
 };
 
-/// Whether all lanes of a warp have to execute it together.
-fn wants_warp(
+/// The lanes that have to execute it together, a bit each; `None` where it does not wait
+/// for others, or for lanes that are not known.
+fn lanes(
     function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
     mnemonic: &Mnemonic<'_>,
-) -> bool {
+) -> Option<u32> {
     let has = |word| mnemonic.modifiers.has(word);
     match mnemonic.opcode {
-        Opcode::Shfl | Opcode::Vote | Opcode::Match | Opcode::Redux if has(Modifier::Sync) => {
-            full_mask(function, instruction)
+        Opcode::Shfl | Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Elect
+            if has(Modifier::Sync) =>
+        {
+            mask(function, instruction)
         }
-        Opcode::Bar if has(Modifier::Warp) => full_mask(function, instruction),
+        Opcode::Bar if has(Modifier::Warp) => mask(function, instruction),
         // Barriers of the block have a rule of their own.
-        Opcode::Bar | Opcode::Barrier => false,
-        _ => has(Modifier::Sync) && has(Modifier::Aligned),
+        Opcode::Bar | Opcode::Barrier => None,
+        _ => (has(Modifier::Sync) && has(Modifier::Aligned)).then_some(u32::MAX),
     }
 }
 
-/// Whether the last operand names all 32 lanes.
-fn full_mask(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> bool {
-    let Some(last) = instruction.operands.len.checked_sub(1) else {
-        return false;
-    };
+/// The last operand, if it is a number.
+fn mask(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<u32> {
+    let last = instruction.operands.len.checked_sub(1)?;
     let place = (instruction.operands.start + last) as usize;
-    let mask = function.linear(place).and_then(|mask| mask.as_number());
-    mask.is_some_and(|mask| mask as u32 == u32::MAX)
+    Some(function.linear(place)?.as_number()? as u32)
+}
+
+fn wants_sync(mnemonic: &Mnemonic<'_>) -> bool {
+    let block = matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier);
+    mnemonic.modifiers.has(Modifier::Sync) && (!block || mnemonic.modifiers.has(Modifier::Warp))
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let may = |opcode| {
-        !matches!(
-            opcode,
-            Opcode::Ld | Opcode::St | Opcode::Add | Opcode::Mov | Opcode::Bra
-        )
-    };
-    let mut candidates = function.instructions().filter(|i| may(i.opcode));
-    if !function.context.has_mnemonic(wants_sync)
-        || !candidates.any(|i| wants_sync(function.mnemonic(i)))
-    {
+    if !has_collective(function, wants_sync) {
         return;
     }
-    let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
+    let (Some(flow), Some(pass)) = (function.flow(), function.first_pass()) else {
         return;
     };
-    for (id, step, instruction) in function.steps() {
-        let mnemonic = function.mnemonic(instruction);
-        if !wants_sync(mnemonic) || !wants_warp(function, instruction, mnemonic) {
-            continue;
+    let mut told = HashSet::new();
+    let partings = pass.partings.iter();
+    for parting in partings.filter(|parting| parting.meets && parting.bound.is_none()) {
+        let mut apart = Vec::new();
+        for id in parting.own.iter().copied() {
+            let Some(instruction) = flow.instructions.get(id) else {
+                continue;
+            };
+            let mnemonic = function.mnemonic(instruction);
+            if let Some(lanes) = lanes(function, instruction, mnemonic)
+                && let Some(arrival) = pass.arrival(flow.graph.block_of(id))
+                && arrival.together < Variance::Thread
+                && let [own, others] = parting.threads
+                && arrival.threads.and(own).shares_warp(&others, lanes)
+                && !told.contains(&id)
+            {
+                apart.push((id, instruction, mnemonic));
+            }
         }
-        let guard = flow.values.guard(&flow.instructions, step);
-        let text = &mnemonic.text;
-        if guard.is_some_and(|value| divergence.of(value) == Variance::Thread) {
-            findings
-                .add(
-                    instruction.opcode_span,
-                    format!("not all lanes execute `{text}`: its guard depends on the thread"),
-                )
-                .help("let all lanes execute it, and guard what uses the result");
-            continue;
-        }
-        let block = flow.graph.block_of(id);
-        if divergence.control(block) != Variance::Thread {
-            continue;
-        }
-        let divergent = divergence.divergent_branches.iter().find(|divergent| {
-            divergent.variance == Variance::Thread && leaves_lanes_behind(flow, divergent, block)
+        // The other side may have what it pairs with.
+        let others = parting.others.iter();
+        let others: Vec<_> = others.filter_map(|id| flow.instructions.get(*id)).collect();
+        apart.retain(|(_, instruction, _)| {
+            !others.iter().any(|other| {
+                other.opcode == Opcode::Call
+                    || other.opcode == instruction.opcode && wants_sync(function.mnemonic(other))
+            })
         });
-        if let Some(divergent) = divergent {
-            let last = flow.graph.blocks[divergent.block.index()]
-                .steps()
-                .next_back();
-            let branch = last.and_then(|id| flow.instructions.get(id));
-            let line = branch.map_or(0, |branch| function.line(branch.span));
+        told.extend(apart.iter().map(|(id, ..)| *id));
+        if let Some((_, instruction, mnemonic)) = apart.first() {
+            let more = parted::others(apart.len() - 1);
+            let because = because(function, flow, parting.branch, &parting.threads);
             findings
                 .add(
                     instruction.opcode_span,
-                    format!(
-                        "not all lanes come to `{text}`: the branch in line {line} depends on the \
-                         thread"
-                    ),
+                    format!("not all lanes come to `{}`{more}: {because}", mnemonic.text),
                 )
                 .help("move it before the branch, or give it the mask of the lanes that come");
         }
     }
+    guarded(function, flow, pass, findings);
 }
 
-fn wants_sync(mnemonic: &Mnemonic<'_>) -> bool {
-    mnemonic.modifiers.has(Modifier::Sync)
-}
-
-/// Whether the branch lies between the entry and `place`, so that some lanes
-/// come there and others do not, or later.
-fn leaves_lanes_behind(
+/// Operations that are guarded themselves.
+fn guarded(
+    function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
-    divergent: &DivergentBranch,
-    place: crate::flow::BlockId,
-) -> bool {
-    let graph = &flow.graph;
-    let mut visited = vec![false; graph.blocks.len()];
-    let mut open: Vec<_> = graph.successors(divergent.block).collect();
-    while let Some(at) = open.pop() {
-        if Some(at) == divergent.meets || std::mem::replace(&mut visited[at.index()], true) {
-            continue;
+    pass: &FirstPass,
+    findings: &mut Findings,
+) {
+    for (id, step, instruction) in function.steps() {
+        let mnemonic = function.mnemonic(instruction);
+        if step.guarded
+            && wants_sync(mnemonic)
+            && let Some(lanes) = lanes(function, instruction, mnemonic)
+            && let Some([own, others]) = pass.parted(flow, id, Variance::Warp)
+            && own.shares_warp(&others, lanes)
+        {
+            let because = because(function, flow, id, &[own, others]);
+            findings
+                .add(
+                    instruction.opcode_span,
+                    format!("not all lanes execute `{}`: {because}", mnemonic.text),
+                )
+                .help("let all lanes execute it, and guard what uses the result");
         }
-        open.extend(graph.successors(at));
     }
-    visited[place.index()]
 }

@@ -1,15 +1,18 @@
 //! Wrong, or nearly so.
 
 pub mod barrier_beyond_launch_bounds;
+pub mod barrier_under_bound;
 pub mod bit_field_beyond_width;
 pub mod bulk_copy_without_wait;
 pub mod copy_without_wait;
 pub mod divergent_barrier;
 pub mod divergent_warp_operation;
+pub mod early_exit_before_barrier;
 pub mod endless_loop;
 pub mod misaligned_offset;
 pub mod missing_return;
 pub mod out_of_bounds;
+mod parted;
 pub mod return_value_not_set;
 pub mod shared_race;
 pub mod shift_beyond_width;

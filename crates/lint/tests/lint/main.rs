@@ -17,8 +17,11 @@ fn found(source: &str) -> Vec<Finding> {
     let checked = ptx::check(&reading.module, source);
     let errors = reading.diagnostics.iter().cloned().chain(checked);
     let mut all: Vec<Finding> = errors.map(Finding::from).collect();
-    let mut options = lint::Options::default();
-    options.rules.retain(|rule| rule.code.letter() == 'W');
+    let rules = lint::RULES.iter().copied();
+    let options = lint::Options {
+        rules: rules.filter(|rule| rule.code.letter() == 'W').collect(),
+        ..lint::Options::default()
+    };
     all.extend(lint::run(&reading.module, source, &options));
     all
 }
