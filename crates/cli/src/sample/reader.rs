@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         }
 
         let mut args: Vec<Arg> = Vec::new();
-        let mut expectation = Vec::new();
+        let mut expectations = Vec::new();
         for text in file.args {
             let place = format!("argument `{}`", text.name);
             if args.iter().any(|arg| arg.name == text.name) {
@@ -79,25 +79,25 @@ impl<'a> Reader<'a> {
             }
             let (arg, expectation) = self.argument(text, &args, &place)?;
             args.push(arg);
-            expectation.push(expectation);
+            expectations.push(expectation);
         }
         let mut globals = Vec::new();
-        let mut wanted_globals = Vec::new();
+        let mut global_expectations = Vec::new();
         for text in file.globals {
             let (global, shape, expectation) = self.global(text)?;
             globals.push(global);
-            wanted_globals.push((shape, expectation));
+            global_expectations.push((shape, expectation));
         }
 
         // An expectation may use any argument, also later ones.
-        for (arg, expectation) in args.iter_mut().zip(expectation) {
+        for (arg, expectation) in args.iter_mut().zip(expectations) {
             if let (ArgKind::Buffer(buffer), Some(expectation)) = (&mut arg.kind, expectation) {
                 let place = format!("argument `{}`, expect", arg.name);
                 buffer.expected =
                     Some(self.expected(expectation, buffer.element, buffer.shape, &place)?);
             }
         }
-        for (global, (shape, expectation)) in globals.iter_mut().zip(wanted_globals) {
+        for (global, (shape, expectation)) in globals.iter_mut().zip(global_expectations) {
             if let Some(expectation) = expectation {
                 let place = format!("global `{}`, expect", global.name);
                 global.expected =
