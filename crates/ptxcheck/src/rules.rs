@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::explain;
-use super::selection::codes;
+use super::selection::{codes, rule};
+use lint::Rule;
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, json_line, print};
 
@@ -27,6 +28,8 @@ struct Row {
     name: String,
     /// Enabled by default.
     default: bool,
+    /// Enabled only with `--preview`.
+    preview: bool,
     summary: &'static str,
 }
 
@@ -40,6 +43,7 @@ pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
                 code: code.to_string(),
                 name,
                 default,
+                preview: rule(code).is_some_and(Rule::is_preview),
                 summary,
             }
         })
@@ -53,9 +57,14 @@ pub fn run(args: &RulesArgs) -> Result<u8, Failure> {
                     code,
                     name,
                     default,
+                    preview,
                     summary,
                 } = row;
-                let on = if *default { "on " } else { "off" };
+                let on = match (preview, default) {
+                    (true, _) => "new",
+                    (false, true) => "on ",
+                    (false, false) => "off",
+                };
                 format!("{code}  {on}  {name:<width$}  {summary}\n")
             };
             rows.iter().map(line).collect()
