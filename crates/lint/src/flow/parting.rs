@@ -15,8 +15,11 @@ pub struct Parting {
     pub branch: InstructionId,
     /// The threads that take this side, and those that take the other.
     pub threads: [ThreadSet; 2],
-    /// The threads that come together, where a bound decides which do: the sets are of
-    /// those that may come then.
+    /// The threads that surely come to the branch together. What else decides behind it
+    /// does not matter: nobody of the other side comes.
+    pub together: Variance,
+    /// The threads that the branch keeps together, where a bound decides which take this
+    /// side: the sets are of those that may.
     pub bound: Option<Variance>,
     /// Both sides come to one place again. Otherwise the threads of one end: they are
     /// not waited for.
@@ -86,6 +89,7 @@ pub(super) fn partings(
                 found.push(Parting {
                     branch,
                     threads: [may[side], surely],
+                    together: arrival.together,
                     bound,
                     meets,
                     own,

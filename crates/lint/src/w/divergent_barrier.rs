@@ -160,7 +160,7 @@ pub(super) fn apart<'p, 'm>(
                 continue;
             };
             let own = arrival.threads.and(own);
-            let [block, warp] = misses(function, instruction, &own, &others, arrival.together);
+            let [block, warp] = misses(function, instruction, &own, &others, parting.together);
             let warp = warp && !whole_warps;
             let met = || {
                 there

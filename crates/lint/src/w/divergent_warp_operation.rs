@@ -115,7 +115,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             let mnemonic = function.mnemonic(instruction);
             if let Some(lanes) = lanes(function, instruction, mnemonic)
                 && let Some(arrival) = pass.arrival(flow.graph.block_of(id))
-                && arrival.together < Variance::Thread
+                && parting.together < Variance::Thread
                 && let [own, others] = parting.threads
                 && arrival.threads.and(own).shares_warp(&others, lanes)
                 && !told.contains(&id)
