@@ -201,7 +201,7 @@ impl Solver<'_, '_, '_> {
             // No more is known, so that there are fewer steps to the top.
             to = Dependence::function(to.sources, value.0);
         }
-        std::mem::replace(known, Some(to)) != Some(to)
+        known.replace(to) != Some(to)
     }
 
     /// The dependence of a phi.

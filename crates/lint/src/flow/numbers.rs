@@ -84,7 +84,6 @@ impl Truths<'_, '_, '_> {
             self.numbers(instruction, 2, depth)?,
         );
         let of = |number: i64| of_type(number, ty);
-        // The amount of a shift is of 32 bits, whatever is shifted.
         let each = a.iter().zip(b.iter());
         each.map(|(a, b)| Some(of(compute(of(*a), of(*b))?)))
             .collect::<Option<Vec<_>>>()

@@ -11,7 +11,7 @@ use crate::Flow;
 /// One side of a branch that some threads take and others do not.
 #[derive(Debug)]
 pub struct Parting {
-    /// The branch, or a guarded instruction.
+    /// The branch.
     pub branch: InstructionId,
     /// The threads that take this side, and those that take the other.
     pub threads: [ThreadSet; 2],

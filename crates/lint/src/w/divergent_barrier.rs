@@ -19,10 +19,11 @@ pub static RULE: Rule = Rule {
           them and reads shared memory that nobody has written yet. `bar` and `.aligned` want \
           besides that all threads of a warp execute it together.\n\n\
           A finding is proven: there are threads of one block that the branch surely sends the \
-          other way, whatever the data, and they meet no such barrier there. What depends on data, \
-          or on a parameter, is not reported. Threads that have ended are not waited for: \
-          `early-exit-before-barrier` is the rule for those. The size of the block is that of \
-          `.reqntid` or `.maxntid`; without them, the largest is taken.",
+          other way, whatever the data, and they meet no such barrier there. What depends on data \
+          is not reported, and `i < n` is `barrier-under-bound`. Threads that have ended are not \
+          waited for: `early-exit-before-barrier` is the rule for those. The size of the block is \
+          that of `.reqntid` or `.maxntid`; without them, the largest is taken, and the finding \
+          names the size from which on it holds.",
     instead: "Move the barrier out of the branch, and guard the work alone. Where only some warps \
               meet, say how many threads: `bar.sync 1, 64`.",
     bad: "\
