@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::ast::{Module, Span, Version};
-use super::check::{CheckOptions, check_with};
+use super::check::{self, CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
 pub use super::features::versions;
 use super::isa::target::{Suffix, Target};
@@ -96,9 +96,24 @@ pub fn lowest_version<'a>(
 ) -> Option<(Version, Option<Diagnostic>)> {
     let said = module.version?.0;
     let versions: Vec<Version> = versions().filter(|v| *v <= said).collect();
-    lowest(&versions, |version| {
-        first_wrong(module, source, version, target)
-    })
+    let wrong = |version| first_wrong(module, source, version, target);
+    let options = CheckOptions {
+        version: Some(said),
+        target: Some(target),
+        ..CheckOptions::default()
+    };
+    let floor = check::floor(module, source, &options)?;
+    let index = versions.partition_point(|version| *version < floor);
+    let version = *versions.get(index)?;
+    let below = index.checked_sub(1).map(|index| versions[index]);
+    let below = below.map(wrong);
+    // A version is more than what it has: where the table does not tell all, checks do.
+    match below {
+        None | Some(Some(_)) if version == said || wrong(version).is_none() => {
+            Some((version, below.flatten()))
+        }
+        _ => lowest(&versions, wrong),
+    }
 }
 
 /// The first of ascending `rungs` on which nothing is wrong, and what is on the

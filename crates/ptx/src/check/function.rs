@@ -80,7 +80,7 @@ pub fn check<'m, 'a>(
             checker.instruction(instruction);
             continue;
         }
-        let lacking = |need| context.allowed.lacking(need);
+        let lacking = |need| context.lacking(need);
         for wrong in needs.statement(statement).filter_map(lacking) {
             checker.report.add(wrong);
         }
@@ -307,7 +307,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         match register {
             Some(register) if fits(special::of(register)) => {
                 let span = name.span(self.context.source);
-                if let Err(wrong) = self.context.allowed.special(register, span) {
+                if let Err(wrong) = self.context.special(register, span) {
                     self.report.add(wrong);
                 }
             }

@@ -25,6 +25,7 @@ mod variable;
 mod vector;
 mod video;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
@@ -47,6 +48,31 @@ struct Context<'m, 'a> {
     accepted: memo::AcceptedKeys,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
+    /// The lowest `.version` that has all that was accepted so far.
+    floor: Cell<Version>,
+}
+
+impl Context<'_, '_> {
+    /// What is wrong if the module needs something that it may not use.
+    fn lacking(&self, need: Need) -> Option<Diagnostic> {
+        let found = self.allowed.lacking(need);
+        if found.is_none() {
+            self.require(need.floor.version);
+        }
+        found
+    }
+
+    /// Whether the module may use a special register.
+    fn special(&self, register: SpecialRegister, span: Span) -> Result<(), Diagnostic> {
+        self.allowed.special(register, span)?;
+        self.require(self.allowed.first(&special::of(register).since));
+        Ok(())
+    }
+
+    /// Notes that something was accepted which needs this `.version`.
+    fn require(&self, version: Version) {
+        self.floor.set(self.floor.get().max(version));
+    }
 }
 
 /// What the module says it may use; what it does not say, it may.
@@ -82,6 +108,12 @@ impl Allowed {
             .is_some_and(|version| version < Version { major, minor })
     }
 
+    /// The first `.version` that has something on the module's target.
+    fn first(self, since: &Since) -> Version {
+        let first = self.target.and_then(|target| since.versions(target));
+        first.map_or(since.version, |(first, _)| first)
+    }
+
     fn permits(self, since: &Since) -> bool {
         let newest = Version {
             major: u8::MAX,
@@ -107,8 +139,8 @@ impl Allowed {
                 Code::TargetFloor,
                 format!("`.target {}` or higher", rule.target),
             ),
-            (first, _) => {
-                let version = first.map_or(since.version, |(version, _)| version);
+            _ => {
+                let version = self.first(since);
                 (Code::VersionFloor, format!("`.version {version}` or later"))
             }
         }
@@ -213,18 +245,28 @@ pub fn check_into<'a>(
     );
 }
 
+/// The `.version` that a module needs for all that it uses, as far as the table knows;
+/// `None` for one with mistakes.
+pub(crate) fn floor<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+) -> Option<Version> {
+    let mut report = Report::with_limit(1);
+    let accepted = memo::AcceptedKeys::default();
+    let floor = check_each(module, source, options, accepted, &mut report);
+    report.into_vec().is_empty().then_some(floor)
+}
+
 fn check_each<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &CheckOptions,
     accepted: memo::AcceptedKeys,
     report: &mut Report,
-) {
+) -> Version {
     let allowed = head::check(module, source, options, report);
     let mut needs = Needs::new(source);
-    for wrong in needs.head(module).filter_map(|need| allowed.lacking(need)) {
-        report.add(wrong);
-    }
     let mut context = Context {
         source,
         module,
@@ -232,11 +274,18 @@ fn check_each<'a>(
         accepted,
         symbols: ModuleSymbols::default(),
         allowed,
+        floor: Cell::default(),
     };
+    if let Some(since) = allowed.target.and_then(Target::since) {
+        context.require(since);
+    }
+    for wrong in needs.head(module).filter_map(|need| context.lacking(need)) {
+        report.add(wrong);
+    }
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
     for item in &module.items {
-        for wrong in needs.item(item).filter_map(|need| allowed.lacking(need)) {
+        for wrong in needs.item(item).filter_map(|need| context.lacking(need)) {
             report.add(wrong);
         }
         match item {
@@ -284,6 +333,7 @@ fn check_each<'a>(
     if options.level == Level::Codegen {
         codegen::check(module, source, report);
     }
+    context.floor.get()
 }
 
 fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {

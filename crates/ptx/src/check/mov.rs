@@ -171,16 +171,12 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
         };
         let span = self.name_span(name);
-        let lacking = self
-            .checker
-            .context
-            .allowed
-            .lacking(Need { what, floor, span });
+        let lacking = self.checker.context.lacking(Need { what, floor, span });
         lacking.map_or(Ok(()), Err)
     }
 
     pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
-        self.checker.context.allowed.special(register, span)?;
+        self.checker.context.special(register, span)?;
         let special = special::of(register);
         let written = register.text();
         let Some(wanted) = self.wanted else {

@@ -146,12 +146,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// The error if the module's version or target does not have this.
     fn needs(&self, what: &'static str, floor: Floor, operand: &Operand<'a>) -> Checked {
         let span = self.span(operand);
-        match self
-            .checker
-            .context
-            .allowed
-            .lacking(Need { what, floor, span })
-        {
+        match self.checker.context.lacking(Need { what, floor, span }) {
             Some(wrong) => Err(wrong),
             None => Ok(()),
         }
