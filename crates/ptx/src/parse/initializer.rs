@@ -7,6 +7,7 @@ use nom::sequence::delimited;
 use super::declaration::list;
 use super::expression::{Constant, constant, integer, literal_number};
 use super::input::{Parsed, Problem, Tokens, name, token};
+use super::usual::usual_numbers;
 use crate::ast::{Initializer, Integer};
 use crate::diagnostic::Code;
 use crate::token::TokenKind;
@@ -29,6 +30,10 @@ fn value<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initialize
                     "this initialiser is nested too deeply",
                 );
             };
+            let brace = input.peek().span.start as usize;
+            if let Some((end, numbers)) = usual_numbers(input.source, brace) {
+                return Ok((input.skip_to(end as u32), Initializer::List(numbers)));
+            }
             list(
                 TokenKind::BraceOpen,
                 |input| element(input, depth),

@@ -6,6 +6,7 @@
 //! reports.
 
 mod declaration;
+mod initializer;
 mod operand;
 mod section;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod text;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
 use crate::names::Opcode;
+pub use initializer::usual_numbers;
 pub use section::usual_data;
 use text::{Text, begins_statement};
 
