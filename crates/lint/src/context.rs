@@ -4,10 +4,12 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::Options;
+use super::assembly::InlineAssembly;
 use super::flow::{
     Affine, Divergence, Effect, Graph, InstructionId, Instructions, Linear, ModuleInfo, Origins,
     Step, UninitializedValues, Users, Values,
 };
+use super::placement::Sizes;
 use ptx::NameMap;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
@@ -33,6 +35,7 @@ pub struct ModuleContext<'m, 'a> {
     variables: NameMap<'a, &'m Variable<'a>>,
     functions: NameMap<'a, &'m Function<'a>>,
     lines: OnceCell<LineIndex<'a>>,
+    sizes: OnceCell<Sizes<'a>>,
 }
 
 impl<'m, 'a> ModuleContext<'m, 'a> {
@@ -64,6 +67,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
             variables,
             functions,
             lines: OnceCell::new(),
+            sizes: OnceCell::new(),
         }
     }
 
@@ -82,6 +86,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     divergence: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
+                    assembly: OnceCell::new(),
                 })
             }
             _ => None,
@@ -128,6 +133,17 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.mnemonics.iter().any(wanted)
     }
 
+    /// The sizes of the variables outside of functions.
+    pub(crate) fn sizes(&self) -> &Sizes<'a> {
+        self.sizes.get_or_init(|| {
+            let items = self.module.items.iter();
+            Sizes::new(items.filter_map(|item| match item {
+                Item::Variable(variable) => Some(variable),
+                _ => None,
+            }))
+        })
+    }
+
     /// The variable of this name outside of functions.
     pub fn variable(&self, name: &str) -> Option<&'m Variable<'a>> {
         self.variables.get(name).copied()
@@ -149,6 +165,7 @@ pub struct FunctionContext<'m, 'a> {
     divergence: OnceCell<Option<Divergence>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
+    assembly: OnceCell<InlineAssembly>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -335,10 +352,10 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// Whether an instruction is inline assembly, which the compiler does not check.
     pub fn is_inline_assembly(&self, instruction: &Instruction) -> bool {
-        let (start, end) = (self.function.span.start, instruction.span.start);
-        let before = self.context.source.get(start as usize..end as usize);
-        let mark = |text: &str| before.and_then(|before| before.rfind(text));
-        mark("// begin inline asm") > mark("// end inline asm")
+        let (source, function) = (self.context.source, self.function.span);
+        let new = || InlineAssembly::new(source, function, self.body);
+        let assembly = self.assembly.get_or_init(new);
+        assembly.contains(source, function, instruction.span.start)
     }
 
     /// The line that something stands on, from 1, for messages.

@@ -1,6 +1,6 @@
 //! Findings: what a rule reports, where, and how to fix it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -161,25 +161,30 @@ pub struct Edit {
     pub replacement: String,
 }
 
-/// Findings as the rules make them. Those beyond a limit are counted and dropped.
+/// Findings as the rules make them. Of each rule those beyond a limit are counted and
+/// dropped.
 #[derive(Debug)]
 pub struct Findings {
     found: Vec<Finding>,
     limit: usize,
-    omitted: BTreeMap<Code, usize>,
+    /// The number of findings of each rule, the dropped ones too.
+    counts: BTreeMap<Code, usize>,
+    /// The places of the findings that are added once.
+    told: HashSet<(Code, u32)>,
     code: Code,
-    /// Takes the findings beyond the limit.
+    /// Takes the findings that are not added.
     dropped: Finding,
 }
 
 impl Findings {
-    /// No findings yet, and room for the first `limit`.
+    /// No findings yet, and room for the first `limit` of each rule.
     pub fn with_limit(limit: usize) -> Findings {
         let code = Code::new('W', 0);
         Findings {
             found: Vec::new(),
             limit,
-            omitted: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            told: HashSet::new(),
             code,
             dropped: Finding::new(code, Span::default(), ""),
         }
@@ -193,8 +198,9 @@ impl Findings {
 
     /// Adds a finding of the current rule; help and a fix can be added to the result.
     pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
-        if self.found.len() >= self.limit {
-            *self.omitted.entry(self.code).or_default() += 1;
+        let count = self.counts.entry(self.code).or_default();
+        *count += 1;
+        if *count > self.limit {
             return &mut self.dropped;
         }
         self.found.push(Finding::new(self.code, span, message));
@@ -202,9 +208,19 @@ impl Findings {
         self.found.last_mut().unwrap_or(&mut self.dropped)
     }
 
+    /// Adds a finding, unless the current rule has one of this place: what several
+    /// functions show of one variable is said once.
+    pub fn add_once(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+        match self.told.insert((self.code, span.start)) {
+            true => self.add(span, message),
+            false => &mut self.dropped,
+        }
+    }
+
     /// The number of findings that were dropped, by code.
     pub fn omitted(&self) -> impl Iterator<Item = (Code, usize)> {
-        self.omitted.iter().map(|(code, count)| (*code, *count))
+        let beyond = self.counts.iter().filter(|(_, count)| **count > self.limit);
+        beyond.map(|(code, count)| (*code, *count - self.limit))
     }
 
     /// The findings in the order of the text.

@@ -89,7 +89,8 @@ pub struct Settings {
     pub selection: Selection,
     pub check: CheckOptions,
     pub max_warnings: Option<usize>,
-    /// Findings of one text beyond this number are counted and not listed.
+    /// Errors, and findings of a rule, of one text beyond this number are counted and not
+    /// listed.
     pub max_findings: usize,
     /// The folder that the patterns are relative to.
     folder: PathBuf,

@@ -47,7 +47,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Function(check),
 };
 

@@ -84,7 +84,10 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
                     Some(Definition::Written(earlier)) => Some(earlier),
                     _ => None,
                 };
+                // A branch before a copy may depend on whether there is something to copy.
+                let copies = graph.block_of(id);
                 !earlier.is_some_and(|earlier| are_related(instructions, values, id, earlier))
+                    && self.home(before).is_none_or(|made| self.come(made, copies))
                     && self.lead_to(before, visited)
             }
             Some(Definition::Phi(block)) => {

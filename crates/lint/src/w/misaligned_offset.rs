@@ -1,9 +1,9 @@
 //! `ld.shared.f32 a, [tile+2]`
 
-use crate::flow::{Linear, Term};
+use crate::flow::{Linear, Origin, Reference, Term, VariableId};
 use crate::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::Variable;
+use ptx::ast::{Operand, Variable};
 use ptx::names::SpecialRegister;
 use ptx::signature::layout;
 
@@ -46,6 +46,7 @@ pub static RULE: Rule = Rule {
 
 /// An access to a variable that is known.
 pub(super) struct Place<'m, 'a> {
+    pub id: VariableId,
     pub variable: &'m Variable<'a>,
     /// Bytes of the variable; `None` where the launch or another module says.
     pub size: Option<u64>,
@@ -85,26 +86,53 @@ pub(super) fn places<'m, 'a>(
         let Some(access) = Access::of(function, instruction) else {
             continue;
         };
-        // Parameters are mostly named directly; few accesses go elsewhere.
-        let Some(linear) = function.linear(access.address) else {
+        let Some((id, offset)) = offset_in_variable(function, access.address) else {
             continue;
         };
-        let (Some(id), Some(flow)) = (linear.variable(), function.flow()) else {
+        let Some(flow) = function.flow().filter(|_| access.bytes > 0) else {
             continue;
         };
-        if access.bytes == 0 {
-            continue;
-        }
         let variable = flow.instructions.variable(id);
         let (size, align) = layout(variable);
         let open = variable.dims.contains(&None) && variable.init.is_none();
         found(Place {
+            id,
             variable,
             size: (!open).then_some(size),
             align,
             access,
-            offset: linear.without(Term::Address(id)),
+            offset,
         });
+    }
+}
+
+/// The variable that an address lies in, and the bytes from its start.
+fn offset_in_variable(
+    function: &FunctionContext<'_, '_>,
+    address: usize,
+) -> Option<(VariableId, Linear)> {
+    let flow = function.flow()?;
+    match (
+        flow.instructions.reference(address),
+        function.body.operands.get(address)?,
+    ) {
+        // Nearly all parameters are named so.
+        (Reference::Variable(id), Operand::Address { offset, .. }) => {
+            Some((id, Linear::number(*offset)))
+        }
+        // Sums are found for addresses alone that come from a variable.
+        (Reference::Register(_), _) => {
+            let origin = function
+                .origins()?
+                .of_operand(&flow.instructions, &flow.values, address);
+            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = origin else {
+                return None;
+            };
+            let linear = function.linear(address)?;
+            let id = linear.variable()?;
+            Some((id, linear.without(Term::Address(id))))
+        }
+        _ => None,
     }
 }
 

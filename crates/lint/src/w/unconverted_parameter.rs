@@ -1,7 +1,5 @@
 //! `ld.global` through what the host gave, without `cvta.to.global`.
 
-use std::collections::HashSet;
-
 use crate::flow::Origin;
 use crate::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
@@ -47,7 +45,6 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    let mut told = HashSet::new();
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
@@ -69,7 +66,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             continue;
         }
         // Compilers give it the generic address, and CUDA's own headers rely on that.
-        if function.is_inline_assembly(instruction) || !told.insert(id) {
+        if function.is_inline_assembly(instruction) {
             continue;
         }
         let name = parameter.name.text;
@@ -79,5 +76,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 format!("this is the generic address of parameter `{name}`, not a global one"),
             )
             .help("write `cvta.to.global.u64` behind the `ld.param`");
+        // Who forgets it for one parameter does so for all.
+        return;
     }
 }

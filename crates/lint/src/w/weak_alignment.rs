@@ -1,15 +1,26 @@
-//! `ld.shared.v4.f32` of an array that is aligned to 4 bytes.
+//! `ld.shared.v4.f32` of an array that is aligned to 4 bytes, beside one of 4 bytes.
+
+use std::collections::BTreeMap;
 
 use super::misaligned_offset::{Place, places};
+use crate::flow::VariableId;
+use crate::memory::Access;
+use crate::placement::Sizes;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use ptx::ast::{Function, Space, Variable};
+use ptx::signature::layout;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 501),
     name: "weak-alignment",
     summary: "An access is wider than the alignment of the variable or parameter that it goes to.",
     why: "An access has to be aligned to all of its bytes, a `.v4.f32` to 16. Where a variable lies \
-          is up to the compiler, which keeps no more than `.align` says: the access faults, or \
-          does so once another variable is declared before.",
+          is up to the compiler, which keeps no more than `.align` says: behind another variable \
+          of 4 bytes, the access faults.\n\n\
+          A variable that nothing can displace is no finding: the memory of a state space begins \
+          at a multiple of 16 at least, so the only variable in it does too, and one beside \
+          others whose sizes are multiples of the access. Where the parameters of a kernel lie, \
+          the language says; of the variables of other modules nothing is known.",
     instead: "Declare the variable with the `.align` of its widest access.",
     bad: "\
 .entry k(.param .u64 dst)
@@ -17,6 +28,7 @@ pub static RULE: Rule = Rule {
 	.reg .b64 out;
 	.reg .f32 a<4>;
 	.shared .f32 tile[64];
+	.shared .f32 sum;
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
 	ld.shared.v4.f32 {a0, a1, a2, a3}, [tile];
@@ -30,6 +42,7 @@ pub static RULE: Rule = Rule {
 	.reg .b64 out;
 	.reg .f32 a<4>;
 	.shared .align 16 .f32 tile[64];
+	.shared .f32 sum;
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
 	ld.shared.v4.f32 {a0, a1, a2, a3}, [tile];
@@ -41,23 +54,84 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
+/// The widest access of a function to a variable that is aligned to less.
+struct Weak<'m, 'a> {
+    variable: &'m Variable<'a>,
+    align: u64,
+    access: Access,
+}
+
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    places(function, |place: Place<'_, '_>| {
+    let mut weak: BTreeMap<VariableId, Weak<'_, '_>> = BTreeMap::new();
+    places(function, |place| {
         let Place {
+            id,
             variable,
             align,
             access,
             ..
         } = place;
         if align < access.bytes && !place.is_misaligned() {
-            let name = variable.name.text;
-            let bytes = access.bytes;
-            findings
-                .add(
-                    access.span,
-                    format!("{bytes} bytes at once, but `{name}` is aligned to {align}"),
-                )
-                .help(format!("declare `{name}` with `.align {bytes}`"));
+            let known = weak.get(&id).map_or(0, |weak| weak.access.bytes);
+            if known < access.bytes {
+                let new = Weak {
+                    variable,
+                    align,
+                    access,
+                };
+                weak.insert(id, new);
+            }
         }
     });
+    if weak.is_empty() {
+        return;
+    }
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    let offsets = parameter_offsets(function.function);
+    let own = Sizes::new(flow.instructions.variables().iter().copied());
+    for (id, weak) in weak {
+        let (variable, bytes) = (weak.variable, weak.access.bytes);
+        let cause = match variable.space {
+            // Where parameters lie, the language says.
+            Space::Param if !flow.instructions.is_kernel() => None,
+            Space::Param => offsets
+                .get(id.0 as usize)
+                .filter(|offset| *offset % bytes != 0)
+                .map(|offset| format!("it is the parameter at byte {offset}")),
+            Space::Shared | Space::Local => beside(&own, variable, bytes),
+            _ => beside(function.context.sizes(), variable, bytes),
+        };
+        let Some(cause) = cause else {
+            continue;
+        };
+        let (name, align) = (variable.name.text, weak.align);
+        let line = function.line(weak.access.span);
+        findings
+            .add_once(
+                variable.name.span(function.context.source),
+                format!(
+                    "`{name}` is aligned to {align}, line {line} accesses {bytes} bytes of it at once, and {cause}"
+                ),
+            )
+            .help(format!("declare `{name}` with `.align {bytes}`"));
+    }
+}
+
+fn beside(sizes: &Sizes<'_>, variable: &Variable<'_>, bytes: u64) -> Option<String> {
+    let (other, size) = sizes.displacing(variable, bytes)?;
+    Some(format!("`{other}`, of {size} bytes, may lie before it"))
+}
+
+/// Where the parameters of a kernel begin.
+fn parameter_offsets(function: &Function<'_>) -> Vec<u64> {
+    let mut end = 0_u64;
+    let offsets = function.params.iter().map(|param| {
+        let (size, align) = layout(param);
+        let offset = end.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+        end = offset.saturating_add(size);
+        offset
+    });
+    offsets.collect()
 }
