@@ -9,7 +9,7 @@ use super::flow::{
     Affine, Divergence, Effect, Graph, InstructionId, Instructions, Linear, ModuleInfo, Origins,
     Step, UninitializedValues, Users, Values,
 };
-use super::placement::Sizes;
+use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
@@ -35,7 +35,7 @@ pub struct ModuleContext<'m, 'a> {
     variables: NameMap<'a, &'m Variable<'a>>,
     functions: NameMap<'a, &'m Function<'a>>,
     lines: OnceCell<LineIndex<'a>>,
-    sizes: OnceCell<Sizes<'a>>,
+    placement: OnceCell<Placement<'a>>,
 }
 
 impl<'m, 'a> ModuleContext<'m, 'a> {
@@ -67,7 +67,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
             variables,
             functions,
             lines: OnceCell::new(),
-            sizes: OnceCell::new(),
+            placement: OnceCell::new(),
         }
     }
 
@@ -133,14 +133,14 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.mnemonics.iter().any(wanted)
     }
 
-    /// The sizes of the variables outside of functions.
-    pub(crate) fn sizes(&self) -> &Sizes<'a> {
-        self.sizes.get_or_init(|| {
-            let items = self.module.items.iter();
-            Sizes::new(items.filter_map(|item| match item {
+    /// Where the variables outside of functions lie.
+    pub(crate) fn placement(&self) -> &Placement<'a> {
+        self.placement.get_or_init(|| {
+            let variables = self.module.items.iter().filter_map(|item| match item {
                 Item::Variable(variable) => Some(variable),
                 _ => None,
-            }))
+            });
+            Placement::new(variables, self.source, None)
         })
     }
 

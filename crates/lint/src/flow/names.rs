@@ -156,19 +156,23 @@ impl<'m, 'a> Names<'m, 'a> {
 
     /// `%r5` of `%r<9>`
     fn numbered(&self, name: &str) -> Option<Register> {
+        const MOST_DIGITS: usize = 9;
         let bytes = name.as_bytes();
-        let digits = bytes
-            .iter()
-            .rev()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
-        if digits == 0 || digits > 9 {
+        let (mut length, mut number, mut power) = (bytes.len(), 0, 1);
+        while let Some(digit) = length.checked_sub(1).map(|last| bytes[last])
+            && digit.is_ascii_digit()
+        {
+            if bytes.len() - length == MOST_DIGITS {
+                return None;
+            }
+            length -= 1;
+            number += u32::from(digit - b'0') * power;
+            power = power.wrapping_mul(10);
+        }
+        if length == bytes.len() {
             return None;
         }
-        let (prefix, digits) = bytes.split_at(bytes.len() - digits);
-        let number = digits
-            .iter()
-            .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+        let prefix = &bytes[..length];
         let mut ranges = self.ranges.iter().rev();
         let key = key(prefix);
         let same = |range: &&Range<'_>| {

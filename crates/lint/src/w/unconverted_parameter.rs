@@ -15,7 +15,9 @@ pub static RULE: Rule = Rule {
           language says. Besides, `cvta.to.global` is what tells the reader, and tools, that the \
           parameter is a pointer to global memory.\n\n\
           Inline assembly is left alone: the compiler gives it the generic address, and CUDA's \
-          own headers count on that.",
+          own headers count on that. Where a tool has taken the comments out of the text, it is \
+          known by the empty lines that are left of them, and by blocks with registers of their \
+          own. A function has one finding.",
     instead: "Convert the pointer with `cvta.to.global`, or declare the parameter `.ptr .global`, \
               which says that it holds a global address.",
     bad: "\

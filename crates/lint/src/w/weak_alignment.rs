@@ -1,11 +1,11 @@
 //! `ld.shared.v4.f32` of an array that is aligned to 4 bytes, beside one of 4 bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::misaligned_offset::{Place, places};
-use crate::flow::VariableId;
+use crate::flow::{Reference, VariableId};
 use crate::memory::Access;
-use crate::placement::Sizes;
+use crate::placement::Placement;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Function, Space, Variable};
 use ptx::signature::layout;
@@ -14,23 +14,25 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 501),
     name: "weak-alignment",
     summary: "An access is wider than the alignment of the variable or parameter that it goes to.",
-    why: "An access has to be aligned to all of its bytes, a `.v4.f32` to 16. Where a variable lies \
-          is up to the compiler, which keeps no more than `.align` says: behind another variable \
-          of 4 bytes, the access faults.\n\n\
-          A variable that nothing can displace is no finding: the memory of a state space begins \
-          at a multiple of 16 at least, so the only variable in it does too, and one beside \
-          others whose sizes are multiples of the access. Where the parameters of a kernel lie, \
-          the language says; of the variables of other modules nothing is known.",
+    why: "An access has to be aligned to all of its bytes, a `.v4.f32` to 16. The compiler keeps no \
+          more than `.align` says: behind another variable of 4 bytes, the access faults.\n\n\
+          A variable that nothing displaces is no finding: the memory of a state space begins at a \
+          multiple of 16 at least, and so does `.extern .shared`, which the launch sizes; so does \
+          a variable behind others whose sizes are multiples of the access. ptxas lays `.shared` \
+          variables out in the order of the text, a function's own before those of the module, \
+          and `.local` ones the other way round. Where the parameters of a kernel lie, the \
+          language says. Of the variables of other modules nothing is known.",
     instead: "Declare the variable with the `.align` of its widest access.",
     bad: "\
 .entry k(.param .u64 dst)
 {
 	.reg .b64 out;
 	.reg .f32 a<4>;
-	.shared .f32 tile[64];
 	.shared .f32 sum;
+	.shared .f32 tile[64];
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
+	st.shared.f32 [sum], 0f00000000;
 	ld.shared.v4.f32 {a0, a1, a2, a3}, [tile];
 	st.global.v4.f32 [out], {a0, a1, a2, a3};
 	ret;
@@ -41,10 +43,11 @@ pub static RULE: Rule = Rule {
 {
 	.reg .b64 out;
 	.reg .f32 a<4>;
-	.shared .align 16 .f32 tile[64];
 	.shared .f32 sum;
+	.shared .align 16 .f32 tile[64];
 	ld.param.u64 out, [dst];
 	cvta.to.global.u64 out, out;
+	st.shared.f32 [sum], 0f00000000;
 	ld.shared.v4.f32 {a0, a1, a2, a3}, [tile];
 	st.global.v4.f32 [out], {a0, a1, a2, a3};
 	ret;
@@ -90,7 +93,16 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let offsets = parameter_offsets(function.function);
-    let own = Sizes::new(flow.instructions.variables().iter().copied());
+    let source = function.context.source;
+    // What a function declares and does not name is not laid out.
+    let named: BTreeSet<VariableId> = (0..function.body.operands.len())
+        .filter_map(|place| match flow.instructions.reference(place) {
+            Reference::Variable(id) => Some(id),
+            _ => None,
+        })
+        .collect();
+    let variables = named.iter().map(|id| flow.instructions.variable(*id));
+    let own = Placement::new(variables, source, Some(function.function.span));
     for (id, weak) in weak {
         let (variable, bytes) = (weak.variable, weak.access.bytes);
         let cause = match variable.space {
@@ -100,8 +112,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 .get(id.0 as usize)
                 .filter(|offset| *offset % bytes != 0)
                 .map(|offset| format!("it is the parameter at byte {offset}")),
-            Space::Shared | Space::Local => beside(&own, variable, bytes),
-            _ => beside(function.context.sizes(), variable, bytes),
+            // What the launch sizes begins at a multiple of 16.
+            Space::Shared if variable.dims.contains(&None) => None,
+            Space::Shared | Space::Local => before(&own, variable, bytes),
+            _ => before(function.context.placement(), variable, bytes),
         };
         let Some(cause) = cause else {
             continue;
@@ -110,7 +124,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let line = function.line(weak.access.span);
         findings
             .add_once(
-                variable.name.span(function.context.source),
+                variable.name.span(source),
                 format!(
                     "`{name}` is aligned to {align}, line {line} accesses {bytes} bytes of it at once, and {cause}"
                 ),
@@ -119,9 +133,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-fn beside(sizes: &Sizes<'_>, variable: &Variable<'_>, bytes: u64) -> Option<String> {
-    let (other, size) = sizes.displacing(variable, bytes)?;
-    Some(format!("`{other}`, of {size} bytes, may lie before it"))
+fn before(placement: &Placement<'_>, variable: &Variable<'_>, bytes: u64) -> Option<String> {
+    let (other, size) = placement.displacing(variable, bytes)?;
+    Some(format!("`{other}`, of {size} bytes, lies before it"))
 }
 
 /// Where the parameters of a kernel begin.
