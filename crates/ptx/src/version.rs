@@ -240,6 +240,47 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_version_is_the_first_without_an_error() {
+        for (target, body) in [
+            ("sm_90", ""),
+            ("sm_120", ""),
+            ("sm_90", ".reg .b32 r; activemask.b32 r;"),
+            ("sm_60", ".reg .b32 r; shfl.up.b32 r, r, 1, 0;"),
+            ("sm_90a", "wgmma.fence.sync.aligned;"),
+            ("sm_90", ".reg .b64 t; mov.u64 t, %globaltimer;"),
+            ("sm_90", ".reg .b32 r; mov.u32 r, %clusterid.x;"),
+            ("sm_90", ".reg .b32 r; mov.u32 r, r; .pragma \"nounroll\";"),
+            (
+                "sm_80",
+                ".reg .f32 f; .reg .b16 h; add.f32 f, f, f; cvt.rn.bf16.f32 h, f;",
+            ),
+            (
+                "sm_20",
+                ".reg .b32 r; bar.sync 0; bar.red.popc.u32 r, 0, p; .reg .pred p;",
+            ),
+            (
+                "sm_75",
+                ".reg .b64 a; .shared .b32 x; cvta.shared.u64 a, x; ret;",
+            ),
+        ] {
+            let source = format!(".version 9.0\n.target {target}\n.entry k() {{ {body} }}");
+            let module = read(&source).module;
+            let target: Target = target.parse().unwrap();
+            let mut all = versions().filter(|v| *v <= Version { major: 9, minor: 0 });
+            let first = all.find(|v| first_wrong(&module, &source, *v, target).is_none());
+            let found = lowest_version(&module, &source, target);
+            let below = found.as_ref().and_then(|(_, below)| below.clone());
+            assert_eq!(found.map(|(version, _)| version), first, "{source}");
+            let lowest = versions().next();
+            assert_eq!(
+                below.is_some(),
+                first.is_some() && first != lowest,
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
     fn what_has_mistakes_needs_nothing() {
         let source = ".version 8.0\n.target sm_90\n.entry k() { add.u32 a, b; }";
         assert_eq!(needed(&read(source).module, source), None);
