@@ -76,11 +76,15 @@ const FOLLOWED: usize = 100;
 /// A copy is not observable, nor is a use that may discard the value: an arm of a
 /// `selp`, one of several packed parts. Compilers move values that nobody reads in
 /// the end: the padding of a structure, the elements beyond the end of a tile.
+///
+/// `reached` tells whether control surely comes to the instruction that shows it: a branch
+/// before may depend on whether the value was written.
 pub(crate) fn is_observable<'m, 'a>(
     function: &FunctionContext<'m, 'a>,
     flow: &Flow<'m, 'a>,
     value: ValueId,
     reader: InstructionId,
+    reached: impl Fn(InstructionId) -> bool,
 ) -> bool {
     let Some(users) = function.users() else {
         return false;
@@ -105,7 +109,7 @@ pub(crate) fn is_observable<'m, 'a>(
         visited: Vec::new(),
         open: Vec::new(),
     };
-    if trace.reads(reader, value) {
+    if trace.reads(reader, value) && reached(reader) {
         return true;
     }
     for _ in 0..FOLLOWED {
@@ -115,7 +119,7 @@ pub(crate) fn is_observable<'m, 'a>(
         for user in users.of(value) {
             match *user {
                 Use::Read(id) => {
-                    if trace.reads(id, value) {
+                    if trace.reads(id, value) && reached(id) {
                         return true;
                     }
                 }

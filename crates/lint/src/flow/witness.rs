@@ -31,9 +31,13 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
     /// Whether there is a witness path on which the value is uninitialized where this
     /// instruction reads it.
     pub(crate) fn exist(&self, value: ValueId, reader: InstructionId) -> bool {
+        self.reach(value, reader) && self.lead_to(value, &mut Vec::new())
+    }
+
+    /// Whether control always comes to this instruction from where the value is made.
+    pub(crate) fn reach(&self, value: ValueId, reader: InstructionId) -> bool {
         let home = self.flow.graph.block_of(reader);
         self.home(value).is_none_or(|made| self.come(made, home))
-            && self.lead_to(value, &mut Vec::new())
     }
 
     /// The block that defines a value; `None` for the value at the entry.

@@ -94,14 +94,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             let when = uninitialized.at(&flow.instructions, &flow.graph, &flow.values, value, id);
-            let shown = || {
-                let ways = ways.get_or_init(|| WitnessPaths::new(flow, uninitialized));
-                when == Uninitialized::Always || ways.exist(value, id)
-            };
+            let always = when == Uninitialized::Always;
+            let ways = || ways.get_or_init(|| WitnessPaths::new(flow, uninitialized));
+            let reached = |observer| always || ways().reach(value, observer);
             if when == Uninitialized::Never
                 || visited.contains(&slot.register)
-                || !shown()
-                || !is_observable(function, flow, value, id)
+                || !(always || ways().exist(value, id))
+                || !is_observable(function, flow, value, id, reached)
             {
                 continue;
             }
