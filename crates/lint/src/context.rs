@@ -9,6 +9,7 @@ use super::flow::{
     Affine, Divergence, Effect, Graph, InstructionId, Instructions, Linear, ModuleInfo, Origins,
     Step, UninitializedValues, Users, Values,
 };
+use super::memory::{self, Place};
 use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
@@ -87,6 +88,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
                     assembly: OnceCell::new(),
+                    places: OnceCell::new(),
                 })
             }
             _ => None,
@@ -166,6 +168,7 @@ pub struct FunctionContext<'m, 'a> {
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
     assembly: OnceCell<InlineAssembly>,
+    places: OnceCell<Vec<Place<'m, 'a>>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -348,6 +351,11 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             Operand::Float(float) => float.span,
         }
         .or(instruction.opcode_span)
+    }
+
+    /// The accesses to variables that are known.
+    pub(crate) fn places(&self) -> &[Place<'m, 'a>] {
+        self.places.get_or_init(|| memory::places(self))
     }
 
     /// Whether an instruction is inline assembly, which the compiler does not check.

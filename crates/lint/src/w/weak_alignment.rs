@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::misaligned_offset::{Place, places};
 use crate::flow::{Reference, VariableId};
-use crate::memory::Access;
+use crate::memory::{Access, Place};
 use crate::placement::Placement;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Function, Space, Variable};
@@ -66,14 +65,14 @@ struct Weak<'m, 'a> {
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let mut weak: BTreeMap<VariableId, Weak<'_, '_>> = BTreeMap::new();
-    places(function, |place| {
+    for place in function.places() {
         let Place {
             id,
             variable,
             align,
             access,
             ..
-        } = place;
+        } = *place;
         if align < access.bytes && !place.is_misaligned() {
             let known = weak.get(&id).map_or(0, |weak| weak.access.bytes);
             if known < access.bytes {
@@ -85,7 +84,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 weak.insert(id, new);
             }
         }
-    });
+    }
     if weak.is_empty() {
         return;
     }
