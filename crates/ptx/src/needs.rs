@@ -128,7 +128,9 @@ impl<'s, 'a> Needs<'s, 'a> {
             }
             // Lists are nested 32 deep at most: reading sees to that.
             Initializer::List(list) => {
-                for value in list {
+                let numbers =
+                    |value: &&_| matches!(value, Initializer::Integer(_) | Initializer::Float(_));
+                for value in list.iter().skip_while(numbers) {
                     self.initializer(value);
                 }
             }
