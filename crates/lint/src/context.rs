@@ -4,10 +4,13 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::Options;
+use super::assembly::InlineAssembly;
 use super::flow::{
     Affine, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear, ModuleInfo,
     Origins, Step, UninitializedValues, Users, Values,
 };
+use super::memory::{self, Place};
+use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
@@ -33,6 +36,7 @@ pub struct ModuleContext<'m, 'a> {
     variables: NameMap<'a, &'m Variable<'a>>,
     functions: NameMap<'a, &'m Function<'a>>,
     lines: OnceCell<LineIndex<'a>>,
+    placement: OnceCell<Placement<'a>>,
 }
 
 impl<'m, 'a> ModuleContext<'m, 'a> {
@@ -64,6 +68,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
             variables,
             functions,
             lines: OnceCell::new(),
+            placement: OnceCell::new(),
         }
     }
 
@@ -83,6 +88,8 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     first_pass: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
+                    assembly: OnceCell::new(),
+                    places: OnceCell::new(),
                 })
             }
             _ => None,
@@ -129,6 +136,17 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.mnemonics.iter().any(wanted)
     }
 
+    /// The layout of the module-level variables.
+    pub(crate) fn placement(&self) -> &Placement<'a> {
+        self.placement.get_or_init(|| {
+            let variables = self.module.items.iter().filter_map(|item| match item {
+                Item::Variable(variable) => Some(variable),
+                _ => None,
+            });
+            Placement::new(variables, self.source, None)
+        })
+    }
+
     /// The module-level variable of this name.
     pub fn variable(&self, name: &str) -> Option<&'m Variable<'a>> {
         self.variables.get(name).copied()
@@ -151,6 +169,8 @@ pub struct FunctionContext<'m, 'a> {
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
+    assembly: OnceCell<InlineAssembly>,
+    places: OnceCell<Vec<Place<'m, 'a>>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -333,12 +353,17 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         .or(instruction.opcode_span)
     }
 
+    /// The accesses to variables that are known.
+    pub(crate) fn places(&self) -> &[Place<'m, 'a>] {
+        self.places.get_or_init(|| memory::places(self))
+    }
+
     /// Whether an instruction is inline assembly, which the compiler does not check.
     pub fn is_inline_assembly(&self, instruction: &Instruction) -> bool {
-        let (start, end) = (self.function.span.start, instruction.span.start);
-        let before = self.context.source.get(start as usize..end as usize);
-        let mark = |text: &str| before.and_then(|before| before.rfind(text));
-        mark("// begin inline asm") > mark("// end inline asm")
+        let (source, function) = (self.context.source, self.function.span);
+        let new = || InlineAssembly::new(source, function, self.body);
+        let assembly = self.assembly.get_or_init(new);
+        assembly.contains(source, function, instruction.span.start)
     }
 
     /// The line of a span, from 1, for messages.

@@ -1,6 +1,6 @@
 //! Findings: what a rule reports, where, and how to fix it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -174,25 +174,29 @@ pub struct Edit {
     pub replacement: String,
 }
 
-/// The findings of the rules, with a limit. Those beyond it are only counted.
+/// The findings of the rules, with a limit for each rule. Those beyond it are only counted.
 #[derive(Debug)]
 pub struct Findings {
     found: Vec<Finding>,
     limit: usize,
-    omitted: BTreeMap<Code, usize>,
+    /// The number of findings of each rule, the dropped ones too.
+    counts: BTreeMap<Code, usize>,
+    /// The places of the findings that are added once.
+    told: HashSet<(Code, u32)>,
     code: Code,
     /// A placeholder for findings beyond the limit.
     dropped: Finding,
 }
 
 impl Findings {
-    /// An empty list that keeps the first `limit` findings.
+    /// An empty list that keeps the first `limit` findings of each rule.
     pub fn with_limit(limit: usize) -> Findings {
         let code = Code::new('W', 0);
         Findings {
             found: Vec::new(),
             limit,
-            omitted: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            told: HashSet::new(),
             code,
             dropped: Finding::new(code, Span::default(), ""),
         }
@@ -206,8 +210,9 @@ impl Findings {
 
     /// Adds a finding of the current rule; help and a fix can be added to the result.
     pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
-        if self.found.len() >= self.limit {
-            *self.omitted.entry(self.code).or_default() += 1;
+        let count = self.counts.entry(self.code).or_default();
+        *count += 1;
+        if *count > self.limit {
             return &mut self.dropped;
         }
         self.found.push(Finding::new(self.code, span, message));
@@ -215,9 +220,19 @@ impl Findings {
         self.found.last_mut().unwrap_or(&mut self.dropped)
     }
 
+    /// Adds a finding, unless the current rule has one of this place: what several
+    /// functions show of one variable is said once.
+    pub fn add_once(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+        match self.told.insert((self.code, span.start)) {
+            true => self.add(span, message),
+            false => &mut self.dropped,
+        }
+    }
+
     /// The number of findings that were dropped, by code.
     pub fn omitted(&self) -> impl Iterator<Item = (Code, usize)> {
-        self.omitted.iter().map(|(code, count)| (*code, *count))
+        let beyond = self.counts.iter().filter(|(_, count)| **count > self.limit);
+        beyond.map(|(code, count)| (*code, *count - self.limit))
     }
 
     /// The findings in source order.

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod context;
 mod d;
 mod finding;
@@ -16,6 +17,7 @@ pub mod flow;
 pub mod memory;
 pub mod multiprocessor;
 mod p;
+mod placement;
 mod w;
 
 pub use context::{Flow, FunctionContext, ModuleContext};

@@ -1,8 +1,10 @@
 //! Instructions that read or write memory.
 
 use super::context::FunctionContext;
-use ptx::ast::{Instruction, Mnemonic, Modifiers, Operand, Space, Span};
-use ptx::names::{Modifier, Opcode};
+use super::flow::{Linear, Origin, Reference, Term, VariableId};
+use ptx::ast::{Instruction, Mnemonic, Modifiers, Operand, Space, Span, Variable};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::signature::layout;
 
 /// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,4 +108,96 @@ pub fn space(modifiers: &Modifiers) -> Option<Space> {
             _ => return None,
         })
     })
+}
+
+/// An access to a variable that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'m, 'a> {
+    pub id: VariableId,
+    pub variable: &'m Variable<'a>,
+    /// Bytes of the variable; `None` where the launch or another module says.
+    pub size: Option<u64>,
+    /// Bytes that it is aligned to at least.
+    pub align: u64,
+    pub access: Access,
+    /// Bytes from the start of the variable.
+    pub offset: Linear,
+}
+
+impl Place<'_, '_> {
+    /// Whether the offset is no multiple of the size, in some thread at least.
+    pub fn is_misaligned(&self) -> bool {
+        let bytes = self.access.bytes as i64;
+        // Of terms that nothing is known of, the best is hoped for.
+        let (mut known, mut odd) = (true, self.offset.constant % bytes != 0);
+        for (term, times) in self.offset.terms() {
+            if times % bytes == 0 {
+                continue;
+            }
+            match term {
+                // Thread 1 is not aligned if thread 0 is.
+                Term::Special(SpecialRegister::TidX) => odd = true,
+                _ => known = false,
+            }
+        }
+        known && odd
+    }
+}
+
+/// Every access to a variable that is known.
+pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m, 'a>> {
+    let mut places = Vec::new();
+    for instruction in function.instructions() {
+        let Some(access) = Access::of(function, instruction) else {
+            continue;
+        };
+        let Some((id, offset)) = offset_in_variable(function, access.address) else {
+            continue;
+        };
+        let Some(flow) = function.flow().filter(|_| access.bytes > 0) else {
+            continue;
+        };
+        let variable = flow.instructions.variable(id);
+        let (size, align) = layout(variable);
+        let open = variable.dims.contains(&None) && variable.init.is_none();
+        places.push(Place {
+            id,
+            variable,
+            size: (!open).then_some(size),
+            align,
+            access,
+            offset,
+        });
+    }
+    places
+}
+
+/// The variable that an address lies in, and the bytes from its start.
+fn offset_in_variable(
+    function: &FunctionContext<'_, '_>,
+    address: usize,
+) -> Option<(VariableId, Linear)> {
+    let flow = function.flow()?;
+    match (
+        flow.instructions.reference(address),
+        function.body.operands.get(address)?,
+    ) {
+        // Nearly all parameters are named so.
+        (Reference::Variable(id), Operand::Address { offset, .. }) => {
+            Some((id, Linear::number(*offset)))
+        }
+        // Sums are found for addresses alone that come from a variable.
+        (Reference::Register(_), _) => {
+            let origin = function
+                .origins()?
+                .of_operand(&flow.instructions, &flow.values, address);
+            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = origin else {
+                return None;
+            };
+            let linear = function.linear(address)?;
+            let id = linear.variable()?;
+            Some((id, linear.without(Term::Address(id))))
+        }
+        _ => None,
+    }
 }

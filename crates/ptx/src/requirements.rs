@@ -127,7 +127,9 @@ impl<'s, 'a> Requirements<'s, 'a> {
             }
             // The parser limits the nesting of lists to 32.
             Initializer::List(list) => {
-                for value in list {
+                let numbers =
+                    |value: &&_| matches!(value, Initializer::Integer(_) | Initializer::Float(_));
+                for value in list.iter().skip_while(numbers) {
                     self.initializer(value);
                 }
             }

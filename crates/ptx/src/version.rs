@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::ast::{Module, Span, Version};
-use super::check::{CheckOptions, check_with};
+use super::check::{self, CheckOptions, check_with};
 use super::diagnostic::Diagnostic;
 pub use super::features::{Floor, function_directives, versions};
 use super::isa::target::{Suffix, Target};
@@ -90,9 +90,24 @@ pub fn lowest_version<'a>(
 ) -> Option<(Version, Option<Diagnostic>)> {
     let own_version = module.version?.0;
     let versions: Vec<Version> = versions().filter(|v| *v <= own_version).collect();
-    lowest(&versions, |version| {
-        first_wrong(module, source, version, target)
-    })
+    let wrong = |version| first_wrong(module, source, version, target);
+    let options = CheckOptions {
+        version: Some(own_version),
+        target: Some(target),
+        ..CheckOptions::default()
+    };
+    let floor = check::floor(module, source, &options)?;
+    let index = versions.partition_point(|version| *version < floor);
+    let version = *versions.get(index)?;
+    let below = index.checked_sub(1).map(|index| versions[index]);
+    let below = below.map(wrong);
+    // A version may change more than the floors of the table: then the checks decide.
+    match below {
+        None | Some(Some(_)) if version == own_version || wrong(version).is_none() => {
+            Some((version, below.flatten()))
+        }
+        _ => lowest(&versions, wrong),
+    }
 }
 
 /// The first of the ascending `candidates` without an error, and the error of the one
@@ -218,6 +233,47 @@ mod tests {
         let source =
             ".version 9.0\n.target sm_90a\n.entry k() { setmaxnreg.inc.sync.aligned.u32 64; }";
         assert_eq!(needs(source), ("8.0".into(), "sm_90a".into()));
+    }
+
+    #[test]
+    fn the_lowest_version_is_the_first_without_an_error() {
+        for (target, body) in [
+            ("sm_90", ""),
+            ("sm_120", ""),
+            ("sm_90", ".reg .b32 r; activemask.b32 r;"),
+            ("sm_60", ".reg .b32 r; shfl.up.b32 r, r, 1, 0;"),
+            ("sm_90a", "wgmma.fence.sync.aligned;"),
+            ("sm_90", ".reg .b64 t; mov.u64 t, %globaltimer;"),
+            ("sm_90", ".reg .b32 r; mov.u32 r, %clusterid.x;"),
+            ("sm_90", ".reg .b32 r; mov.u32 r, r; .pragma \"nounroll\";"),
+            (
+                "sm_80",
+                ".reg .f32 f; .reg .b16 h; add.f32 f, f, f; cvt.rn.bf16.f32 h, f;",
+            ),
+            (
+                "sm_20",
+                ".reg .b32 r; bar.sync 0; bar.red.popc.u32 r, 0, p; .reg .pred p;",
+            ),
+            (
+                "sm_75",
+                ".reg .b64 a; .shared .b32 x; cvta.shared.u64 a, x; ret;",
+            ),
+        ] {
+            let source = format!(".version 9.0\n.target {target}\n.entry k() {{ {body} }}");
+            let module = read(&source).module;
+            let target: Target = target.parse().unwrap();
+            let mut all = versions().filter(|v| *v <= Version { major: 9, minor: 0 });
+            let first = all.find(|v| first_wrong(&module, &source, *v, target).is_none());
+            let found = lowest_version(&module, &source, target);
+            let below = found.as_ref().and_then(|(_, below)| below.clone());
+            assert_eq!(found.map(|(version, _)| version), first, "{source}");
+            let lowest = versions().next();
+            assert_eq!(
+                below.is_some(),
+                first.is_some() && first != lowest,
+                "{source}"
+            );
+        }
     }
 
     #[test]

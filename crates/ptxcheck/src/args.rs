@@ -133,8 +133,8 @@ pub struct CheckArgs {
     /// Exit with 1 only if there are more warnings than this
     #[arg(long, value_name = "N", help_heading = REST)]
     pub max_warnings: Option<usize>,
-    /// Show at most this number of findings for each module, and count the others; 0 shows
-    /// all. The default is 20000
+    /// Show at most this number of errors and of findings of each rule for a module, and
+    /// count the others; 0 shows all. The default is 20000
     #[arg(long, value_name = "N", help_heading = REST)]
     pub max_findings: Option<usize>,
     /// Exit with 0 even if there are findings

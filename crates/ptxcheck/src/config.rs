@@ -105,7 +105,8 @@ pub struct Settings {
     pub selection: Selection,
     pub check: CheckOptions,
     pub max_warnings: Option<usize>,
-    /// Findings of one text beyond this number are counted and not listed.
+    /// Errors, and findings of a rule, of one text beyond this number are counted and not
+    /// listed.
     pub max_findings: usize,
     /// Fixes that may change what the code does are made too.
     pub unsafe_fixes: bool,

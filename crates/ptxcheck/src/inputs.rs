@@ -1,5 +1,6 @@
 //! The files to check, and the PTX in them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -156,10 +157,11 @@ const CONTAINERS: [[u8; 4]; 3] = [[0x50, 0xed, 0x55, 0xba], *b"\x7fELF", *b"!<ar
 
 /// One PTX module of a file.
 #[derive(Debug)]
-pub struct Text {
+pub struct Text<'f> {
     /// The file, and the part of it.
     pub name: String,
-    pub source: String,
+    /// The bytes of the file where they are text.
+    pub source: Cow<'f, str>,
     /// The file consists only of this text, so that fixes can be written back.
     pub whole: bool,
 }
@@ -169,7 +171,10 @@ pub struct Text {
 ///
 /// # Errors
 /// The file cannot be read, or is named on the command line and has no PTX.
-pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Result<(), Failure> {
+pub fn each_text(
+    input: &Input,
+    mut f: impl FnMut(Result<Text<'_>, Failure>),
+) -> Result<(), Failure> {
     let name = input.place.name();
     let bytes = input.place.read()?;
     let found = match image::ptx_texts(&bytes) {
@@ -182,7 +187,7 @@ pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Res
             };
             f(Ok(Text {
                 whole: std::str::from_utf8(&bytes).is_ok(),
-                source: ptx.text().to_owned(),
+                source: ptx.text().into(),
                 name,
             }));
             return Ok(());
@@ -199,7 +204,7 @@ pub fn each_text(input: &Input, mut f: impl FnMut(Result<Text, Failure>)) -> Res
                     "" => name.clone(),
                     part => format!("{name} ({part})"),
                 },
-                source: text.into_owned(),
+                source: text,
             }),
             Err(error) => Err(Failure::new(format!("{name}: {error}"))),
         });

@@ -155,7 +155,13 @@ fn look(input: &Input, args: &CheckArgs, colour: bool) -> Outcome {
     outcome
 }
 
-fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome: &mut Outcome) {
+fn check_text(
+    text: Text<'_>,
+    input: &Input,
+    args: &CheckArgs,
+    colour: bool,
+    outcome: &mut Outcome,
+) {
     let path = input.place.path();
     let path_name = input.place.name();
     let lint = |source: &str| linter::lint(source, path, &input.settings);
@@ -168,7 +174,7 @@ fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome
             Err(failure) => outcome.failures.push(failure),
         }
         found = lint(&commented);
-        source = commented;
+        source = commented.into();
     }
     let unsafe_fixes = input.settings.unsafe_fixes;
     if (args.fix || args.diff) && text.whole {
@@ -188,7 +194,7 @@ fn check_text(text: Text, input: &Input, args: &CheckArgs, colour: bool, outcome
             Ok(()) => outcome.fixes += fixes,
             Err(failure) => outcome.failures.push(failure),
         }
-        (source, found) = (fixed, remaining);
+        (source, found) = (fixed.into(), remaining);
     }
     if !text.whole {
         // A part of a binary cannot be changed.
@@ -345,7 +351,7 @@ impl<'o> Output<'o> {
 ///
 /// # Errors
 /// It cannot be read, or holds no PTX.
-fn texts_without_errors(path: &std::path::Path) -> Result<Option<Vec<Text>>, Failure> {
+fn texts_without_errors(path: &std::path::Path) -> Result<Option<Vec<Text<'static>>>, Failure> {
     let texts = texts_of(path)?;
     let mut sound = true;
     for Text { name, source, .. } in &texts {
@@ -366,7 +372,7 @@ fn texts_without_errors(path: &std::path::Path) -> Result<Option<Vec<Text>>, Fai
     Ok(sound.then_some(texts))
 }
 
-fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
+fn texts_of(path: &std::path::Path) -> Result<Vec<Text<'static>>, Failure> {
     let args = CheckArgs {
         isolated: true,
         ..CheckArgs::default()
@@ -380,7 +386,15 @@ fn texts_of(path: &std::path::Path) -> Result<Vec<Text>, Failure> {
     };
     let (mut texts, mut damaged) = (Vec::new(), None);
     inputs::each_text(&input, |text| match text {
-        Ok(text) => texts.push(text),
+        Ok(Text {
+            name,
+            source,
+            whole,
+        }) => texts.push(Text {
+            name,
+            source: source.into_owned().into(),
+            whole,
+        }),
         Err(failure) => {
             damaged.get_or_insert(failure);
         }

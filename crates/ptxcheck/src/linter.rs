@@ -53,7 +53,7 @@ pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
         target: settings.check.target,
         version: settings.check.version,
     };
-    let mut of_rules = Findings::with_limit(settings.max_findings.saturating_sub(found.len()));
+    let mut of_rules = Findings::with_limit(settings.max_findings);
     lint::run_into(&module, source, &options, &mut of_rules);
     omitted.extend(of_rules.omitted());
     found.extend(of_rules.into_vec());

@@ -46,7 +46,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Module(check),
 };
 

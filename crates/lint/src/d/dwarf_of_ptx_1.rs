@@ -29,7 +29,7 @@ pub static RULE: Rule = Rule {
 	exit;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Module(check),
 };
 

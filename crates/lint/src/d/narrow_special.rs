@@ -37,7 +37,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Function(check),
 };
 

@@ -3,8 +3,7 @@
 use crate::{Check, Code, Edit, Findings, ModuleContext, Rule};
 use ptx::ast::{Span, Version};
 use ptx::isa::target::Target;
-use ptx::version::{lowest_version, versions};
-use ptx::{CheckOptions, check_with};
+use ptx::version::lowest_version;
 
 pub static RULE: Rule = Rule {
     code: Code::new('D', 202),
@@ -37,7 +36,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Module(check),
 };
 
@@ -54,17 +53,6 @@ fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     if generated(source, span) || said <= SUPPORTED_BY_ALL {
-        return;
-    }
-    // In most cases the next lower version already has an error.
-    let Some(below) = versions().take_while(|version| *version < said).last() else {
-        return;
-    };
-    let options = CheckOptions {
-        version: Some(below),
-        ..CheckOptions::default()
-    };
-    if !check_with(module, source, &options).is_empty() {
         return;
     }
     let Some((needed, _)) = lowest_version(module, source, target) else {

@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     instead: "Write the comment in ASCII.",
     bad: ".entry k()\n{\n\tret; // gr\u{f6}\u{df}er\n}\n",
     good: ".entry k()\n{\n\tret; // larger\n}\n",
-    default: true,
+    default: false,
     check: Check::Module(check),
 };
 

@@ -33,7 +33,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: true,
+    default: false,
     check: Check::Module(check),
 };
 

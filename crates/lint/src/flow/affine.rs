@@ -146,7 +146,10 @@ impl Linear {
 /// The sum that each value is.
 #[derive(Debug)]
 pub struct Affine {
-    linear: Vec<Linear>,
+    /// For each value its index in `sums`, from 1; 0 where no more is known than the value
+    /// itself. Those are most, and a sum is large.
+    index: Vec<u32>,
+    sums: Vec<Linear>,
 }
 
 impl Affine {
@@ -157,9 +160,9 @@ impl Affine {
         mnemonics: &[Mnemonic<'_>],
         effects: &[Effect],
     ) -> Affine {
-        let unknown = |at| Linear::term(Term::Value(ValueId(at)));
         let mut affine = Affine {
-            linear: (0..values.definitions.len() as u32).map(unknown).collect(),
+            index: vec![0; values.definitions.len()],
+            sums: Vec::new(),
         };
         for block in &graph.order {
             for id in graph.blocks[block.index()].steps() {
@@ -186,8 +189,9 @@ impl Affine {
                     instruction,
                     mnemonic,
                 };
-                if let Some(linear) = reader.result() {
-                    affine.linear[written.index()] = linear;
+                if let Some(sum) = reader.result() {
+                    affine.sums.push(sum);
+                    affine.index[written.index()] = affine.sums.len() as u32;
                 }
             }
         }
@@ -196,8 +200,9 @@ impl Affine {
 
     /// The sum of a value; the value itself as a term where no more is known.
     pub fn of(&self, value: ValueId) -> Linear {
-        match self.linear.get(value.index()) {
-            Some(linear) => *linear,
+        let index = self.index.get(value.index()).copied().unwrap_or(0);
+        match index.checked_sub(1) {
+            Some(index) => self.sums[index as usize],
             None => Linear::term(Term::Value(value)),
         }
     }

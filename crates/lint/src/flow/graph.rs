@@ -298,7 +298,6 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
         .map(|label| ((label.scope, label.name.text), block_at(label.at)))
         .collect();
     let mut edges = Vec::with_capacity(blocks.len() * 2);
-    let mut falls = Vec::new();
     edges.push((0, 1));
     for (at, block) in blocks.iter_mut().enumerate().skip(1) {
         let from = at as u32;
@@ -306,6 +305,7 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
             continue;
         };
         let last = InstructionId(block.end - 1);
+        let first = edges.len();
         match step.terminator {
             Terminator::Jump | Terminator::IndirectJump => {
                 targets(instructions, last, &labels, |to| edges.push((from, to)))
@@ -316,7 +316,8 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
         if step.terminator == Terminator::FallThrough || step.guarded {
             edges.push((from, from + 1));
         }
-        falls.push(from);
+        // So all of them are in order.
+        edges[first..].sort_unstable();
     }
     // An edge behind the last block leaves the function.
     let out = |&(_, to): &(u32, u32)| to >= end;
@@ -326,7 +327,6 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
         block.leaves = true;
     }
     edges.retain(|edge| !out(edge));
-    edges.sort_unstable();
     edges.dedup();
     (blocks, edges, block_of)
 }

@@ -9,7 +9,7 @@ use ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, Name, Operand, Statement, Targets,
     Variable,
 };
-use ptx::names::Opcode;
+use ptx::names::{Opcode, Type};
 
 /// An instruction of a function, by number in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,8 @@ pub struct Step {
     pub mnemonic: u32,
     /// How it transfers control; a call that does not return is a trap.
     pub terminator: Terminator,
-    /// Whether it has a guard; the guard is its first read.
+    /// Whether it has a guard; the guard is its first read. A guard that always holds is a
+    /// read like others.
     pub guarded: bool,
     /// The guard is written with `!`.
     pub negated: bool,
@@ -79,6 +80,8 @@ pub struct Instructions<'m, 'a> {
     /// The number of registers.
     pub registers: u32,
     variables: Vec<&'m Variable<'a>>,
+    /// The registers that are declared one by one, in order.
+    single: Vec<Register>,
     pub(super) labels: Vec<Label<'a>>,
     /// The scope of each jump, and the parent of each scope.
     pub(super) jumps: HashMap<u32, u32>,
@@ -113,6 +116,8 @@ impl<'m, 'a> Instructions<'m, 'a> {
             around,
             names: Names::default(),
             written: Vec::new(),
+            partial: Vec::new(),
+            constants: Vec::new(),
             instructions: Instructions {
                 body,
                 steps: Vec::with_capacity(statements),
@@ -120,6 +125,7 @@ impl<'m, 'a> Instructions<'m, 'a> {
                 references: vec![Reference::Nothing; body.operands.len()],
                 registers: 0,
                 variables: Vec::new(),
+                single: Vec::new(),
                 labels: Vec::new(),
                 jumps: HashMap::new(),
                 scopes: vec![0],
@@ -143,9 +149,11 @@ impl<'m, 'a> Instructions<'m, 'a> {
             }
         }
         reader.read();
+        reader.drop_constant_guards();
         let mut instructions = reader.instructions;
         instructions.registers = reader.names.registers;
         instructions.variables = reader.names.variables;
+        instructions.single = reader.names.single;
         instructions
     }
 
@@ -195,6 +203,17 @@ impl<'m, 'a> Instructions<'m, 'a> {
         self.variables[id.0 as usize]
     }
 
+    /// Whether a register is one of a range, `%r<100>`, as compilers declare them; a
+    /// person gives each a name.
+    pub fn is_numbered(&self, register: Register) -> bool {
+        self.single.binary_search(&register).is_err()
+    }
+
+    /// Every variable that it declares or names, its parameters first.
+    pub fn variables(&self) -> &[&'m Variable<'a>] {
+        &self.variables
+    }
+
     /// Whether it is a parameter of the function.
     pub fn is_parameter(&self, id: VariableId) -> bool {
         id.0 < self.parameters
@@ -216,6 +235,10 @@ struct Reader<'s, 'm, 'a> {
     names: Names<'m, 'a>,
     /// Of the current instruction.
     written: Vec<RegisterOperand>,
+    /// The guarded instructions that write a part of a register, guard or not.
+    partial: Vec<u32>,
+    /// The predicates that a `mov` sets to a constant.
+    constants: Vec<(Register, bool)>,
     instructions: Instructions<'m, 'a>,
 }
 
@@ -274,7 +297,6 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             && let Reference::Register(register) = self.lookup(guard.predicate)
         {
             step.guarded = true;
-            step.partial = true;
             step.negated = guard.negated;
             let operand = RegisterOperand::GUARD;
             self.instructions
@@ -300,10 +322,61 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             let slots = returned.map(|register| RegisterOperand { operand, register });
             self.instructions.slots.extend(slots);
         }
+        if instruction.opcode == Opcode::Mov && !step.partial && !step.guarded {
+            self.constant(instruction, effect);
+        }
+        if step.guarded {
+            if step.partial {
+                self.partial.push(self.instructions.steps.len() as u32);
+            }
+            step.partial = true;
+        }
         step.written = self.instructions.slots.len() as u32;
         self.instructions.slots.append(&mut self.written);
         step.end = self.instructions.slots.len() as u32;
         self.instructions.steps.push(step);
+    }
+
+    /// Notes `mov.pred p, 1`.
+    fn constant(&mut self, instruction: &Instruction, effect: &Effect) {
+        let operands = self.instructions.body.list(instruction.operands);
+        if effect.types.first() == Some(&Some(Type::Pred))
+            && let [_, Operand::Integer(integer)] = operands
+            && let [slot] = self.written.as_slice()
+        {
+            self.constants.push((slot.register, integer.value != 0));
+        }
+    }
+
+    /// What executes under a predicate that is always true has no guard. Compilers
+    /// instantiate inline assembly with such predicates.
+    fn drop_constant_guards(&mut self) {
+        if self.constants.is_empty() {
+            return;
+        }
+        let Instructions { steps, slots, .. } = &mut self.instructions;
+        let mut constants: HashMap<Register, (bool, u32)> = HashMap::new();
+        for (register, is) in &self.constants {
+            constants.insert(*register, (*is, 0));
+        }
+        for step in steps.iter() {
+            for slot in &slots[step.written as usize..step.end as usize] {
+                if let Some((_, writes)) = constants.get_mut(&slot.register) {
+                    *writes += 1;
+                }
+            }
+        }
+        for (at, step) in (0..).zip(steps) {
+            let guard = slots[step.first as usize..].first();
+            let constant = guard.and_then(|guard| constants.get(&guard.register));
+            if step.guarded
+                && step.terminator == Terminator::FallThrough
+                && constant == Some(&(!step.negated, 1))
+            {
+                step.guarded = false;
+                step.partial = self.partial.binary_search(&at).is_ok();
+            }
+        }
     }
 
     /// The number of operands that a call writes: the list before the callee.

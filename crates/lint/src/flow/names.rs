@@ -35,17 +35,37 @@ pub(super) struct Names<'m, 'a> {
     /// The declarations that open blocks shadow; `None` marks the start of a block.
     undo: Vec<Option<(&'a str, Option<Reference>)>>,
     depths: Vec<usize>,
-    /// Whether a register such as `%r5` has been declared alone, not by `%r<9>`.
-    lone: bool,
+    /// The first bytes of the registers such as `%r5` that have been declared alone, not by
+    /// `%r<9>`: a bit each.
+    lone: u128,
     /// The number of registers.
     pub registers: u32,
+    /// The registers that are declared one by one, in order.
+    pub single: Vec<Register>,
     /// By [`VariableId`].
     pub variables: Vec<&'m Variable<'a>>,
+}
+
+/// The bytes of a prefix as one number, 0 for one that is too long. Most have two or
+/// three.
+fn key(prefix: &[u8]) -> u64 {
+    match prefix.len() {
+        0..=8 => prefix
+            .iter()
+            .fold(0, |key, byte| key << 8 | u64::from(*byte)),
+        _ => 0,
+    }
+}
+
+/// The bit of the first byte of a name.
+fn first_byte(name: &str) -> u128 {
+    1 << (name.as_bytes().first().copied().unwrap_or(0) & 127)
 }
 
 #[derive(Debug)]
 struct Range<'a> {
     prefix: &'a str,
+    key: u64,
     count: u32,
     first: u32,
 }
@@ -83,6 +103,7 @@ impl<'m, 'a> Names<'m, 'a> {
             Some(count) => {
                 self.ranges.push(Range {
                     prefix: name,
+                    key: key(name.as_bytes()),
                     count,
                     first,
                 });
@@ -90,7 +111,10 @@ impl<'m, 'a> Names<'m, 'a> {
             }
             None => {
                 let register = Register(first.min(MAX_REGISTERS - 1));
-                self.lone |= name.ends_with(|last: char| last.is_ascii_digit());
+                self.single.push(register);
+                if name.ends_with(|last: char| last.is_ascii_digit()) {
+                    self.lone |= first_byte(name);
+                }
                 self.insert(name, Reference::Register(register))
             }
         }
@@ -107,7 +131,7 @@ impl<'m, 'a> Names<'m, 'a> {
     /// What `name` refers to; a variable of the module gets its id on first use.
     pub fn get(&mut self, name: &'a str, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
         // What stands alone is declared in a block inside of that of the range.
-        if self.lone
+        if self.lone & first_byte(name) != 0
             && let Some(known @ Reference::Register(_)) = self.singles.get(name)
         {
             return *known;
@@ -132,22 +156,29 @@ impl<'m, 'a> Names<'m, 'a> {
 
     /// `%r5` of `%r<9>`
     fn numbered(&self, name: &str) -> Option<Register> {
+        const MOST_DIGITS: usize = 9;
         let bytes = name.as_bytes();
-        let digits = bytes
-            .iter()
-            .rev()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
-        if digits == 0 || digits > 9 {
+        let (mut length, mut number, mut power) = (bytes.len(), 0, 1);
+        while let Some(digit) = length.checked_sub(1).map(|last| bytes[last])
+            && digit.is_ascii_digit()
+        {
+            if bytes.len() - length == MOST_DIGITS {
+                return None;
+            }
+            length -= 1;
+            number += u32::from(digit - b'0') * power;
+            power = power.wrapping_mul(10);
+        }
+        if length == bytes.len() {
             return None;
         }
-        let (prefix, digits) = bytes.split_at(bytes.len() - digits);
-        let number = digits
-            .iter()
-            .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
+        let prefix = &bytes[..length];
         let mut ranges = self.ranges.iter().rev();
-        let range =
-            ranges.find(|range| range.prefix.as_bytes() == prefix && number < range.count)?;
+        let key = key(prefix);
+        let same = |range: &&Range<'_>| {
+            range.key == key && (key != 0 || range.prefix.as_bytes() == prefix)
+        };
+        let range = ranges.find(|range| same(range) && number < range.count)?;
         let register = range.first.saturating_add(number);
         Some(Register(register.min(MAX_REGISTERS - 1)))
     }

@@ -44,6 +44,29 @@ pub struct Origins {
     of: Vec<Origin>,
 }
 
+/// Whether the result of an instruction may be an address.
+const fn carries(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Mov
+            | Opcode::Cvt
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Or
+            | Opcode::Min
+            | Opcode::Max
+            | Opcode::And
+            | Opcode::Selp
+            | Opcode::Mad
+            | Opcode::Cvta
+            | Opcode::Ld
+            | Opcode::Ldu
+            | Opcode::Atom
+            | Opcode::Call
+            | Opcode::Shfl
+    )
+}
+
 /// The analysis converges after few rounds: origins only move up the lattice.
 const ROUNDS: usize = 8;
 
@@ -70,6 +93,9 @@ impl Origins {
                     let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
                         continue;
                     };
+                    if !carries(mnemonic.opcode) {
+                        continue;
+                    }
                     let Some(mut origin) = origins.result(instructions, values, mnemonic, id)
                     else {
                         continue;
@@ -140,9 +166,10 @@ impl Origins {
                 Some(Operand::Vector(..)) | None => return None,
                 Some(_) => of(1),
             },
-            // A widened offset is no address.
+            // A widened offset is no address. The lower half of a generic address is one
+            // in its space on every device that there is.
             Opcode::Cvt => match of(1) {
-                Origin::Parameter(_) | Origin::Several => Origin::Number,
+                Origin::Parameter(_) | Origin::Several | Origin::Generic(..) => Origin::Number,
                 known => known,
             },
             Opcode::Add | Opcode::Sub | Opcode::Or | Opcode::Min | Opcode::Max => of(1).join(of(2)),

@@ -82,6 +82,7 @@ impl Conditions {
 /// For each value, when it is uninitialized.
 #[derive(Debug)]
 pub struct UninitializedValues {
+    /// Empty where every register is written before it is read.
     of: Vec<Uninitialized>,
 }
 
@@ -93,6 +94,13 @@ impl UninitializedValues {
         graph: &Graph,
         values: &Values,
     ) -> UninitializedValues {
+        let is_lost = |(at, definition): (usize, &Definition)| {
+            *definition == Definition::Start
+                && !instructions.arguments.contains(&values.registers[at])
+        };
+        if !values.definitions.iter().enumerate().any(is_lost) {
+            return UninitializedValues { of: Vec::new() };
+        }
         let mut uninitialized = UninitializedValues {
             of: vec![Uninitialized::Never; values.definitions.len()],
         };
@@ -126,6 +134,11 @@ impl UninitializedValues {
         uninitialized
     }
 
+    /// Whether every register is written before it is read.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
     /// When a value is uninitialized.
     pub fn of(&self, value: ValueId) -> Uninitialized {
         self.of.get(value.index()).copied().unwrap_or_default()
@@ -144,7 +157,13 @@ impl UninitializedValues {
         let Uninitialized::When(conditions) = uninitialized else {
             return uninitialized;
         };
-        let excludes = |known: Option<Condition>| known.is_some_and(|it| conditions.exclude(it));
+        let excludes = |known: Option<Condition>| {
+            known.is_some_and(|it| {
+                implied(instructions, values, it)
+                    .into_iter()
+                    .any(|it| conditions.exclude(it))
+            })
+        };
         let step = &instructions.steps[reader.index()];
         let guard = values.guard(instructions, step);
         let guard = guard.map(|guard| plain(instructions, values, guard, !step.negated));
@@ -229,6 +248,35 @@ impl UninitializedValues {
             _ => self.of(value),
         }
     }
+}
+
+/// The conditions that hold where this one does: neither side of `or.pred` is true where
+/// that is false, both of `and.pred` are where that is true.
+fn implied(
+    instructions: &Instructions<'_, '_>,
+    values: &Values,
+    condition: Condition,
+) -> Vec<Condition> {
+    const MANY: usize = 16;
+    let mut all = vec![condition];
+    let mut next = 0;
+    while let Some((predicate, is)) = all.get(next).copied() {
+        next += 1;
+        let Some(Definition::Written(id)) = values.definition(predicate) else {
+            continue;
+        };
+        let step = &instructions.steps[id.index()];
+        let splits = match instructions.get(id).map(|i| i.opcode) {
+            Some(Opcode::Or) => !is,
+            Some(Opcode::And) => is,
+            _ => false,
+        };
+        if splits && !step.partial && all.len() < MANY {
+            let sides = values.reads(instructions, step).map(|(_, side)| side);
+            all.extend(sides.map(|side| plain(instructions, values, side, is)));
+        }
+    }
+    all
 }
 
 /// The condition that holds in a block: that of the only branch to it.

@@ -1,11 +1,11 @@
 //! The users of each value, and whether a use is observable outside of the function.
 
-use super::instructions::{InstructionId, RegisterOperand};
+use super::instructions::{InstructionId, RegisterOperand, Step};
 use super::uninitialized::Uninitialized;
 use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind};
 use crate::{Flow, FunctionContext};
-use ptx::ast::{Instruction, Space};
+use ptx::ast::{Instruction, Operand, Space};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// One use of a value.
@@ -76,27 +76,40 @@ const FOLLOWED: usize = 100;
 /// A copy is not observable, nor is a use that may discard the value: an arm of a
 /// `selp`, one of several packed parts. Compilers move values that nobody reads in
 /// the end: the padding of a structure, the elements beyond the end of a tile.
+///
+/// `reached` tells whether control surely comes to the instruction that shows it: a branch
+/// before may depend on whether the value was written.
 pub(crate) fn is_observable<'m, 'a>(
     function: &FunctionContext<'m, 'a>,
     flow: &Flow<'m, 'a>,
     value: ValueId,
     reader: InstructionId,
+    reached: impl Fn(InstructionId) -> bool,
 ) -> bool {
     let Some(users) = function.users() else {
         return false;
     };
+    let always = function
+        .uninitialized()
+        .is_some_and(|u| u.of(value) == Uninitialized::Always);
+    let mut users_of = users.of(value).iter();
+    // The lanes of a warp pass on what some of them have: the others drop it.
+    if !always
+        && users_of.any(|user| matches!(user, Use::Read(id) if is_shuffled(flow, *id, value)))
+    {
+        return false;
+    }
     let mut trace = Trace {
         function,
         flow,
-        always: function
-            .uninitialized()
-            .is_some_and(|u| u.of(value) == Uninitialized::Always),
+        value,
+        always,
         // Compilers guard the reader too; a missing guard is a hand-written mistake.
         guarded: matches!(flow.values.definition(value), Some(Definition::Written(_))),
         visited: Vec::new(),
         open: Vec::new(),
     };
-    if trace.reads(reader, value) {
+    if trace.reads(reader, value) && reached(reader) {
         return true;
     }
     for _ in 0..FOLLOWED {
@@ -106,7 +119,7 @@ pub(crate) fn is_observable<'m, 'a>(
         for user in users.of(value) {
             match *user {
                 Use::Read(id) => {
-                    if trace.reads(id, value) {
+                    if trace.reads(id, value) && reached(id) {
                         return true;
                     }
                 }
@@ -117,9 +130,24 @@ pub(crate) fn is_observable<'m, 'a>(
     false
 }
 
+/// Whether an instruction hands the value on to other lanes, and does no more with it.
+fn is_shuffled(flow: &Flow<'_, '_>, id: InstructionId, value: ValueId) -> bool {
+    let (instructions, values) = (&flow.instructions, &flow.values);
+    let Some(instruction) = instructions.get(id) else {
+        return false;
+    };
+    let mut reads = values
+        .reads(instructions, &instructions.steps[id.index()])
+        .filter(|(_, known)| *known == value);
+    instruction.opcode == Opcode::Shfl
+        && reads.all(|(slot, _)| slot.operand == instruction.operands.start + 1)
+}
+
 struct Trace<'t, 'm, 'a> {
     function: &'t FunctionContext<'m, 'a>,
     flow: &'t Flow<'m, 'a>,
+    /// The uninitialized value.
+    value: ValueId,
     always: bool,
     guarded: bool,
     /// There are few: a list is searched faster than a set.
@@ -156,17 +184,20 @@ impl Trace<'_, '_, '_> {
         let Some(instruction) = instructions.get(id) else {
             return false;
         };
+        // What is computed of it may be used only where it is initialized.
+        let when = self
+            .function
+            .uninitialized()
+            .map(|u| u.at(instructions, &self.flow.graph, values, self.value, id));
+        if when == Some(Uninitialized::Never) {
+            return false;
+        }
         if let Some(access) = Access::of(self.function, instruction) {
             return self.accesses(id, value, &access, instruction);
         }
         let read: Vec<(RegisterOperand, ValueId)> = values.reads(instructions, step).collect();
         // Another lane receives it and may not use it: structures are shuffled whole.
-        let shuffled = instruction.opcode == Opcode::Shfl
-            && read
-                .iter()
-                .filter(|(_, known)| *known == value)
-                .all(|(slot, _)| slot.operand == instruction.operands.start + 1);
-        if !shuffled && !self.function.effect(step).pure {
+        if !is_shuffled(self.flow, id, value) && !self.function.effect(step).pure {
             return true;
         }
         let operands = read
@@ -228,6 +259,9 @@ impl Trace<'_, '_, '_> {
         if !moves {
             return true;
         }
+        if self.is_padding(step, value, instruction) {
+            return false;
+        }
         match access.space {
             Some(Space::Local) => false,
             Some(Space::Shared) => self.always || self.guarded,
@@ -239,6 +273,25 @@ impl Trace<'_, '_, '_> {
             None => !self.is_local(access.address),
             _ => true,
         }
+    }
+
+    /// Whether the value is stored in a vector beside others that are initialized, out
+    /// of a register that a compiler numbered: what fills up a structure.
+    fn is_padding(&self, step: &Step, value: ValueId, instruction: &Instruction) -> bool {
+        let (instructions, values) = (&self.flow.instructions, &self.flow.values);
+        let operands = instructions.body.list(instruction.operands);
+        let Some(Operand::Vector(list, _)) = operands.last() else {
+            return false;
+        };
+        let elements = list.start..list.start + list.len;
+        let mut reads = values.reads(instructions, step);
+        let numbered = values
+            .reads(instructions, step)
+            .filter(|(_, known)| *known == value)
+            .all(|(slot, _)| instructions.is_numbered(slot.register));
+        let uninitialized = self.function.uninitialized();
+        let written = |known| uninitialized.is_none_or(|u| u.of(known) != Uninitialized::Always);
+        numbered && reads.any(|(slot, known)| elements.contains(&slot.operand) && written(known))
     }
 
     /// Whether a generic address is one of local memory.

@@ -31,9 +31,13 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
     /// Whether there is a witness path on which the value is uninitialized where this
     /// instruction reads it.
     pub(crate) fn exist(&self, value: ValueId, reader: InstructionId) -> bool {
+        self.reach(value, reader) && self.lead_to(value, &mut Vec::new())
+    }
+
+    /// Whether control always comes to this instruction from where the value is made.
+    pub(crate) fn reach(&self, value: ValueId, reader: InstructionId) -> bool {
         let home = self.flow.graph.block_of(reader);
         self.home(value).is_none_or(|made| self.come(made, home))
-            && self.lead_to(value, &mut Vec::new())
     }
 
     /// The block that defines a value; `None` for the value at the entry.
@@ -84,7 +88,10 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
                     Some(Definition::Written(earlier)) => Some(earlier),
                     _ => None,
                 };
+                // A branch before a copy may depend on whether there is something to copy.
+                let copies = graph.block_of(id);
                 !earlier.is_some_and(|earlier| are_related(instructions, values, id, earlier))
+                    && self.home(before).is_none_or(|made| self.come(made, copies))
                     && self.lead_to(before, visited)
             }
             Some(Definition::Phi(block)) => {

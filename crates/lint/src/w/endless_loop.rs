@@ -1,6 +1,6 @@
 //! A loop without a way out that does nothing.
 
-use crate::flow::{BlockId, Terminator};
+use crate::flow::{BlockId, Graph, Terminator};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -43,14 +43,34 @@ LOOP:
     check: Check::Function(check),
 };
 
+/// Marks the blocks that lead to those of `open`.
+fn spread(graph: &Graph, mut open: Vec<BlockId>, good: &mut [bool]) {
+    while let Some(at) = open.pop() {
+        if !std::mem::replace(&mut good[at.index()], true) {
+            open.extend(graph.predecessors(at));
+        }
+    }
+}
+
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
     let graph = &flow.graph;
     let count = graph.blocks.len();
-    // What leads to an end, or to anything that can be seen from outside.
+    // What leads to an end, or to anything that can be seen from outside. Nearly always all
+    // of it leads to an end.
     let mut good = vec![false; count];
+    let mut open: Vec<BlockId> = Vec::new();
+    let ends = graph
+        .order
+        .iter()
+        .filter(|at| graph.blocks[at.index()].leaves);
+    open.extend(ends);
+    spread(graph, open, &mut good);
+    if graph.order.iter().all(|at| good[at.index()]) {
+        return;
+    }
     let mut open: Vec<BlockId> = Vec::new();
     for at in &graph.order {
         let block = &graph.blocks[at.index()];
@@ -66,11 +86,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             open.push(*at);
         }
     }
-    while let Some(at) = open.pop() {
-        if !std::mem::replace(&mut good[at.index()], true) {
-            open.extend(graph.predecessors(at));
-        }
-    }
+    spread(graph, open, &mut good);
     // Of the rest, each loop once: at the last jump in it.
     let mut told = vec![false; count];
     for start in graph.order.iter().filter(|at| !good[at.index()]) {

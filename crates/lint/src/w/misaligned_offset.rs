@@ -1,11 +1,6 @@
 //! `ld.shared.f32 a, [tile+2]`
 
-use crate::flow::{Linear, Term};
-use crate::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::Variable;
-use ptx::names::SpecialRegister;
-use ptx::signature::layout;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 502),
@@ -44,74 +39,10 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// An access to a variable that is known.
-pub(super) struct Place<'m, 'a> {
-    pub variable: &'m Variable<'a>,
-    /// Bytes of the variable; `None` where the launch or another module says.
-    pub size: Option<u64>,
-    /// Bytes that it is aligned to at least.
-    pub align: u64,
-    pub access: Access,
-    /// Bytes from the start of the variable.
-    pub offset: Linear,
-}
-
-impl Place<'_, '_> {
-    /// Whether the offset is no multiple of the size, in some thread at least.
-    pub fn is_misaligned(&self) -> bool {
-        let bytes = self.access.bytes as i64;
-        // Of terms that nothing is known of, the best is hoped for.
-        let (mut known, mut odd) = (true, self.offset.constant % bytes != 0);
-        for (term, times) in self.offset.terms() {
-            if times % bytes == 0 {
-                continue;
-            }
-            match term {
-                // Thread 1 is not aligned if thread 0 is.
-                Term::Special(SpecialRegister::TidX) => odd = true,
-                _ => known = false,
-            }
-        }
-        known && odd
-    }
-}
-
-/// Calls `found` with every access to a variable that is known.
-pub(super) fn places<'m, 'a>(
-    function: &FunctionContext<'m, 'a>,
-    mut found: impl FnMut(Place<'m, 'a>),
-) {
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
-        // Parameters are mostly named directly; few accesses go elsewhere.
-        let Some(linear) = function.linear(access.address) else {
-            continue;
-        };
-        let (Some(id), Some(flow)) = (linear.variable(), function.flow()) else {
-            continue;
-        };
-        if access.bytes == 0 {
-            continue;
-        }
-        let variable = flow.instructions.variable(id);
-        let (size, align) = layout(variable);
-        let open = variable.dims.contains(&None) && variable.init.is_none();
-        found(Place {
-            variable,
-            size: (!open).then_some(size),
-            align,
-            access,
-            offset: linear.without(Term::Address(id)),
-        });
-    }
-}
-
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    places(function, |place| {
+    for place in function.places() {
         if !place.is_misaligned() {
-            return;
+            continue;
         }
         let (name, bytes) = (place.variable.name.text, place.access.bytes);
         let message = match place.offset.as_number() {
@@ -127,5 +58,5 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         findings.add(place.access.span, message).help(format!(
             "access it at multiples of {bytes}, or in smaller pieces"
         ));
-    });
+    }
 }

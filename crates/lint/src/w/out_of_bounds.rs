@@ -1,6 +1,5 @@
 //! `ld.shared.f32 a, [tile+64]` of 64 bytes.
 
-use super::misaligned_offset::places;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -41,13 +40,13 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    places(function, |place| {
+    for place in function.places() {
         let (Some(offset), Some(size)) = (place.offset.as_number(), place.size) else {
-            return;
+            continue;
         };
         let end = offset.saturating_add_unsigned(place.access.bytes);
         if offset >= 0 && end as u64 <= size {
-            return;
+            continue;
         }
         let (name, bytes) = (place.variable.name.text, place.access.bytes);
         findings
@@ -56,5 +55,5 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 format!("{bytes} bytes at offset {offset} of `{name}`, which has {size}"),
             )
             .help("mend the offset, or declare the variable larger");
-    });
+    }
 }

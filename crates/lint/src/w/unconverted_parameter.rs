@@ -1,7 +1,5 @@
 //! `ld.global` through what the host gave, without `cvta.to.global`.
 
-use std::collections::HashSet;
-
 use crate::flow::Origin;
 use crate::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
@@ -17,7 +15,9 @@ pub static RULE: Rule = Rule {
           language says. Besides, `cvta.to.global` is what tells the reader, and tools, that the \
           parameter is a pointer to global memory.\n\n\
           Inline assembly is left alone: the compiler gives it the generic address, and CUDA's \
-          own headers count on that.",
+          own headers count on that. Where a tool has taken the comments out of the text, it is \
+          known by the empty lines that are left of them, and by blocks with registers of their \
+          own. A function has one finding.",
     instead: "Convert the pointer with `cvta.to.global`, or declare the parameter `.ptr .global`, \
               which says that it holds a global address.",
     bad: "\
@@ -47,7 +47,6 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    let mut told = HashSet::new();
     for instruction in function.instructions() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
@@ -69,7 +68,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             continue;
         }
         // Compilers give it the generic address, and CUDA's own headers rely on that.
-        if function.is_inline_assembly(instruction) || !told.insert(id) {
+        if function.is_inline_assembly(instruction) {
             continue;
         }
         let name = parameter.name.text;
@@ -79,5 +78,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 format!("this is the generic address of parameter `{name}`, not a global one"),
             )
             .help("write `cvta.to.global.u64` behind the `ld.param`");
+        // Who forgets it for one parameter does so for all.
+        return;
     }
 }

@@ -19,7 +19,8 @@ pub static RULE: Rule = Rule {
           The rule speaks where one decision leads past the write, and what is read reaches a \
           branch, an address, or memory that others read. Compilers also copy what they never \
           use, the padding of a structure or the items beyond the end of a tile: that is no \
-          finding.",
+          finding, nor is a register of a range, `%r<100>`, stored in a vector beside others \
+          that are written.",
     instead: "Write the register on every way to the read, or read another one. Writes under a \
               guard count where the read has the same guard.",
     bad: "\
@@ -74,8 +75,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let (Some(flow), Some(uninitialized)) = (function.flow(), function.uninitialized()) else {
         return;
     };
+    if uninitialized.is_empty() {
+        return;
+    }
     // The first read of a register says it all.
     let mut visited = HashSet::new();
+    // Of the registers that one way leaves unwritten, the first says it all.
+    let mut joins = HashSet::new();
     let ways = OnceCell::new();
     for (id, step, instruction) in function.steps() {
         if copied(&flow.instructions, &flow.values, id).is_some() {
@@ -88,18 +94,22 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 continue;
             }
             let when = uninitialized.at(&flow.instructions, &flow.graph, &flow.values, value, id);
-            let shown = || {
-                let ways = ways.get_or_init(|| WitnessPaths::new(flow, uninitialized));
-                when == Uninitialized::Always || ways.exist(value, id)
-            };
+            let always = when == Uninitialized::Always;
+            let ways = || ways.get_or_init(|| WitnessPaths::new(flow, uninitialized));
+            let reached = |observer| always || ways().reach(value, observer);
             if when == Uninitialized::Never
                 || visited.contains(&slot.register)
-                || !shown()
-                || !is_observable(function, flow, value, id)
+                || !(always || ways().exist(value, id))
+                || !is_observable(function, flow, value, id, reached)
             {
                 continue;
             }
             visited.insert(slot.register);
+            if let Some(Definition::Phi(block)) = flow.values.definition(value)
+                && !joins.insert(block)
+            {
+                continue;
+            }
             let (name, span) = match (slot.operand, function.body.guard(instruction)) {
                 (RegisterOperand::GUARD, Some(guard)) => (
                     guard.predicate.text,

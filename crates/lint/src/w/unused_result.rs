@@ -1,10 +1,10 @@
 //! A result that nothing reads.
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
 
-use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::Statement;
+use crate::flow::Reference;
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
+use ptx::ast::{Instruction, Space};
 use ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
@@ -14,8 +14,9 @@ pub static RULE: Rule = Rule {
               anything reads it.",
     why: "The instruction has no other effect, so it does nothing. Often another register was \
           meant: the value that was computed goes nowhere, and what is used instead is old.\n\n\
-          Results in registers of a range, `%r<100>`, that are mentioned nowhere else are no \
-          finding: compilers number registers so, and leave such results behind.",
+          Results in registers of a range, `%r<100>`, are no finding where they are written \
+          nowhere else, by `mov`, or by inline assembly: compilers number registers so, and leave such \
+          results behind. Nor is what takes up the result of a call.",
     instead: "Use the result, or leave the instruction out.",
     bad: "\
 .entry k(.param .u64 dst)
@@ -46,45 +47,61 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
-/// The registers that are declared one by one.
-fn declared<'a>(function: &FunctionContext<'_, 'a>) -> HashSet<&'a str> {
-    let statements = function.body.statements.iter();
-    let names = statements.filter_map(|statement| match statement {
-        Statement::Variable(variable) if variable.count.is_none() => Some(variable.name.text),
-        _ => None,
-    });
-    names.collect()
+/// How often each register is written, up to 255 times.
+fn writes_of(flow: &Flow<'_, '_>) -> Vec<u8> {
+    let mut written = vec![0_u8; flow.instructions.registers as usize];
+    for step in &flow.instructions.steps {
+        for slot in flow.instructions.writes(step) {
+            let count = &mut written[slot.register.0 as usize];
+            *count = count.saturating_add(1);
+        }
+    }
+    written
+}
+
+/// Whether it takes up what a call returned: that nobody wants it is no mistake.
+fn is_result_of_call(flow: &Flow<'_, '_>, instruction: &Instruction) -> bool {
+    let address = instruction.operands.start as usize + 1;
+    match flow.instructions.reference(address) {
+        Reference::Variable(id) if instruction.opcode == Opcode::Ld => {
+            flow.instructions.variable(id).space == Space::Param
+                && !flow.instructions.is_parameter(id)
+        }
+        _ => false,
+    }
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
-    let named = OnceCell::new();
-    let mut written = vec![0_u8; flow.instructions.registers as usize];
-    for (_, step, _) in function.steps() {
-        for slot in flow.instructions.writes(step) {
-            let count = &mut written[slot.register.0 as usize];
-            *count = count.saturating_add(1);
-        }
-    }
-    for (id, step, instruction) in function.steps() {
-        let reached = flow.graph.is_reached(flow.graph.block_of(id));
-        if !reached || !function.effect(step).pure {
-            continue;
-        }
+    let written = OnceCell::new();
+    for (id, step) in flow.instructions.ids().zip(&flow.instructions.steps) {
         let mut writes = flow.values.writes(&flow.instructions, step).peekable();
         let Some((slot, _)) = writes.peek().copied() else {
             continue;
         };
-        if writes.any(|(_, value)| flow.values.read_count(value) > 0) {
+        if writes.any(|(_, value)| flow.values.read_count(value) > 0)
+            || !function.effect(step).pure
+            || !flow.graph.is_reached(flow.graph.block_of(id))
+        {
             continue;
         }
+        let Some(instruction) = flow.instructions.get(id) else {
+            continue;
+        };
+        let written = written.get_or_init(|| writes_of(flow));
         // Compilers leave results that nobody wants, each in a register of its own
-        // out of a range of them, `%r<100>`; a person writes the same register
-        // again, or one that has a name.
-        let alone = written[slot.register.0 as usize] < 2;
-        let idle = matches!(instruction.opcode, Opcode::Mov | Opcode::Ld);
+        // out of a range of them, `%r<100>`; copies, which are what is left of phis;
+        // and inline assembly writes to as many as it has results. A person writes the
+        // same register again, or one that has a name.
+        if flow.instructions.is_numbered(slot.register)
+            && (written[slot.register.0 as usize] < 2
+                || instruction.opcode == Opcode::Mov
+                || function.is_inline_assembly(instruction))
+        {
+            continue;
+        }
         let Some(operand) = function.body.operands.get(slot.operand as usize) else {
             continue;
         };
@@ -94,7 +111,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .source
             .get(span.start as usize..span.end as usize)
             .unwrap_or("the register");
-        if alone && (idle || !named.get_or_init(|| declared(function)).contains(name)) {
+        if is_result_of_call(flow, instruction) {
             continue;
         }
         findings

@@ -1,9 +1,10 @@
 //! `ld` with the address of shared memory, `ld.shared` with a generic one.
 
 use crate::flow::Origin;
-use crate::memory::Access;
+use crate::memory::{self, Access};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::{AddressBase, Operand, Space};
+use ptx::ast::{AddressBase, Instruction, Operand, Space};
+use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 505),
@@ -11,7 +12,8 @@ pub static RULE: Rule = Rule {
     summary: "An address of one state space is used in another, or as a generic one.",
     why: "`mov` of a `.shared` or `.local` variable gives its offset in that memory, a small \
           number. A generic `ld` takes it for an address of the whole device, and faults or reads \
-          something else. The other way round, a generic address is no offset.\n\n\
+          something else. The other way round, a generic address is no offset, and `cvta.to` of \
+          another space than that of the address gives none either.\n\n\
           `ld.b32 a, [tile]`, which names the variable itself, is right: ptxas knows its state \
           space.",
     instead: "Say the state space, `ld.shared`, or convert the address with `cvta.shared`; convert \
@@ -48,6 +50,61 @@ pub static RULE: Rule = Rule {
     check: Check::Function(check),
 };
 
+/// `cvta.to.global` of what is no generic address of global memory.
+fn conversion(
+    function: &FunctionContext<'_, '_>,
+    instruction: &Instruction,
+    findings: &mut Findings,
+) {
+    let modifiers = &function.mnemonic(instruction).modifiers;
+    if !modifiers.has(Modifier::To) || instruction.operands.len < 2 {
+        return;
+    }
+    let (Some(flow), Some(origins), Some(to)) = (
+        function.flow(),
+        function.origins(),
+        memory::space(modifiers),
+    ) else {
+        return;
+    };
+    let place = instruction.operands.start as usize + 1;
+    let (what, help) = match origins.of_operand(&flow.instructions, &flow.values, place) {
+        Origin::Generic(space, _) if space != to => {
+            let (space, to) = (space.text(), to.text());
+            (
+                format!(
+                    "this is a generic address of `.{space}` memory, and is converted to `.{to}`"
+                ),
+                format!("convert it with `cvta.to.{space}`, or use it as a generic address"),
+            )
+        }
+        Origin::Variable(id) if is_window(flow.instructions.variable(id).space) => {
+            let variable = flow.instructions.variable(id);
+            let (name, space) = (variable.name.text, variable.space.text());
+            (
+                format!("`{name}` is an address in `.{space}` memory, not a generic one"),
+                format!("use it as it is, with `.{space}`"),
+            )
+        }
+        Origin::Converted(space) if is_window(space) => {
+            let space = space.text();
+            (
+                format!("this address was converted to `.{space}` memory: it is no generic one"),
+                format!("use it as it is, with `.{space}`"),
+            )
+        }
+        _ => return,
+    };
+    let span = function
+        .body
+        .operands
+        .get(place)
+        .map_or(instruction.opcode_span, |operand| {
+            function.operand_span(instruction, operand)
+        });
+    findings.add(span, what).help(help);
+}
+
 /// Spaces whose addresses are surely no generic ones.
 const fn is_window(space: Space) -> bool {
     matches!(space, Space::Shared | Space::Local | Space::Const)
@@ -56,6 +113,10 @@ const fn is_window(space: Space) -> bool {
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // Without such memory, and without conversions, nothing can be mixed up.
     for instruction in function.instructions() {
+        if instruction.opcode == Opcode::Cvta {
+            conversion(function, instruction, findings);
+            continue;
+        }
         let Some(access) = Access::of(function, instruction) else {
             continue;
         };

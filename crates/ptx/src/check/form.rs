@@ -26,7 +26,8 @@ pub struct Spelling {
     /// Whether the check of an operand depends only on its [key](super::memo), not on
     /// the value of a constant.
     pub memoizable: bool,
-    /// The rows that it matches; those that the module may use come first.
+    /// The rows that it matches; those that the module may use come first, of
+    /// them the oldest.
     candidates: Vec<Candidate>,
 }
 
@@ -37,6 +38,8 @@ struct Candidate {
     places: Vec<OperandSlot>,
     min_operands: usize,
     since: Vec<&'static Availability>,
+    /// The first `.version` that has it.
+    first: Version,
     permitted: bool,
 }
 
@@ -87,7 +90,7 @@ impl Spelling {
                 ))
             })
             .collect();
-        candidates.sort_by_key(|candidate| !candidate.permitted);
+        candidates.sort_by_key(|candidate| (!candidate.permitted, candidate.first));
         let unknown = opcode == Opcode::Unknown || modifiers.has(Modifier::UNKNOWN);
         let ranged =
             |candidate: &Candidate| candidate.places.iter().any(OperandSlot::depends_on_value);
@@ -131,6 +134,12 @@ impl Candidate {
             form,
             min_operands: places.iter().filter(|place| !place.optional()).count(),
             places,
+            first: fit
+                .since
+                .iter()
+                .map(|since| allowed.first(since))
+                .max()
+                .unwrap_or_default(),
             permitted: fit.since.iter().all(|since| allowed.permits(since)),
             since: fit.since,
         }
@@ -266,7 +275,10 @@ fn fits<'a>(
             Ok(())
         });
         match checked {
-            Ok(()) if candidate.permitted => return Ok(looked_up),
+            Ok(()) if candidate.permitted => {
+                context.require(candidate.first);
+                return Ok(looked_up);
+            }
             Ok(()) => forbidden.push((candidate.form, candidate.since.as_slice())),
             Err(found) if wrong.as_ref().is_none_or(|(most, ..)| right > *most) => {
                 wrong = Some((right, found, candidate));

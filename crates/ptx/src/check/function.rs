@@ -80,11 +80,8 @@ pub fn check<'m, 'a>(
             checker.instruction(instruction);
             continue;
         }
-        let missing_requirement = |need| context.allowed.missing_requirement(need);
-        for wrong in requirements
-            .statement(statement)
-            .filter_map(missing_requirement)
-        {
+        let missing = |requirement| context.missing_requirement(requirement);
+        for wrong in requirements.statement(statement).filter_map(missing) {
             checker.report.add(wrong);
         }
         checker.statement(statement, function.kind);
@@ -310,7 +307,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
         match register {
             Some(register) if fits(special::of(register)) => {
                 let span = name.span(self.context.source);
-                if let Err(wrong) = self.context.allowed.special(register, span) {
+                if let Err(wrong) = self.context.special(register, span) {
                     self.report.add(wrong);
                 }
             }

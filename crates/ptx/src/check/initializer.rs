@@ -55,6 +55,15 @@ pub fn check<'m, 'a: 'm>(
     checker.array(init, &variable.dims).err()
 }
 
+/// Whether a variable of this type holds an integer at first.
+const fn holds_integers(ty: Type) -> bool {
+    use Type::*;
+    matches!(
+        ty,
+        B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64
+    )
+}
+
 struct Checker<'v, 'a, F> {
     variable: &'v Variable<'a>,
     source: &'a str,
@@ -94,7 +103,16 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         if opaque(self.variable.ty) || matches!(list.first(), Some(Initializer::Property { .. })) {
             return Ok(());
         }
-        list.iter().try_for_each(|value| self.array(value, inner))
+        // Tables are large, and hold numbers alone.
+        let numbers = list
+            .iter()
+            .take_while(|value| matches!(value, Initializer::Integer(_)));
+        let numbers = match inner.is_empty() && self.variable.vector == 1 {
+            true if holds_integers(self.variable.ty) => numbers.count(),
+            _ => 0,
+        };
+        let mut rest = list.iter().skip(numbers);
+        rest.try_for_each(|value| self.array(value, inner))
     }
 
     fn element(&self, init: &Initializer<'a>) -> Checked {
@@ -133,10 +151,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
             return self.wrong(Code::OperandType, init, message);
         }
         let fits = match init {
-            Initializer::Integer(_) => matches!(
-                ty,
-                B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64
-            ),
+            Initializer::Integer(_) => holds_integers(ty),
             Initializer::Float(_) => matches!(ty, B8 | B16 | B32 | B64 | B128 | F32 | F64),
             Initializer::Address {
                 name,

@@ -26,6 +26,7 @@ mod variable;
 mod vector;
 mod video;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
@@ -49,6 +50,31 @@ struct Context<'m, 'a> {
     accepted: memo::AcceptedKeys,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
+    /// The lowest `.version` that has all that was accepted so far.
+    floor: Cell<Version>,
+}
+
+impl Context<'_, '_> {
+    /// The error if the module may not use what is required.
+    fn missing_requirement(&self, requirement: Requirement) -> Option<Diagnostic> {
+        let found = self.allowed.missing_requirement(requirement);
+        if found.is_none() {
+            self.require(requirement.floor.version);
+        }
+        found
+    }
+
+    /// Whether the module may use a special register.
+    fn special(&self, register: SpecialRegister, span: Span) -> Result<(), Diagnostic> {
+        self.allowed.special(register, span)?;
+        self.require(self.allowed.first(&special::of(register).since));
+        Ok(())
+    }
+
+    /// Notes that something was accepted which needs this `.version`.
+    fn require(&self, version: Version) {
+        self.floor.set(self.floor.get().max(version));
+    }
 }
 
 /// What the module may use, by its head. A missing directive permits everything.
@@ -84,6 +110,12 @@ impl Allowed {
             .is_some_and(|version| version < Version { major, minor })
     }
 
+    /// The first `.version` that has something on the module's target.
+    fn first(self, since: &Availability) -> Version {
+        let first = self.target.and_then(|target| since.versions(target));
+        first.map_or(since.version, |(first, _)| first)
+    }
+
     fn permits(self, since: &Availability) -> bool {
         let newest = Version {
             major: u8::MAX,
@@ -108,8 +140,8 @@ impl Allowed {
                 Code::TargetFloor,
                 format!("`.target {}` or higher", rule.target),
             ),
-            (first, _) => {
-                let version = first.map_or(since.version, |(version, _)| version);
+            _ => {
+                let version = self.first(since);
                 (Code::VersionFloor, format!("`.version {version}` or later"))
             }
         }
@@ -214,21 +246,28 @@ pub fn check_into<'a>(
     );
 }
 
+/// The `.version` that a module needs for all that it uses, as far as the table knows;
+/// `None` for one with mistakes.
+pub(crate) fn floor<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+) -> Option<Version> {
+    let mut report = Report::with_limit(1);
+    let accepted = memo::AcceptedKeys::default();
+    let floor = check_each(module, source, options, accepted, &mut report);
+    report.into_vec().is_empty().then_some(floor)
+}
+
 fn check_each<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &CheckOptions,
     accepted: memo::AcceptedKeys,
     report: &mut Report,
-) {
+) -> Version {
     let allowed = head::check(module, source, options, report);
     let mut requirements = Requirements::new(source);
-    for wrong in requirements
-        .head(module)
-        .filter_map(|need| allowed.missing_requirement(need))
-    {
-        report.add(wrong);
-    }
     let mut context = Context {
         source,
         module,
@@ -236,14 +275,22 @@ fn check_each<'a>(
         accepted,
         symbols: ModuleSymbols::default(),
         allowed,
+        floor: Cell::default(),
     };
+    if let Some(since) = allowed.target.and_then(Target::since) {
+        context.require(since);
+    }
+    for wrong in requirements
+        .head(module)
+        .filter_map(|need| context.missing_requirement(need))
+    {
+        report.add(wrong);
+    }
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
     for item in &module.items {
-        for wrong in requirements
-            .item(item)
-            .filter_map(|need| allowed.missing_requirement(need))
-        {
+        let missing = |requirement| context.missing_requirement(requirement);
+        for wrong in requirements.item(item).filter_map(missing) {
             report.add(wrong);
         }
         match item {
@@ -291,6 +338,7 @@ fn check_each<'a>(
     if options.level == Level::Codegen {
         codegen::check(module, source, report);
     }
+    context.floor.get()
 }
 
 fn duplicate(name: Name<'_>, source: &str, report: &mut Report) {

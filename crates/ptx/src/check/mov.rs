@@ -172,16 +172,13 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             FunctionKind::Func => ("the address of a function", since(2, 1, 0)),
         };
         let span = self.name_span(name);
-        let missing_requirement = self
-            .checker
-            .context
-            .allowed
-            .missing_requirement(Requirement { what, floor, span });
-        missing_requirement.map_or(Ok(()), Err)
+        let requirement = Requirement { what, floor, span };
+        let missing = self.checker.context.missing_requirement(requirement);
+        missing.map_or(Ok(()), Err)
     }
 
     pub(super) fn special(&self, register: SpecialRegister, span: Span) -> Checked {
-        self.checker.context.allowed.special(register, span)?;
+        self.checker.context.special(register, span)?;
         let special = special::of(register);
         let written = register.text();
         let Some(expected) = self.expected else {

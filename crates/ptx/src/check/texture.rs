@@ -145,12 +145,8 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     /// Reports an error if the module's version or target does not support this.
     fn needs(&self, what: &'static str, floor: Floor, operand: &Operand<'a>) -> Checked {
         let span = self.span(operand);
-        match self
-            .checker
-            .context
-            .allowed
-            .missing_requirement(Requirement { what, floor, span })
-        {
+        let requirement = Requirement { what, floor, span };
+        match self.checker.context.missing_requirement(requirement) {
             Some(wrong) => Err(wrong),
             None => Ok(()),
         }

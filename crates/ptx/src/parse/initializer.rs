@@ -6,6 +6,7 @@ use nom::sequence::delimited;
 
 use super::declaration::list;
 use super::expression::{Constant, constant, integer, literal_number};
+use super::fast_path::number_list;
 use super::input::{Parsed, SyntaxError, Tokens, name, token};
 use crate::ast::{Initializer, Integer};
 use crate::diagnostic::Code;
@@ -29,6 +30,10 @@ fn value<'t, 'a>(input: Tokens<'t, 'a>, depth: u32) -> Parsed<'t, 'a, Initialize
                     "this initializer is nested too deeply",
                 );
             };
+            let brace = input.peek().span.start as usize;
+            if let Some((end, numbers)) = number_list(input.source, brace) {
+                return Ok((input.skip_to(end as u32), Initializer::List(numbers)));
+            }
             list(
                 TokenKind::BraceOpen,
                 |input| element(input, depth),

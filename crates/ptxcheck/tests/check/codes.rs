@@ -9,22 +9,22 @@ fn a_warning_is_a_finding_unless_so_many_may_be() {
         (&[][..], 1),
         (&["--max-warnings", "1"], 0),
         (&["--max-warnings", "0"], 1),
-        (&["--ignore", "D"], 0),
-        (&["--ignore", "D02,W"], 0),
-        (&["--ignore", "D", "--select", "D0202"], 1),
+        (&["--ignore", "W"], 0),
+        (&["--ignore", "W02,D"], 0),
+        (&["--ignore", "W", "--select", "W0202"], 1),
         (&["--ignore", "all"], 0),
-        (&["--ignore", "newer-version-than-needed"], 0),
-        (&["--deny", "D0202", "--max-warnings", "9"], 1),
+        (&["--ignore", "missing-return"], 0),
+        (&["--deny", "W0202", "--max-warnings", "9"], 1),
     ] {
         let args = [&["k.ptx"], args].concat();
         let ran = ptxcheck(folder.path(), &args);
         assert_eq!(ran.status, Some(status), "{args:?}: {}{}", ran.out, ran.err);
         assert_eq!(
-            ran.out.contains("D0202"),
+            ran.out.contains("W0202"),
             status == 1 || args.contains(&"1"),
             "{args:?}"
         );
-        assert_eq!(ran.out.contains("error[D0202]"), args.contains(&"--deny"));
+        assert_eq!(ran.out.contains("error[W0202]"), args.contains(&"--deny"));
     }
 }
 

@@ -66,6 +66,21 @@ fn warnings_beyond_the_limit_are_warnings() {
     assert_eq!(run("1000").status, Some(0));
 }
 
+/// A rule with many findings leaves room for those of the others.
+#[test]
+fn the_limit_is_of_each_rule() {
+    let shifts = "\tshl.b32 a, a, 32;\n".repeat(30);
+    let source = format!(
+        "{HEAD}\t.reg .b32 a;\n\t.local .b32 x;\n\tmov.b32 a, %tid.x;\n{shifts}\tst.local.b32 [x], a;\n}}\n"
+    );
+    let folder = folder(&[("k.ptx", &source)]);
+    let args = ["k.ptx", "--max-findings", "10", "--format", "concise"];
+    let ran = ptxcheck(folder.path(), &args);
+    assert_eq!(ran.out.matches("warning[W0103]").count(), 10, "{}", ran.out);
+    assert_eq!(ran.out.matches("warning[W0202]").count(), 1, "{}", ran.out);
+    assert!(ran.err.starts_with("note: 20 more"), "{}", ran.err);
+}
+
 #[test]
 fn the_limit_without_an_option_is_20000() {
     let folder = folder(&[("k.ptx", &errors(20_001))]);

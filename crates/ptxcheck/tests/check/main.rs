@@ -118,14 +118,13 @@ const BAD: &str = "\
 }
 ";
 
-/// One warning, in line 1, which `--fix` mends.
+/// One warning, in line 7, which `--fix` mends: then it is [`GOOD`].
 const DOUBTFUL: &str = "\
-.version 9.0
+.version 5.1
 .target sm_70
 .address_size 64
 
 .visible .entry k()
 {
-	ret;
 }
 ";

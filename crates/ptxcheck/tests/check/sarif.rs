@@ -62,13 +62,13 @@ fn a_log_has_what_the_standard_asks_for() {
             )
         })
         .collect();
-    assert_eq!(found, [("E0101", "a%20b.ptx"), ("D0202", "c.ptx")]);
+    assert_eq!(found, [("E0101", "a%20b.ptx"), ("W0202", "c.ptx")]);
     let change = &results[1]["fixes"][0]["artifactChanges"][0];
     assert_eq!(change["artifactLocation"]["uri"], "c.ptx");
     region(&change["replacements"][0]["deletedRegion"]);
     assert_eq!(
         change["replacements"][0]["insertedContent"]["text"],
-        ".version 5.1"
+        "\tret;\n"
     );
 }
 

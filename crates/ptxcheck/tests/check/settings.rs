@@ -5,15 +5,15 @@ use super::*;
 #[test]
 fn the_next_file_above_counts() {
     let folder = folder(&[
-        ("ptxcheck.toml", "ignore = [\"D\"]\n"),
+        ("ptxcheck.toml", "ignore = [\"W\"]\n"),
         ("k.ptx", DOUBTFUL),
         ("deep/er/k.ptx", DOUBTFUL),
-        ("strict/ptxcheck.toml", "deny = [\"D0202\"]\n"),
+        ("strict/ptxcheck.toml", "deny = [\"W0202\"]\n"),
         ("strict/k.ptx", DOUBTFUL),
     ]);
     let ran = ptxcheck(folder.path(), &["--format", "concise"]);
     assert!(
-        ran.out.starts_with("strict/k.ptx:1:1: error[D0202]"),
+        ran.out.starts_with("strict/k.ptx:7:1: error[W0202]"),
         "{}",
         ran.out
     );
@@ -26,7 +26,7 @@ fn the_next_file_above_counts() {
     );
     // The command line counts more, and may do without, or with another.
     for more in [
-        &["--extend-select", "D0202"][..],
+        &["--select", "W"][..],
         &["--isolated"],
         &["--config", "strict/ptxcheck.toml"],
     ] {

@@ -5,6 +5,7 @@
 //! give the same result for these statements. The fast path never reports errors.
 
 mod declaration;
+mod initializer;
 mod operand;
 mod section;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod text;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
 use crate::names::Opcode;
+pub use initializer::number_list;
 pub use section::skip_data;
 use text::{Text, begins_statement};
 

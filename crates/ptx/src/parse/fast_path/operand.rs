@@ -217,7 +217,7 @@ impl<'a> Text<'a> {
 
     /// `42`, `-1`, `0xFF`, `0f3F800000`
     #[inline]
-    fn number(&mut self) -> Option<Operand<'a>> {
+    pub fn number(&mut self) -> Option<Operand<'a>> {
         let start = self.at;
         let negative = self.byte()? == b'-';
         self.at += usize::from(negative);

@@ -392,3 +392,38 @@ fn comments_are_read_as_anything_else() {
         }
     }
 }
+
+#[test]
+fn lists_of_numbers_are_read_as_anything_else() {
+    for list in [
+        "1, 2,3",
+        "-1, 0",
+        "- 1, 0",
+        "0xFF, 0X1f",
+        "010, 8",
+        "09",
+        "1U, 2",
+        "1.5, 2",
+        "0f3F800000, 0d3FF0000000000000",
+        "0f3F80000, 1",
+        "1 , 2",
+        "1,\n\t2\n",
+        "{1, 2}, {3, 4}",
+        "1, {2}",
+        "1, name",
+        "1,",
+        "",
+        "1+1, 2",
+        "1;2",
+        "1 2",
+        "99999999999999999999",
+        "9223372036854775807, 18446744073709551615",
+        "0xFFFFFFFFFFFFFFFF",
+        "1, // one\n2",
+    ] {
+        let text = format!(".global .b32 x[] = {{{list}}};\n.global .b32 y = 1;\n");
+        // A comment is none of the usual blanks.
+        let (blanks, comments) = (text.replace('{', "{    "), text.replace('{', "{/**/"));
+        assert_eq!(read(&blanks), read(&comments), "{text}");
+    }
+}
