@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_pickle_without_ptx_is_an_error_and_a_damaged_one_too() {
         let error = contents(&pickle("none")).unwrap_err().to_string();
-        assert_eq!(error, "it is a pickle of Python's without PTX in it");
+        assert_eq!(error, "it is a Python pickle without PTX");
         let whole = pickle(PTX);
         for end in 3..whole.len() {
             // Cut between two opcodes, it may hold all there is.

@@ -401,7 +401,7 @@ mod tests {
             ("[1, 2][i]", "number 2 of a list of 2"),
             ("loop { }", "expected an operator"),
             ("\"x\"", "expected a number, a name or `(`, found `\"`"),
-            ("1x", "`1x` is not a number"),
+            ("1x", "`1x` is not a 64-bit number"),
             ("99999999999999999999", "is not a 64-bit number"),
             ("1 / i", "division by zero"),
             ("9223372036854775807 + i", "overflow"),

@@ -319,7 +319,7 @@ fn images_beyond_the_limit_of_a_file_are_left_out_and_named() {
     assert_eq!(all.status.code(), Some(1));
     let said = String::from_utf8_lossy(&all.stderr);
     assert!(
-        said.contains("image 2: ") && said.contains("together"),
+        said.contains("image 2: ") && said.contains("in total"),
         "{said}"
     );
     let path = folder.path().join("b.2.sm_80.ptx");

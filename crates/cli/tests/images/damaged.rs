@@ -143,7 +143,7 @@ fn a_bomb_is_refused_before_it_is_unpacked() {
         "{error:?}"
     );
     assert!(
-        error.to_string().contains("states 1099511627776 bytes"),
+        error.to_string().contains("says 1099511627776 bytes"),
         "{error}"
     );
 }
