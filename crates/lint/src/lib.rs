@@ -183,6 +183,7 @@ pub static RULES: &[&Rule] = &[
     &w::divergent_warp_operation::RULE,
     &w::shared_race::RULE,
     &w::barrier_beyond_launch_bounds::RULE,
+    &w::global_race::RULE,
     &w::copy_without_wait::RULE,
     &w::bulk_copy_without_wait::RULE,
     &w::wgmma_without_wait::RULE,

@@ -6,13 +6,21 @@
 //! are arrays.
 
 mod affine;
+mod arithmetic;
 mod async_groups;
+mod conditions;
 mod divergence;
 mod effect;
+mod evaluate;
 mod graph;
 mod instructions;
+mod intervals;
+mod lanes;
+mod launch;
+mod loops;
 mod names;
 mod origin;
+mod races;
 mod uninitialized;
 mod users;
 mod values;
@@ -25,6 +33,7 @@ pub use effect::{Effect, Terminator};
 pub use graph::{BasicBlock, BlockId, Graph};
 pub(super) use instructions::ModuleInfo;
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
+pub(super) use launch::Races;
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
 pub(super) use uninitialized::copied;

@@ -7,6 +7,7 @@ pub mod copy_without_wait;
 pub mod divergent_barrier;
 pub mod divergent_warp_operation;
 pub mod endless_loop;
+pub mod global_race;
 pub mod misaligned_offset;
 pub mod missing_return;
 pub mod out_of_bounds;
