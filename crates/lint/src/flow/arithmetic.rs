@@ -118,7 +118,7 @@ impl Evaluator<'_, '_, '_> {
             }
             Opcode::And => {
                 let (a, b) = (sum(1)?, sum(2)?);
-                let low = |mask: i64| mask >= 0 && (mask + 1) & mask == 0;
+                let low = |mask: i64| (0..1 << 62).contains(&mask) && (mask + 1) & mask == 0;
                 match (exact(&a), exact(&b)) {
                     (Some(a), Some(b)) => fit(a.zip(&b, |a, b| a & b)),
                     (None, Some(mask)) | (Some(mask), None) => {

@@ -94,7 +94,7 @@ impl Conditions {
                         && let Some(apart) = a.minus(&b)
                     {
                         let relation = if holds { relation } else { relation.negated() };
-                        self.tests.push((apart, relation));
+                        self.test(evaluator, apart, relation, depth);
                         return Some(());
                     }
                 }
@@ -109,6 +109,41 @@ impl Conditions {
             }
             _ => None,
         }
+    }
+
+    /// Adds that a sum has a relation to 0. What is above the least of two is above
+    /// both, and what is below the greatest.
+    fn test(
+        &mut self,
+        evaluator: &mut Evaluator<'_, '_, '_>,
+        sum: Sum,
+        relation: Relation,
+        depth: u32,
+    ) {
+        let above = matches!(relation, Relation::Above | Relation::AtLeast);
+        let below = matches!(relation, Relation::Below | Relation::AtMost);
+        if (above || below) && depth < DEPTH && self.tests.len() < LIMIT {
+            for (id, times) in sum.symbols.all() {
+                let Some((opcode, parts)) = evaluator.extreme(*id) else {
+                    continue;
+                };
+                let least = opcode == Opcode::Min;
+                if least != ((*times > 0) == above) {
+                    continue;
+                }
+                let rest = Sum::symbol(*id).times(*times).and_then(|part| sum.minus(&part));
+                let Some(rest) = rest else {
+                    continue;
+                };
+                for part in parts {
+                    if let Some(sum) = part.times(*times).and_then(|part| rest.plus(&part)) {
+                        self.test(evaluator, sum, relation, depth + 1);
+                    }
+                }
+                return;
+            }
+        }
+        self.tests.push((sum, relation));
     }
 
     /// Whether one thread can meet these conditions while another meets those, for

@@ -72,8 +72,10 @@ pub enum Symbol {
 pub enum Known {
     /// A sum.
     Sum(Sum),
-    /// Threads have made it of data of their own: it is another in each.
+    /// Threads have made it of their numbers: it is another in each.
     Varies,
+    /// Threads have made it of data of their own, which may be the same by chance.
+    Data,
     /// Nothing.
     Unknown,
 }
@@ -83,7 +85,7 @@ impl Known {
     pub fn sum(self) -> Option<Sum> {
         match self {
             Known::Sum(sum) => Some(sum),
-            Known::Varies | Known::Unknown => None,
+            Known::Varies | Known::Data | Known::Unknown => None,
         }
     }
 }
@@ -147,6 +149,27 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
     /// What a symbol stands for.
     pub fn symbol(&self, id: SymbolId) -> Symbol {
         self.symbols[id.0 as usize]
+    }
+
+    /// The two that an unknown value is the least or the greatest of.
+    pub(super) fn extreme(&mut self, id: SymbolId) -> Option<(Opcode, [Sum; 2])> {
+        let Symbol::Value(value, turns) = self.symbol(id) else {
+            return None;
+        };
+        let Some(Definition::Written(id)) = self.flow.values.definition(value) else {
+            return None;
+        };
+        let instruction = self.flow.instructions.get(id)?;
+        if !matches!(instruction.opcode, Opcode::Min | Opcode::Max) {
+            return None;
+        }
+        let place = self.place(self.flow.graph.block_of(id), turns);
+        let first = instruction.operands.start as usize;
+        let parts = [
+            self.operand(first + 1, place).sum()?,
+            self.operand(first + 2, place).sum()?,
+        ];
+        Some((instruction.opcode, parts))
     }
 
     fn unknown(&mut self, symbol: Symbol) -> Known {
@@ -371,7 +394,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         let (yes, no) = if negated { (no, yes) } else { (yes, no) };
         let choice = match predicate {
             Known::Sum(sum) if sum.is_exact() => &sum.lanes,
-            _ if yes == no && yes != Known::Varies => return yes,
+            _ if yes == no && matches!(yes, Known::Sum(_)) => return yes,
             Known::Sum(sum) if sum.is_uniform() => {
                 let uniform =
                     |known: &Known| matches!(known, Known::Sum(sum) if sum.is_uniform());
@@ -395,6 +418,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
                     lanes: Lanes::each(each.collect()),
                 })
             }
+            (None, Known::Data, _) | (None, _, Known::Data) => Known::Data,
             (None, Known::Varies, _) | (None, _, Known::Varies) => Known::Varies,
             _ => Known::Unknown,
         }
@@ -467,7 +491,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             Opcode::Shfl | Opcode::Redux if has(Modifier::Sync) => {
                 let data = self.operand(instruction.operands.start as usize + 1, place);
                 return match data {
-                    Known::Varies => Known::Varies,
+                    Known::Varies | Known::Data => Known::Data,
                     _ => Known::Unknown,
                 };
             }
@@ -479,8 +503,10 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             match self.operand(index, place) {
                 Known::Sum(sum) if sum.is_uniform() => {}
                 Known::Unknown => return Known::Unknown,
+                Known::Data => all = Known::Data,
                 // A function of different numbers is taken to be different.
-                _ => all = Known::Varies,
+                _ if all != Known::Data => all = Known::Varies,
+                _ => {}
             }
         }
         match all {
@@ -510,10 +536,11 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         let index = instruction.operands.start as usize + 1;
         let address = match self.operand(index, place) {
             Known::Sum(sum) => sum,
-            known => return known,
+            Known::Varies | Known::Data => return Known::Data,
+            Known::Unknown => return Known::Unknown,
         };
         if !address.is_uniform() {
-            return Known::Varies;
+            return Known::Data;
         }
         let instructions = &self.flow.instructions;
         let variable = address.symbols.all().iter().find_map(|(id, _)| {

@@ -81,6 +81,9 @@ pub struct Interval {
 /// An interval of more nodes is not followed.
 const NODES: usize = 4_000;
 
+/// So many blocks are followed up to collect what holds in one.
+const FOLLOWED: usize = 600;
+
 impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
     /// Reads the instructions of a function.
     pub fn new(
@@ -93,7 +96,7 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             .steps()
             .map(|(_, step, instruction)| order(function, flow, &tested, step, instruction))
             .collect();
-        let mut ordered = vec![false; loops.count()];
+        let mut ordered = vec![false; loops.ids().count()];
         for block in &flow.graph.order {
             let mut steps = flow.graph.blocks[block.index()].steps();
             if steps.any(|id| of.get(id.index()) != Some(&Order::None)) {
@@ -121,6 +124,11 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
     /// The order that an instruction makes.
     pub fn of(&self, id: InstructionId) -> Order {
         self.of.get(id.index()).copied().unwrap_or(Order::Other)
+    }
+
+    /// Whether all threads of the block meet anywhere.
+    pub fn has_barrier(&self) -> bool {
+        self.of.contains(&Order::Barrier)
     }
 
     /// Whether the threads of a warp wait for each other, and those of a block never.
@@ -292,26 +300,32 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         })
     }
 
-    /// What holds at a node of an interval since its start, with the layer of each.
-    pub fn facts_of(&self, interval: &Interval, node: &Node) -> Vec<(Fact, usize)> {
+    /// What holds at a node of an interval since its start, with the layer of each;
+    /// `None` if that is too much.
+    pub fn facts_of(&self, interval: &Interval, node: &Node) -> Option<Vec<(Fact, usize)>> {
         let mut facts = Vec::new();
         let mut at = Some(node);
+        let mut steps = 0..FOLLOWED;
         while let Some(node) = at {
+            steps.next()?;
             facts.extend(node.fact.map(|fact| {
                 let above = node.above.map_or(0, |above| interval.nodes[above as usize].layer);
                 (fact, above)
             }));
             at = node.above.map(|above| &interval.nodes[above as usize]);
         }
-        facts
+        Some(facts)
     }
 
-    /// What holds in a block since another that dominates it, or since the entry.
-    pub fn facts_above(&self, block: BlockId, since: BlockId) -> Vec<Fact> {
+    /// What holds in a block since another that dominates it, or since the entry;
+    /// `None` if that is too much.
+    pub fn facts_above(&self, block: BlockId, since: BlockId) -> Option<Vec<Fact>> {
         let graph = &self.flow.graph;
         let mut facts = Vec::new();
         let mut at = block;
+        let mut steps = 0..FOLLOWED;
         while at != since && at != BlockId::ENTRY {
+            steps.next()?;
             let above = graph.dominator(at);
             let latches = self.loops.headed_by(at).map(|id| &self.loops.get(id).latches);
             let mut ways = graph
@@ -325,7 +339,7 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             }
             at = above;
         }
-        facts
+        Some(facts)
     }
 
     /// What holds of every turn of a loop before the last: it goes on. `None` where it
@@ -335,7 +349,7 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         let [latch] = around.latches[..] else {
             return None;
         };
-        let mut facts = self.facts_above(latch, around.head);
+        let mut facts = self.facts_above(latch, around.head)?;
         facts.extend(self.fact(latch, around.head));
         Some(facts)
     }

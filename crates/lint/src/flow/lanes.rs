@@ -65,6 +65,18 @@ impl Lanes {
         }
     }
 
+    /// The least and the greatest number.
+    pub fn range(&self) -> (i64, i64) {
+        match self {
+            Lanes::Same(number) => (*number, *number),
+            Lanes::Each(each, added) => {
+                let ends = |(least, most): (i64, i64), n: &i64| (least.min(*n), most.max(*n));
+                let (least, most) = each.iter().fold((i64::MAX, i64::MIN), ends);
+                (least.wrapping_add(*added), most.wrapping_add(*added))
+            }
+        }
+    }
+
     pub(super) fn map(&self, change: impl Fn(i64) -> i64) -> Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),

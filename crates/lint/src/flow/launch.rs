@@ -1,18 +1,19 @@
 //! The shapes that the block of a kernel may be launched with, and the races that it
 //! has then.
 
+use super::accesses::accesses;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
 use super::loops::Loops;
-use super::races::{Race, Search, accesses};
+use super::races::{Race, Search};
 use crate::FunctionContext;
 use ptx::ast::{FunctionKind, Operand, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
-const STEPS_FOR_EACH: u64 = 600;
-const STEPS: u64 = 4_000_000;
+const STEPS_FOR_EACH: u64 = 400;
+const STEPS: u64 = 1_000_000;
 
 /// Races, and the shape of a block that has them where another may have none.
 #[derive(Debug, Default)]
@@ -56,6 +57,9 @@ impl Races {
         let launch = Launch {
             races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
             is_plausible: &|shape| Search::new(&orders, &shared, evaluator(shape)).is_plausible(),
+            is_plane: !uses(function, |register| register == SpecialRegister::TidZ),
+            is_any: orders.has_barrier() || uses(function, |register| register == SpecialRegister::NtidX),
+            is_small: count <= SMALL,
         };
         Some(match block {
             Block::Known(shape) => Races {
@@ -68,8 +72,16 @@ impl Races {
     }
 }
 
+/// So many instructions a short kernel has.
+const SMALL: u64 = 1_000;
+
+fn uses(function: &FunctionContext<'_, '_>, wanted: impl Fn(SpecialRegister) -> bool) -> bool {
+    let mut operands = function.body.operands.iter();
+    operands.any(|operand| matches!(operand, Operand::Special(register, _) if wanted(*register)))
+}
+
 /// What a kernel says of the shape of its block.
-enum Block {
+pub(super) enum Block {
     Known(Shape),
     /// One dimension.
     Line,
@@ -78,7 +90,7 @@ enum Block {
 }
 
 impl Block {
-    fn of(function: &FunctionContext<'_, '_>) -> Block {
+    pub(super) fn of(function: &FunctionContext<'_, '_>) -> Block {
         let side = |values: &[u32], at: usize| values.get(at).copied().unwrap_or(1).max(1);
         let directive = |name: &str| {
             let found = function.function.directives.iter().find(|d| d.name == name);
@@ -89,12 +101,8 @@ impl Block {
             return Block::Known(shape);
         }
         let most = directive("maxntid").filter(fits);
-        let flat = |register: &SpecialRegister| {
-            !matches!(register, SpecialRegister::TidY | SpecialRegister::TidZ)
-        };
-        let is_line = function.body.operands.iter().all(|operand| match operand {
-            Operand::Special(register, _) => flat(register),
-            _ => true,
+        let is_line = !uses(function, |register| {
+            matches!(register, SpecialRegister::TidY | SpecialRegister::TidZ)
         });
         match (most, is_line) {
             (Some(shape), true) => Block::Known(Shape([shape.threads(), 1, 1])),
@@ -105,10 +113,27 @@ impl Block {
     }
 }
 
+impl Block {
+    /// One that it may well have.
+    pub(super) fn usual(&self) -> Shape {
+        match self {
+            Block::Known(shape) => *shape,
+            Block::Line => Shape([128, 1, 1]),
+            Block::Plane(_) => Shape([16, 16, 1]),
+        }
+    }
+}
+
 /// What a launch with a block of a given shape has.
 struct Launch<'l> {
     races: &'l dyn Fn(Shape) -> Vec<Race>,
     is_plausible: &'l dyn Fn(Shape) -> bool,
+    /// The kernel does not use `%tid.z`.
+    is_plane: bool,
+    /// The kernel is made for more threads than those of a warp, or for any number.
+    is_any: bool,
+    /// The kernel is short.
+    is_small: bool,
 }
 
 impl Launch<'_> {
@@ -117,9 +142,15 @@ impl Launch<'_> {
         let line = |threads| Shape([threads, 1, 1]);
         let plausible = |threads| (self.is_plausible)(line(threads));
         let mut races = (self.races)(line(256));
+        if races.is_empty() {
+            return self.of_large(line);
+        }
         if plausible(512) {
             // Memory does not say how many threads there are: each number has to have
-            // them.
+            // them, and there may be no more than one warp.
+            if !self.is_any {
+                return Races::default();
+            }
             for threads in [128, 512, 1024] {
                 if races.is_empty() || threads == 1024 && !plausible(1024) {
                     break;
@@ -142,29 +173,46 @@ impl Launch<'_> {
         }
     }
 
-    /// The races that blocks of two or three dimensions have whatever their shape.
+    /// Those of a block of 512 or 1024 threads, where shared memory is made for that.
+    fn of_large(&self, line: impl Fn(u32) -> Shape) -> Races {
+        let threads = match () {
+            () if !self.is_small || !(self.is_plausible)(line(512)) => None,
+            () if !(self.is_plausible)(line(1024)) => Some(512),
+            () if !(self.is_plausible)(line(2048)) => Some(1024),
+            () => None,
+        };
+        threads.map_or(Races::default(), |threads| Races {
+            shape: Some(line(threads)),
+            races: (self.races)(line(threads)),
+        })
+    }
+
+    /// The races that blocks of several dimensions have whatever their shape.
     fn of_plane(&self, most: u32) -> Races {
-        let shapes = [
-            [16, 16, 1],
-            [32, 8, 1],
-            [32, 32, 1],
-            [8, 8, 1],
-            [64, 4, 1],
-            [32, 4, 1],
-            [8, 8, 8],
-            [4, 4, 4],
-        ];
+        let sides = |least: u32, most: u32| {
+            std::iter::successors(Some(least), |side| Some(side * 2))
+                .take_while(move |side| *side <= most)
+        };
+        let planes = sides(4, 128).flat_map(|x| sides(2, 128).map(move |y| [x, y, 1]));
+        let boxes = sides(4, 32).map(|side| [side, 4, 4]);
+        let mut shapes: Vec<Shape> = planes.map(Shape).collect();
+        if !self.is_plane {
+            shapes.extend(boxes.map(Shape));
+        }
+        shapes.retain(|shape| (64..=most).contains(&shape.threads()));
+        // A usual one first: most have no race there, and are done.
+        shapes.sort_by_key(|shape| shape.0[0].abs_diff(16) + shape.0[1].abs_diff(16));
         let mut all: Option<Vec<Race>> = None;
-        for shape in shapes.map(Shape) {
-            if shape.threads() > most || !(self.is_plausible)(shape) {
-                continue;
-            }
+        for shape in shapes {
             let mut races = (self.races)(shape);
-            if let Some(all) = all {
-                races.retain(|race| all.iter().any(|known| known.second == race.second));
-            }
             if races.is_empty() {
                 return Races::default();
+            }
+            if !(self.is_plausible)(shape) {
+                continue;
+            }
+            if let Some(all) = all {
+                races.retain(|race| all.iter().any(|known| known.second == race.second));
             }
             all = Some(races);
         }

@@ -27,6 +27,9 @@ pub struct Loop {
     pub depth: usize,
 }
 
+/// No deeper nest is followed: whoever asks what lies in what goes through it.
+const NESTED: usize = 32;
+
 /// The loops of a function.
 #[derive(Debug)]
 pub struct Loops {
@@ -36,7 +39,8 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// `None` where a loop has two entries, or where it takes too many steps.
+    /// `None` where a loop has two entries, or where it takes too many steps or is too
+    /// deep.
     pub fn new(graph: &Graph) -> Option<Loops> {
         let count = graph.blocks.len();
         let mut nest = Loops {
@@ -87,13 +91,16 @@ impl Loops {
         for at in (0..nest.loops.len()).rev() {
             let around = nest.loops[at].parent.map_or(0, |id| nest.get(id).depth);
             nest.loops[at].depth = around + 1;
+            if around >= NESTED {
+                return None;
+            }
         }
         Some(nest)
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.loops.len()
+    /// All of them.
+    pub fn ids(&self) -> impl Iterator<Item = LoopId> + use<> {
+        (0..self.loops.len() as u32).map(LoopId)
     }
 
     /// A loop by its number.

@@ -5,7 +5,9 @@
 //! Registers, instructions, blocks and values are numbers, so that sets of them
 //! are arrays.
 
+mod accesses;
 mod affine;
+mod alignment;
 mod arithmetic;
 mod async_groups;
 mod conditions;
@@ -27,6 +29,7 @@ mod values;
 mod witness;
 
 pub use affine::{Affine, Linear, Term};
+pub(super) use alignment::misaligned;
 pub(super) use async_groups::{AsyncEvent, is_waited_for};
 pub use divergence::{Divergence, DivergentBranch, Variance};
 pub use effect::{Effect, Terminator};
@@ -34,6 +37,7 @@ pub use graph::{BasicBlock, BlockId, Graph};
 pub(super) use instructions::ModuleInfo;
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
 pub(super) use launch::Races;
+pub use loops::{Loop, LoopId, Loops};
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
 pub(super) use uninitialized::copied;

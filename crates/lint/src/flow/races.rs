@@ -7,148 +7,21 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::accesses::SharedAccess;
 use super::affine::Term;
 use super::conditions::Conditions;
-use super::evaluate::{Evaluator, Known, Place, Symbol};
+use super::effect::Terminator;
+use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
-use super::intervals::{Fact, Interval, Node, Orders};
+use super::intervals::{Interval, Node, Orders};
 use super::lanes::{Lanes, Symbols, WARP};
 use super::loops::{LoopId, Loops};
-use super::names::VariableId;
-use super::origin::Origin;
-use super::values::Definition;
-use crate::memory::{Access, AccessKind};
-use crate::{Flow, FunctionContext};
+use super::values::{Definition, ValueId};
+use crate::Flow;
+use crate::memory::AccessKind;
 use ptx::ast::{Operand, Space};
-use ptx::names::Modifier;
+use ptx::names::Opcode;
 use ptx::signature::layout;
-
-/// An access to memory that threads share.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedAccess {
-    /// The instruction.
-    pub id: InstructionId,
-    /// What it accesses.
-    pub access: Access,
-    /// The variable or parameter that the address is derived from, if that is known.
-    base: Option<Term>,
-    /// Where the value of a store stands in the operand pool.
-    value: usize,
-    /// `.volatile`, `.relaxed`: ordered with others of that kind.
-    strong: bool,
-    guard: Option<Fact>,
-}
-
-impl SharedAccess {
-    fn writes(&self) -> bool {
-        self.access.kind != AccessKind::Load
-    }
-}
-
-/// The accesses of a function to shared or global memory, in the order of the text:
-/// of global memory only those that may meet others.
-pub fn accesses(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    space: Space,
-) -> Vec<SharedAccess> {
-    let mut found = Vec::new();
-    for (id, step, instruction) in function.steps() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
-        let block = flow.graph.block_of(id);
-        let generic = access.space.is_none();
-        if !(generic || access.space == Some(space)) || !flow.graph.is_reached(block) {
-            continue;
-        }
-        let base = base(function, flow, &access, space);
-        // Without a variable, a generic address may lie anywhere.
-        if base.is_none() && (generic || space == Space::Global) {
-            continue;
-        }
-        let modifiers = &function.mnemonic(instruction).modifiers;
-        let strong = [
-            Modifier::Volatile,
-            Modifier::Relaxed,
-            Modifier::Acquire,
-            Modifier::Release,
-        ];
-        found.push(SharedAccess {
-            id,
-            access,
-            base,
-            value: access.address + 1,
-            strong: strong.into_iter().any(|word| modifiers.has(word)),
-            guard: flow.values.guard(&flow.instructions, step).map(|predicate| Fact {
-                block,
-                predicate,
-                holds: !step.negated,
-            }),
-        });
-    }
-    if space == Space::Global {
-        retain_meeting(function, &mut found);
-    }
-    found
-}
-
-/// What an address in the space is counted from.
-fn base(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    access: &Access,
-    space: Space,
-) -> Option<Term> {
-    let of_space = |id: &VariableId| flow.instructions.variable(*id).space == space;
-    if space == Space::Shared {
-        let origins = function.origins()?;
-        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
-        return match origin {
-            Origin::Variable(id) | Origin::Generic(_, Some(id)) => {
-                Some(id).filter(of_space).map(Term::Address)
-            }
-            _ => None,
-        };
-    }
-    let linear = function.linear(access.address)?;
-    let mut bases = linear.terms().iter().filter(|(term, times)| {
-        *times == 1
-            && match term {
-                Term::Parameter(..) => true,
-                Term::Address(id) => of_space(id),
-                _ => false,
-            }
-    });
-    bases.next().map(|(term, _)| *term)
-}
-
-/// Leaves what is written and accessed elsewhere, or written by all threads at once.
-fn retain_meeting(function: &FunctionContext<'_, '_>, found: &mut Vec<SharedAccess>) {
-    let mut counts: HashMap<Term, (u32, u32)> = HashMap::new();
-    for of in found.iter() {
-        if let Some(base) = of.base {
-            let count = counts.entry(base).or_default();
-            count.0 += 1;
-            count.1 += u32::from(of.access.kind == AccessKind::Store);
-        }
-    }
-    let shared = |of: &SharedAccess| {
-        let linear = function.linear(of.access.address);
-        linear.is_some_and(|linear| {
-            linear.terms().iter().all(|(term, _)| match term {
-                Term::Special(register) => register.text().starts_with("%ctaid"),
-                Term::Parameter(..) | Term::Address(_) => true,
-                Term::Value(_) | Term::Product(_) => false,
-            })
-        })
-    };
-    found.retain(|of| match of.base.and_then(|base| counts.get(&base)) {
-        Some((1, 1)) => shared(of),
-        Some((_, stores)) => *stores > 0,
-        None => false,
-    });
-}
 
 /// Two accesses that two threads make at any time, one before the other or after.
 #[derive(Clone, Copy, Debug)]
@@ -167,18 +40,33 @@ const INNER_TURNS: u64 = 8;
 /// So many turns of a loop with one.
 const TURNS: u64 = 4;
 
+/// What lies further from its base is no address.
+const FAR: i64 = 1 << 40;
+
 /// More bytes of shared memory no block has.
 const MEMORY: i64 = 1 << 18;
 
-/// So many writes to the same bytes are compared with each access.
-const WRITERS: usize = 96;
+/// So many values are followed to see what becomes of what is read.
+const FOLLOWED: usize = 64;
+
+/// So many accesses of threads that meet a write of another warp are looked at.
+const TRIED: usize = 64;
+
+/// And of one access.
+const TRIED_OF_ONE: usize = 8;
+
+/// With more accesses in an interval, only the first turns of loops are looked at.
+const MANY: usize = 48;
 
 /// An access in one turn of the loops around it.
 struct Instance {
     of: SharedAccess,
     node: usize,
     layer: usize,
+    turns: Turns,
     offset: Lanes,
+    /// From the first byte of any thread to behind the last.
+    range: (i64, i64),
     conditions: Rc<Conditions>,
     value: Known,
 }
@@ -221,8 +109,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 continue;
             }
             let turns = match self.loops.innermost(interval.home()) {
-                None => 1,
-                Some(_) => TURNS,
+                Some(_) if executed.len() <= MANY => TURNS,
+                _ => 1,
             };
             for turn in 0..turns {
                 let groups = self.instances(&interval, &executed, turn);
@@ -268,10 +156,13 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             let outside = |thread: &usize| !(0..=end).contains(&address.lanes.at(*thread));
             let outside: Vec<usize> = threads.filter(outside).collect();
             // What lies outside of it in the first warp does so in every block.
-            if outside.first().is_none_or(|first| *first < WARP as usize) {
+            let line = self.evaluator.shape.0[1..] == [1, 1];
+            if outside.first().is_none_or(|first| line && *first < WARP as usize) {
                 continue;
             }
-            let mut facts = self.orders.facts_above(block, super::BlockId::ENTRY);
+            let Some(mut facts) = self.orders.facts_above(block, super::BlockId::ENTRY) else {
+                continue;
+            };
             facts.extend(of.guard);
             let mut conditions = Conditions::default();
             let known = facts.iter().all(|fact| {
@@ -334,9 +225,15 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             // A loop around it, without the start of the interval and any barrier, may
             // be in any turn.
             let inner = self.loops.innermost(node.block).filter(|id| {
-                !self.loops.contains(*id, interval.home()) && self.orders.leaves_alone(*id)
+                !self.loops.contains(*id, interval.home())
+                    && self.orders.leaves_alone(*id)
+                    && self.loops.get(*id).depth <= Turns::DEPTH
             });
-            let turns = if inner.is_some() { INNER_TURNS } else { 1 };
+            let turns = match inner {
+                Some(_) if executed.len() <= MANY => INNER_TURNS,
+                Some(_) => 2,
+                None => 1,
+            };
             for inner_turn in 0..turns {
                 let inner = inner.map(|id| (id, inner_turn));
                 let place = |block, layer| {
@@ -375,7 +272,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let home = interval.home();
         let mut conditions = Conditions::default();
         let within = self.loops.innermost(home);
-        for fact in self.orders.facts_above(home, super::BlockId::ENTRY) {
+        for fact in self.orders.facts_above(home, super::BlockId::ENTRY)? {
             let turns = self.orders.turns(interval, fact.block, 0, turn, None);
             let place = self.evaluator.place(fact.block, turns);
             conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, place)?;
@@ -403,7 +300,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         place: impl Fn(super::BlockId, usize) -> Place,
     ) -> Option<Conditions> {
         let mut conditions = start.clone();
-        for (fact, layer) in self.orders.facts_of(interval, node) {
+        for (fact, layer) in self.orders.facts_of(interval, node)? {
             let at = place(fact.block, layer);
             conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, at)?;
         }
@@ -430,6 +327,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         conditions: &Rc<Conditions>,
     ) -> Option<(Symbols, Instance)> {
         let address = self.evaluator.operand(of.access.address, place).sum()?;
+        let range = address.lanes.range();
+        if range.0 < -FAR || range.1 > FAR {
+            return None;
+        }
         let mut conditions = Rc::clone(conditions);
         if let Some(guard) = of.guard {
             Rc::make_mut(&mut conditions).assume(
@@ -453,6 +354,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             of,
             node: at,
             layer: node.layer,
+            turns: place.turns,
+            range: (range.0, range.1 + of.access.bytes as i64),
             offset: address.lanes,
             conditions,
             value,
@@ -463,65 +366,78 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     /// Two of these that meet, in two threads of different warps.
     fn conflict(&mut self, instances: &[Instance]) -> Option<Race> {
         let threads = self.evaluator.shape.threads() as usize;
-        let grain = instances.iter().map(|one| one.of.access.bytes).min()?.clamp(1, 4) as i64;
-        let mut writes: Vec<(i64, u32, u32)> = Vec::new();
-        // What is no atomic comes first.
-        let atomic = |one: &Instance| one.of.access.kind == AccessKind::Atomic;
-        for last in [false, true] {
-            for (at, one) in instances.iter().enumerate() {
-                if !one.of.writes() || atomic(one) != last || !self.evaluator.spend(2) {
-                    continue;
-                }
-                for thread in (0..threads).filter(|thread| one.conditions.admits(*thread)) {
-                    let from = one.offset.at(thread);
-                    let to = from + one.of.access.bytes as i64;
-                    for place in from.div_euclid(grain)..=(to - 1).div_euclid(grain) {
-                        writes.push((place, at as u32, thread as u32));
-                    }
-                }
-            }
+        let warps = threads.div_ceil(WARP as usize);
+        let writes = || instances.iter().filter(|one| one.of.writes());
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for write in writes() {
+            least = least.min(write.range.0);
+            most = most.max(write.range.1 - 1);
         }
-        let (least, most) = (
-            writes.iter().map(|write| write.0).min()?,
-            writes.iter().map(|write| write.0).max()?,
-        );
         if most.checked_sub(least)? > MEMORY {
             return None;
         }
-        // The writes of each place, by counting.
-        let mut starts = vec![0_u32; (most - least) as usize + 2];
-        for (place, _, _) in &writes {
-            starts[(place - least) as usize + 1] += 1;
+        // The places that an access of a thread touches.
+        let grain = instances.iter().map(|one| one.of.access.bytes).min()?.clamp(1, 4) as i64;
+        let (base, end) = (least.div_euclid(grain), most.div_euclid(grain));
+        let touched = |one: &Instance, thread: usize| {
+            let from = one.offset.at(thread);
+            let to = from + one.of.access.bytes as i64 - 1;
+            let range = from.div_euclid(grain).max(base)..=to.div_euclid(grain).min(end);
+            range.map(|place| (place - base) as usize)
+        };
+        // Which warps write each place.
+        let mut written = vec![0_u32; (end - base) as usize + 1];
+        for write in writes() {
+            for warp in 0..warps {
+                for thread in warp * WARP as usize..threads.min((warp + 1) * WARP as usize) {
+                    if write.conditions.admits(thread) {
+                        for place in touched(write, thread) {
+                            written[place] |= 1 << warp;
+                        }
+                    }
+                }
+            }
         }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut next = starts.clone();
-        let mut sorted = vec![(0_u32, 0_u32); writes.len()];
-        for (place, at, thread) in writes {
-            let slot = &mut next[(place - least) as usize];
-            sorted[*slot as usize] = (at, thread);
-            *slot += 1;
-        }
+        let mut tried = 0;
         for second in instances {
+            let is_store = second.of.access.kind == AccessKind::Store;
+            // Of a value that nothing is known of, no other store is different.
+            if is_store && second.value == Known::Unknown {
+                continue;
+            }
             if !self.evaluator.spend(1) {
                 return None;
             }
-            for thread in (0..threads).filter(|thread| second.conditions.admits(*thread)) {
-                let from = second.offset.at(thread);
-                let to = from + second.of.access.bytes as i64;
-                for place in from.div_euclid(grain)..=(to - 1).div_euclid(grain) {
-                    if !(least..=most).contains(&place) {
+            let mut tried_here = 0;
+            for thread in 0..threads {
+                let own = 1_u32 << (thread / WARP as usize);
+                let met = touched(second, thread).fold(0, |met, place| met | written[place]);
+                if met & !own == 0 || !second.conditions.admits(thread) {
+                    continue;
+                }
+                tried += 1;
+                tried_here += 1;
+                if tried > TRIED {
+                    return None;
+                }
+                if tried_here > TRIED_OF_ONE {
+                    break;
+                }
+                let at = second.offset.at(thread);
+                for first in writes() {
+                    let (from, to) = first.range;
+                    if at >= to || at + second.of.access.bytes as i64 <= from {
                         continue;
                     }
-                    let at = (place - least) as usize;
-                    let met = &sorted[starts[at] as usize..starts[at + 1] as usize];
-                    let other_warp =
-                        |write: &&(u32, u32)| write.1 / WARP != thread as u32 / WARP;
-                    for (at, other) in met.iter().filter(other_warp).take(WRITERS) {
-                        let first = &instances[*at as usize];
-                        if self.meets(first, *other as usize, second, thread) {
-                            return Some(race(first, *other, second, thread as u32));
+                    if !self.evaluator.spend(1) {
+                        return None;
+                    }
+                    let others = (0..threads).filter(|other| {
+                        (met & !own) >> (other / WARP as usize) & 1 != 0
+                    });
+                    for other in others {
+                        if self.meets(first, other, second, thread) {
+                            return Some(race(first, other as u32, second, thread as u32));
                         }
                     }
                 }
@@ -551,17 +467,21 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     }
 
     /// Whether the write of one thread and the access of another are a race.
-    fn meets(&self, write: &Instance, writer: usize, access: &Instance, thread: usize) -> bool {
+    fn meets(&mut self, write: &Instance, writer: usize, access: &Instance, thread: usize) -> bool {
         let (a, b) = (&write.of, &access.of);
         if write.layer != 0 && access.layer != 0 || a.strong && b.strong {
+            return false;
+        }
+        let between = write.offset.at(writer) - access.offset.at(thread);
+        if between >= b.access.bytes as i64 || -between >= a.access.bytes as i64 {
             return false;
         }
         let atomic = |of: &SharedAccess| of.access.kind == AccessKind::Atomic;
         if atomic(a) && (atomic(b) || b.strong) || atomic(b) && a.strong {
             return false;
         }
-        let between = write.offset.at(writer) - access.offset.at(thread);
-        if between >= b.access.bytes as i64 || -between >= a.access.bytes as i64 {
+        let same_warp = writer / WARP as usize == thread / WARP as usize;
+        if same_warp || !write.conditions.admits(writer) {
             return false;
         }
         if b.access.kind == AccessKind::Store && a.access.kind == AccessKind::Store {
@@ -569,6 +489,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 return false;
             }
         } else if b.access.kind == AccessKind::Load {
+            // A part of what is read may be another member of a structure.
+            if a.access.element < b.access.element {
+                return false;
+            }
             // Who has written the same itself reads that, unless it is made of what has
             // been read: all add to it.
             let own = write.conditions.admits(thread)
@@ -579,17 +503,122 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             }
         }
         write.conditions.agree(writer, &access.conditions, thread, &self.evaluator)
+            && !self.writes_back(write, writer)
+            && (b.access.kind != AccessKind::Load || self.matters(access, thread))
+    }
+
+    /// Whether a store may write what its thread has read from there.
+    fn writes_back(&mut self, write: &Instance, writer: usize) -> bool {
+        if write.of.access.kind != AccessKind::Store {
+            return false;
+        }
+        let flow = self.flow;
+        let pool = &flow.instructions.body.operands;
+        let mut open: Vec<ValueId> = match pool.get(write.of.value) {
+            Some(Operand::Vector(list, _)) => (list.start..list.start + list.len)
+                .map(|at| flow.values.of_operand(at as usize))
+                .collect(),
+            _ => vec![flow.values.of_operand(write.of.value)],
+        };
+        let place = self.evaluator.place(flow.graph.block_of(write.of.id), write.turns);
+        for _ in 0..FOLLOWED {
+            let Some(value) = open.pop() else {
+                break;
+            };
+            match flow.values.definition(value) {
+                Some(Definition::Phi(_)) => {
+                    open.extend(flow.values.phi_operands(&flow.graph, value));
+                }
+                Some(Definition::Written(id)) => {
+                    open.extend(flow.values.prior(value));
+                    let from = self.accesses.binary_search_by_key(&id, |of| of.id);
+                    if let Ok(at) = from {
+                        let address = self.accesses[at].access.address;
+                        let read = self.evaluator.operand(address, place).sum();
+                        if read.is_some_and(|read| read.lanes.at(writer) == write.offset.at(writer)) {
+                            return true;
+                        }
+                    } else if flow.instructions.get(id).is_some_and(|i| i.opcode == Opcode::Mov) {
+                        let step = &flow.instructions.steps[id.index()];
+                        let reads = flow.values.reads(&flow.instructions, step);
+                        open.extend(reads.map(|(_, value)| value));
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether a thread makes anything of what it reads.
+    fn matters(&mut self, read: &Instance, thread: usize) -> bool {
+        let flow = self.flow;
+        let Some(users) = self.evaluator.function.users() else {
+            return true;
+        };
+        let step = &flow.instructions.steps[read.of.id.index()];
+        let written = flow.values.writes(&flow.instructions, step);
+        let mut open: Vec<ValueId> = written.map(|(_, value)| value).collect();
+        let mut visited = open.clone();
+        while let Some(value) = open.pop() {
+            for user in users.readers(value) {
+                let id = match user {
+                    Ok(id) => id,
+                    Err(phi) => {
+                        if !visited.contains(&phi) {
+                            visited.push(phi);
+                            open.push(phi);
+                        }
+                        continue;
+                    }
+                };
+                let step = &flow.instructions.steps[id.index()];
+                if self.is_dropped(id, read.turns, thread) {
+                    continue;
+                }
+                if !self.evaluator.function.effect(step).pure || visited.len() > FOLLOWED {
+                    return true;
+                }
+                for (_, value) in flow.values.writes(&flow.instructions, step) {
+                    if !visited.contains(&value) {
+                        visited.push(value);
+                        open.push(value);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the guard of an instruction is known not to hold of a thread.
+    fn is_dropped(&mut self, id: InstructionId, turns: Turns, thread: usize) -> bool {
+        let flow = self.flow;
+        let step = &flow.instructions.steps[id.index()];
+        let Some(guard) = flow.values.guard(&flow.instructions, step) else {
+            return false;
+        };
+        if flow.instructions.steps[id.index()].terminator != Terminator::FallThrough {
+            return false;
+        }
+        let place = self.evaluator.place(flow.graph.block_of(id), turns);
+        let guard = self.evaluator.value(guard, place).sum();
+        guard.is_some_and(|guard| {
+            guard.is_exact() && (guard.lanes.at(thread) != 0) == step.negated
+        })
     }
 }
 
 /// Whether two threads surely store different values.
 fn differ(a: &Instance, thread: usize, b: &Instance, other: usize) -> bool {
+    let of_shared = |one: &Instance| one.of.space == Space::Shared;
     match (&a.value, &b.value) {
         (Known::Sum(left), Known::Sum(right)) => {
             left.symbols == right.symbols && left.lanes.at(thread) != right.lanes.at(other)
         }
-        (Known::Varies, Known::Varies | Known::Sum(_)) | (Known::Sum(_), Known::Varies) => true,
-        _ => false,
+        (Known::Unknown, _) | (_, Known::Unknown) => false,
+        // What threads leave in one word of global memory may be to nobody.
+        (Known::Data, _) | (_, Known::Data) => of_shared(a),
+        _ => true,
     }
 }
 

@@ -11,8 +11,16 @@ pub static RULE: Rule = Rule {
     name: "global-race",
     summary: "A thread writes global memory that another thread of its block accesses, with no \
               barrier between.",
-    why: "x",
-    instead: "x",
+    why: "All threads read the sum, each adds to what it has read, and whoever writes last wins: \
+          the others' work is lost. The same holds where a thread reads what its neighbour \
+          overwrites.\n\n\
+          Addresses are worked out for each thread as in `W0303`, with the same limits: those \
+          that a parameter or a variable, `%tid`, `%ctaid` and constants make. It says nothing \
+          of threads in different blocks, of `.volatile`, `.relaxed` and atomic accesses to each \
+          other, and of loaded data that threads leave in one word. PTX ISA, \"Memory \
+          Consistency Model\".",
+    instead: "Use `red` or `atom` for what all threads add to. Where each thread has its own \
+              part, put a `bar.sync` between the accesses, or write to other memory than is read.",
     bad: "\
 .entry k(.param .u64 sum, .param .u64 data)
 {
@@ -63,6 +71,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ, _))
     });
     if writes && many {
-        report(function, &Races::of(function, Space::Global), findings);
+        let help = "use an atomic, or put `bar.sync 0` between the two";
+        report(function, &Races::of(function, Space::Global), help, findings);
     }
 }

@@ -9,10 +9,25 @@ use ptx::names::{Modifier, Opcode};
 pub static RULE: Rule = Rule {
     code: Code::new('W', 303),
     name: "shared-race",
-    summary: "A thread writes shared memory that another accesses, with no barrier between.",
-    why: "Threads of a block go on at their own pace, those of a warp too. Without `bar.sync` \
-          between, or `bar.warp.sync` in a warp, the other thread may come before or after.",
-    instead: "Put a `bar.sync` between the two accesses.",
+    summary: "A thread writes shared memory that a thread of another warp accesses, with no \
+              barrier between.",
+    why: "Threads of a block go on at their own pace. Without `bar.sync` between, the other \
+          thread may come before or after, and another time the other way round. `shfl.sync` \
+          and `bar.warp.sync` order the threads of a warp alone.\n\n\
+          Each address and guard is worked out for every thread of a block, between one barrier \
+          and the next, also round the loop that they stand in: a finding names two threads that \
+          meet. The block has the shape that `.reqntid` or `.maxntid` says. Without them it has \
+          as many threads as the shared variables have room for, and the finding says how many; \
+          or else every size has the race.\n\n\
+          It cannot see an address or a guard that depends on what a thread has loaded, nor what \
+          a function does that is called. It says nothing of two threads of a warp, which older \
+          code takes to go together; of a barrier that only some values of a parameter leave \
+          out; where all threads write the same; and behind a fence, an `mbarrier` or a barrier \
+          of some threads. PTX ISA, \"Memory Consistency Model\"; two threads that stand for all: \
+          Betts and others, \"GPUVerify\" (OOPSLA 2012), and Cogumbreiro and others, \"Checking \
+          Data-Race Freedom of GPU Kernels, Compositionally\" (CAV 2021).",
+    instead: "Put a `bar.sync` between the two accesses; in a loop, also between the last access \
+              of one turn and the first of the next.",
     bad: "\
 .entry k(.param .u64 dst)
 {
@@ -61,7 +76,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             && (modifiers.has(Modifier::Shared) || crate::memory::space(modifiers).is_none())
     });
     if writes {
-        report(function, &Races::of(function, Space::Shared), findings);
+        let help = "put `bar.sync 0` between the two";
+        report(function, &Races::of(function, Space::Shared), help, findings);
     }
 }
 
@@ -69,6 +85,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
 pub(super) fn report(
     function: &FunctionContext<'_, '_>,
     found: &Races,
+    help: &str,
     findings: &mut Findings,
 ) {
     let Some(flow) = function.flow() else {
@@ -100,6 +117,6 @@ pub(super) fn report(
                      barrier between{block}"
                 ),
             )
-            .help("put `bar.sync 0` between the two");
+            .help(help);
     }
 }
