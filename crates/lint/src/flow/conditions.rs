@@ -28,6 +28,11 @@ impl Conditions {
         self.masks.iter().all(|mask| mask.at(thread) != 0)
     }
 
+    /// Whether threads are told apart by their numbers.
+    pub fn is_of_threads(&self) -> bool {
+        !self.masks.is_empty()
+    }
+
     /// Adds that a predicate holds, or does not; `None` where that depends on data of
     /// each thread.
     pub fn assume(
@@ -93,6 +98,14 @@ impl Conditions {
                         && let Some(b) = evaluator.operand(first + 2, at).sum()
                         && let Some(apart) = a.minus(&b)
                     {
+                        // How many threads come is not known, unless it is the bound of
+                        // the grid, which most blocks lie within.
+                        let of_grid = apart.symbols.all().iter().any(|(id, _)| {
+                            matches!(evaluator.symbol(*id), Symbol::Special(_))
+                        });
+                        if !apart.is_uniform() && !of_grid {
+                            return None;
+                        }
                         let relation = if holds { relation } else { relation.negated() };
                         self.test(evaluator, apart, relation, depth);
                         return Some(());

@@ -106,6 +106,10 @@ pub struct Evaluator<'c, 'm, 'a> {
     pub(super) loops: &'c Loops,
     /// The shape of the block.
     pub shape: Shape,
+    /// What is known of values in the first turn of all loops: where, in the next.
+    first: Vec<u32>,
+    firsts: Vec<Known>,
+    /// In other turns.
     known: HashMap<(ValueId, Turns), Known>,
     symbols: Vec<Symbol>,
     numbers: HashMap<Symbol, SymbolId>,
@@ -129,6 +133,8 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             flow,
             loops,
             shape,
+            first: vec![u32::MAX; flow.values.definitions.len()],
+            firsts: Vec::new(),
             known: HashMap::new(),
             symbols: Vec::new(),
             numbers: HashMap::new(),
@@ -209,7 +215,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             within,
             turns: at.turns.outer(depth),
         };
-        if let Some(known) = self.known.get(&(value, place.turns)) {
+        let is_first = place.turns == Turns::default();
+        let known = match is_first {
+            true => self.firsts.get(self.first[value.index()] as usize),
+            false => self.known.get(&(value, place.turns)),
+        };
+        if let Some(known) = known {
             return known.clone();
         }
         if depth > Turns::DEPTH || self.depth >= DEPTH || !self.spend(1) {
@@ -221,7 +232,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             _ => self.phi(value, home, place),
         };
         self.depth -= 1;
-        self.known.insert((value, place.turns), known.clone());
+        if is_first {
+            self.first[value.index()] = self.firsts.len() as u32;
+            self.firsts.push(known.clone());
+        } else {
+            self.known.insert((value, place.turns), known.clone());
+        }
         known
     }
 

@@ -74,6 +74,8 @@ pub struct Node {
 pub struct Interval {
     /// What is executed, by layer and then in reverse post-order.
     pub nodes: Vec<Node>,
+    /// The nodes that lead to each.
+    ways: Vec<Vec<u32>>,
     /// The block that it starts in.
     home: BlockId,
 }
@@ -126,11 +128,6 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         self.of.get(id.index()).copied().unwrap_or(Order::Other)
     }
 
-    /// Whether all threads of the block meet anywhere.
-    pub fn has_barrier(&self) -> bool {
-        self.of.contains(&Order::Barrier)
-    }
-
     /// Whether the threads of a warp wait for each other, and those of a block never.
     pub fn of_warps_alone(&self) -> bool {
         self.of_warps_alone
@@ -156,6 +153,7 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         let home = start.map_or(BlockId::ENTRY, |id| graph.block_of(id));
         let mut interval = Interval {
             nodes: Vec::new(),
+            ways: Vec::new(),
             home,
         };
         // By layer and rank; with the nodes that lead there.
@@ -169,6 +167,7 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             let at = interval.nodes.len() as u32;
             let node = self.node(&interval, start, block, layer, &from);
             interval.nodes.push(node);
+            interval.ways.push(from);
             if !node.open {
                 continue;
             }
@@ -389,6 +388,22 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
 }
 
 impl Interval {
+    /// Whether one of two nodes comes after the other.
+    pub fn in_sequence(&self, a: usize, b: usize) -> bool {
+        // Nodes lead to later ones.
+        let (first, last) = (a.min(b), a.max(b));
+        let mut reached = vec![false; last + 1];
+        reached[last] = true;
+        for at in (first..=last).rev() {
+            if reached[at] {
+                for before in &self.ways[at] {
+                    reached[*before as usize] = true;
+                }
+            }
+        }
+        reached[first]
+    }
+
     /// The block that it starts in.
     pub fn home(&self) -> BlockId {
         self.home

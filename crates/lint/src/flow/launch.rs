@@ -12,8 +12,8 @@ use ptx::ast::{FunctionKind, Operand, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
-const STEPS_FOR_EACH: u64 = 400;
-const STEPS: u64 = 1_000_000;
+const STEPS_FOR_EACH: u64 = 150;
+const STEPS: u64 = 400_000;
 
 /// Races, and the shape of a block that has them where another may have none.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Races {
             races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
             is_plausible: &|shape| Search::new(&orders, &shared, evaluator(shape)).is_plausible(),
             is_plane: !uses(function, |register| register == SpecialRegister::TidZ),
-            is_any: orders.has_barrier() || uses(function, |register| register == SpecialRegister::NtidX),
+            is_any: uses(function, |register| register == SpecialRegister::NtidX),
             is_small: count <= SMALL,
         };
         Some(match block {
@@ -130,7 +130,7 @@ struct Launch<'l> {
     is_plausible: &'l dyn Fn(Shape) -> bool,
     /// The kernel does not use `%tid.z`.
     is_plane: bool,
-    /// The kernel is made for more threads than those of a warp, or for any number.
+    /// The kernel asks how many threads there are: it is made for any number.
     is_any: bool,
     /// The kernel is short.
     is_small: bool,
@@ -148,9 +148,7 @@ impl Launch<'_> {
         if plausible(512) {
             // Memory does not say how many threads there are: each number has to have
             // them, and there may be no more than one warp.
-            if !self.is_any {
-                return Races::default();
-            }
+            races.retain(|race| self.is_any || race.of_any_block);
             for threads in [128, 512, 1024] {
                 if races.is_empty() || threads == 1024 && !plausible(1024) {
                     break;

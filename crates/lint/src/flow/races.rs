@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::accesses::SharedAccess;
-use super::affine::Term;
+use super::affine::{Linear, Term};
 use super::conditions::Conditions;
 use super::effect::Terminator;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
@@ -32,10 +32,13 @@ pub struct Race {
     pub second: InstructionId,
     /// Threads that make the first and the second.
     pub threads: (u32, u32),
+    /// All threads write different values to one address: those of a warp too.
+    pub of_any_block: bool,
 }
 
-/// So many turns of a loop without a barrier are looked at.
-const INNER_TURNS: u64 = 8;
+/// These turns of a loop without a barrier are looked at: in the last, one thread comes
+/// to what another warp has written.
+const INNER_TURNS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 32];
 
 /// So many turns of a loop with one.
 const TURNS: u64 = 4;
@@ -54,6 +57,9 @@ const TRIED: usize = 64;
 
 /// And of one access.
 const TRIED_OF_ONE: usize = 8;
+
+/// So few accesses in an interval are looked at in all of these turns.
+const FEW: usize = 12;
 
 /// With more accesses in an interval, only the first turns of loops are looked at.
 const MANY: usize = 48;
@@ -116,7 +122,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 let groups = self.instances(&interval, &executed, turn);
                 let mut found = false;
                 for (_, instances) in &groups {
-                    if let Some(race) = self.conflict(instances) {
+                    if let Some(race) = self.conflict(&interval, instances) {
                         found = true;
                         if races.iter().all(|known| known.second != race.second) {
                             races.push(race);
@@ -229,12 +235,13 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     && self.orders.leaves_alone(*id)
                     && self.loops.get(*id).depth <= Turns::DEPTH
             });
-            let turns = match inner {
-                Some(_) if executed.len() <= MANY => INNER_TURNS,
-                Some(_) => 2,
-                None => 1,
+            let turns: &[u64] = match inner {
+                Some(_) if executed.len() <= FEW => &INNER_TURNS,
+                Some(_) if executed.len() <= MANY => &INNER_TURNS[..8],
+                Some(_) => &INNER_TURNS[..2],
+                None => &[0],
             };
-            for inner_turn in 0..turns {
+            for &inner_turn in turns {
                 let inner = inner.map(|id| (id, inner_turn));
                 let place = |block, layer| {
                     let turns = self.orders.turns(interval, block, layer, turn, inner);
@@ -364,7 +371,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     }
 
     /// Two of these that meet, in two threads of different warps.
-    fn conflict(&mut self, instances: &[Instance]) -> Option<Race> {
+    fn conflict(&mut self, interval: &Interval, instances: &[Instance]) -> Option<Race> {
         let threads = self.evaluator.shape.threads() as usize;
         let warps = threads.div_ceil(WARP as usize);
         let writes = || instances.iter().filter(|one| one.of.writes());
@@ -377,13 +384,13 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return None;
         }
         // The places that an access of a thread touches.
-        let grain = instances.iter().map(|one| one.of.access.bytes).min()?.clamp(1, 4) as i64;
-        let (base, end) = (least.div_euclid(grain), most.div_euclid(grain));
+        let grain = instances.iter().map(|one| one.of.access.bytes).min()?.clamp(1, 4).ilog2();
+        let (base, end) = (least >> grain, most >> grain);
         let touched = |one: &Instance, thread: usize| {
             let from = one.offset.at(thread);
             let to = from + one.of.access.bytes as i64 - 1;
-            let range = from.div_euclid(grain).max(base)..=to.div_euclid(grain).min(end);
-            range.map(|place| (place - base) as usize)
+            let (from, to) = ((from >> grain).max(base), (to >> grain).min(end));
+            (from..to + 1).map(move |place| (place - base) as usize)
         };
         // Which warps write each place.
         let mut written = vec![0_u32; (end - base) as usize + 1];
@@ -429,6 +436,14 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     if at >= to || at + second.of.access.bytes as i64 <= from {
                         continue;
                     }
+                    // On two sides of a branch that all threads take together, only one
+                    // of them is executed.
+                    let chosen = |one: &Instance| one.conditions.is_of_threads();
+                    if !interval.in_sequence(first.node, second.node)
+                        && !(chosen(first) && chosen(second))
+                    {
+                        continue;
+                    }
                     if !self.evaluator.spend(1) {
                         return None;
                     }
@@ -437,13 +452,64 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     });
                     for other in others {
                         if self.meets(first, other, second, thread) {
-                            return Some(race(first, other as u32, second, thread as u32));
+                            let threads = (other as u32, thread as u32);
+                            return Some(self.race(first, second, threads));
                         }
                     }
                 }
             }
         }
         None
+    }
+
+    fn race(&self, write: &Instance, access: &Instance, threads: (u32, u32)) -> Race {
+        let same = write.offset.same().is_some() && access.offset.same().is_some();
+        let loses = match access.of.access.kind {
+            AccessKind::Store => write.value != Known::Data && access.value != Known::Data,
+            _ => self.is_made_of(&write.of, access.of.id),
+        };
+        let place = |one: &Instance| (one.node, one.of.id);
+        let (first, second, threads) = match place(write) <= place(access) {
+            true => (write, access, threads),
+            false => (access, write, (threads.1, threads.0)),
+        };
+        Race {
+            first: first.of.id,
+            second: second.of.id,
+            threads,
+            of_any_block: same && loses,
+        }
+    }
+
+    /// Whether all threads add to their own what lies a part of a warp further, as one
+    /// step of several: what is read across warps is dropped later.
+    fn is_step(&self, write: &Instance, read: &Instance) -> bool {
+        let linear = |of: &SharedAccess| self.evaluator.function.linear(of.access.address);
+        let (Some(own), Some(other)) = (linear(&write.of), linear(&read.of)) else {
+            return false;
+        };
+        let apart = |linear: &Linear| {
+            let mut moved = *linear;
+            moved.constant = own.constant;
+            (moved == own).then(|| linear.constant - own.constant)
+        };
+        let Some(step) = apart(&other) else {
+            return false;
+        };
+        let element = read.of.access.bytes as i64;
+        if step == 0 || step.abs() >= i64::from(WARP) * element {
+            return false;
+        }
+        let of = |of: &SharedAccess| linear(of).and_then(|linear| apart(&linear));
+        let stores = || {
+            let stores = self.accesses.iter();
+            stores.filter(|one| one.access.kind == AccessKind::Store && of(one) == Some(0))
+        };
+        // The step before or after is twice or half as far.
+        self.accesses.iter().any(|next| {
+            of(next).is_some_and(|next| next == 2 * step || 2 * next == step)
+                && stores().any(|store| self.is_made_of(store, next.id))
+        })
     }
 
     /// Whether what a store writes is made of what a load reads.
@@ -485,12 +551,17 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return false;
         }
         if b.access.kind == AccessKind::Store && a.access.kind == AccessKind::Store {
-            if !differ(write, writer, access, thread) {
+            let of_data = write.value == Known::Data || access.value == Known::Data;
+            let line = self.evaluator.shape.0[1..] == [1, 1];
+            if !differ(write, writer, access, thread) || of_data && !line {
                 return false;
             }
         } else if b.access.kind == AccessKind::Load {
             // A part of what is read may be another member of a structure.
             if a.access.element < b.access.element {
+                return false;
+            }
+            if self.is_step(write, access) {
                 return false;
             }
             // Who has written the same itself reads that, unless it is made of what has
@@ -616,21 +687,9 @@ fn differ(a: &Instance, thread: usize, b: &Instance, other: usize) -> bool {
             left.symbols == right.symbols && left.lanes.at(thread) != right.lanes.at(other)
         }
         (Known::Unknown, _) | (_, Known::Unknown) => false,
-        // What threads leave in one word of global memory may be to nobody.
-        (Known::Data, _) | (_, Known::Data) => of_shared(a),
+        // What threads leave in one word of global memory may be to nobody, and what
+        // they load from one address is the same.
+        (Known::Data, _) | (_, Known::Data) => of_shared(a) && a.offset.same().is_some(),
         _ => true,
-    }
-}
-
-fn race(write: &Instance, writer: u32, access: &Instance, thread: u32) -> Race {
-    let place = |one: &Instance| (one.node, one.of.id);
-    let ((first, of_first), (second, of_second)) = match place(write) <= place(access) {
-        true => ((write, writer), (access, thread)),
-        false => ((access, thread), (write, writer)),
-    };
-    Race {
-        first: first.of.id,
-        second: second.of.id,
-        threads: (of_first, of_second),
     }
 }
