@@ -75,11 +75,14 @@ pub fn accesses(
             base,
             value: access.address + 1,
             strong: strong.into_iter().any(|word| modifiers.has(word)),
-            guard: flow.values.guard(&flow.instructions, step).map(|predicate| Fact {
-                block,
-                predicate,
-                holds: !step.negated,
-            }),
+            guard: flow
+                .values
+                .guard(&flow.instructions, step)
+                .map(|predicate| Fact {
+                    block,
+                    predicate,
+                    holds: !step.negated,
+                }),
         });
     }
     if space == Space::Global {

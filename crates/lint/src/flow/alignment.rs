@@ -88,9 +88,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         let Some(first) = come.next() else {
             continue;
         };
-        let apart = |thread: usize| {
-            address.lanes.at(first).abs_diff(address.lanes.at(thread))
-        };
+        let apart = |thread: usize| address.lanes.at(first).abs_diff(address.lanes.at(thread));
         let second = come.find(|thread| {
             apart(*thread) % access.bytes != 0
                 && conditions.agree(first, &conditions, *thread, &evaluator)

@@ -95,10 +95,18 @@ impl Evaluator<'_, '_, '_> {
                 let (a, by) = (sum(1)?, sum(2)?);
                 match (exact(&a), by.as_number()) {
                     (_, Some(by)) if (0..62).contains(&by) => {
-                        Some(wrapped(if by < i64::from(bits) { a.times(1 << by)? } else { Sum::number(0) }))
+                        Some(wrapped(if by < i64::from(bits) {
+                            a.times(1 << by)?
+                        } else {
+                            Sum::number(0)
+                        }))
                     }
                     (Some(a), None) if by.is_exact() => fit(a.zip(&by.lanes, |a, by| {
-                        if (0..i64::from(bits)).contains(&by) { a << by } else { 0 }
+                        if (0..i64::from(bits)).contains(&by) {
+                            a << by
+                        } else {
+                            0
+                        }
                     })),
                     _ => None,
                 }
@@ -152,7 +160,10 @@ impl Evaluator<'_, '_, '_> {
                         let by = by.same().filter(|by| *by > 0)?;
                         let symbols = a.symbols.divided(by)?;
                         match divides {
-                            true => Some(Sum { symbols, lanes: a.lanes.map(|n| n.div_euclid(by)) }),
+                            true => Some(Sum {
+                                symbols,
+                                lanes: a.lanes.map(|n| n.div_euclid(by)),
+                            }),
                             false => fit(a.lanes.map(|n| n.rem_euclid(by))),
                         }
                     }
@@ -169,22 +180,31 @@ impl Evaluator<'_, '_, '_> {
             }
             Opcode::Not => fit(exact(&sum(1)?)?.map(|a| !a)),
             Opcode::Abs => fit(exact(&sum(1)?)?.map(i64::wrapping_abs)),
-            Opcode::Popc => fit(exact(&sum(1)?)?.map(|a| i64::from((unsigned(a, bits)).count_ones()))),
-            Opcode::Clz => fit(exact(&sum(1)?)?.map(|a| {
-                i64::from(unsigned(a, bits).leading_zeros()) - i64::from(64 - bits)
-            })),
-            Opcode::Brev if bits == 32 => fit(exact(&sum(1)?)?.map(|a| i64::from((a as u32).reverse_bits()))),
+            Opcode::Popc => {
+                fit(exact(&sum(1)?)?.map(|a| i64::from((unsigned(a, bits)).count_ones())))
+            }
+            Opcode::Clz => fit(exact(&sum(1)?)?
+                .map(|a| i64::from(unsigned(a, bits).leading_zeros()) - i64::from(64 - bits))),
+            Opcode::Brev if bits == 32 => {
+                fit(exact(&sum(1)?)?.map(|a| i64::from((a as u32).reverse_bits())))
+            }
             Opcode::Bfe => {
                 let a = exact(&sum(1)?)?;
                 let (from, len) = (sum(2)?.as_number()?, sum(3)?.as_number()?);
-                let whole = (0..32).contains(&from) && (1..=32).contains(&len) && from + len <= i64::from(bits);
+                let whole = (0..32).contains(&from)
+                    && (1..=32).contains(&len)
+                    && from + len <= i64::from(bits);
                 if !whole {
                     return None;
                 }
                 let is_signed = matches!(ty, Type::S32 | Type::S64);
                 fit(a.map(|a| {
                     let field = a >> from;
-                    if is_signed { signed(field, len as u32) } else { field & ((1 << len) - 1) }
+                    if is_signed {
+                        signed(field, len as u32)
+                    } else {
+                        field & ((1 << len) - 1)
+                    }
                 }))
             }
             Opcode::Lop3 if bits == 32 => {
@@ -202,10 +222,16 @@ impl Evaluator<'_, '_, '_> {
                 let relation = Relation::of(mnemonic)?;
                 let (a, b) = (sum(1)?, sum(2)?);
                 match (exact(&a), exact(&b)) {
-                    (Some(a), Some(b)) => Some(Sum::exact(a.zip(&b, |a, b| i64::from(relation.holds(a.wrapping_sub(b)))))),
+                    (Some(a), Some(b)) => {
+                        Some(Sum::exact(a.zip(&b, |a, b| {
+                            i64::from(relation.holds(a.wrapping_sub(b)))
+                        })))
+                    }
                     _ => {
                         let apart = a.minus(&b)?;
-                        apart.is_exact().then(|| Sum::exact(apart.lanes.map(|n| i64::from(relation.holds(n)))))
+                        apart
+                            .is_exact()
+                            .then(|| Sum::exact(apart.lanes.map(|n| i64::from(relation.holds(n)))))
                     }
                 }
             }

@@ -100,9 +100,11 @@ impl Conditions {
                     {
                         // How many threads come is not known, unless it is the bound of
                         // the grid, which most blocks lie within.
-                        let of_grid = apart.symbols.all().iter().any(|(id, _)| {
-                            matches!(evaluator.symbol(*id), Symbol::Special(_))
-                        });
+                        let of_grid = apart
+                            .symbols
+                            .all()
+                            .iter()
+                            .any(|(id, _)| matches!(evaluator.symbol(*id), Symbol::Special(_)));
                         if !apart.is_uniform() && !of_grid {
                             return None;
                         }
@@ -116,7 +118,11 @@ impl Conditions {
         }
         match known {
             Known::Sum(sum) if sum.is_uniform() => {
-                let relation = if holds { Relation::Different } else { Relation::Equal };
+                let relation = if holds {
+                    Relation::Different
+                } else {
+                    Relation::Equal
+                };
                 self.tests.push((sum, relation));
                 Some(())
             }
@@ -144,7 +150,9 @@ impl Conditions {
                 if least != ((*times > 0) == above) {
                     continue;
                 }
-                let rest = Sum::symbol(*id).times(*times).and_then(|part| sum.minus(&part));
+                let rest = Sum::symbol(*id)
+                    .times(*times)
+                    .and_then(|part| sum.minus(&part));
                 let Some(rest) = rest else {
                     continue;
                 };
@@ -183,7 +191,13 @@ impl Conditions {
                 Some(place) => place,
                 None => {
                     let least = least(&symbols, evaluator);
-                    ranges.push((symbols, Range { least, ..Range::ALL }));
+                    ranges.push((
+                        symbols,
+                        Range {
+                            least,
+                            ..Range::ALL
+                        },
+                    ));
                     ranges.len() - 1
                 }
             };
@@ -241,13 +255,16 @@ impl Range {
     fn narrow(&mut self, factor: i64, number: i64, relation: Relation) {
         // With a negative factor, the other way round.
         let (number, relation) = match factor < 0 {
-            true => (number.wrapping_neg(), match relation {
-                Relation::Below => Relation::Above,
-                Relation::AtMost => Relation::AtLeast,
-                Relation::Above => Relation::Below,
-                Relation::AtLeast => Relation::AtMost,
-                same => same,
-            }),
+            true => (
+                number.wrapping_neg(),
+                match relation {
+                    Relation::Below => Relation::Above,
+                    Relation::AtMost => Relation::AtLeast,
+                    Relation::Above => Relation::Below,
+                    Relation::AtLeast => Relation::AtMost,
+                    same => same,
+                },
+            ),
             false => (number, relation),
         };
         let factor = factor.wrapping_abs();
@@ -266,7 +283,9 @@ impl Range {
             Relation::Below => self.most = self.most.min(below.saturating_sub(i64::from(whole))),
             Relation::AtMost => self.most = self.most.min(below),
             Relation::Above => self.least = self.least.max(below.saturating_add(1)),
-            Relation::AtLeast => self.least = self.least.max(below.saturating_add(i64::from(!whole))),
+            Relation::AtLeast => {
+                self.least = self.least.max(below.saturating_add(i64::from(!whole)))
+            }
         }
     }
 

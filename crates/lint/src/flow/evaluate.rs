@@ -412,8 +412,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             Known::Sum(sum) if sum.is_exact() => &sum.lanes,
             _ if yes == no && matches!(yes, Known::Sum(_)) => return yes,
             Known::Sum(sum) if sum.is_uniform() => {
-                let uniform =
-                    |known: &Known| matches!(known, Known::Sum(sum) if sum.is_uniform());
+                let uniform = |known: &Known| matches!(known, Known::Sum(sum) if sum.is_uniform());
                 return match uniform(&yes) && uniform(&no) {
                     true => self.unknown(Symbol::Value(value, place.turns)),
                     false => Known::Unknown,
@@ -489,9 +488,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
     ) -> Known {
         let mnemonic = self.function.mnemonic(instruction);
         let one = self.flow.instructions.writes(step).len() == 1;
-        if one
-            && let Some(sum) = self.arithmetic(instruction, mnemonic, place)
-        {
+        if one && let Some(sum) = self.arithmetic(instruction, mnemonic, place) {
             return Known::Sum(sum);
         }
         let has = |word| mnemonic.modifiers.has(word);
@@ -499,7 +496,10 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             Opcode::Ld | Opcode::Ldu => return self.load(instruction, mnemonic, value, place),
             Opcode::Selp if one => {
                 let first = instruction.operands.start as usize;
-                let (yes, no) = (self.operand(first + 1, place), self.operand(first + 2, place));
+                let (yes, no) = (
+                    self.operand(first + 1, place),
+                    self.operand(first + 2, place),
+                );
                 let predicate = self.operand(first + 3, place);
                 return self.select(&predicate, false, yes, no, value, place);
             }
@@ -559,12 +559,15 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             return Known::Data;
         }
         let instructions = &self.flow.instructions;
-        let variable = address.symbols.all().iter().find_map(|(id, _)| {
-            match self.symbols[id.0 as usize] {
-                Symbol::Address(variable) => Some(variable),
-                _ => None,
-            }
-        });
+        let variable =
+            address
+                .symbols
+                .all()
+                .iter()
+                .find_map(|(id, _)| match self.symbols[id.0 as usize] {
+                    Symbol::Address(variable) => Some(variable),
+                    _ => None,
+                });
         if let Some(id) = variable {
             let space = instructions.variable(id).space;
             // Each thread has its own behind the same address.

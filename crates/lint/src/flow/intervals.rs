@@ -209,7 +209,10 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             _ => self.head(interval.home, layer),
         };
         let entered = layer != 0 && block == root;
-        let latches = self.loops.headed_by(block).map(|id| &self.loops.get(id).latches);
+        let latches = self
+            .loops
+            .headed_by(block)
+            .map(|id| &self.loops.get(id).latches);
         let mut ways = graph.predecessors(block).filter(|before| {
             let is_latch = latches.is_some_and(|latches| latches.contains(before));
             match entered {
@@ -221,7 +224,8 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             let mut from = from.iter().map(|at| &nodes[*at as usize]);
             from.any(|node| node.block == before && node.proven)
         };
-        let proven = first || ways.all(|before| leads(before) && !self.skips(interval, before, block));
+        let proven =
+            first || ways.all(|before| leads(before) && !self.skips(interval, before, block));
         let above = from.iter().copied().reduce(|a, b| meeting(nodes, a, b));
         let fact = match from {
             [only] => {
@@ -308,7 +312,9 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         while let Some(node) = at {
             steps.next()?;
             facts.extend(node.fact.map(|fact| {
-                let above = node.above.map_or(0, |above| interval.nodes[above as usize].layer);
+                let above = node
+                    .above
+                    .map_or(0, |above| interval.nodes[above as usize].layer);
                 (fact, above)
             }));
             at = node.above.map(|above| &interval.nodes[above as usize]);
@@ -326,13 +332,18 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
         while at != since && at != BlockId::ENTRY {
             steps.next()?;
             let above = graph.dominator(at);
-            let latches = self.loops.headed_by(at).map(|id| &self.loops.get(id).latches);
+            let latches = self
+                .loops
+                .headed_by(at)
+                .map(|id| &self.loops.get(id).latches);
             let mut ways = graph
                 .predecessors(at)
                 .filter(|before| latches.is_none_or(|latches| !latches.contains(before)));
             let only = ways.next() == Some(above) && ways.next().is_none();
             let mut around = self.loops.around(self.loops.innermost(above));
-            let left = around.next().is_some_and(|id| !self.loops.contains(id, block));
+            let left = around
+                .next()
+                .is_some_and(|id| !self.loops.contains(id, block));
             if only && !left {
                 facts.extend(self.fact(above, at));
             }
@@ -379,7 +390,9 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
                     _ => base,
                 }
             } else {
-                inner.filter(|(of, _)| *of == id).map_or(0, |(_, turn)| turn)
+                inner
+                    .filter(|(of, _)| *of == id)
+                    .map_or(0, |(_, turn)| turn)
             };
             turns = turns.with(depth, number);
         }

@@ -81,7 +81,9 @@ impl Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),
             Lanes::Each(each, added) => {
-                let changed = each.iter().map(|number| change(number.wrapping_add(*added)));
+                let changed = each
+                    .iter()
+                    .map(|number| change(number.wrapping_add(*added)));
                 Lanes::each(changed.collect())
             }
         }
@@ -122,8 +124,7 @@ impl PartialEq for Lanes {
             (Lanes::Same(a), Lanes::Same(b)) => a == b,
             (Lanes::Each(a, plus), Lanes::Each(b, also)) => {
                 plus == also && Rc::ptr_eq(a, b)
-                    || a.len() == b.len()
-                        && (0..a.len()).all(|at| self.at(at) == other.at(at))
+                    || a.len() == b.len() && (0..a.len()).all(|at| self.at(at) == other.at(at))
             }
             _ => false,
         }

@@ -12,8 +12,8 @@ use ptx::ast::{FunctionKind, Operand, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
-const STEPS_FOR_EACH: u64 = 150;
-const STEPS: u64 = 400_000;
+const STEPS_FOR_EACH: u64 = 60;
+const STEPS: u64 = 200_000;
 
 /// Races, and the shape of a block that has them where another may have none.
 #[derive(Debug, Default)]
@@ -67,6 +67,8 @@ impl Races {
                 races: (launch.races)(shape),
             },
             Block::Line => launch.of_line(),
+            // A plane is mostly made for one shape, which shared memory alone gives away.
+            Block::Plane(_) if space != Space::Shared => Races::default(),
             Block::Plane(most) => launch.of_plane(most),
         })
     }
@@ -191,7 +193,7 @@ impl Launch<'_> {
             std::iter::successors(Some(least), |side| Some(side * 2))
                 .take_while(move |side| *side <= most)
         };
-        let planes = sides(4, 128).flat_map(|x| sides(2, 128).map(move |y| [x, y, 1]));
+        let planes = sides(4, 1024).flat_map(|x| sides(1, 128).map(move |y| [x, y, 1]));
         let boxes = sides(4, 32).map(|side| [side, 4, 4]);
         let mut shapes: Vec<Shape> = planes.map(Shape).collect();
         if !self.is_plane {

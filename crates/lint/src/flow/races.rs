@@ -41,7 +41,7 @@ pub struct Race {
 const INNER_TURNS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 32];
 
 /// So many turns of a loop with one.
-const TURNS: u64 = 4;
+const TURNS: u64 = 2;
 
 /// What lies further from its base is no address.
 const FAR: i64 = 1 << 40;
@@ -139,60 +139,81 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
 
     /// Whether no access of a thread is known to lie outside of its variable.
     pub fn is_plausible(&mut self) -> bool {
-        for at in 0..self.accesses.len() {
-            let of = self.accesses[at];
-            let block = self.flow.graph.block_of(of.id);
-            let place = self.evaluator.place(block, Default::default());
-            let Some(address) = self.evaluator.operand(of.access.address, place).sum() else {
-                continue;
-            };
-            let [(symbol, 1)] = *address.symbols.all() else {
-                continue;
-            };
-            let Symbol::Address(variable) = self.evaluator.symbol(symbol) else {
-                continue;
-            };
-            let variable = self.flow.instructions.variable(variable);
-            let size = match variable.dims.contains(&None) {
-                true => MEMORY as u64,
-                false => layout(variable).0,
-            };
-            let end = size as i64 - of.access.bytes as i64;
-            let threads = 0..self.evaluator.shape.threads() as usize;
-            let outside = |thread: &usize| !(0..=end).contains(&address.lanes.at(*thread));
-            let outside: Vec<usize> = threads.filter(outside).collect();
-            // What lies outside of it in the first warp does so in every block.
-            let line = self.evaluator.shape.0[1..] == [1, 1];
-            if outside.first().is_none_or(|first| line && *first < WARP as usize) {
-                continue;
-            }
-            let Some(mut facts) = self.orders.facts_above(block, super::BlockId::ENTRY) else {
-                continue;
-            };
-            facts.extend(of.guard);
-            let mut conditions = Conditions::default();
-            let known = facts.iter().all(|fact| {
-                let place = self.evaluator.place(fact.block, Default::default());
-                let evaluator = &mut self.evaluator;
-                conditions.assume(evaluator, fact.predicate, fact.holds, place).is_some()
-            });
-            let comes = |thread: &usize| {
-                conditions.admits(*thread)
-                    && conditions.agree(*thread, &conditions, *thread, &self.evaluator)
-            };
-            if known && outside.iter().any(comes) {
-                return false;
-            }
+        // In the first turn of the loops, and in the second of the innermost.
+        (0..self.accesses.len()).all(|at| {
+            let block = self.flow.graph.block_of(self.accesses[at].id);
+            let within = self.loops.innermost(block);
+            let depth = within.map_or(0, |id| self.loops.get(id).depth);
+            let first = Turns::default();
+            let second = (1..=Turns::DEPTH)
+                .contains(&depth)
+                .then(|| first.with(depth, 1));
+            self.is_inside(at, first) && second.is_none_or(|second| self.is_inside(at, second))
+        })
+    }
+
+    fn is_inside(&mut self, at: usize, turns: Turns) -> bool {
+        let of = self.accesses[at];
+        let block = self.flow.graph.block_of(of.id);
+        let place = self.evaluator.place(block, turns);
+        let Some(address) = self.evaluator.operand(of.access.address, place).sum() else {
+            return true;
+        };
+        let [(symbol, 1)] = *address.symbols.all() else {
+            return true;
+        };
+        let Symbol::Address(variable) = self.evaluator.symbol(symbol) else {
+            return true;
+        };
+        let variable = self.flow.instructions.variable(variable);
+        let size = match variable.dims.contains(&None) {
+            true => MEMORY as u64,
+            false => layout(variable).0,
+        };
+        let end = size as i64 - of.access.bytes as i64;
+        let threads = 0..self.evaluator.shape.threads() as usize;
+        let outside = |thread: &usize| !(0..=end).contains(&address.lanes.at(*thread));
+        let outside: Vec<usize> = threads.filter(outside).collect();
+        // What lies outside of it in the first warp does so in every block.
+        let line = self.evaluator.shape.0[1..] == [1, 1];
+        if outside
+            .first()
+            .is_none_or(|first| line && *first < WARP as usize)
+        {
+            return true;
         }
-        true
+        let Some(mut facts) = self.orders.facts_above(block, super::BlockId::ENTRY) else {
+            return true;
+        };
+        facts.extend(of.guard);
+        let mut conditions = Conditions::default();
+        let known = facts.iter().all(|fact| {
+            let place = self.evaluator.place(fact.block, turns);
+            let evaluator = &mut self.evaluator;
+            conditions
+                .assume(evaluator, fact.predicate, fact.holds, place)
+                .is_some()
+        });
+        let comes = |thread: &usize| {
+            conditions.admits(*thread)
+                && conditions.agree(*thread, &conditions, *thread, &self.evaluator)
+        };
+        !(known && outside.iter().any(comes))
     }
 
     /// The accesses in an interval, by node; none if no two of them can meet.
     fn executed(&self, interval: &Interval) -> Vec<(usize, SharedAccess)> {
         let mut executed = Vec::new();
-        for (at, node) in interval.nodes.iter().enumerate().filter(|(_, node)| node.proven) {
+        for (at, node) in interval
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.proven)
+        {
             let first = self.accesses.partition_point(|of| of.id.0 < node.start);
-            let within = self.accesses[first..].iter().take_while(|of| of.id.0 < node.end);
+            let within = self.accesses[first..]
+                .iter()
+                .take_while(|of| of.id.0 < node.end);
             executed.extend(within.map(|of| (at, *of)));
         }
         // An access of an unknown base may meet any.
@@ -256,7 +277,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 };
                 let conditions = Rc::new(conditions);
                 for (_, of) in of_node {
-                    let Some((symbols, instance)) = self.instance(*of, at, node, here, &conditions) else {
+                    let Some((symbols, instance)) = self.instance(*of, at, node, here, &conditions)
+                    else {
                         continue;
                     };
                     let next = groups.len();
@@ -384,7 +406,12 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return None;
         }
         // The places that an access of a thread touches.
-        let grain = instances.iter().map(|one| one.of.access.bytes).min()?.clamp(1, 4).ilog2();
+        let grain = instances
+            .iter()
+            .map(|one| one.of.access.bytes)
+            .min()?
+            .clamp(1, 4)
+            .ilog2();
         let (base, end) = (least >> grain, most >> grain);
         let touched = |one: &Instance, thread: usize| {
             let from = one.offset.at(thread);
@@ -447,9 +474,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     if !self.evaluator.spend(1) {
                         return None;
                     }
-                    let others = (0..threads).filter(|other| {
-                        (met & !own) >> (other / WARP as usize) & 1 != 0
-                    });
+                    let others = (0..threads)
+                        .filter(|other| (met & !own) >> (other / WARP as usize) & 1 != 0);
                     for other in others {
                         if self.meets(first, other, second, thread) {
                             let threads = (other as u32, thread as u32);
@@ -512,10 +538,22 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         })
     }
 
+    /// The values that a store writes.
+    fn stored(&self, store: &SharedAccess) -> Vec<ValueId> {
+        let flow = self.flow;
+        match flow.instructions.body.operands.get(store.value) {
+            Some(Operand::Vector(list, _)) => (list.start..list.start + list.len)
+                .map(|at| flow.values.of_operand(at as usize))
+                .collect(),
+            _ => vec![flow.values.of_operand(store.value)],
+        }
+    }
+
     /// Whether what a store writes is made of what a load reads.
     fn is_made_of(&self, store: &SharedAccess, load: InstructionId) -> bool {
         let (instructions, values) = (&self.flow.instructions, &self.flow.values);
-        let mut open = vec![(values.of_operand(store.value), 0)];
+        let stored = self.stored(store).into_iter();
+        let mut open: Vec<(ValueId, u32)> = stored.map(|value| (value, 0)).collect();
         while let Some((value, depth)) = open.pop() {
             let Some(Definition::Written(id)) = values.definition(value) else {
                 continue;
@@ -556,6 +594,14 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             if !differ(write, writer, access, thread) || of_data && !line {
                 return false;
             }
+            // Where all threads make both, each with one value, the last one stays.
+            let one_value = |one: &Instance| match &one.value {
+                Known::Sum(sum) => sum.is_uniform() && one.offset.same().is_some(),
+                _ => false,
+            };
+            if a.id != b.id && one_value(write) && one_value(access) {
+                return false;
+            }
         } else if b.access.kind == AccessKind::Load {
             // A part of what is read may be another member of a structure.
             if a.access.element < b.access.element {
@@ -573,7 +619,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 return false;
             }
         }
-        write.conditions.agree(writer, &access.conditions, thread, &self.evaluator)
+        write
+            .conditions
+            .agree(writer, &access.conditions, thread, &self.evaluator)
             && !self.writes_back(write, writer)
             && (b.access.kind != AccessKind::Load || self.matters(access, thread))
     }
@@ -584,14 +632,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return false;
         }
         let flow = self.flow;
-        let pool = &flow.instructions.body.operands;
-        let mut open: Vec<ValueId> = match pool.get(write.of.value) {
-            Some(Operand::Vector(list, _)) => (list.start..list.start + list.len)
-                .map(|at| flow.values.of_operand(at as usize))
-                .collect(),
-            _ => vec![flow.values.of_operand(write.of.value)],
-        };
-        let place = self.evaluator.place(flow.graph.block_of(write.of.id), write.turns);
+        let mut open = self.stored(&write.of);
+        let place = self
+            .evaluator
+            .place(flow.graph.block_of(write.of.id), write.turns);
         for _ in 0..FOLLOWED {
             let Some(value) = open.pop() else {
                 break;
@@ -606,10 +650,15 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     if let Ok(at) = from {
                         let address = self.accesses[at].access.address;
                         let read = self.evaluator.operand(address, place).sum();
-                        if read.is_some_and(|read| read.lanes.at(writer) == write.offset.at(writer)) {
+                        if read.is_some_and(|read| read.lanes.at(writer) == write.offset.at(writer))
+                        {
                             return true;
                         }
-                    } else if flow.instructions.get(id).is_some_and(|i| i.opcode == Opcode::Mov) {
+                    } else if flow
+                        .instructions
+                        .get(id)
+                        .is_some_and(|i| i.opcode == Opcode::Mov)
+                    {
                         let step = &flow.instructions.steps[id.index()];
                         let reads = flow.values.reads(&flow.instructions, step);
                         open.extend(reads.map(|(_, value)| value));
@@ -673,9 +722,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         }
         let place = self.evaluator.place(flow.graph.block_of(id), turns);
         let guard = self.evaluator.value(guard, place).sum();
-        guard.is_some_and(|guard| {
-            guard.is_exact() && (guard.lanes.at(thread) != 0) == step.negated
-        })
+        guard.is_some_and(|guard| guard.is_exact() && (guard.lanes.at(thread) != 0) == step.negated)
     }
 }
 

@@ -67,11 +67,21 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     });
     // Who never asks which thread it is may be the only one.
     let many = function.body.operands.iter().any(|operand| {
-        matches!(operand, Operand::Special(
-            SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ, _))
+        matches!(
+            operand,
+            Operand::Special(
+                SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ,
+                _
+            )
+        )
     });
     if writes && many {
         let help = "use an atomic, or put `bar.sync 0` between the two";
-        report(function, &Races::of(function, Space::Global), help, findings);
+        report(
+            function,
+            &Races::of(function, Space::Global),
+            help,
+            findings,
+        );
     }
 }

@@ -77,7 +77,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     });
     if writes {
         let help = "put `bar.sync 0` between the two";
-        report(function, &Races::of(function, Space::Shared), help, findings);
+        report(
+            function,
+            &Races::of(function, Space::Shared),
+            help,
+            findings,
+        );
     }
 }
 
