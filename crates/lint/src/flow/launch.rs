@@ -34,6 +34,11 @@ impl Races {
         if function.function.kind != FunctionKind::Entry {
             return None;
         }
+        let block = Block::of(function);
+        // A plane is mostly made for one shape, which shared memory alone gives away.
+        if space != Space::Shared && matches!(block, Block::Plane(_)) {
+            return None;
+        }
         let flow = function.flow()?;
         let of_space = accesses(function, flow, space);
         if of_space.is_empty() {
@@ -41,7 +46,6 @@ impl Races {
         }
         let loops = Loops::new(&flow.graph)?;
         let orders = Orders::new(function, flow, &loops);
-        let block = Block::of(function);
         // Threads that wait for those of their warp alone may be one warp.
         if orders.of_warps_alone() && !matches!(block, Block::Known(_)) {
             return None;
@@ -54,9 +58,12 @@ impl Races {
         let count = flow.instructions.steps.len() as u64;
         let budget = count * STEPS_FOR_EACH + STEPS;
         let evaluator = |shape| Evaluator::new(function, flow, &loops, shape, budget);
+        let is_line = matches!(block, Block::Line);
         let launch = Launch {
             races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
-            is_plausible: &|shape| Search::new(&orders, &shared, evaluator(shape)).is_plausible(),
+            is_plausible: &|shape| {
+                Search::new(&orders, &shared, evaluator(shape)).is_plausible(is_line)
+            },
             is_plane: !uses(function, |register| register == SpecialRegister::TidZ),
             is_any: uses(function, |register| register == SpecialRegister::NtidX),
             is_small: count <= SMALL,
@@ -67,8 +74,6 @@ impl Races {
                 races: (launch.races)(shape),
             },
             Block::Line => launch.of_line(),
-            // A plane is mostly made for one shape, which shared memory alone gives away.
-            Block::Plane(_) if space != Space::Shared => Races::default(),
             Block::Plane(most) => launch.of_plane(most),
         })
     }

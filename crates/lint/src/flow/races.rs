@@ -137,8 +137,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         races
     }
 
-    /// Whether no access of a thread is known to lie outside of its variable.
-    pub fn is_plausible(&mut self) -> bool {
+    /// Whether no access of a thread is known to lie outside of its variable. In a block
+    /// of one dimension, what the first warp does says nothing of its length.
+    pub fn is_plausible(&mut self, is_line: bool) -> bool {
         // In the first turn of the loops, and in the second of the innermost.
         (0..self.accesses.len()).all(|at| {
             let block = self.flow.graph.block_of(self.accesses[at].id);
@@ -148,11 +149,12 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             let second = (1..=Turns::DEPTH)
                 .contains(&depth)
                 .then(|| first.with(depth, 1));
-            self.is_inside(at, first) && second.is_none_or(|second| self.is_inside(at, second))
+            self.is_inside(at, first, is_line)
+                && second.is_none_or(|second| self.is_inside(at, second, is_line))
         })
     }
 
-    fn is_inside(&mut self, at: usize, turns: Turns) -> bool {
+    fn is_inside(&mut self, at: usize, turns: Turns, is_line: bool) -> bool {
         let of = self.accesses[at];
         let block = self.flow.graph.block_of(of.id);
         let place = self.evaluator.place(block, turns);
@@ -175,10 +177,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let outside = |thread: &usize| !(0..=end).contains(&address.lanes.at(*thread));
         let outside: Vec<usize> = threads.filter(outside).collect();
         // What lies outside of it in the first warp does so in every block.
-        let line = self.evaluator.shape.0[1..] == [1, 1];
+
         if outside
             .first()
-            .is_none_or(|first| line && *first < WARP as usize)
+            .is_none_or(|first| is_line && *first < WARP as usize)
         {
             return true;
         }
