@@ -225,7 +225,10 @@ fn ptx_newer_than_the_driver() {
     let ptx = ".version 99.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
     let (_folder, path) = file("k.ptx", ptx);
     let said = refused(&["run", &path, "--kernel", "k", "--device", &device()]);
-    says(&said, &["PTX version 99.0", "newest known version", "help: "]);
+    says(
+        &said,
+        &["PTX version 99.0", "newest known version", "help: "],
+    );
 }
 
 #[test]
@@ -238,7 +241,10 @@ fn the_cpu_device_reads_the_ptx_that_it_says_it_reads() {
     };
     let (_folder, path) = kernel("99.0");
     let said = refused(&["run", &path, "--device", "cpu"]);
-    says(&said, &["the newest known version is 9.5", "write `.version 9.5`"]);
+    says(
+        &said,
+        &["the newest known version is 9.5", "write `.version 9.5`"],
+    );
     let (folder, path) = kernel("9.5");
     let taken = ptxkit(folder.path(), &["run", &path, "--device", "cpu"]);
     assert_eq!(taken.status.code(), Some(0), "{taken:?}");

@@ -5,19 +5,29 @@
 //! Registers, instructions, blocks and values are numbers, so that sets of them
 //! are arrays.
 
+mod accesses;
 mod affine;
+mod alignment;
+mod arithmetic;
 mod async_groups;
+mod conditions;
 mod dependences;
 mod divergence;
 mod effect;
+mod evaluate;
 mod first_pass;
 mod graph;
 mod instructions;
+mod intervals;
+mod lanes;
+mod launch;
+mod loops;
 mod names;
 mod numbers;
 mod operands;
 mod origin;
 mod parting;
+mod races;
 mod threads;
 mod truth;
 mod uninitialized;
@@ -26,6 +36,7 @@ mod values;
 mod witness;
 
 pub use affine::{Affine, Linear, Term};
+pub(super) use alignment::misaligned;
 pub(super) use async_groups::{AsyncEvent, is_waited_for};
 pub use divergence::{Divergence, DivergentBranch, Variance};
 pub use effect::{Effect, Terminator};
@@ -33,6 +44,8 @@ pub use first_pass::{Arrival, FirstPass};
 pub use graph::{BasicBlock, BlockId, Graph};
 pub(super) use instructions::ModuleInfo;
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
+pub(super) use launch::Races;
+pub use loops::{Loop, LoopId, Loops};
 pub use names::{Reference, Register, VariableId};
 pub use origin::{Origin, Origins};
 pub use parting::Parting;

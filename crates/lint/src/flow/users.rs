@@ -59,6 +59,17 @@ impl Users {
         Users { starts, all }
     }
 
+    /// The instructions that read a value, and the phis that it is a part of.
+    pub fn readers(
+        &self,
+        value: ValueId,
+    ) -> impl Iterator<Item = Result<InstructionId, ValueId>> + '_ {
+        self.of(value).iter().map(|user| match user {
+            Use::Read(id) => Ok(*id),
+            Use::Phi(phi) => Err(*phi),
+        })
+    }
+
     fn of(&self, value: ValueId) -> &[Use] {
         match self.starts.get(value.index()..value.index() + 2) {
             Some([start, end]) => &self.all[*start as usize..*end as usize],

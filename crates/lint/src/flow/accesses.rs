@@ -1,0 +1,164 @@
+//! The accesses of a kernel to memory that its threads share.
+
+use std::collections::HashMap;
+
+use super::affine::{Linear, Term};
+use super::instructions::InstructionId;
+use super::intervals::Fact;
+use super::names::VariableId;
+use super::origin::Origin;
+use crate::memory::{Access, AccessKind};
+use crate::{Flow, FunctionContext};
+use ptx::ast::Space;
+use ptx::names::{Modifier, SpecialRegister};
+
+/// An access to memory that threads share.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedAccess {
+    /// The instruction.
+    pub id: InstructionId,
+    /// What it accesses.
+    pub access: Access,
+    /// Where it is.
+    pub space: Space,
+    /// The variable or parameter that the address is derived from, if that is known.
+    pub base: Option<Term>,
+    /// Where the value of a store stands in the operand pool.
+    pub value: usize,
+    /// `.volatile`, `.relaxed`: ordered with others of that kind (PTX ISA, "Memory
+    /// Consistency Model": they are morally strong).
+    pub strong: bool,
+    /// What has to hold for it besides that control comes there.
+    pub guard: Option<Fact>,
+}
+
+impl SharedAccess {
+    /// Whether it is a store or an atomic.
+    pub fn writes(&self) -> bool {
+        self.access.kind != AccessKind::Load
+    }
+}
+
+/// The accesses of a function to shared or global memory, in the order of the text:
+/// of global memory only those that may meet others.
+pub fn accesses(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    space: Space,
+) -> Vec<SharedAccess> {
+    let mut found = Vec::new();
+    for (id, step, instruction) in function.steps() {
+        let Some(access) = Access::of(function, instruction) else {
+            continue;
+        };
+        let block = flow.graph.block_of(id);
+        let generic = access.space.is_none();
+        if !(generic || access.space == Some(space)) || !flow.graph.is_reached(block) {
+            continue;
+        }
+        let base = base(function, flow, &access, space);
+        // Without a variable, a generic address may lie anywhere.
+        if base.is_none() && (generic || space == Space::Global) {
+            continue;
+        }
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        let strong = [
+            Modifier::Volatile,
+            Modifier::Relaxed,
+            Modifier::Acquire,
+            Modifier::Release,
+        ];
+        found.push(SharedAccess {
+            id,
+            access,
+            space,
+            base,
+            value: access.address + 1,
+            strong: strong.into_iter().any(|word| modifiers.has(word)),
+            guard: flow
+                .values
+                .guard(&flow.instructions, step)
+                .map(|predicate| Fact {
+                    block,
+                    predicate,
+                    holds: !step.negated,
+                }),
+        });
+    }
+    if space == Space::Global {
+        retain_meeting(function, &mut found);
+    }
+    found
+}
+
+/// What an address in the space is counted from.
+fn base(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    access: &Access,
+    space: Space,
+) -> Option<Term> {
+    let of_space = |id: &VariableId| flow.instructions.variable(*id).space == space;
+    if space == Space::Shared {
+        let origins = function.origins()?;
+        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
+        return match origin {
+            Origin::Variable(id) | Origin::Generic(_, Some(id)) => {
+                Some(id).filter(of_space).map(Term::Address)
+            }
+            _ => None,
+        };
+    }
+    let linear = function.linear(access.address)?;
+    let mut bases = linear.terms().iter().filter(|(term, times)| {
+        *times == 1
+            && match term {
+                Term::Parameter(..) => true,
+                Term::Address(id) => of_space(id),
+                _ => false,
+            }
+    });
+    bases.next().map(|(term, _)| *term)
+}
+
+/// The accesses to one base address.
+struct OfBase {
+    count: u32,
+    stores: u32,
+    first: Linear,
+    /// All of them have the same address, another for each `%tid.x`.
+    own: bool,
+}
+
+/// Leaves what is written and accessed elsewhere, or written by all threads at once.
+fn retain_meeting(function: &FunctionContext<'_, '_>, found: &mut Vec<SharedAccess>) {
+    let mut bases: HashMap<Term, OfBase> = HashMap::new();
+    for of in found.iter() {
+        let (Some(base), Some(linear)) = (of.base, function.linear(of.access.address)) else {
+            continue;
+        };
+        let stride = linear.coefficient(Term::Special(SpecialRegister::TidX));
+        let own = stride.unsigned_abs() >= of.access.bytes;
+        let known = bases.entry(base).or_insert(OfBase {
+            count: 0,
+            stores: 0,
+            first: linear,
+            own,
+        });
+        known.count += 1;
+        known.stores += u32::from(of.access.kind == AccessKind::Store);
+        known.own &= own && known.first == linear;
+    }
+    let shared = |linear: &Linear| {
+        linear.terms().iter().all(|(term, _)| match term {
+            Term::Special(register) => register.text().starts_with("%ctaid"),
+            Term::Parameter(..) | Term::Address(_) => true,
+            Term::Value(_) | Term::Product(_) => false,
+        })
+    };
+    found.retain(|of| match of.base.and_then(|base| bases.get(&base)) {
+        Some(base) if base.count == 1 => base.stores == 1 && shared(&base.first),
+        Some(base) => base.stores > 0 && !base.own,
+        None => false,
+    });
+}

@@ -1,0 +1,604 @@
+//! The values of a kernel, thread by thread, in a block of a given shape and in
+//! given turns of its loops.
+//!
+//! `%tid` and `%ntid` are numbers then; parameters, `%ctaid` and what is loaded from
+//! one address are unknown and the same for all threads of the block. What a thread
+//! loads from an address of its own is not followed.
+
+use std::collections::HashMap;
+
+use super::graph::BlockId;
+use super::instructions::{InstructionId, Step};
+use super::lanes::{Lanes, Shape, Sum, SymbolId, WARP};
+use super::loops::{LoopId, Loops};
+use super::names::{Reference, VariableId};
+use super::values::{Definition, ValueId};
+use crate::{Flow, FunctionContext};
+use ptx::ast::{AddressBase, FloatValue, Instruction, List, Mnemonic, Operand, Space};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
+
+/// The turn of each loop around a place, outermost first, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Turns(u64);
+
+impl Turns {
+    /// How many loops are told apart, one in another.
+    pub const DEPTH: usize = 8;
+
+    /// The turn of the loop at this depth, from 1.
+    pub fn get(self, depth: usize) -> u64 {
+        self.0 >> (8 * (depth - 1)) & 0xFF
+    }
+
+    /// With another turn of the loop at this depth.
+    pub fn with(self, depth: usize, turn: u64) -> Turns {
+        let shift = 8 * (depth - 1);
+        Turns(self.0 & !(0xFF << shift) | (turn & 0xFF) << shift)
+    }
+
+    /// Those of the outermost `depth` loops.
+    pub fn outer(self, depth: usize) -> Turns {
+        match depth < Turns::DEPTH {
+            true => Turns(self.0 & ((1 << (8 * depth)) - 1)),
+            false => self,
+        }
+    }
+}
+
+/// A place in the loop nest, in a turn of each loop around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The innermost loop.
+    pub within: Option<LoopId>,
+    /// The turns of it and of those around it.
+    pub turns: Turns,
+}
+
+/// A quantity that the threads of a block share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Symbol {
+    /// `%ctaid.x` …
+    Special(SpecialRegister),
+    /// The address of a variable.
+    Address(VariableId),
+    /// The value of a parameter at this offset.
+    Parameter(VariableId, i64),
+    /// Another value, in these turns.
+    Value(ValueId, Turns),
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// A sum.
+    Sum(Sum),
+    /// Threads have made it of their numbers: it is another in each.
+    Varies,
+    /// Threads have made it of data of their own, which may be the same by chance.
+    Data,
+    /// Nothing.
+    Unknown,
+}
+
+impl Known {
+    /// The sum, if it is one.
+    pub fn sum(self) -> Option<Sum> {
+        match self {
+            Known::Sum(sum) => Some(sum),
+            Known::Varies | Known::Data | Known::Unknown => None,
+        }
+    }
+}
+
+impl From<Option<Sum>> for Known {
+    fn from(sum: Option<Sum>) -> Known {
+        sum.map_or(Known::Unknown, Known::Sum)
+    }
+}
+
+/// A chain of more instructions is not followed.
+const DEPTH: u32 = 160;
+
+/// Evaluates the values of a kernel for a shape of its block.
+pub struct Evaluator<'c, 'm, 'a> {
+    pub(super) function: &'c FunctionContext<'m, 'a>,
+    pub(super) flow: &'c Flow<'m, 'a>,
+    pub(super) loops: &'c Loops,
+    /// The shape of the block.
+    pub shape: Shape,
+    /// What is known of values in the first turn of all loops: where, in the next.
+    first: Vec<u32>,
+    firsts: Vec<Known>,
+    /// In other turns.
+    known: HashMap<(ValueId, Turns), Known>,
+    symbols: Vec<Symbol>,
+    numbers: HashMap<Symbol, SymbolId>,
+    specials: HashMap<SpecialRegister, Sum>,
+    depth: u32,
+    /// How many numbers of threads may still be worked out.
+    pub budget: u64,
+}
+
+impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
+    /// For a function, its loops and a shape, within a budget.
+    pub fn new(
+        function: &'c FunctionContext<'m, 'a>,
+        flow: &'c Flow<'m, 'a>,
+        loops: &'c Loops,
+        shape: Shape,
+        budget: u64,
+    ) -> Self {
+        Evaluator {
+            function,
+            flow,
+            loops,
+            shape,
+            first: vec![u32::MAX; flow.values.definitions.len()],
+            firsts: Vec::new(),
+            known: HashMap::new(),
+            symbols: Vec::new(),
+            numbers: HashMap::new(),
+            specials: HashMap::new(),
+            depth: 0,
+            budget,
+        }
+    }
+
+    /// Takes so many times the threads of the block from the budget.
+    pub fn spend(&mut self, times: u64) -> bool {
+        let cost = times * u64::from(self.shape.threads());
+        let left = self.budget.checked_sub(cost);
+        self.budget = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// What a symbol stands for.
+    pub fn symbol(&self, id: SymbolId) -> Symbol {
+        self.symbols[id.0 as usize]
+    }
+
+    /// The two that an unknown value is the least or the greatest of.
+    pub(super) fn extreme(&mut self, id: SymbolId) -> Option<(Opcode, [Sum; 2])> {
+        let Symbol::Value(value, turns) = self.symbol(id) else {
+            return None;
+        };
+        let Some(Definition::Written(id)) = self.flow.values.definition(value) else {
+            return None;
+        };
+        let instruction = self.flow.instructions.get(id)?;
+        if !matches!(instruction.opcode, Opcode::Min | Opcode::Max) {
+            return None;
+        }
+        let place = self.place(self.flow.graph.block_of(id), turns);
+        let first = instruction.operands.start as usize;
+        let parts = [
+            self.operand(first + 1, place).sum()?,
+            self.operand(first + 2, place).sum()?,
+        ];
+        Some((instruction.opcode, parts))
+    }
+
+    fn unknown(&mut self, symbol: Symbol) -> Known {
+        let next = SymbolId(self.symbols.len() as u32);
+        let id = *self.numbers.entry(symbol).or_insert(next);
+        if id == next {
+            self.symbols.push(symbol);
+        }
+        Known::Sum(Sum::symbol(id))
+    }
+
+    /// The place of an instruction of a block, if these are the turns of the loops
+    /// around.
+    pub fn place(&self, block: BlockId, turns: Turns) -> Place {
+        Place {
+            within: self.loops.innermost(block),
+            turns,
+        }
+    }
+
+    /// What is known of a value where it is read.
+    pub fn value(&mut self, value: ValueId, at: Place) -> Known {
+        let flow = self.flow;
+        let home = match flow.values.definition(value) {
+            Some(Definition::Written(id)) => flow.graph.block_of(id),
+            Some(Definition::Phi(block)) => block,
+            Some(Definition::Start) | None => return Known::Unknown,
+        };
+        // Behind a loop, its last turn counts, which is not known.
+        let within = self.loops.innermost(home);
+        let mut around = self.loops.around(at.within).map(Some).chain([None]);
+        if !around.any(|outer| outer == within) {
+            return Known::Unknown;
+        }
+        let depth = within.map_or(0, |id| self.loops.get(id).depth);
+        let place = Place {
+            within,
+            turns: at.turns.outer(depth),
+        };
+        let is_first = place.turns == Turns::default();
+        let known = match is_first {
+            true => self.firsts.get(self.first[value.index()] as usize),
+            false => self.known.get(&(value, place.turns)),
+        };
+        if let Some(known) = known {
+            return known.clone();
+        }
+        if depth > Turns::DEPTH || self.depth >= DEPTH || !self.spend(1) {
+            return Known::Unknown;
+        }
+        self.depth += 1;
+        let known = match flow.values.definition(value) {
+            Some(Definition::Written(id)) => self.written(id, value, place),
+            _ => self.phi(value, home, place),
+        };
+        self.depth -= 1;
+        if is_first {
+            self.first[value.index()] = self.firsts.len() as u32;
+            self.firsts.push(known.clone());
+        } else {
+            self.known.insert((value, place.turns), known.clone());
+        }
+        known
+    }
+
+    /// What is known of an operand, by its index in the pool.
+    pub fn operand(&mut self, index: usize, at: Place) -> Known {
+        let instructions = &self.flow.instructions;
+        let mut named = |offset: i64| {
+            let base = match instructions.reference(index) {
+                Reference::Register(_) => {
+                    let value = self.flow.values.of_operand(index);
+                    self.value(value, at)
+                }
+                Reference::Variable(id) => self.unknown(Symbol::Address(id)),
+                Reference::Nothing => Known::Unknown,
+            };
+            match base {
+                Known::Sum(sum) if offset != 0 => sum.plus(&Sum::number(offset)).into(),
+                known => known,
+            }
+        };
+        match instructions.body.operands.get(index) {
+            Some(Operand::Integer(integer)) => Known::Sum(Sum::number(integer.value as i64)),
+            Some(Operand::Float(float)) => Known::Sum(Sum::number(match float.value {
+                FloatValue::F32(bits) => i64::from(bits),
+                FloatValue::F64(bits) => bits as i64,
+            })),
+            Some(Operand::Special(register, _)) => self.special(*register),
+            Some(Operand::Name(_)) => named(0),
+            Some(Operand::Offset { offset, .. }) => named(*offset),
+            Some(Operand::Address {
+                base: AddressBase::Name(_),
+                offset,
+                ..
+            }) => named(*offset),
+            Some(Operand::Address {
+                base: AddressBase::Immediate(_),
+                offset,
+                ..
+            }) => Known::Sum(Sum::number(*offset)),
+            _ => Known::Unknown,
+        }
+    }
+
+    fn special(&mut self, register: SpecialRegister) -> Known {
+        if let Some(sum) = self.specials.get(&register) {
+            return Known::Sum(sum.clone());
+        }
+        let (shape, threads) = (self.shape, self.shape.threads());
+        let coordinates = |axis: usize| {
+            let each = (0..threads).map(|thread| i64::from(shape.coordinate(thread, axis)));
+            Sum::exact(Lanes::each(each.collect()))
+        };
+        let side = |axis: usize| Sum::number(i64::from(shape.0[axis]));
+        let sum = match register {
+            SpecialRegister::TidX => coordinates(0),
+            SpecialRegister::TidY => coordinates(1),
+            SpecialRegister::TidZ => coordinates(2),
+            SpecialRegister::NtidX => side(0),
+            SpecialRegister::NtidY => side(1),
+            SpecialRegister::NtidZ => side(2),
+            SpecialRegister::Laneid => {
+                let each = (0..threads).map(|thread| i64::from(thread % WARP));
+                Sum::exact(Lanes::each(each.collect()))
+            }
+            SpecialRegister::CtaidX
+            | SpecialRegister::CtaidY
+            | SpecialRegister::CtaidZ
+            | SpecialRegister::NctaidX
+            | SpecialRegister::NctaidY
+            | SpecialRegister::NctaidZ => return self.unknown(Symbol::Special(register)),
+            _ => return Known::Unknown,
+        };
+        self.specials.insert(register, sum.clone());
+        Known::Sum(sum)
+    }
+
+    fn phi(&mut self, value: ValueId, block: BlockId, place: Place) -> Known {
+        let (flow, loops) = (self.flow, self.loops);
+        let parts = flow.values.phi_operands(&flow.graph, value);
+        let before: Vec<(BlockId, ValueId)> = flow
+            .graph
+            .predecessors(block)
+            .zip(parts.iter().copied())
+            .collect();
+        let Some(head) = loops.headed_by(block) else {
+            return self.met(value, block, &before, place);
+        };
+        let depth = loops.get(head).depth;
+        let latches = &loops.get(head).latches;
+        match place.turns.get(depth) {
+            0 => {
+                let outer = Place {
+                    within: loops.get(head).parent,
+                    turns: place.turns.outer(depth - 1),
+                };
+                let entries = before.iter().filter(|(from, _)| !latches.contains(from));
+                self.agreed(entries.map(|(_, part)| *part), outer)
+            }
+            turn => {
+                let last = Place {
+                    turns: place.turns.with(depth, turn - 1),
+                    ..place
+                };
+                let rounds = before.iter().filter(|(from, _)| latches.contains(from));
+                self.agreed(rounds.map(|(_, part)| *part), last)
+            }
+        }
+    }
+
+    /// The value that all of these have.
+    fn agreed(&mut self, values: impl Iterator<Item = ValueId>, at: Place) -> Known {
+        let mut agreed: Option<Known> = None;
+        for value in values {
+            let known = self.value(value, at);
+            match &agreed {
+                None => agreed = Some(known),
+                Some(Known::Sum(sum)) if known == Known::Sum(sum.clone()) => {}
+                Some(_) => return Known::Unknown,
+            }
+        }
+        agreed.unwrap_or(Known::Unknown)
+    }
+
+    /// A phi behind a branch: each thread has the value of the side that it took.
+    fn met(
+        &mut self,
+        value: ValueId,
+        block: BlockId,
+        before: &[(BlockId, ValueId)],
+        place: Place,
+    ) -> Known {
+        let graph = &self.flow.graph;
+        let fork = graph.dominator(block);
+        let Some(branch) = self.branch(fork) else {
+            return self.agreed(before.iter().map(|(_, part)| *part), place);
+        };
+        let on = |side: BlockId, from: BlockId| match from == fork {
+            true => side == block,
+            false => {
+                side != block
+                    && graph.dominates(side, from)
+                    && graph.predecessors(side).count() == 1
+            }
+        };
+        let [mut taken, mut passed] = [Vec::new(), Vec::new()];
+        for (from, part) in before {
+            match (on(branch.taken, *from), on(branch.passed, *from)) {
+                (true, false) => taken.push(*part),
+                (false, true) => passed.push(*part),
+                _ => return self.agreed(before.iter().map(|(_, part)| *part), place),
+            }
+        }
+        let at = self.place(fork, place.turns);
+        let predicate = self.value(branch.predicate, at);
+        let taken = self.agreed(taken.into_iter(), place);
+        let passed = self.agreed(passed.into_iter(), place);
+        self.select(&predicate, branch.negated, taken, passed, value, place)
+    }
+
+    /// `yes` in the threads where the predicate holds, or does not if `negated`.
+    fn select(
+        &mut self,
+        predicate: &Known,
+        negated: bool,
+        yes: Known,
+        no: Known,
+        value: ValueId,
+        place: Place,
+    ) -> Known {
+        let (yes, no) = if negated { (no, yes) } else { (yes, no) };
+        let choice = match predicate {
+            Known::Sum(sum) if sum.is_exact() => &sum.lanes,
+            _ if yes == no && matches!(yes, Known::Sum(_)) => return yes,
+            Known::Sum(sum) if sum.is_uniform() => {
+                let uniform = |known: &Known| matches!(known, Known::Sum(sum) if sum.is_uniform());
+                return match uniform(&yes) && uniform(&no) {
+                    true => self.unknown(Symbol::Value(value, place.turns)),
+                    false => Known::Unknown,
+                };
+            }
+            _ => return Known::Unknown,
+        };
+        match (choice.same(), yes, no) {
+            (Some(0), _, no) => no,
+            (Some(_), yes, _) => yes,
+            (None, Known::Sum(yes), Known::Sum(no)) if yes.symbols == no.symbols => {
+                let each = (0..self.shape.threads() as usize).map(|thread| {
+                    let side = if choice.at(thread) != 0 { &yes } else { &no };
+                    side.lanes.at(thread)
+                });
+                Known::Sum(Sum {
+                    symbols: yes.symbols,
+                    lanes: Lanes::each(each.collect()),
+                })
+            }
+            (None, Known::Data, _) | (None, _, Known::Data) => Known::Data,
+            (None, Known::Varies, _) | (None, _, Known::Varies) => Known::Varies,
+            _ => Known::Unknown,
+        }
+    }
+
+    /// The branch that a block ends with, if it has two ways.
+    pub(super) fn branch(&self, block: BlockId) -> Option<Branch> {
+        let flow = self.flow;
+        let id = flow.graph.blocks[block.index()].steps().next_back()?;
+        let step = &flow.instructions.steps[id.index()];
+        if !step.guarded || flow.instructions.get(id)?.opcode != Opcode::Bra {
+            return None;
+        }
+        let passed = BlockId(block.0 + 1);
+        let mut others = flow.graph.successors(block).filter(|to| *to != passed);
+        Some(Branch {
+            predicate: flow.values.guard(&flow.instructions, step)?,
+            negated: step.negated,
+            taken: others.next()?,
+            passed,
+        })
+    }
+
+    fn written(&mut self, id: InstructionId, value: ValueId, place: Place) -> Known {
+        let flow = self.flow;
+        let step = &flow.instructions.steps[id.index()];
+        let Some(instruction) = flow.instructions.get(id) else {
+            return Known::Unknown;
+        };
+        if !step.partial {
+            return self.result(step, instruction, value, place);
+        }
+        let (Some(prior), Some(guard)) = (
+            flow.values.prior(value),
+            flow.values.guard(&flow.instructions, step),
+        ) else {
+            return Known::Unknown;
+        };
+        let predicate = self.value(guard, place);
+        let new = self.result(step, instruction, value, place);
+        let old = self.value(prior, place);
+        self.select(&predicate, step.negated, new, old, value, place)
+    }
+
+    /// The result of an instruction whose guard holds.
+    fn result(
+        &mut self,
+        step: &Step,
+        instruction: &Instruction,
+        value: ValueId,
+        place: Place,
+    ) -> Known {
+        let mnemonic = self.function.mnemonic(instruction);
+        let one = self.flow.instructions.writes(step).len() == 1;
+        if one && let Some(sum) = self.arithmetic(instruction, mnemonic, place) {
+            return Known::Sum(sum);
+        }
+        let has = |word| mnemonic.modifiers.has(word);
+        match mnemonic.opcode {
+            Opcode::Ld | Opcode::Ldu => return self.load(instruction, mnemonic, value, place),
+            Opcode::Selp if one => {
+                let first = instruction.operands.start as usize;
+                let (yes, no) = (
+                    self.operand(first + 1, place),
+                    self.operand(first + 2, place),
+                );
+                let predicate = self.operand(first + 3, place);
+                return self.select(&predicate, false, yes, no, value, place);
+            }
+            // What a warp makes of its own data is another for each warp.
+            Opcode::Shfl | Opcode::Redux if has(Modifier::Sync) => {
+                let data = self.operand(instruction.operands.start as usize + 1, place);
+                return match data {
+                    Known::Varies | Known::Data => Known::Data,
+                    _ => Known::Unknown,
+                };
+            }
+            _ if !self.function.effect(step).pure => return Known::Unknown,
+            _ => {}
+        }
+        let mut all = Known::Sum(Sum::number(0));
+        for index in inputs(instruction, self.function.effect(step).writes) {
+            match self.operand(index, place) {
+                Known::Sum(sum) if sum.is_uniform() => {}
+                Known::Unknown => return Known::Unknown,
+                Known::Data => all = Known::Data,
+                // A function of different numbers is taken to be different.
+                _ if all != Known::Data => all = Known::Varies,
+                _ => {}
+            }
+        }
+        match all {
+            Known::Sum(_) => self.unknown(Symbol::Value(value, place.turns)),
+            varies => varies,
+        }
+    }
+
+    fn load(
+        &mut self,
+        instruction: &Instruction,
+        mnemonic: &Mnemonic<'_>,
+        value: ValueId,
+        place: Place,
+    ) -> Known {
+        let has = |word| mnemonic.modifiers.has(word);
+        let ordered = [
+            Modifier::Volatile,
+            Modifier::Relaxed,
+            Modifier::Acquire,
+            Modifier::Mmio,
+            Modifier::Local,
+        ];
+        if ordered.into_iter().any(has) {
+            return Known::Unknown;
+        }
+        let index = instruction.operands.start as usize + 1;
+        let address = match self.operand(index, place) {
+            Known::Sum(sum) => sum,
+            Known::Varies | Known::Data => return Known::Data,
+            Known::Unknown => return Known::Unknown,
+        };
+        if !address.is_uniform() {
+            return Known::Data;
+        }
+        let instructions = &self.flow.instructions;
+        let variable =
+            address
+                .symbols
+                .all()
+                .iter()
+                .find_map(|(id, _)| match self.symbols[id.0 as usize] {
+                    Symbol::Address(variable) => Some(variable),
+                    _ => None,
+                });
+        if let Some(id) = variable {
+            let space = instructions.variable(id).space;
+            // Each thread has its own behind the same address.
+            if space == Space::Local {
+                return Known::Unknown;
+            }
+            if space == Space::Param {
+                return match (instructions.is_parameter(id), address.lanes.same()) {
+                    (true, Some(offset)) if address.symbols.all().len() == 1 => {
+                        self.unknown(Symbol::Parameter(id, offset))
+                    }
+                    _ => Known::Unknown,
+                };
+            }
+        }
+        self.unknown(Symbol::Value(value, place.turns))
+    }
+}
+
+/// A branch with two ways.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch {
+    pub predicate: ValueId,
+    /// It is taken where the predicate does not hold.
+    pub negated: bool,
+    pub taken: BlockId,
+    pub passed: BlockId,
+}
+
+/// The indices of the operands that an instruction reads.
+fn inputs(instruction: &Instruction, written: u8) -> impl Iterator<Item = usize> + use<> {
+    let List { start, len } = instruction.operands;
+    (start + u32::from(written)..start + len).map(|index| index as usize)
+}

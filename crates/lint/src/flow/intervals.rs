@@ -1,0 +1,528 @@
+//! Barrier intervals: what threads execute between one barrier of the block and the
+//! next, also round a loop.
+
+use std::collections::BTreeMap;
+
+use super::effect::Terminator;
+use super::evaluate::Turns;
+use super::graph::BlockId;
+use super::instructions::{InstructionId, Step};
+use super::loops::{LoopId, Loops};
+use super::values::ValueId;
+use crate::context::callee;
+use crate::{Flow, FunctionContext};
+use ptx::ast::{Instruction, Mnemonic};
+use ptx::names::{Modifier, Opcode};
+
+/// How an instruction bears on the order of the threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Not at all.
+    None,
+    /// All threads of the block meet.
+    Barrier,
+    /// Some may wait for others, or tell them something.
+    Other,
+}
+
+/// The order that each instruction of a function makes, and the loops in which one
+/// does.
+pub struct Orders<'c, 'm, 'a> {
+    flow: &'c Flow<'m, 'a>,
+    loops: &'c Loops,
+    of: Vec<Order>,
+    /// Whether the threads of a warp wait for each other, and those of a block never.
+    of_warps_alone: bool,
+    /// Whether threads are ordered in each loop.
+    ordered: Vec<bool>,
+}
+
+/// A predicate has this truth at the end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The block that the predicate guards the last instruction of.
+    pub block: BlockId,
+    /// The predicate.
+    pub predicate: ValueId,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// A part of a block that is executed in an interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// The block.
+    pub block: BlockId,
+    /// The first instruction in the interval.
+    pub start: u32,
+    /// Behind the last.
+    pub end: u32,
+    /// 0, or the depth of the loop whose next turn it is in.
+    pub layer: usize,
+    /// Whether every way here from the start of the interval has no barrier.
+    pub proven: bool,
+    /// The last node that all ways here go through.
+    above: Option<u32>,
+    depth: u32,
+    fact: Option<Fact>,
+    /// Nothing in it ends the interval.
+    open: bool,
+}
+
+/// What follows a barrier, or the start of the kernel, up to the next.
+#[derive(Debug)]
+pub struct Interval {
+    /// What is executed, by layer and then in reverse post-order.
+    pub nodes: Vec<Node>,
+    /// The nodes that lead to each.
+    ways: Vec<Vec<u32>>,
+    /// The block that it starts in.
+    home: BlockId,
+}
+
+/// An interval of more nodes is not followed.
+const NODES: usize = 4_000;
+
+/// So many blocks are followed up to collect what holds in one.
+const FOLLOWED: usize = 600;
+
+impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
+    /// Reads the instructions of a function.
+    pub fn new(
+        function: &FunctionContext<'m, 'a>,
+        flow: &'c Flow<'m, 'a>,
+        loops: &'c Loops,
+    ) -> Self {
+        let tested = Tested::new(function, flow);
+        let of: Vec<Order> = function
+            .steps()
+            .map(|(_, step, instruction)| order(function, flow, &tested, step, instruction))
+            .collect();
+        let mut ordered = vec![false; loops.ids().count()];
+        for block in &flow.graph.order {
+            let mut steps = flow.graph.blocks[block.index()].steps();
+            if steps.any(|id| of.get(id.index()) != Some(&Order::None)) {
+                for id in loops.around(loops.innermost(*block)) {
+                    if std::mem::replace(&mut ordered[id.index()], true) {
+                        break;
+                    }
+                }
+            }
+        }
+        let waits = |instruction: &Instruction| {
+            instruction.opcode == Opcode::Bar
+                && function.mnemonic(instruction).modifiers.has(Modifier::Warp)
+        };
+        let of_warps_alone = !of.contains(&Order::Barrier) && function.instructions().any(waits);
+        Orders {
+            flow,
+            loops,
+            of,
+            of_warps_alone,
+            ordered,
+        }
+    }
+
+    /// The order that an instruction makes.
+    pub fn of(&self, id: InstructionId) -> Order {
+        self.of.get(id.index()).copied().unwrap_or(Order::Other)
+    }
+
+    /// Whether the threads of a warp wait for each other, and those of a block never.
+    pub fn of_warps_alone(&self) -> bool {
+        self.of_warps_alone
+    }
+
+    /// Whether threads are not ordered anywhere in a loop.
+    pub fn leaves_alone(&self, id: LoopId) -> bool {
+        !self.ordered[id.index()]
+    }
+
+    /// What starts intervals: the entry, `None`, and the reachable barriers.
+    pub fn starts(&self) -> impl Iterator<Item = Option<InstructionId>> + '_ {
+        let graph = &self.flow.graph;
+        let blocks = graph.order.iter();
+        let steps = blocks.flat_map(|block| graph.blocks[block.index()].steps());
+        let barriers = steps.filter(|id| self.of(*id) == Order::Barrier);
+        std::iter::once(None).chain(barriers.map(Some))
+    }
+
+    /// The interval that starts behind an instruction; `None` if it is too large.
+    pub fn interval(&self, start: Option<InstructionId>) -> Option<Interval> {
+        let graph = &self.flow.graph;
+        let home = start.map_or(BlockId::ENTRY, |id| graph.block_of(id));
+        let mut interval = Interval {
+            nodes: Vec::new(),
+            ways: Vec::new(),
+            home,
+        };
+        // By layer and rank; with the nodes that lead there.
+        let mut open: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
+        open.insert((0, graph.place(home)), Vec::new());
+        while let Some(((layer, rank), from)) = open.pop_first() {
+            if interval.nodes.len() >= NODES {
+                return None;
+            }
+            let block = graph.order[rank as usize];
+            let at = interval.nodes.len() as u32;
+            let node = self.node(&interval, start, block, layer, &from);
+            interval.nodes.push(node);
+            interval.ways.push(from);
+            if !node.open {
+                continue;
+            }
+            for next in graph.successors(block) {
+                let back = graph.place(next) <= rank;
+                let entered = self.loops.headed_by(next).filter(|_| back);
+                let to = match entered {
+                    // The other turns of a loop within are not other code.
+                    Some(id) if !self.loops.contains(id, home) => continue,
+                    Some(_) if layer != 0 => continue,
+                    Some(id) => self.loops.get(id).depth,
+                    None => layer,
+                };
+                open.entry((to, graph.place(next))).or_default().push(at);
+            }
+        }
+        Some(interval)
+    }
+
+    fn node(
+        &self,
+        interval: &Interval,
+        start: Option<InstructionId>,
+        block: BlockId,
+        layer: usize,
+        from: &[u32],
+    ) -> Node {
+        let (graph, nodes) = (&self.flow.graph, &interval.nodes);
+        let around = graph.blocks[block.index()];
+        let first = from.is_empty();
+        let begin = match start {
+            Some(id) if first => id.0 + 1,
+            _ => around.start,
+        };
+        let stop = (begin..around.end).find(|at| self.of(InstructionId(*at)) != Order::None);
+        // Where a layer starts, what comes before it is of another.
+        let root = match layer {
+            0 => interval.home,
+            _ => self.head(interval.home, layer),
+        };
+        let entered = layer != 0 && block == root;
+        let latches = self
+            .loops
+            .headed_by(block)
+            .map(|id| &self.loops.get(id).latches);
+        let mut ways = graph.predecessors(block).filter(|before| {
+            let is_latch = latches.is_some_and(|latches| latches.contains(before));
+            match entered {
+                true => is_latch,
+                false => !is_latch && graph.place(*before) >= graph.place(root),
+            }
+        });
+        let leads = |before: BlockId| {
+            let mut from = from.iter().map(|at| &nodes[*at as usize]);
+            from.any(|node| node.block == before && node.proven)
+        };
+        let proven =
+            first || ways.all(|before| leads(before) && !self.skips(interval, before, block));
+        let above = from.iter().copied().reduce(|a, b| meeting(nodes, a, b));
+        let fact = match from {
+            [only] => {
+                let before = nodes[*only as usize].block;
+                let left = self.left(interval, before, block);
+                if left { None } else { self.fact(before, block) }
+            }
+            _ => None,
+        };
+        Node {
+            block,
+            start: begin,
+            end: stop.unwrap_or(around.end),
+            layer,
+            proven,
+            above,
+            depth: above.map_or(0, |at| nodes[at as usize].depth + 1),
+            fact,
+            open: stop.is_none(),
+        }
+    }
+
+    fn head(&self, home: BlockId, depth: usize) -> BlockId {
+        let mut around = self.loops.around(self.loops.innermost(home));
+        let found = around.find(|id| self.loops.get(*id).depth == depth);
+        found.map_or(home, |id| self.loops.get(id).head)
+    }
+
+    /// The loops without the start of the interval that an edge leaves.
+    fn leaves<'s>(
+        &'s self,
+        interval: &'s Interval,
+        from: BlockId,
+        to: BlockId,
+    ) -> impl Iterator<Item = LoopId> + 's {
+        let around = self.loops.around(self.loops.innermost(from));
+        around.take_while(move |id| {
+            !self.loops.contains(*id, to) && !self.loops.contains(*id, interval.home)
+        })
+    }
+
+    fn left(&self, interval: &Interval, from: BlockId, to: BlockId) -> bool {
+        self.leaves(interval, from, to).next().is_some()
+    }
+
+    /// Whether an edge goes round a barrier, as that past a loop of no turns does, or
+    /// nothing is known of when it is taken.
+    fn skips(&self, interval: &Interval, from: BlockId, to: BlockId) -> bool {
+        let last = self.flow.graph.blocks[from.index()].steps().next_back();
+        let step = last.map(|id| self.flow.instructions.steps[id.index()]);
+        step.is_some_and(|step| step.terminator == Terminator::IndirectJump)
+            || self
+                .leaves(interval, from, to)
+                .any(|id| !self.leaves_alone(id))
+    }
+
+    /// What holds where control goes from one block to the next.
+    pub fn fact(&self, from: BlockId, to: BlockId) -> Option<Fact> {
+        let flow = self.flow;
+        let id = flow.graph.blocks[from.index()].steps().next_back()?;
+        let step = &flow.instructions.steps[id.index()];
+        let splits = matches!(
+            step.terminator,
+            Terminator::Jump | Terminator::Return | Terminator::Trap
+        );
+        let passed = to.0 == from.0 + 1;
+        let twice = step.terminator == Terminator::Jump && flow.graph.successors(from).count() < 2;
+        if !splits || twice {
+            return None;
+        }
+        Some(Fact {
+            block: from,
+            predicate: flow.values.guard(&flow.instructions, step)?,
+            holds: passed == step.negated,
+        })
+    }
+
+    /// What holds at a node of an interval since its start, with the layer of each;
+    /// `None` if that is too much.
+    pub fn facts_of(&self, interval: &Interval, node: &Node) -> Option<Vec<(Fact, usize)>> {
+        let mut facts = Vec::new();
+        let mut at = Some(node);
+        let mut steps = 0..FOLLOWED;
+        while let Some(node) = at {
+            steps.next()?;
+            facts.extend(node.fact.map(|fact| {
+                let above = node
+                    .above
+                    .map_or(0, |above| interval.nodes[above as usize].layer);
+                (fact, above)
+            }));
+            at = node.above.map(|above| &interval.nodes[above as usize]);
+        }
+        Some(facts)
+    }
+
+    /// What holds in a block since another that dominates it, or since the entry;
+    /// `None` if that is too much.
+    pub fn facts_above(&self, block: BlockId, since: BlockId) -> Option<Vec<Fact>> {
+        let graph = &self.flow.graph;
+        let mut facts = Vec::new();
+        let mut at = block;
+        let mut steps = 0..FOLLOWED;
+        while at != since && at != BlockId::ENTRY {
+            steps.next()?;
+            let above = graph.dominator(at);
+            let latches = self
+                .loops
+                .headed_by(at)
+                .map(|id| &self.loops.get(id).latches);
+            let mut ways = graph
+                .predecessors(at)
+                .filter(|before| latches.is_none_or(|latches| !latches.contains(before)));
+            let only = ways.next() == Some(above) && ways.next().is_none();
+            let mut around = self.loops.around(self.loops.innermost(above));
+            let left = around
+                .next()
+                .is_some_and(|id| !self.loops.contains(id, block));
+            if only && !left {
+                facts.extend(self.fact(above, at));
+            }
+            at = above;
+        }
+        Some(facts)
+    }
+
+    /// What holds of every turn of a loop before the last: it goes on. `None` where it
+    /// does in several ways.
+    pub fn facts_of_turn(&self, id: LoopId) -> Option<Vec<Fact>> {
+        let around = self.loops.get(id);
+        let [latch] = around.latches[..] else {
+            return None;
+        };
+        let mut facts = self.facts_above(latch, around.head)?;
+        facts.extend(self.fact(latch, around.head));
+        Some(facts)
+    }
+
+    /// The turns of the loops around a block: `turn` of the innermost loop around the
+    /// start of the interval, `inner` of the loop `of`, and 0 of all others.
+    pub fn turns(
+        &self,
+        interval: &Interval,
+        block: BlockId,
+        layer: usize,
+        turn: u64,
+        inner: Option<(LoopId, u64)>,
+    ) -> Turns {
+        let own = self.loops.innermost(interval.home);
+        let mut turns = Turns::default();
+        for id in self.loops.around(self.loops.innermost(block)) {
+            let depth = self.loops.get(id).depth;
+            if depth > Turns::DEPTH {
+                continue;
+            }
+            let number = if self.loops.contains(id, interval.home) {
+                let base = if own == Some(id) { turn } else { 0 };
+                match layer {
+                    0 => base,
+                    _ if depth == layer => base + 1,
+                    _ if depth > layer => 0,
+                    _ => base,
+                }
+            } else {
+                inner
+                    .filter(|(of, _)| *of == id)
+                    .map_or(0, |(_, turn)| turn)
+            };
+            turns = turns.with(depth, number);
+        }
+        turns
+    }
+}
+
+impl Interval {
+    /// Whether one of two nodes comes after the other.
+    pub fn in_sequence(&self, a: usize, b: usize) -> bool {
+        // Nodes lead to later ones.
+        let (first, last) = (a.min(b), a.max(b));
+        let mut reached = vec![false; last + 1];
+        reached[last] = true;
+        for at in (first..=last).rev() {
+            if reached[at] {
+                for before in &self.ways[at] {
+                    reached[*before as usize] = true;
+                }
+            }
+        }
+        reached[first]
+    }
+
+    /// The block that it starts in.
+    pub fn home(&self) -> BlockId {
+        self.home
+    }
+}
+
+/// The last node that all ways to both go through.
+fn meeting(nodes: &[Node], mut a: u32, mut b: u32) -> u32 {
+    while a != b {
+        let (left, right) = (&nodes[a as usize], &nodes[b as usize]);
+        let (from, above) = match left.depth >= right.depth {
+            true => (&mut a, left.above),
+            false => (&mut b, right.above),
+        };
+        match above {
+            Some(above) => *from = above,
+            None => return 0,
+        }
+    }
+    a
+}
+
+/// The values that a comparison reads.
+struct Tested(Vec<bool>);
+
+impl Tested {
+    fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Tested {
+        let mut tested = vec![false; flow.values.definitions.len()];
+        for (_, step, instruction) in function.steps() {
+            if instruction.opcode == Opcode::Setp {
+                for (_, value) in flow.values.reads(&flow.instructions, step) {
+                    if let Some(tested) = tested.get_mut(value.index()) {
+                        *tested = true;
+                    }
+                }
+            }
+        }
+        Tested(tested)
+    }
+
+    fn any(&self, flow: &Flow<'_, '_>, step: &Step) -> bool {
+        let mut written = flow.values.writes(&flow.instructions, step);
+        written.any(|(_, value)| self.0.get(value.index()) == Some(&true))
+    }
+}
+
+fn order(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    tested: &Tested,
+    step: &Step,
+    instruction: &Instruction,
+) -> Order {
+    let mnemonic = function.mnemonic(instruction);
+    let has = |word| mnemonic.modifiers.has(word);
+    match mnemonic.opcode {
+        Opcode::Bar | Opcode::Barrier => {
+            let operands = instruction.operands.len;
+            match () {
+                () if has(Modifier::Warp) => Order::None,
+                () if step.guarded || has(Modifier::Cluster) || has(Modifier::Arrive) => {
+                    Order::Other
+                }
+                // Without a number of threads, all of the block.
+                () if has(Modifier::Red) && operands == 3 || operands == 1 => Order::Barrier,
+                () => Order::Other,
+            }
+        }
+        Opcode::Call => {
+            let callee = callee(function.operands(instruction));
+            let waits = callee.is_none_or(|name| function.context.may_execute(name, may_order));
+            if waits { Order::Other } else { Order::None }
+        }
+        // What an atomic finds out, or a load of a flag, matters if it is looked at.
+        Opcode::Atom if !has(Modifier::Cas) && !has(Modifier::Exch) => {
+            match tested.any(flow, step) {
+                true => Order::Other,
+                false => Order::None,
+            }
+        }
+        Opcode::Ld if has(Modifier::Volatile) || has(Modifier::Relaxed) => {
+            match tested.any(flow, step) {
+                true => Order::Other,
+                false => Order::None,
+            }
+        }
+        _ if may_order(mnemonic) => Order::Other,
+        _ => Order::None,
+    }
+}
+
+fn may_order(mnemonic: &Mnemonic<'_>) -> bool {
+    let has = |word| mnemonic.modifiers.has(word);
+    match mnemonic.opcode {
+        Opcode::Bar | Opcode::Barrier => !has(Modifier::Warp),
+        Opcode::Ld => has(Modifier::Acquire) || has(Modifier::Volatile),
+        Opcode::St | Opcode::Red => has(Modifier::Release),
+        Opcode::Mbarrier
+        | Opcode::Membar
+        | Opcode::Fence
+        | Opcode::Atom
+        | Opcode::Wgmma
+        | Opcode::Tcgen05
+        | Opcode::Nanosleep
+        | Opcode::Griddepcontrol
+        | Opcode::Clusterlaunchcontrol => true,
+        _ => false,
+    }
+}

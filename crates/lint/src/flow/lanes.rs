@@ -1,0 +1,292 @@
+//! What the threads of one block have in a register: for each thread a number,
+//! added to quantities that are unknown and the same for all.
+
+use std::rc::Rc;
+
+use ptx::names::Type;
+
+/// The shape of a block of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape(pub [u32; 3]);
+
+/// The threads of a warp.
+pub const WARP: u32 = 32;
+
+impl Shape {
+    /// How many threads there are.
+    pub fn threads(self) -> u32 {
+        self.0.iter().fold(1, |all, side| all.saturating_mul(*side))
+    }
+
+    /// `%tid.x`, `%tid.y` or `%tid.z` of a thread.
+    pub fn coordinate(self, thread: u32, axis: usize) -> u32 {
+        let [x, y, _] = self.0;
+        match axis {
+            0 => thread % x,
+            1 => thread / x % y,
+            _ => thread / x / y,
+        }
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            [x, 1, 1] => write!(f, "{x}"),
+            [x, y, 1] => write!(f, "{x} x {y}"),
+            [x, y, z] => write!(f, "{x} x {y} x {z}"),
+        }
+    }
+}
+
+/// A number for each thread.
+#[derive(Clone, Debug)]
+pub enum Lanes {
+    /// The same for all.
+    Same(i64),
+    /// One for each, and what is added to all of them.
+    Each(Rc<[i64]>, i64),
+}
+
+impl Lanes {
+    /// The number of a thread.
+    pub fn at(&self, thread: usize) -> i64 {
+        match self {
+            Lanes::Same(number) => *number,
+            Lanes::Each(each, added) => each[thread].wrapping_add(*added),
+        }
+    }
+
+    /// The number, if it is the same for all.
+    pub fn same(&self) -> Option<i64> {
+        match self {
+            Lanes::Same(number) => Some(*number),
+            Lanes::Each(..) => None,
+        }
+    }
+
+    /// The least and the greatest number.
+    pub fn range(&self) -> (i64, i64) {
+        match self {
+            Lanes::Same(number) => (*number, *number),
+            Lanes::Each(each, added) => {
+                let ends = |(least, most): (i64, i64), n: &i64| (least.min(*n), most.max(*n));
+                let (least, most) = each.iter().fold((i64::MAX, i64::MIN), ends);
+                (least.wrapping_add(*added), most.wrapping_add(*added))
+            }
+        }
+    }
+
+    pub(super) fn map(&self, change: impl Fn(i64) -> i64) -> Lanes {
+        match self {
+            Lanes::Same(number) => Lanes::Same(change(*number)),
+            Lanes::Each(each, added) => {
+                let changed = each
+                    .iter()
+                    .map(|number| change(number.wrapping_add(*added)));
+                Lanes::each(changed.collect())
+            }
+        }
+    }
+
+    pub(super) fn zip(&self, other: &Lanes, join: impl Fn(i64, i64) -> i64) -> Lanes {
+        match (self, other) {
+            (_, Lanes::Same(b)) => self.map(|a| join(a, *b)),
+            (Lanes::Same(a), _) => other.map(|b| join(*a, b)),
+            (Lanes::Each(each, _), _) => {
+                let joined = (0..each.len()).map(|at| join(self.at(at), other.at(at)));
+                Lanes::each(joined.collect())
+            }
+        }
+    }
+
+    /// Where all are the same, that is one number.
+    pub(super) fn each(numbers: Vec<i64>) -> Lanes {
+        match numbers.first() {
+            Some(first) if numbers.iter().all(|number| number == first) => Lanes::Same(*first),
+            _ => Lanes::Each(numbers.into(), 0),
+        }
+    }
+
+    fn plus(&self, other: &Lanes) -> Lanes {
+        match (self, other) {
+            (Lanes::Each(each, a), Lanes::Same(b)) | (Lanes::Same(b), Lanes::Each(each, a)) => {
+                Lanes::Each(each.clone(), a.wrapping_add(*b))
+            }
+            _ => self.zip(other, i64::wrapping_add),
+        }
+    }
+}
+
+impl PartialEq for Lanes {
+    fn eq(&self, other: &Lanes) -> bool {
+        match (self, other) {
+            (Lanes::Same(a), Lanes::Same(b)) => a == b,
+            (Lanes::Each(a, plus), Lanes::Each(b, also)) => {
+                plus == also && Rc::ptr_eq(a, b)
+                    || a.len() == b.len() && (0..a.len()).all(|at| self.at(at) == other.at(at))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// An unknown quantity that all threads of a block share, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymbolId(pub u32);
+
+/// A sum of few unknown quantities, each times a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Symbols {
+    len: u8,
+    /// By rising number; none has the factor 0.
+    all: [(SymbolId, i64); Symbols::MAX],
+}
+
+impl Symbols {
+    const MAX: usize = 4;
+
+    pub(super) fn one(symbol: SymbolId) -> Symbols {
+        let mut symbols = Symbols {
+            len: 1,
+            ..Symbols::default()
+        };
+        symbols.all[0] = (symbol, 1);
+        symbols
+    }
+
+    /// The quantities with their factors.
+    pub fn all(&self) -> &[(SymbolId, i64)] {
+        &self.all[..usize::from(self.len)]
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// `None` where there are too many.
+    pub(super) fn plus(&self, other: &Symbols) -> Option<Symbols> {
+        let mut sum = Symbols::default();
+        let (mut left, mut right) = (self.all().iter().peekable(), other.all().iter().peekable());
+        loop {
+            let next = match (left.peek(), right.peek()) {
+                (None, None) => return Some(sum),
+                (Some(a), Some(b)) if a.0 == b.0 => {
+                    let both = (a.0, a.1.checked_add(b.1)?);
+                    left.next();
+                    right.next();
+                    both
+                }
+                (Some(a), b) if b.is_none_or(|b| a.0 < b.0) => *left.next()?,
+                _ => *right.next()?,
+            };
+            if next.1 != 0 {
+                *sum.all.get_mut(usize::from(sum.len))? = next;
+                sum.len += 1;
+            }
+        }
+    }
+
+    pub(super) fn times(&self, factor: i64) -> Option<Symbols> {
+        if factor == 0 {
+            return Some(Symbols::default());
+        }
+        let mut product = *self;
+        for (_, times) in &mut product.all[..usize::from(self.len)] {
+            *times = times.checked_mul(factor)?;
+        }
+        Some(product)
+    }
+
+    /// `None` where a factor is no multiple.
+    pub(super) fn divided(&self, by: i64) -> Option<Symbols> {
+        let mut quotient = *self;
+        for (_, times) in &mut quotient.all[..usize::from(self.len)] {
+            if by == 0 || *times % by != 0 {
+                return None;
+            }
+            *times /= by;
+        }
+        Some(quotient)
+    }
+}
+
+/// Unknown quantities and a number for each thread, added. With unknown ones,
+/// arithmetic is taken not to wrap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sum {
+    /// What is unknown.
+    pub symbols: Symbols,
+    /// What is known.
+    pub lanes: Lanes,
+}
+
+impl Sum {
+    pub(super) fn number(number: i64) -> Sum {
+        Sum::exact(Lanes::Same(number))
+    }
+
+    pub(super) fn exact(lanes: Lanes) -> Sum {
+        Sum {
+            symbols: Symbols::default(),
+            lanes,
+        }
+    }
+
+    pub(super) fn symbol(symbol: SymbolId) -> Sum {
+        Sum {
+            symbols: Symbols::one(symbol),
+            lanes: Lanes::Same(0),
+        }
+    }
+
+    /// Whether nothing in it is unknown.
+    pub fn is_exact(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// Whether it is the same for all threads.
+    pub fn is_uniform(&self) -> bool {
+        self.lanes.same().is_some()
+    }
+
+    pub(super) fn as_number(&self) -> Option<i64> {
+        self.is_exact().then(|| self.lanes.same()).flatten()
+    }
+
+    pub(super) fn plus(&self, other: &Sum) -> Option<Sum> {
+        Some(Sum {
+            symbols: self.symbols.plus(&other.symbols)?,
+            lanes: self.lanes.plus(&other.lanes),
+        })
+    }
+
+    pub(super) fn times(&self, factor: i64) -> Option<Sum> {
+        Some(Sum {
+            symbols: self.symbols.times(factor)?,
+            lanes: self.lanes.map(|number| number.wrapping_mul(factor)),
+        })
+    }
+
+    pub(super) fn minus(&self, other: &Sum) -> Option<Sum> {
+        self.plus(&other.times(-1)?)
+    }
+}
+
+/// The number that a register of this width holds, read as signed.
+pub(super) fn signed(number: i64, bits: u32) -> i64 {
+    let unused = 64 - bits.clamp(1, 64);
+    number << unused >> unused
+}
+
+/// The same, read as the type says. Of 64 bits, no number is as large that it
+/// matters.
+pub(super) fn read(number: i64, ty: Type) -> i64 {
+    let bits = ty.bits();
+    let is_signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
+    match is_signed || bits >= 64 {
+        true => signed(number, bits),
+        false => number & ((1 << bits) - 1),
+    }
+}

@@ -1,0 +1,744 @@
+//! Races: two threads of a block access the same bytes in one barrier interval, and
+//! one of them writes.
+//!
+//! As in GPUVerify and Faial, two threads stand for all. Here they are numbers: for a
+//! block of a given shape, each address is worked out for each thread.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::accesses::SharedAccess;
+use super::affine::{Linear, Term};
+use super::conditions::Conditions;
+use super::effect::Terminator;
+use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
+use super::instructions::InstructionId;
+use super::intervals::{Interval, Node, Orders};
+use super::lanes::{Lanes, Symbols, WARP};
+use super::loops::{LoopId, Loops};
+use super::values::{Definition, ValueId};
+use crate::Flow;
+use crate::memory::AccessKind;
+use ptx::ast::{Operand, Space};
+use ptx::names::Opcode;
+use ptx::signature::layout;
+
+/// Two accesses that two threads make at any time, one before the other or after.
+#[derive(Clone, Copy, Debug)]
+pub struct Race {
+    /// The one that comes first in the interval.
+    pub first: InstructionId,
+    /// The other, in the next turn of a loop perhaps.
+    pub second: InstructionId,
+    /// Threads that make the first and the second.
+    pub threads: (u32, u32),
+    /// All threads write different values to one address: those of a warp too.
+    pub of_any_block: bool,
+}
+
+/// These turns of a loop without a barrier are looked at: in the last, one thread comes
+/// to what another warp has written.
+const INNER_TURNS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 32];
+
+/// So many turns of a loop with one.
+const TURNS: u64 = 2;
+
+/// What lies further from its base is no address.
+const FAR: i64 = 1 << 40;
+
+/// More bytes of shared memory no block has.
+const MEMORY: i64 = 1 << 18;
+
+/// So many values are followed to see what becomes of what is read.
+const FOLLOWED: usize = 64;
+
+/// So many accesses of threads that meet a write of another warp are looked at.
+const TRIED: usize = 64;
+
+/// And of one access.
+const TRIED_OF_ONE: usize = 8;
+
+/// So few accesses in an interval are looked at in all of these turns.
+const FEW: usize = 12;
+
+/// With more accesses in an interval, only the first turns of loops are looked at.
+const MANY: usize = 48;
+
+/// An access in one turn of the loops around it.
+struct Instance {
+    of: SharedAccess,
+    node: usize,
+    layer: usize,
+    turns: Turns,
+    offset: Lanes,
+    /// From the first byte of any thread to behind the last.
+    range: (i64, i64),
+    conditions: Rc<Conditions>,
+    value: Known,
+}
+
+/// The search for races in a function, for one shape of its block.
+pub struct Search<'c, 'm, 'a> {
+    flow: &'c Flow<'m, 'a>,
+    loops: &'c Loops,
+    orders: &'c Orders<'c, 'm, 'a>,
+    accesses: &'c [SharedAccess],
+    /// The values of the threads.
+    pub evaluator: Evaluator<'c, 'm, 'a>,
+}
+
+impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
+    /// Over these accesses of a function.
+    pub fn new(
+        orders: &'c Orders<'c, 'm, 'a>,
+        accesses: &'c [SharedAccess],
+        evaluator: Evaluator<'c, 'm, 'a>,
+    ) -> Self {
+        Search {
+            flow: evaluator.flow,
+            loops: evaluator.loops,
+            orders,
+            accesses,
+            evaluator,
+        }
+    }
+
+    /// The races, at most one of each variable in an interval.
+    pub fn races(&mut self) -> Vec<Race> {
+        let mut races: Vec<Race> = Vec::new();
+        for start in self.orders.starts() {
+            let Some(interval) = self.orders.interval(start) else {
+                continue;
+            };
+            let executed = self.executed(&interval);
+            if executed.is_empty() {
+                continue;
+            }
+            let turns = match self.loops.innermost(interval.home()) {
+                Some(_) if executed.len() <= MANY => TURNS,
+                _ => 1,
+            };
+            for turn in 0..turns {
+                let groups = self.instances(&interval, &executed, turn);
+                let mut found = false;
+                for (_, instances) in &groups {
+                    if let Some(race) = self.conflict(&interval, instances) {
+                        found = true;
+                        if races.iter().all(|known| known.second != race.second) {
+                            races.push(race);
+                        }
+                    }
+                }
+                if found || self.evaluator.budget == 0 {
+                    break;
+                }
+            }
+        }
+        races
+    }
+
+    /// Whether no access of a thread is known to lie outside of its variable. In a block
+    /// of one dimension, what the first warp does says nothing of its length.
+    pub fn is_plausible(&mut self, is_line: bool) -> bool {
+        // In the first turn of the loops, and in the second of the innermost.
+        (0..self.accesses.len()).all(|at| {
+            let block = self.flow.graph.block_of(self.accesses[at].id);
+            let within = self.loops.innermost(block);
+            let depth = within.map_or(0, |id| self.loops.get(id).depth);
+            let first = Turns::default();
+            let second = (1..=Turns::DEPTH)
+                .contains(&depth)
+                .then(|| first.with(depth, 1));
+            self.is_inside(at, first, is_line)
+                && second.is_none_or(|second| self.is_inside(at, second, is_line))
+        })
+    }
+
+    fn is_inside(&mut self, at: usize, turns: Turns, is_line: bool) -> bool {
+        let of = self.accesses[at];
+        let block = self.flow.graph.block_of(of.id);
+        let place = self.evaluator.place(block, turns);
+        let Some(address) = self.evaluator.operand(of.access.address, place).sum() else {
+            return true;
+        };
+        let [(symbol, 1)] = *address.symbols.all() else {
+            return true;
+        };
+        let Symbol::Address(variable) = self.evaluator.symbol(symbol) else {
+            return true;
+        };
+        let variable = self.flow.instructions.variable(variable);
+        let size = match variable.dims.contains(&None) {
+            true => MEMORY as u64,
+            false => layout(variable).0,
+        };
+        let end = size as i64 - of.access.bytes as i64;
+        let threads = 0..self.evaluator.shape.threads() as usize;
+        let outside = |thread: &usize| !(0..=end).contains(&address.lanes.at(*thread));
+        let outside: Vec<usize> = threads.filter(outside).collect();
+        // What lies outside of it in the first warp does so in every block.
+
+        if outside
+            .first()
+            .is_none_or(|first| is_line && *first < WARP as usize)
+        {
+            return true;
+        }
+        let Some(mut facts) = self.orders.facts_above(block, super::BlockId::ENTRY) else {
+            return true;
+        };
+        facts.extend(of.guard);
+        let mut conditions = Conditions::default();
+        let known = facts.iter().all(|fact| {
+            let place = self.evaluator.place(fact.block, turns);
+            let evaluator = &mut self.evaluator;
+            conditions
+                .assume(evaluator, fact.predicate, fact.holds, place)
+                .is_some()
+        });
+        let comes = |thread: &usize| {
+            conditions.admits(*thread)
+                && conditions.agree(*thread, &conditions, *thread, &self.evaluator)
+        };
+        !(known && outside.iter().any(comes))
+    }
+
+    /// The accesses in an interval, by node; none if no two of them can meet.
+    fn executed(&self, interval: &Interval) -> Vec<(usize, SharedAccess)> {
+        let mut executed = Vec::new();
+        for (at, node) in interval
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.proven)
+        {
+            let first = self.accesses.partition_point(|of| of.id.0 < node.start);
+            let within = self.accesses[first..]
+                .iter()
+                .take_while(|of| of.id.0 < node.end);
+            executed.extend(within.map(|of| (at, *of)));
+        }
+        // An access of an unknown base may meet any.
+        if executed.iter().all(|(_, of)| of.base.is_some()) {
+            let mut written: Vec<Option<Term>> = executed
+                .iter()
+                .filter(|(_, of)| of.writes())
+                .map(|(_, of)| of.base)
+                .collect();
+            written.sort_unstable();
+            written.dedup();
+            executed.retain(|(_, of)| written.binary_search(&of.base).is_ok());
+        }
+        if executed.iter().any(|(_, of)| of.writes()) {
+            executed
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The accesses in the turns of the loops, by what is unknown of the address.
+    fn instances(
+        &mut self,
+        interval: &Interval,
+        executed: &[(usize, SharedAccess)],
+        turn: u64,
+    ) -> Vec<(Symbols, Vec<Instance>)> {
+        let Some(start) = self.at_start(interval, turn) else {
+            return Vec::new();
+        };
+        let mut groups: Vec<(Symbols, Vec<Instance>)> = Vec::new();
+        let mut places: HashMap<Symbols, usize> = HashMap::new();
+        for of_node in executed.chunk_by(|a, b| a.0 == b.0) {
+            let at = of_node[0].0;
+            let node = &interval.nodes[at];
+            // A loop around it, without the start of the interval and any barrier, may
+            // be in any turn.
+            let inner = self.loops.innermost(node.block).filter(|id| {
+                !self.loops.contains(*id, interval.home())
+                    && self.orders.leaves_alone(*id)
+                    && self.loops.get(*id).depth <= Turns::DEPTH
+            });
+            let turns: &[u64] = match inner {
+                Some(_) if executed.len() <= FEW => &INNER_TURNS,
+                Some(_) if executed.len() <= MANY => &INNER_TURNS[..8],
+                Some(_) => &INNER_TURNS[..2],
+                None => &[0],
+            };
+            for &inner_turn in turns {
+                let inner = inner.map(|id| (id, inner_turn));
+                let place = |block, layer| {
+                    let turns = self.orders.turns(interval, block, layer, turn, inner);
+                    Place {
+                        within: self.loops.innermost(block),
+                        turns,
+                    }
+                };
+                let here = place(node.block, node.layer);
+                let Some(conditions) = self.conditions(interval, node, &start, inner, place) else {
+                    break;
+                };
+                let conditions = Rc::new(conditions);
+                for (_, of) in of_node {
+                    let Some((symbols, instance)) = self.instance(*of, at, node, here, &conditions)
+                    else {
+                        continue;
+                    };
+                    let next = groups.len();
+                    let group = *places.entry(symbols).or_insert(next);
+                    if group == next {
+                        groups.push((symbols, Vec::new()));
+                    }
+                    groups[group].1.push(instance);
+                }
+                if self.evaluator.budget == 0 {
+                    return Vec::new();
+                }
+            }
+        }
+        groups
+    }
+
+    /// What holds of a thread that comes to the start of the interval in this turn.
+    fn at_start(&mut self, interval: &Interval, turn: u64) -> Option<Conditions> {
+        let home = interval.home();
+        let mut conditions = Conditions::default();
+        let within = self.loops.innermost(home);
+        for fact in self.orders.facts_above(home, super::BlockId::ENTRY)? {
+            let turns = self.orders.turns(interval, fact.block, 0, turn, None);
+            let place = self.evaluator.place(fact.block, turns);
+            conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, place)?;
+        }
+        if let Some(id) = within.filter(|_| turn > 0) {
+            let facts = self.orders.facts_of_turn(id)?;
+            for earlier in 0..turn {
+                for fact in &facts {
+                    let turns = self.orders.turns(interval, fact.block, 0, earlier, None);
+                    let place = self.evaluator.place(fact.block, turns);
+                    conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, place)?;
+                }
+            }
+        }
+        Some(conditions)
+    }
+
+    /// What holds of a thread that comes to a node.
+    fn conditions(
+        &mut self,
+        interval: &Interval,
+        node: &Node,
+        start: &Conditions,
+        inner: Option<(LoopId, u64)>,
+        place: impl Fn(super::BlockId, usize) -> Place,
+    ) -> Option<Conditions> {
+        let mut conditions = start.clone();
+        for (fact, layer) in self.orders.facts_of(interval, node)? {
+            let at = place(fact.block, layer);
+            conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, at)?;
+        }
+        if let Some((id, turn @ 1..)) = inner {
+            let facts = self.orders.facts_of_turn(id)?;
+            let depth = self.loops.get(id).depth;
+            for earlier in 0..turn {
+                for fact in &facts {
+                    let mut at = place(fact.block, node.layer);
+                    at.turns = at.turns.with(depth, earlier);
+                    conditions.assume(&mut self.evaluator, fact.predicate, fact.holds, at)?;
+                }
+            }
+        }
+        Some(conditions)
+    }
+
+    fn instance(
+        &mut self,
+        of: SharedAccess,
+        at: usize,
+        node: &Node,
+        place: Place,
+        conditions: &Rc<Conditions>,
+    ) -> Option<(Symbols, Instance)> {
+        let address = self.evaluator.operand(of.access.address, place).sum()?;
+        let range = address.lanes.range();
+        if range.0 < -FAR || range.1 > FAR {
+            return None;
+        }
+        let mut conditions = Rc::clone(conditions);
+        if let Some(guard) = of.guard {
+            Rc::make_mut(&mut conditions).assume(
+                &mut self.evaluator,
+                guard.predicate,
+                guard.holds,
+                place,
+            )?;
+        }
+        let value = match of.access.kind {
+            AccessKind::Store => {
+                let operands = &self.flow.instructions.body.operands;
+                match operands.get(of.value) {
+                    Some(Operand::Vector(..)) | None => Known::Unknown,
+                    Some(_) => self.evaluator.operand(of.value, place),
+                }
+            }
+            _ => Known::Unknown,
+        };
+        let instance = Instance {
+            of,
+            node: at,
+            layer: node.layer,
+            turns: place.turns,
+            range: (range.0, range.1 + of.access.bytes as i64),
+            offset: address.lanes,
+            conditions,
+            value,
+        };
+        Some((address.symbols, instance))
+    }
+
+    /// Two of these that meet, in two threads of different warps.
+    fn conflict(&mut self, interval: &Interval, instances: &[Instance]) -> Option<Race> {
+        let threads = self.evaluator.shape.threads() as usize;
+        let warps = threads.div_ceil(WARP as usize);
+        let writes = || instances.iter().filter(|one| one.of.writes());
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for write in writes() {
+            least = least.min(write.range.0);
+            most = most.max(write.range.1 - 1);
+        }
+        if most.checked_sub(least)? > MEMORY {
+            return None;
+        }
+        // The places that an access of a thread touches.
+        let grain = instances
+            .iter()
+            .map(|one| one.of.access.bytes)
+            .min()?
+            .clamp(1, 4)
+            .ilog2();
+        let (base, end) = (least >> grain, most >> grain);
+        let touched = |one: &Instance, thread: usize| {
+            let from = one.offset.at(thread);
+            let to = from + one.of.access.bytes as i64 - 1;
+            let (from, to) = ((from >> grain).max(base), (to >> grain).min(end));
+            (from..to + 1).map(move |place| (place - base) as usize)
+        };
+        // Which warps write each place.
+        let mut written = vec![0_u32; (end - base) as usize + 1];
+        for write in writes() {
+            for warp in 0..warps {
+                for thread in warp * WARP as usize..threads.min((warp + 1) * WARP as usize) {
+                    if write.conditions.admits(thread) {
+                        for place in touched(write, thread) {
+                            written[place] |= 1 << warp;
+                        }
+                    }
+                }
+            }
+        }
+        let mut tried = 0;
+        for second in instances {
+            let is_store = second.of.access.kind == AccessKind::Store;
+            // Of a value that nothing is known of, no other store is different.
+            if is_store && second.value == Known::Unknown {
+                continue;
+            }
+            if !self.evaluator.spend(1) {
+                return None;
+            }
+            let mut tried_here = 0;
+            for thread in 0..threads {
+                let own = 1_u32 << (thread / WARP as usize);
+                let met = touched(second, thread).fold(0, |met, place| met | written[place]);
+                if met & !own == 0 || !second.conditions.admits(thread) {
+                    continue;
+                }
+                tried += 1;
+                tried_here += 1;
+                if tried > TRIED {
+                    return None;
+                }
+                if tried_here > TRIED_OF_ONE {
+                    break;
+                }
+                let at = second.offset.at(thread);
+                for first in writes() {
+                    let (from, to) = first.range;
+                    if at >= to || at + second.of.access.bytes as i64 <= from {
+                        continue;
+                    }
+                    // On two sides of a branch that all threads take together, only one
+                    // of them is executed.
+                    let chosen = |one: &Instance| one.conditions.is_of_threads();
+                    if !interval.in_sequence(first.node, second.node)
+                        && !(chosen(first) && chosen(second))
+                    {
+                        continue;
+                    }
+                    if !self.evaluator.spend(1) {
+                        return None;
+                    }
+                    let others = (0..threads)
+                        .filter(|other| (met & !own) >> (other / WARP as usize) & 1 != 0);
+                    for other in others {
+                        if self.meets(first, other, second, thread) {
+                            let threads = (other as u32, thread as u32);
+                            return Some(self.race(first, second, threads));
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn race(&self, write: &Instance, access: &Instance, threads: (u32, u32)) -> Race {
+        let same = write.offset.same().is_some() && access.offset.same().is_some();
+        let loses = match access.of.access.kind {
+            AccessKind::Store => write.value != Known::Data && access.value != Known::Data,
+            _ => self.is_made_of(&write.of, access.of.id),
+        };
+        let place = |one: &Instance| (one.node, one.of.id);
+        let (first, second, threads) = match place(write) <= place(access) {
+            true => (write, access, threads),
+            false => (access, write, (threads.1, threads.0)),
+        };
+        Race {
+            first: first.of.id,
+            second: second.of.id,
+            threads,
+            of_any_block: same && loses,
+        }
+    }
+
+    /// Whether all threads add to their own what lies a part of a warp further, as one
+    /// step of several: what is read across warps is dropped later.
+    fn is_step(&self, write: &Instance, read: &Instance) -> bool {
+        let linear = |of: &SharedAccess| self.evaluator.function.linear(of.access.address);
+        let (Some(own), Some(other)) = (linear(&write.of), linear(&read.of)) else {
+            return false;
+        };
+        let apart = |linear: &Linear| {
+            let mut moved = *linear;
+            moved.constant = own.constant;
+            (moved == own).then(|| linear.constant - own.constant)
+        };
+        let Some(step) = apart(&other) else {
+            return false;
+        };
+        let element = read.of.access.bytes as i64;
+        if step == 0 || step.abs() >= i64::from(WARP) * element {
+            return false;
+        }
+        let of = |of: &SharedAccess| linear(of).and_then(|linear| apart(&linear));
+        let stores = || {
+            let stores = self.accesses.iter();
+            stores.filter(|one| one.access.kind == AccessKind::Store && of(one) == Some(0))
+        };
+        // The step before or after is twice or half as far.
+        self.accesses.iter().any(|next| {
+            of(next).is_some_and(|next| next == 2 * step || 2 * next == step)
+                && stores().any(|store| self.is_made_of(store, next.id))
+        })
+    }
+
+    /// The values that a store writes.
+    fn stored(&self, store: &SharedAccess) -> Vec<ValueId> {
+        let flow = self.flow;
+        match flow.instructions.body.operands.get(store.value) {
+            Some(Operand::Vector(list, _)) => (list.start..list.start + list.len)
+                .map(|at| flow.values.of_operand(at as usize))
+                .collect(),
+            _ => vec![flow.values.of_operand(store.value)],
+        }
+    }
+
+    /// Whether what a store writes is made of what a load reads.
+    fn is_made_of(&self, store: &SharedAccess, load: InstructionId) -> bool {
+        let (instructions, values) = (&self.flow.instructions, &self.flow.values);
+        let stored = self.stored(store).into_iter();
+        let mut open: Vec<(ValueId, u32)> = stored.map(|value| (value, 0)).collect();
+        while let Some((value, depth)) = open.pop() {
+            let Some(Definition::Written(id)) = values.definition(value) else {
+                continue;
+            };
+            if id == load {
+                return true;
+            }
+            // A tree of few instructions, or none.
+            if depth < 4 && open.len() < 16 {
+                let reads = values.reads(instructions, &instructions.steps[id.index()]);
+                open.extend(reads.map(|(_, value)| (value, depth + 1)));
+            }
+        }
+        false
+    }
+
+    /// Whether the write of one thread and the access of another are a race.
+    fn meets(&mut self, write: &Instance, writer: usize, access: &Instance, thread: usize) -> bool {
+        let (a, b) = (&write.of, &access.of);
+        if write.layer != 0 && access.layer != 0 || a.strong && b.strong {
+            return false;
+        }
+        let between = write.offset.at(writer) - access.offset.at(thread);
+        if between >= b.access.bytes as i64 || -between >= a.access.bytes as i64 {
+            return false;
+        }
+        let atomic = |of: &SharedAccess| of.access.kind == AccessKind::Atomic;
+        if atomic(a) && (atomic(b) || b.strong) || atomic(b) && a.strong {
+            return false;
+        }
+        let same_warp = writer / WARP as usize == thread / WARP as usize;
+        if same_warp || !write.conditions.admits(writer) {
+            return false;
+        }
+        if b.access.kind == AccessKind::Store && a.access.kind == AccessKind::Store {
+            let of_data = write.value == Known::Data || access.value == Known::Data;
+            let line = self.evaluator.shape.0[1..] == [1, 1];
+            if !differ(write, writer, access, thread) || of_data && !line {
+                return false;
+            }
+            // Where all threads make both, each with one value, the last one stays.
+            let one_value = |one: &Instance| match &one.value {
+                Known::Sum(sum) => sum.is_uniform() && one.offset.same().is_some(),
+                _ => false,
+            };
+            if a.id != b.id && one_value(write) && one_value(access) {
+                return false;
+            }
+        } else if b.access.kind == AccessKind::Load {
+            // A part of what is read may be another member of a structure.
+            if a.access.element < b.access.element {
+                return false;
+            }
+            if self.is_step(write, access) {
+                return false;
+            }
+            // Who has written the same itself reads that, unless it is made of what has
+            // been read: all add to it.
+            let own = write.conditions.admits(thread)
+                && write.offset.at(thread) == write.offset.at(writer)
+                && !differ(write, writer, write, thread);
+            if own && !atomic(a) && !self.is_made_of(a, b.id) {
+                return false;
+            }
+        }
+        write
+            .conditions
+            .agree(writer, &access.conditions, thread, &self.evaluator)
+            && !self.writes_back(write, writer)
+            && (b.access.kind != AccessKind::Load || self.matters(access, thread))
+    }
+
+    /// Whether a store may write what its thread has read from there.
+    fn writes_back(&mut self, write: &Instance, writer: usize) -> bool {
+        if write.of.access.kind != AccessKind::Store {
+            return false;
+        }
+        let flow = self.flow;
+        let mut open = self.stored(&write.of);
+        let place = self
+            .evaluator
+            .place(flow.graph.block_of(write.of.id), write.turns);
+        for _ in 0..FOLLOWED {
+            let Some(value) = open.pop() else {
+                break;
+            };
+            match flow.values.definition(value) {
+                Some(Definition::Phi(_)) => {
+                    open.extend(flow.values.phi_operands(&flow.graph, value));
+                }
+                Some(Definition::Written(id)) => {
+                    open.extend(flow.values.prior(value));
+                    let from = self.accesses.binary_search_by_key(&id, |of| of.id);
+                    if let Ok(at) = from {
+                        let address = self.accesses[at].access.address;
+                        let read = self.evaluator.operand(address, place).sum();
+                        if read.is_some_and(|read| read.lanes.at(writer) == write.offset.at(writer))
+                        {
+                            return true;
+                        }
+                    } else if flow
+                        .instructions
+                        .get(id)
+                        .is_some_and(|i| i.opcode == Opcode::Mov)
+                    {
+                        let step = &flow.instructions.steps[id.index()];
+                        let reads = flow.values.reads(&flow.instructions, step);
+                        open.extend(reads.map(|(_, value)| value));
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether a thread makes anything of what it reads.
+    fn matters(&mut self, read: &Instance, thread: usize) -> bool {
+        let flow = self.flow;
+        let Some(users) = self.evaluator.function.users() else {
+            return true;
+        };
+        let step = &flow.instructions.steps[read.of.id.index()];
+        let written = flow.values.writes(&flow.instructions, step);
+        let mut open: Vec<ValueId> = written.map(|(_, value)| value).collect();
+        let mut visited = open.clone();
+        while let Some(value) = open.pop() {
+            for user in users.readers(value) {
+                let id = match user {
+                    Ok(id) => id,
+                    Err(phi) => {
+                        if !visited.contains(&phi) {
+                            visited.push(phi);
+                            open.push(phi);
+                        }
+                        continue;
+                    }
+                };
+                let step = &flow.instructions.steps[id.index()];
+                if self.is_dropped(id, read.turns, thread) {
+                    continue;
+                }
+                if !self.evaluator.function.effect(step).pure || visited.len() > FOLLOWED {
+                    return true;
+                }
+                for (_, value) in flow.values.writes(&flow.instructions, step) {
+                    if !visited.contains(&value) {
+                        visited.push(value);
+                        open.push(value);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the guard of an instruction is known not to hold of a thread.
+    fn is_dropped(&mut self, id: InstructionId, turns: Turns, thread: usize) -> bool {
+        let flow = self.flow;
+        let step = &flow.instructions.steps[id.index()];
+        let Some(guard) = flow.values.guard(&flow.instructions, step) else {
+            return false;
+        };
+        if flow.instructions.steps[id.index()].terminator != Terminator::FallThrough {
+            return false;
+        }
+        let place = self.evaluator.place(flow.graph.block_of(id), turns);
+        let guard = self.evaluator.value(guard, place).sum();
+        guard.is_some_and(|guard| guard.is_exact() && (guard.lanes.at(thread) != 0) == step.negated)
+    }
+}
+
+/// Whether two threads surely store different values.
+fn differ(a: &Instance, thread: usize, b: &Instance, other: usize) -> bool {
+    let of_shared = |one: &Instance| one.of.space == Space::Shared;
+    match (&a.value, &b.value) {
+        (Known::Sum(left), Known::Sum(right)) => {
+            left.symbols == right.symbols && left.lanes.at(thread) != right.lanes.at(other)
+        }
+        (Known::Unknown, _) | (_, Known::Unknown) => false,
+        // What threads leave in one word of global memory may be to nobody, and what
+        // they load from one address is the same.
+        (Known::Data, _) | (_, Known::Data) => of_shared(a) && a.offset.same().is_some(),
+        _ => true,
+    }
+}
