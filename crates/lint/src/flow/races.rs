@@ -36,6 +36,9 @@ pub struct Race {
     pub of_any_block: bool,
 }
 
+/// So many races of one kernel say enough.
+const RACES: usize = 64;
+
 /// These turns of a loop without a barrier are looked at: in the last, one thread comes
 /// to what another warp has written.
 const INNER_TURNS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 32];
@@ -48,6 +51,9 @@ const FAR: i64 = 1 << 40;
 
 /// More bytes of shared memory no block has.
 const MEMORY: i64 = 1 << 18;
+
+/// The other steps of a reduction are among so many accesses before and behind.
+const NEAR: usize = 16;
 
 /// So many values are followed to see what becomes of what is read.
 const FOLLOWED: usize = 64;
@@ -107,6 +113,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     pub fn races(&mut self) -> Vec<Race> {
         let mut races: Vec<Race> = Vec::new();
         for start in self.orders.starts() {
+            if races.len() >= RACES || !self.evaluator.spend(4) {
+                break;
+            }
             let Some(interval) = self.orders.interval(start) else {
                 continue;
             };
@@ -468,9 +477,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     // On two sides of a branch that all threads take together, only one
                     // of them is executed.
                     let chosen = |one: &Instance| one.conditions.is_of_threads();
-                    if !interval.in_sequence(first.node, second.node)
-                        && !(chosen(first) && chosen(second))
-                    {
+                    let both = chosen(first) && chosen(second);
+                    if !both && !interval.in_sequence(first.node, second.node) {
                         continue;
                     }
                     if !self.evaluator.spend(1) {
@@ -529,12 +537,15 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return false;
         }
         let of = |of: &SharedAccess| linear(of).and_then(|linear| apart(&linear));
+        let at = self.accesses.partition_point(|of| of.id < read.of.id);
+        let end = self.accesses.len().min(at + NEAR);
+        let near = &self.accesses[at.saturating_sub(NEAR)..end];
         let stores = || {
-            let stores = self.accesses.iter();
+            let stores = near.iter();
             stores.filter(|one| one.access.kind == AccessKind::Store && of(one) == Some(0))
         };
         // The step before or after is twice or half as far.
-        self.accesses.iter().any(|next| {
+        near.iter().any(|next| {
             of(next).is_some_and(|next| next == 2 * step || 2 * next == step)
                 && stores().any(|store| self.is_made_of(store, next.id))
         })
@@ -609,9 +620,6 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             if a.access.element < b.access.element {
                 return false;
             }
-            if self.is_step(write, access) {
-                return false;
-            }
             // Who has written the same itself reads that, unless it is made of what has
             // been read: all add to it.
             let own = write.conditions.admits(thread)
@@ -625,6 +633,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             .conditions
             .agree(writer, &access.conditions, thread, &self.evaluator)
             && !self.writes_back(write, writer)
+            && !(b.access.kind == AccessKind::Load && self.is_step(write, access))
             && (b.access.kind != AccessKind::Load || self.matters(access, thread))
     }
 
