@@ -80,15 +80,15 @@ impl Conditions {
                     let inner = flow.values.of_operand(first + 1);
                     return self.take(evaluator, inner, !holds, at, depth + 1);
                 }
-                Opcode::And | Opcode::Or if of_predicates => {
-                    // Both hold, or neither does.
-                    if (mnemonic.opcode == Opcode::And) == holds {
-                        for number in 1..3 {
-                            let inner = flow.values.of_operand(first + number);
-                            self.take(evaluator, inner, holds, at, depth + 1)?;
-                        }
-                        return Some(());
+                // Both hold, or neither does.
+                Opcode::And | Opcode::Or
+                    if of_predicates && (mnemonic.opcode == Opcode::And) == holds =>
+                {
+                    for number in 1..3 {
+                        let inner = flow.values.of_operand(first + number);
+                        self.take(evaluator, inner, holds, at, depth + 1)?;
                     }
+                    return Some(());
                 }
                 Opcode::Setp if instruction.operands.len == 3 => {
                     let ty = mnemonic.modifiers.types().last();

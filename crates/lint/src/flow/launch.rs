@@ -118,9 +118,7 @@ impl Block {
             (None, true) => Block::Line,
         }
     }
-}
 
-impl Block {
     /// One that it may well have.
     pub(super) fn usual(&self) -> Shape {
         match self {

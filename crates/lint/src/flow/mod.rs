@@ -11,6 +11,7 @@ mod alignment;
 mod arithmetic;
 mod async_groups;
 mod conditions;
+mod conflicts;
 mod dependences;
 mod divergence;
 mod effect;
