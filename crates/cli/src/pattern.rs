@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `zeros`, `ones` | 0 or 1 |
 //! | `iota` | 0, 1, 2 … |
-//! | `random:SEED` | integers: all bits random; floats: random in [0, 1), see [`random`] |
+//! | `random:SEED` | integers: all bits random; floats: random in [0, 1) (SplitMix64) |
 //! | `@FILE` | the bytes of a file, little-endian |
 //! | anything else | a [formula](super::formula) in `i`; a number is the simplest |
 
