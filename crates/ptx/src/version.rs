@@ -29,7 +29,7 @@ pub struct Needed {
 /// Finds the lowest `.target` of a module, and the lowest `.version` for that target;
 /// `None` for a module with errors, or without `.version` or `.target`.
 ///
-/// Takes about a dozen times as long as [`check`](super::check).
+/// Takes about a dozen times as long as [`check`](crate::check()).
 ///
 /// ```
 /// use ptxkit_ptx::{read, version::needed};
