@@ -80,19 +80,16 @@ fn action(
 }
 
 fn fixed(tree: &Tree<'_>, finding: &Finding) -> Option<CodeAction> {
-    let edits = finding
-        .fix
-        .as_ref()?
-        .edits
-        .iter()
-        .map(|edit: &Edit| TextEdit {
-            range: tree.text.range(edit.span),
-            new_text: edit.replacement.clone(),
-        });
+    let fix = finding.fix.as_ref()?;
+    let edits = fix.edits.iter().map(|edit: &Edit| TextEdit {
+        range: tree.text.range(edit.span),
+        new_text: edit.replacement.clone(),
+    });
     let name = Rule::find(&finding.code.to_string()).map_or("", |rule| rule.name);
-    let title = format!("Fix {} {name}", finding.code);
+    let unsafe_mark = if fix.safe { "" } else { " (unsafe)" };
+    let title = format!("Fix {} {name}{unsafe_mark}", finding.code);
     let mut action = action(tree, title, CodeActionKind::QUICKFIX, edits);
-    action.is_preferred = Some(true);
+    action.is_preferred = fix.safe.then_some(true);
     action.diagnostics = Some(vec![diagnostic(tree.document, finding)]);
     Some(action)
 }
@@ -128,7 +125,8 @@ fn all_fixed(tree: &Tree<'_>, checked: &Checked) -> Option<CodeAction> {
     };
     let document = tree.document;
     let lint = |text: &str| linter::lint(text, &document.path, &document.settings);
-    let fixed = fix::apply_fixes(tree.source, found, false, lint);
+    let unsafe_fixes = document.settings.unsafe_fixes;
+    let fixed = fix::apply_fixes(tree.source, found, unsafe_fixes, lint);
     let edit = format::replace(tree, &fixed.text)?;
     let title = "Fix all that ptxcheck can fix".to_owned();
     Some(action(tree, title, FIX_ALL, std::iter::once(edit)))

@@ -381,6 +381,30 @@ fn actions_fix_and_suppress() {
     assert_eq!(applied(&all[0]), applied(&found[0]));
 }
 
+/// A fix that may change what the code does says so, and no editor applies it unasked.
+#[test]
+fn an_unsafe_fix_is_named_and_not_preferred() {
+    let text = ".version 6.0\n.target sm_60\n.address_size 64\n.entry k()\n{\n\t.reg .b32 r;\n\
+                \tshfl.down.b32 r, r, 1, 31;\n\tret;\n}\n";
+    let range = json!({"start": {"line": 6, "character": 0}, "end": {"line": 6, "character": 9}});
+    let folder = folder(&[("ptxcheck.toml", "select = [\"D0101\"]\n")]);
+    let uri = format!("file://{}/k.ptx", folder.path().display());
+    let mut client = Client::start(&mut program());
+    client.open(&uri, text);
+    let mut actions = |context: Value| {
+        let params = json!({"textDocument": {"uri": uri}, "range": range, "context": context});
+        client.request("textDocument/codeAction", params).unwrap()
+    };
+    let found = actions(json!({"diagnostics": []}));
+    assert_eq!(
+        found[0]["title"],
+        "Fix D0101 unsynchronized-warp-operation (unsafe)"
+    );
+    assert!(found[0]["isPreferred"].is_null(), "{found}");
+    let all = actions(json!({"diagnostics": [], "only": ["source.fixAll"]}));
+    assert_eq!(all, json!([]));
+}
+
 #[test]
 fn outline_and_folding() {
     let symbols = ask(
