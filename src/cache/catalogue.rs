@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tracing::debug;
-use twox_hash::XxHash3_128;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::folder::{self, Owner};
 use super::hit_log;
@@ -209,18 +209,18 @@ fn sum(root: &Path) -> io::Result<String> {
         }
     }
     files.sort();
-    let mut hash = XxHash3_128::new();
+    let mut hash = Xxh3::new();
     let mut buffer = vec![0; 1 << 16];
     for path in files {
         let name = path.strip_prefix(root).unwrap_or(&path);
-        hash.write(name.as_os_str().as_encoded_bytes());
+        hash.update(name.as_os_str().as_encoded_bytes());
         let mut file = fs::File::open(path)?;
         loop {
             match file.read(&mut buffer)? {
                 0 => break,
-                length => hash.write(&buffer[..length]),
+                length => hash.update(&buffer[..length]),
             }
         }
     }
-    Ok(format!("{:032x}", hash.finish_128()))
+    Ok(format!("{:032x}", hash.digest128()))
 }

@@ -4,7 +4,6 @@
 //! Variables", with its defaults. They are read in one place,
 //! [`Environment::read`]; everything else takes the value.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -22,6 +21,16 @@ const READONLY: &str = "PTXKIT_CACHE_READONLY";
 /// Each pair: the name that wins, and the one that counts where it is unset.
 const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
+const VARIABLES: [&str; 8] = [
+    DISABLE,
+    PATH,
+    MAXSIZE,
+    READONLY,
+    FORCE_JIT[0],
+    FORCE_JIT[1],
+    DISABLE_JIT[0],
+    DISABLE_JIT[1],
+];
 
 const MIB: u64 = 1 << 20;
 
@@ -46,44 +55,42 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    variables: BTreeMap<&'static str, OsString>,
+    /// In the order of `VARIABLES`; empty ones count as unset.
+    values: [Option<OsString>; VARIABLES.len()],
     default_folder: Option<PathBuf>,
 }
 
 impl Environment {
     /// Reads the process's environment and the platform's folders.
     pub fn read() -> Environment {
-        let names = [DISABLE, PATH, MAXSIZE, READONLY]
-            .into_iter()
-            .chain(FORCE_JIT)
-            .chain(DISABLE_JIT);
-        Environment {
-            variables: names
-                .filter_map(|name| Some((name, std::env::var_os(name)?)))
-                .collect(),
-            default_folder: default_folder(),
+        let mut environment = Environment {
+            values: VARIABLES.map(std::env::var_os),
+            default_folder: None,
+        };
+        if environment.get(PATH).is_none() {
+            environment.default_folder = default_folder();
         }
+        environment
     }
 
     /// An environment that holds these variables, and no default folder.
     pub fn of<V: Into<OsString>>(
         variables: impl IntoIterator<Item = (&'static str, V)>,
     ) -> Environment {
-        Environment {
-            variables: variables
-                .into_iter()
-                .map(|(name, value)| (name, value.into()))
-                .collect(),
-            ..Environment::default()
+        let mut environment = Environment::default();
+        for (name, value) in variables {
+            if let Some(at) = VARIABLES.iter().position(|known| *known == name) {
+                environment.values[at] = Some(value.into());
+            }
         }
+        environment
     }
 
     /// The value of a variable; an empty one counts as unset.
     fn get(&self, name: &str) -> Option<&OsStr> {
-        self.variables
-            .get(name)
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        let at = VARIABLES.iter().position(|known| *known == name)?;
+        let value = self.values[at].as_deref()?;
+        (!value.is_empty()).then_some(value)
     }
 
     /// A variable that is 0 or 1; anything else is warned of and unset.
@@ -152,6 +159,9 @@ fn default_folder() -> Option<PathBuf> {
 
 /// A relative path would lead elsewhere once the process changes its folder.
 fn absolute(path: PathBuf) -> PathBuf {
+    if path.is_absolute() {
+        return path;
+    }
     std::path::absolute(&path).unwrap_or(path)
 }
 

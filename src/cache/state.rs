@@ -15,7 +15,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use twox_hash::XxHash3_128;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::key::{Generation, Key};
 
@@ -140,7 +140,7 @@ impl State {
         file.read_exact(&mut bytes).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches('\n');
         let (text, sum) = text.rsplit_once("\nsum ")?;
-        (u128::from_str_radix(sum, 16).ok()? == XxHash3_128::oneshot(text.as_bytes()))
+        (u128::from_str_radix(sum, 16).ok()? == xxh3_128(text.as_bytes()))
             .then_some(())?;
         let mut lines = text.lines();
         (lines.next()? == TITLE).then_some(())?;
@@ -183,7 +183,7 @@ impl State {
             let generation = u64::from_be_bytes(row.generation.to_bytes());
             let _ = write!(text, "\ndriver {generation:016x} {}", row.active);
         }
-        let sum = XxHash3_128::oneshot(text.as_bytes());
+        let sum = xxh3_128(text.as_bytes());
         let _ = write!(text, "\nsum {sum:032x}");
         let mut bytes = text.into_bytes();
         bytes.resize(LENGTH, b'\n');
