@@ -11,9 +11,9 @@ use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source};
 use crate::cache::{Blob, CompileLock, Key, KeyParts, Lookup, Provenance};
-use crate::driver::{self, CudaError, DriverKind};
+use crate::driver::{self, CudaError};
 use crate::jit::{self, JitOptions};
-use image::{self, CubinContents, Image};
+use image::{self, CubinContents, Image, Target};
 
 /// PTX to be compiled, and what for.
 pub(super) struct Request<'a> {
@@ -56,24 +56,28 @@ impl Deref for Compiled {
 /// The device's compiler.
 #[derive(Debug)]
 pub(super) struct Compiler {
+    /// The device's, which it compiles for unless told otherwise; `None` for the CPU device.
+    pub architecture: Option<Target>,
     /// As [`Device::target`](driver::Device::target) gives it.
-    pub target: String,
+    target: String,
     identity: String,
-    driver_version: u32,
+    pub driver_version: u32,
 }
 
 impl Loader {
     /// The device's compiler: asked for once, as it does not change while a
     /// process runs.
-    fn compiler(&self) -> Result<&Compiler, driver::Error> {
+    pub(super) fn compiler(&self) -> Result<&Compiler, driver::Error> {
         let known = &self.shared.compiler;
         if let Some(compiler) = known.get() {
             return Ok(compiler);
         }
         let device = self.context().device();
         let driver = device.driver();
+        let architecture = device.architecture()?;
         let compiler = Compiler {
-            target: device.target()?,
+            architecture,
+            target: driver::target_name(architecture),
             identity: jit::compiler_identity(driver.kind()),
             driver_version: driver.version().unsigned_abs(),
         };
@@ -87,11 +91,10 @@ impl Loader {
         &self,
         options: &JitOptions,
     ) -> Result<(String, JitOptions), driver::Error> {
-        let own = &self.compiler()?.target;
-        let is_cpu = self.context().device().driver().kind() == DriverKind::Cpu;
-        let other = options.target.filter(|_| !is_cpu);
-        let other = other.filter(|target| target.to_string() != *own);
-        let target = other.map_or_else(|| own.clone(), |target| target.to_string());
+        let compiler = self.compiler()?;
+        let is_other = |target: &Target| compiler.architecture.is_some_and(|own| own != *target);
+        let other = options.target.filter(is_other);
+        let target = other.map_or_else(|| compiler.target.clone(), |target| target.to_string());
         let options = JitOptions {
             target: other,
             ..*options

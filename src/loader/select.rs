@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::{LoadError, Loader, Source};
-use crate::driver::{self, DriverKind};
 use crate::jit::JitOptions;
 use image::{
-    self, EntryKind, Image, ImageError, JitPolicy, NotATarget, PtxText, Target, newest_ptx,
+    self, EntryKind, Image, ImageError, JitPolicy, PtxText, Target, newest_ptx,
 };
 use ptx::ast::Version;
 
@@ -73,16 +72,12 @@ impl Loader {
         policy: JitPolicy,
     ) -> Result<Selected<'a>, LoadError> {
         let image = source.open().map_err(|error| source.unreadable(error))?;
-        let driver = self.context().device().driver();
-        match driver.kind() {
-            DriverKind::Cpu => self.select_for_cpu(source, image, policy),
-            _ => self.select_for_gpu(
-                source,
-                image,
-                options,
-                driver.version().unsigned_abs(),
-                policy,
-            ),
+        match self.compiler()?.architecture {
+            None => self.select_for_cpu(source, image, policy),
+            Some(own) => {
+                let target = options.target.unwrap_or(own);
+                self.select_for_gpu(source, image, target, policy)
+            }
         }
     }
 
@@ -90,8 +85,7 @@ impl Loader {
         &self,
         source: &Source<'a>,
         image: Image<'a>,
-        options: &JitOptions,
-        driver_version: u32,
+        target: Target,
         policy: JitPolicy,
     ) -> Result<Selected<'a>, LoadError> {
         if let Image::Cpu(_) = image {
@@ -99,12 +93,6 @@ impl Loader {
                 name: source.name.to_owned(),
             });
         }
-        // Every name that a driver's device can have is one of an architecture.
-        let target: Target = self
-            .target(options)?
-            .0
-            .parse()
-            .map_err(|error: NotATarget| driver::Error::BadImage(error.to_string()))?;
         let selection =
             image::select(std::slice::from_ref(&image), target, policy).map_err(|error| {
                 LoadError::NothingFits {
@@ -114,6 +102,7 @@ impl Loader {
             })?;
         let mut reason = selection.reason;
         let mut payload = payload(source, image, selection.place.entry)?;
+        let driver_version = self.compiler()?.driver_version;
         if let Payload::Ptx(ptx) = &mut payload
             && let (Some(version), Some(newest)) = (ptx.version, newest_ptx(driver_version))
             && version > newest

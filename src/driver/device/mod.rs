@@ -14,6 +14,7 @@ use crate::driver::device::settings::ContextFlags;
 use crate::driver::error::Error;
 use api::CudaError;
 use api::{Api, CUdevice, DriverKind};
+use image::{Suffix, Target};
 
 /// One device of a [`Driver`]. Cheap to copy; owns nothing.
 #[derive(Clone, Copy, Debug)]
@@ -185,12 +186,21 @@ impl Device {
     /// (with the suffix `a` from 9.0 on, as the driver compiles for the exact
     /// architecture), `cpu-x86_64` on the CPU device.
     pub fn target(&self) -> Result<String, Error> {
+        self.architecture().map(target_name)
+    }
+
+    /// The architecture that NVIDIA's driver compiles for; `None` for the CPU device, which
+    /// takes PTX for any.
+    pub(crate) fn architecture(&self) -> Result<Option<Target>, Error> {
         if self.driver.kind() == DriverKind::Cpu {
-            return Ok(format!("cpu-{}", std::env::consts::ARCH));
+            return Ok(None);
         }
         let (major, minor) = self.compute_capability()?;
-        let suffix = if major >= 9 { "a" } else { "" };
-        Ok(format!("sm_{major}{minor}{suffix}"))
+        let suffix = match major {
+            9.. => Suffix::Architecture,
+            _ => Suffix::None,
+        };
+        Ok(Some(Target::new(10 * major + minor, suffix)))
     }
 
     /// The limits that launches on it are checked against.
@@ -308,5 +318,13 @@ impl Driver {
     /// All devices in order.
     pub fn devices(&self) -> Result<Vec<Device>, Error> {
         (0..self.device_count()?).map(|i| self.device(i)).collect()
+    }
+}
+
+/// The target of a device with this architecture, as messages and keys name it.
+pub(crate) fn target_name(architecture: Option<Target>) -> String {
+    match architecture {
+        Some(architecture) => architecture.to_string(),
+        None => format!("cpu-{}", std::env::consts::ARCH),
     }
 }
