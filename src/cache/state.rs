@@ -140,8 +140,7 @@ impl State {
         file.read_exact(&mut bytes).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches('\n');
         let (text, sum) = text.rsplit_once("\nsum ")?;
-        (u128::from_str_radix(sum, 16).ok()? == xxh3_128(text.as_bytes()))
-            .then_some(())?;
+        (u128::from_str_radix(sum, 16).ok()? == xxh3_128(text.as_bytes())).then_some(())?;
         let mut lines = text.lines();
         (lines.next()? == TITLE).then_some(())?;
         let mut state = State::default();

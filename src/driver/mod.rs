@@ -58,7 +58,6 @@ pub use device::context::{Context, Entered, Profiling};
 pub use device::driver::Driver;
 pub use device::select::{Selected, Selection, select};
 pub use device::settings::{CacheConfig, ContextFlags, Limit, Scheduling, SharedBanks};
-pub(crate) use device::target_name;
 pub use device::{Device, DeviceLimits};
 pub use error::{Error, JitError};
 pub use graph::exec::GraphExec;

@@ -77,7 +77,7 @@ impl Loader {
         let architecture = device.architecture()?;
         let compiler = Compiler {
             architecture,
-            target: driver::target_name(architecture),
+            target: driver::Device::target_of(architecture),
             identity: jit::compiler_identity(driver.kind()),
             driver_version: driver.version().unsigned_abs(),
         };

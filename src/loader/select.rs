@@ -5,9 +5,7 @@ use std::cmp::Reverse;
 
 use super::{LoadError, Loader, Source};
 use crate::jit::JitOptions;
-use image::{
-    self, EntryKind, Image, ImageError, JitPolicy, PtxText, Target, newest_ptx,
-};
+use image::{self, EntryKind, Image, ImageError, JitPolicy, PtxText, Target, newest_ptx};
 use ptx::ast::Version;
 
 /// The image that was selected.

@@ -186,7 +186,15 @@ impl Device {
     /// (with the suffix `a` from 9.0 on, as the driver compiles for the exact
     /// architecture), `cpu-x86_64` on the CPU device.
     pub fn target(&self) -> Result<String, Error> {
-        self.architecture().map(target_name)
+        self.architecture().map(Device::target_of)
+    }
+
+    /// The target of a device with this architecture.
+    pub(crate) fn target_of(architecture: Option<Target>) -> String {
+        match architecture {
+            Some(architecture) => architecture.to_string(),
+            None => format!("cpu-{}", std::env::consts::ARCH),
+        }
     }
 
     /// The architecture that NVIDIA's driver compiles for; `None` for the CPU device, which
@@ -318,13 +326,5 @@ impl Driver {
     /// All devices in order.
     pub fn devices(&self) -> Result<Vec<Device>, Error> {
         (0..self.device_count()?).map(|i| self.device(i)).collect()
-    }
-}
-
-/// The target of a device with this architecture, as messages and keys name it.
-pub(crate) fn target_name(architecture: Option<Target>) -> String {
-    match architecture {
-        Some(architecture) => architecture.to_string(),
-        None => format!("cpu-{}", std::env::consts::ARCH),
     }
 }
