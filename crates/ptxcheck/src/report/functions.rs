@@ -10,7 +10,9 @@ use super::text::Places;
 use crate::cfg::{Edge, labels};
 use crate::demangle::demangled;
 use crate::resources::{Resources, resources};
-use lint::flow::{BlockId, DivergentBranch, InstructionId, RegisterOperand, ValueId, Variance};
+use lint::flow::{
+    BlockId, DivergentBranch, Graph, InstructionId, RegisterOperand, ValueId, Variance,
+};
 use lint::{Flow, FunctionContext, ModuleContext};
 use ptx::ast::{FunctionKind, Instruction, Item, Operand};
 
@@ -35,7 +37,7 @@ pub struct Function<'t> {
 #[derive(Serialize)]
 struct Control<'t> {
     block_count: usize,
-    /// By number, the empty one of the entry left out; none if there are too many.
+    /// By number; none if there are too many.
     blocks: Vec<Block<'t>>,
     branches: Vec<Branch<'t>>,
 }
@@ -114,26 +116,59 @@ pub fn functions<'t>(
     found
 }
 
-/// The number of a block on the page: the entry is empty, and has none.
-fn number(block: BlockId) -> u32 {
-    block.0.saturating_sub(1)
+/// The blocks of the page. Those that only follow one another are one: debuggers' labels part
+/// them. The empty one of the entry is left out.
+struct Chains {
+    /// The first and the last of each.
+    all: Vec<(BlockId, BlockId)>,
+    /// The chain of each block.
+    numbers: Vec<u32>,
+}
+
+impl Chains {
+    fn new(graph: &Graph) -> Chains {
+        let mut all: Vec<(BlockId, BlockId)> = Vec::new();
+        let mut numbers = vec![0; graph.blocks.len()];
+        for index in 1..graph.blocks.len() {
+            let id = BlockId(index as u32);
+            match all.last_mut() {
+                Some((_, last)) if follows(graph, *last, id) => *last = id,
+                _ => all.push((id, id)),
+            }
+            numbers[index] = all.len() as u32 - 1;
+        }
+        Chains { all, numbers }
+    }
+
+    fn number(&self, block: BlockId) -> u32 {
+        self.numbers[block.index()]
+    }
+}
+
+/// Whether one block leads to another alone, and nothing else leads there.
+fn follows(graph: &Graph, before: BlockId, after: BlockId) -> bool {
+    graph.successors(before).eq([after])
+        && graph.predecessors(after).eq([before])
+        && graph.is_reached(after)
 }
 
 fn control<'t>(function: &FunctionContext<'_, 't>, places: &Places<'t>) -> Option<Control<'t>> {
     let flow = function.flow()?;
-    let block_count = flow.graph.blocks.len() - 1;
-    let ids = (1..flow.graph.blocks.len()).map(|index| BlockId(index as u32));
+    let chains = Chains::new(&flow.graph);
     let mut branches: Vec<Branch<'t>> = function
         .divergence()?
         .divergent_branches
         .iter()
-        .filter_map(|divergent| branch(function, flow, divergent, places))
+        .filter_map(|divergent| branch(function, flow, &chains, divergent, places))
         .collect();
     branches.sort_by_key(|branch| branch.block);
+    let all = chains.all.iter();
     Some(Control {
-        block_count,
-        blocks: match block_count <= MAX_BLOCKS {
-            true => ids.map(|id| block(function, flow, id, places)).collect(),
+        block_count: chains.all.len(),
+        blocks: match chains.all.len() <= MAX_BLOCKS {
+            true => all
+                .map(|(first, last)| block(function, flow, &chains, [*first, *last], places))
+                .collect(),
             false => Vec::new(),
         },
         branches,
@@ -143,7 +178,8 @@ fn control<'t>(function: &FunctionContext<'_, 't>, places: &Places<'t>) -> Optio
 fn block<'t>(
     function: &FunctionContext<'_, 't>,
     flow: &Flow<'_, 't>,
-    id: BlockId,
+    chains: &Chains,
+    [first, last]: [BlockId; 2],
     places: &Places<'t>,
 ) -> Block<'t> {
     let Flow {
@@ -151,14 +187,14 @@ fn block<'t>(
         graph,
         ..
     } = flow;
-    let block = graph.blocks[id.index()];
-    let count = (block.end - block.start) as usize;
-    let (first, last) = SHOWN;
-    let left_out = match count <= first + last {
+    let steps = graph.blocks[first.index()].start..graph.blocks[last.index()].end;
+    let count = steps.len();
+    let (before, after) = SHOWN;
+    let left_out = match count <= before + after {
         true => count..count,
-        false => first..count - last,
+        false => before..count - after,
     };
-    let all = block.steps().filter_map(|step| instructions.get(step));
+    let all = steps.filter_map(|step| instructions.get(InstructionId(step)));
     let spans: Vec<_> = all.map(|instruction| instruction.span).collect();
     let shown = spans.iter().enumerate();
     let shown = shown.filter(|(index, _)| !left_out.contains(index));
@@ -167,28 +203,29 @@ fn block<'t>(
         [start, places.offset(span.end) - start]
     });
     let line = |offset: Option<u32>| offset.map_or(0, |offset| places.line(offset));
-    let edges = graph.successors(id).map(|to| {
-        let edge = Edge::new(instructions, graph, id, to);
+    let edges = graph.successors(last).map(|to| {
+        let edge = Edge::new(instructions, graph, last, to);
         let guard = edge.guard.map(|(negated, predicate)| {
             let not = if negated { "!" } else { "" };
             format!("{not}{predicate}")
         });
-        (number(to), guard, edge.back)
+        (chains.number(to), guard, edge.back)
     });
     Block {
-        labels: labels(function, instructions, graph, id),
+        labels: labels(function, instructions, graph, first),
         first_line: line(spans.first().map(|span| span.start)),
         last_line: line(spans.last().map(|span| span.end.saturating_sub(1))),
         count,
         shown: shown.collect(),
         edges: edges.collect(),
-        unreachable: !graph.is_reached(id),
+        unreachable: !graph.is_reached(first),
     }
 }
 
 fn branch<'t>(
     function: &FunctionContext<'_, 't>,
     flow: &Flow<'_, 't>,
+    chains: &Chains,
     divergent: &DivergentBranch,
     places: &Places<'t>,
 ) -> Option<Branch<'t>> {
@@ -219,14 +256,14 @@ fn branch<'t>(
         ),
     }
     Some(Branch {
-        block: number(divergent.block),
+        block: chains.number(divergent.block),
         line: places.line(instruction.span.start),
         parts: match divergent.variance {
             Variance::Thread => "thread",
             Variance::Warp | Variance::Block => "warp",
         },
         path,
-        meets: divergent.meets.map(number),
+        meets: divergent.meets.map(|meets| chains.number(meets)),
     })
 }
 

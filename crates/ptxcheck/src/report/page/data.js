@@ -16,8 +16,7 @@ class Text {
       one.number = number;
       one.text = this;
       one.title = one.demangled ?? one.name;
-      one.findings = this.findings.filter(
-        found => found.line >= one.first_line && found.line <= one.last_line);
+      one.findings = this.findingsIn(one.first_line, one.last_line);
     });
     this.findings.forEach(found => { found.text = this; });
   }
@@ -53,11 +52,10 @@ class Text {
     return found && line <= found.last_line ? found : undefined;
   }
 
-  get findingsByLine() {
-    return once(this, "findingsByLine", Map.groupBy
-      ? Map.groupBy(this.findings, found => found.line)
-      : this.findings.reduce((all, found) =>
-        all.set(found.line, [...all.get(found.line) ?? [], found]), new Map()));
+  /** The findings of some lines: they are in the order of the text. */
+  findingsIn(first, end) {
+    return this.findings.slice(last(this.findings, found => found.line < first) + 1,
+      last(this.findings, found => found.line <= end) + 1);
   }
 
   /** The line of the source that a line of PTX was compiled from. */

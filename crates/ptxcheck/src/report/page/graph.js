@@ -4,7 +4,7 @@
 const LETTER = 6.65;
 const ROW = 15;
 /** More blocks than this are drawn without their instructions. */
-const DETAILED = 150;
+const DETAILED = 300;
 const WIDEST = 54;
 
 class Flow {
@@ -92,8 +92,7 @@ class Flow {
         ? `line ${block.first_line}` : `lines ${block.first_line}–${block.last_line}`;
       const texts = [head.length + where.length + 4, foot.length + 2, ...lines.map(line => line.length)];
       const letters = Math.min(Math.max(...texts, 16), WIDEST);
-      const found = block.count === 0 ? [] : text.findings.filter(one =>
-        one.line >= block.first_line && one.line <= block.last_line);
+      const found = block.count === 0 ? [] : text.findingsIn(block.first_line, block.last_line);
       return {number, block, branch, lines, head, foot, where, found,
         width: letters * LETTER + 20,
         height: 26 + (lines.length ? lines.length * ROW + 8 : 0) + (foot ? 22 : 0),
@@ -211,11 +210,12 @@ class Flow {
     this.drawing.scrollTo(point[0] * this.zoom - at[0], point[1] * this.zoom - at[1]);
   }
 
-  /** As large as it can be read, or with `whole` so small that all is seen. */
+  /** As large as it can be read, or with `whole` so small that all is seen, or all of its width. */
   fit(whole) {
     const {clientWidth, clientHeight} = this.drawing;
-    const all = Math.min(clientWidth / this.size.width, clientHeight / this.size.height, 1);
-    this.scale(whole ? all : Math.max(all, 0.7));
+    const wide = Math.min(clientWidth / this.size.width, 1);
+    const all = Math.min(wide, clientHeight / this.size.height);
+    this.scale(!whole ? Math.max(all, 0.7) : all > 0.2 ? all : wide);
     const entry = this.groups[0].getBoundingClientRect(), box = this.drawing.getBoundingClientRect();
     this.drawing.scrollTop = 0;
     this.drawing.scrollLeft += entry.x + entry.width / 2 - box.x - box.width / 2;

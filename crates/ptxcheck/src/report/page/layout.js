@@ -173,11 +173,11 @@ function straighten(layers) {
     }
     layer.forEach(one => { one.x -= x / 2; });
   }
-  for (let round = 0; round < 16; round++) {
+  for (let round = 0; round < 24; round++) {
     const down = round % 2 === 0;
     for (const layer of down ? layers : [...layers].reverse()) {
       spread(layer, layer.map(one => {
-        const near = round < 10 ? one[down ? "up" : "down"] : [...one.up, ...one.down];
+        const near = round < 16 ? one[down ? "up" : "down"] : [...one.up, ...one.down];
         return near.length === 0 ? one.x : near.reduce((sum, {x}) => sum + x, 0) / near.length;
       }));
     }
@@ -194,8 +194,8 @@ function spread(layer, wishes) {
   });
   const pools = [];
   wishes.forEach((wish, at) => {
-    // Bends weigh more, so that long edges are straight.
-    const weight = layer[at].block === undefined ? 4 : 1;
+    // Long edges give way to blocks.
+    const weight = layer[at].block === undefined ? 1 : 6;
     let pool = {sum: (wish - offsets[at]) * weight, weight, count: 1};
     while (pools.length > 0 && pools.at(-1).sum / pools.at(-1).weight >= pool.sum / pool.weight) {
       const before = pools.pop();

@@ -20,7 +20,7 @@ function where() {
   const inRange = line >= 1 && line <= text.lineCount ? line : undefined;
   const one = text.functions[number("function")] ?? text.functionOf(inRange ?? 0);
   return {text: text.index, line: inRange, to: number("to"), function: one?.number,
-    named: parts.has("function"), tab: Object.hasOwn(TABS, parts.get("tab")) ? parts.get("tab") : "text",
+    named: parts.has("function") && !parts.has("kept"), tab: Object.hasOwn(TABS, parts.get("tab")) ? parts.get("tab") : "text",
     block: number("block"), finding: number("finding")};
 }
 
@@ -49,7 +49,8 @@ function overview({rule, severity}) {
   main.replaceChildren(el("div", {class: "overview"},
     el("h1", {}, known ? `${known.code} ${known.name}` : severity ? `${severity === "error" ? "Errors" : "Warnings"}`
       : shown(data.title)),
-    known ? el("p", {class: "lead"}, ...coded(known.summary))
+    known ? el("p", {class: "lead"}, ...coded(known.summary), " ",
+      el("button", {type: "button", class: "link", onclick: () => explain(rule)}, "Explanation"))
       : el("div", {class: "facts"}, fact(texts.length, "PTX text"), fact(kernels, "kernel"),
         fact(counts.errors, "error", counts.errors ? "error" : ""),
         fact(counts.warnings, "warning", counts.warnings ? "warning" : "")),
@@ -118,6 +119,8 @@ function textView(now) {
     const left = scrolled ?? view.left;
     view = {text, one, tab: now.tab, source: keep, left};
     const body = bodyOf(text, one, now);
+    body.setAttribute("role", "tabpanel");
+    body.setAttribute("aria-labelledby", `tab-${now.tab}`);
     main.replaceChildren(head(text, one, now), body);
     if (now.tab === "text") main.querySelector(".views").append(view.source.search);
     if (now.tab === "text") main.scrollTop = left ?? 0;
@@ -171,7 +174,7 @@ function head(text, one, {tab, function: number}) {
       // The text stays where it was.
       if (name !== "text" || view.left === undefined) return;
       event.preventDefault();
-      go({text: text.index, tab: "text"});
+      go({text: text.index, function: number ?? one?.number, kept: 1});
     }}, title));
   const bar = el("div", {role: "tablist", "aria-label": "Views", onkeydown: event => {
     const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
@@ -238,7 +241,9 @@ document.addEventListener("keydown", event => {
     else closeExplanation();
     return;
   }
-  if (event.target === filter && event.key === "Enter") tree.querySelector("details .rows a, a.row")?.focus();
+  if (event.target === filter && event.key === "Enter") {
+    (tree.querySelector("details .rows a") ?? tree.querySelector("a.row"))?.focus();
+  }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const known = KEYS.find(([key]) => key === event.key);
   if (!known) return;

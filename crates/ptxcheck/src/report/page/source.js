@@ -90,7 +90,7 @@ class Source {
     this.register = undefined;
     this.matches = {words: "", all: [], at: -1};
     const digits = String(text.lineCount).length;
-    this.body = el("div", {class: "lines", style: undefined, onclick: event => this.clicked(event)});
+    this.body = el("div", {class: "lines", onclick: event => this.clicked(event)});
     this.body.style.setProperty("--digits", digits);
     this.body.classList.toggle("located", text.locations.length > 0);
     this.chunks = [];
@@ -98,7 +98,7 @@ class Source {
       const end = Math.min(first + CHUNK, text.lineCount + 1);
       const chunk = el("div", {class: "chunk"});
       Object.assign(chunk, {first, end, filled: false});
-      const inside = text.findings.length > 0 ? this.findingsIn(first, end).length : 0;
+      const inside = text.findingsIn(first, end - 1).length;
       chunk.style.height = `${(end - first) * LINE + inside * 110}px`;
       this.chunks.push(chunk);
     }
@@ -116,12 +116,6 @@ class Source {
 
   close() {
     this.watcher.disconnect();
-  }
-
-  findingsIn(first, end) {
-    const {findings} = this.text;
-    const from = last(findings, found => found.line < first) + 1;
-    return findings.slice(from, last(findings, found => found.line < end) + 1);
   }
 
   fill(chunk) {
@@ -144,7 +138,7 @@ class Source {
   /** A line, and the findings below it. */
   rows(number) {
     const {text} = this;
-    const found = text.findingsByLine.get(number) ?? [];
+    const found = text.findingsIn(number, number);
     const start = text.starts[number - 1];
     let line = text.line(number), cut = 0;
     if (line.length > LONGEST) {
@@ -154,7 +148,6 @@ class Source {
     const within = ([from, to]) => from < line.length && to > 0;
     const marks = found.map(one => [one.start - start,
       Math.max(one.end - start, one.start - start + 1), `mark ${one.severity}`]);
-    // A finding of several lines is marked in each of them.
     marks.push(...this.matchesIn(start, start + line.length).map(([from, to, name]) =>
       [from - start, to - start, name]));
     const one = text.functionOf(number);
@@ -270,7 +263,8 @@ class Source {
       }
     }
     this.matches = {words, all, at: -1};
-    this.count.textContent = words ? counted(all.length, "match").replace("matchs", "matches") : "";
+    this.count.textContent = !words ? "" : all.length === 1 ? "1 match"
+      : `${all.length.toLocaleString("en")} matches`;
     this.again();
   }
 

@@ -220,7 +220,7 @@ def test_control_flow_names_the_branches_that_part_threads(open_page):
     # A block leads to its lines, and a line to its block.
     divergent.click()
     expect(tab(page, "Text")).to_have_attribute("aria-selected", "true")
-    expect(page.locator(".line.target")).to_have_count(8)
+    expect(page.locator(".line.target")).to_have_count(7)
     expect(line(page, 22).locator(".parts")).to_contain_text("parts threads of a warp")
     line(page, 26).locator(".block-link").click()
     expect(page.locator("g.block.chosen")).to_have_attribute("data-block", "2")
@@ -319,7 +319,7 @@ def test_what_a_text_says_is_never_markup(open_page):
     source = KERNELS.replace("a comment", HOSTILE).replace("/home/user/scale.cu", HOSTILE.replace('"', ""))
     source = source.replace(".visible .entry second", f"{HOSTILE};\n.visible .entry second") + "\u202e\0"
     page = open_page({"a</script><b>.ptx": source})
-    expect(page.locator("#tree .file b")).to_contain_text("script><b>.ptx")
+    expect(page.locator("#tree .file summary b")).to_contain_text("script><b>.ptx")
     page.keyboard.press("n")
     expect(page.locator(".finding").first).to_be_visible()
     expect(line(page, 6)).to_contain_text(HOSTILE)
