@@ -8,13 +8,14 @@ const DETAILED = 300;
 const WIDEST = 54;
 
 class Flow {
-  constructor(one, chosen) {
+  constructor(one) {
     this.one = one;
     this.zoom = 1;
     const {flow} = one;
     this.element = el("div", {class: "flow"});
-    if (!flow) {
-      this.element.append(el("p", {class: "note"}, unknown(one)));
+    if (!flow || flow.block_count === 0) {
+      this.element.append(el("p", {class: "note"},
+        flow ? `This ${kind(one)} has no instructions.` : unknown(one)));
       return;
     }
     const {blocks, branches, block_count: count} = flow;
@@ -35,14 +36,12 @@ class Flow {
       this.scale(this.zoom * (event.deltaY < 0 ? 1.15 : 1 / 1.15), event);
     }, {passive: false});
     this.drags();
-    this.chosen = chosen;
   }
 
   /** To be called when it is on the screen, for only then it has a size. */
   shownNow() {
-    if (!this.picture) return;
-    this.fit();
-    if (this.chosen !== undefined) this.choose(this.chosen);
+    if (this.picture) this.fit();
+    this.fitted = true;
   }
 
   toolbar(blocks, branches) {

@@ -110,6 +110,8 @@ function toFinding(found) {
 }
 
 function textView(now) {
+  // The tabs are made anew, and keep the focus.
+  const onTab = document.activeElement?.getAttribute("role") === "tab";
   const text = texts[now.text];
   const one = text.functions[now.function] ?? text.functions[0];
   if (view.text !== text || view.one !== one || view.tab !== now.tab) {
@@ -118,7 +120,7 @@ function textView(now) {
     const scrolled = keep && view.tab === "text" ? main.scrollTop : undefined;
     const left = scrolled ?? view.left;
     view = {text, one, tab: now.tab, source: keep, left};
-    const body = bodyOf(text, one, now);
+    const body = bodyOf(text, one, now.tab);
     body.setAttribute("role", "tabpanel");
     body.setAttribute("aria-labelledby", `tab-${now.tab}`);
     main.replaceChildren(head(text, one, now), body);
@@ -128,10 +130,8 @@ function textView(now) {
   }
   const found = text.findings[now.finding];
   if (now.tab === "flow") {
-    if (view.flow?.one !== one) return;
-    if (!view.flow.fitted) view.flow.shownNow();
-    view.flow.fitted = true;
-    if (now.block !== undefined) view.flow.choose(now.block);
+    if (view.flow && !view.flow.fitted) view.flow.shownNow();
+    if (now.block !== undefined) view.flow?.choose(now.block);
   } else if (now.tab === "text" && now.to !== undefined) {
     view.source.revealAll(now.line, now.to);
   } else if (now.tab === "text" && now.line !== undefined) {
@@ -143,6 +143,7 @@ function textView(now) {
     current = findings.indexOf(found);
     if (WIDE.matches || !panel.hidden) explain(found.code);
   }
+  if (onTab) main.querySelector('[role="tab"][aria-selected="true"]')?.focus();
   document.title = `${shown(one && now.function !== undefined ? one.title : text.name)}: ptxcheck`;
 }
 
@@ -151,14 +152,14 @@ function close() {
   view = {};
 }
 
-function bodyOf(text, one, {tab, block}) {
+function bodyOf(text, one, tab) {
   if (tab === "text") {
     view.source ??= new Source(text);
     return view.source.element;
   }
   if (!one) return el("p", {class: "note"}, "This text has no kernel and no function with a body.");
   if (tab === "flow") {
-    view.flow = new Flow(one, block);
+    view.flow = new Flow(one);
     return view.flow.element;
   }
   return tab === "registers" ? registerTable(one) : resourceTable(one);
@@ -180,9 +181,7 @@ function head(text, one, {tab, function: number}) {
     const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     if (!by) return;
     const at = tabs.findIndex(made => made === document.activeElement);
-    const next = tabs[(at + by + tabs.length) % tabs.length];
-    next.click();
-    requestAnimationFrame(() => document.getElementById(next.id)?.focus());
+    tabs[(at + by + tabs.length) % tabs.length].click();
   }}, ...tabs);
   return el("header", {class: "head"},
     el("div", {class: "crumbs"}, el("a", {href: "#"}, "Overview"), " › ",
