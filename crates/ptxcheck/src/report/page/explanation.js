@@ -6,6 +6,7 @@ const panel = document.getElementById("explanation");
 function explain(code) {
   const rule = rules.get(code);
   if (!rule) return;
+  const count = findings.filter(found => found.code === code).length;
   panel.replaceChildren(
     el("div", {class: "bar"},
       el("span", {class: "code"}, rule.code),
@@ -14,7 +15,7 @@ function explain(code) {
         "aria-label": "Close the explanation"}, "✕")),
     el("div", {class: "prose"}, ...markdown(rule.explanation)),
     el("p", {}, el("a", {href: place({rule: code})},
-      `All ${counted(findings.filter(found => found.code === code).length, "finding")} of ${code}`)));
+      count === 1 ? `The finding of ${code}` : `All ${counted(count, "finding")} of ${code}`)));
   panel.dataset.code = code;
   panel.hidden = false;
   panel.scrollTop = 0;

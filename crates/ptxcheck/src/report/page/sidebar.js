@@ -7,6 +7,14 @@ const filter = document.getElementById("filter");
 /** More kernels of a file than this come when one asks for them. */
 const KERNELS = 200;
 
+/** The length of the path of the folder that all files lie in: it is not said again and again. */
+const shared = texts.length < 2 ? 0 : texts.reduce((length, {name}) => {
+  while (!name.startsWith(texts[0].name.slice(0, length))) {
+    length = texts[0].name.slice(0, length - 1).search(/[^\\/]*$/);
+  }
+  return length;
+}, texts[0].name.search(/[^\\/]*$/));
+
 function fillSidebar() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (...names) => {
@@ -53,7 +61,7 @@ function fileList(wanted, filtered) {
 }
 
 function fileItem(text, inside, open) {
-  const name = text.name.replace(/[\\/]+$/, "");
+  const name = text.name.slice(shared);
   const cut = Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1;
   const list = el("ul", {class: "rows"});
   const fill = () => {
