@@ -128,14 +128,14 @@ struct Chains {
 impl Chains {
     fn new(graph: &Graph) -> Chains {
         let mut all: Vec<(BlockId, BlockId)> = Vec::new();
-        let mut numbers = vec![0; graph.blocks.len()];
+        let mut numbers = vec![0];
         for index in 1..graph.blocks.len() {
             let id = BlockId(index as u32);
             match all.last_mut() {
                 Some((_, last)) if follows(graph, *last, id) => *last = id,
                 _ => all.push((id, id)),
             }
-            numbers[index] = all.len() as u32 - 1;
+            numbers.push(all.len() as u32 - 1);
         }
         Chains { all, numbers }
     }
