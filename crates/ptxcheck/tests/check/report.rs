@@ -149,11 +149,7 @@ fn nothing_in_a_text_becomes_markup() {
     let source =
         format!("// {evil}\n.file 1 \"{evil}\"\n{BAD}").replace("rte;", &format!("{evil};"));
     let folder = folder(&[("a</title><b>.ptx", source.as_str())]);
-    let path = folder.path().join("a<").join("title><b>.ptx");
-    let page = page_of(
-        folder.path(),
-        &[path.strip_prefix(folder.path()).unwrap().to_str().unwrap()],
-    );
+    let page = page_of(folder.path(), &["a</title><b>.ptx"]);
     assert_eq!(data(&page)["texts"][0]["source"], source.as_str());
     assert!(!page.contains("<img") && !page.contains("<b>"));
     for tag in ["<script", "</script", "</title"] {
