@@ -219,9 +219,10 @@ fn exit_statuses_and_options_are_those_of_a_check() {
         Some(0)
     );
 
-    let ran = run(&["none.ptx"]);
+    let ran = run(&["none.ptx", "-o", "none.html"]);
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("none.ptx"), "{}", ran.err);
+    assert!(!folder.path().join("none.html").exists());
     let ran = run(&["good.ptx", "none.ptx", "-o", "y.html"]);
     assert_eq!(ran.status, Some(2));
     let page = std::fs::read_to_string(folder.path().join("y.html")).unwrap();
