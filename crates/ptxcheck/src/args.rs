@@ -51,7 +51,7 @@ pub enum Command {
     /// Write a page for a browser: the PTX with its findings, and the control flow, registers and
     /// resources of each kernel
     #[command(after_help = CHECKED)]
-    Report(report::ReportArgs),
+    Report(Box<report::ReportArgs>),
     /// Serve an editor: the language server, over standard input and output
     Server(server::ServerArgs),
     /// Print what completes the command line in a shell
