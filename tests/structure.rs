@@ -42,7 +42,7 @@ const ROOTS: [Root; 8] = [
         ..root("crates/ptx/src")
     },
     Root {
-        unchecked: &["server", "suppression", "suppression.rs"],
+        unchecked: &["report", "server", "suppression", "suppression.rs"],
         ..root("crates/ptxcheck/src")
     },
     root("crates/terminal/src"),

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::Options;
 use super::assembly::InlineAssembly;
 use super::flow::{
-    Affine, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear, ModuleInfo,
-    Origins, Step, UninitializedValues, Users, Values,
+    Affine, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear,
+    ModuleInfo, Origins, Step, UninitializedValues, Users, ValueId, Values, Variance,
 };
 use super::memory::{self, Place};
 use super::placement::Placement;
@@ -293,6 +293,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         let (flow, affine) = (self.flow()?, self.affine()?);
         let new = || Divergence::new(self, flow, affine);
         self.divergence.get_or_init(new).as_ref()
+    }
+
+    /// What makes a divergent value differ between threads; `None` where that is not one
+    /// special register, or too far away.
+    pub fn carrier(&self, value: ValueId) -> Option<Carrier> {
+        let (flow, divergence) = (self.flow()?, self.divergence()?);
+        let differs = |part| divergence.of(part) != Variance::Block;
+        Carrier::find(self, flow, value, differs)
     }
 
     /// The threads that come to each block at first, and the branches that part them.

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 
 use super::format::Format;
 use super::selection::Lists;
-use super::{cfg, explain, floors, resources, rules, server};
+use super::{cfg, explain, floors, report, resources, rules, server};
 use ptx::ast::Version;
 use ptx::isa::target::{NotATarget, Target};
 use terminal::failure::{Failure, VERIFIED};
@@ -48,6 +48,10 @@ pub enum Command {
     /// Print the resources of each kernel: parameters, memory, registers, barriers, instructions
     #[command(after_help = STATUS)]
     Resources(resources::ResourcesArgs),
+    /// Write a page for a browser: the PTX with its findings, and the control flow, registers and
+    /// resources of each kernel
+    #[command(after_help = CHECKED)]
+    Report(Box<report::ReportArgs>),
     /// Serve an editor: the language server, over standard input and output
     Server(server::ServerArgs),
     /// Print what completes the command line in a shell
@@ -60,8 +64,11 @@ pub enum Command {
 const STATUS: &str = "Exit status: 0 done, 1 the PTX has errors, which are on standard error, 2 it \
      could not be read or has no such kernel.";
 
-const FILES: &str = "File selection";
-const REST: &str = "Miscellaneous";
+/// The exit status of the subcommands that report findings.
+const CHECKED: &str = "Exit status: 0 no findings, 1 findings, 2 an error.";
+
+pub const FILES: &str = "File selection";
+pub const REST: &str = "Miscellaneous";
 
 /// The options of a check.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -225,6 +232,7 @@ impl Cli {
             Some(Command::Floors(args)) => floors::run(args),
             Some(Command::Cfg(args)) => cfg::run(args),
             Some(Command::Resources(args)) => resources::run(args),
+            Some(Command::Report(args)) => report::run(args),
             Some(Command::Server(args)) => server::run(args),
             Some(Command::Completions(args)) => {
                 args.print(Cli::command());

@@ -183,7 +183,7 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
                 out,
                 "\tb{index} -> b{}{};",
                 to.0,
-                edge(instructions, graph, from, to)
+                Edge::new(instructions, graph, from, to).attributes()
             );
         }
     }
@@ -195,7 +195,7 @@ fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
 }
 
 /// The labels before the first instruction of a block.
-fn labels<'f, 'a>(
+pub fn labels<'f, 'a>(
     function: &FunctionContext<'f, 'a>,
     instructions: &Instructions<'_, '_>,
     graph: &Graph,
@@ -235,26 +235,50 @@ fn instruction(instructions: &Instructions<'_, '_>, step: InstructionId, source:
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The attributes of an edge: the guard of the branch, and whether it is a back edge.
-fn edge(instructions: &Instructions<'_, '_>, graph: &Graph, from: BlockId, to: BlockId) -> String {
-    let block = graph.blocks[from.index()];
-    let last = block
-        .steps()
-        .next_back()
-        .and_then(|last| instructions.get(last));
-    let guard = last.and_then(|last| instructions.body.guard(last));
-    let falls = graph.blocks[to.index()].start == block.end;
-    let mut attributes = Vec::new();
-    if let Some(guard) = guard.filter(|_| graph.successors(from).count() > 1) {
-        let not = if guard.negated != falls { "!" } else { "" };
-        attributes.push(format!("label=\"{not}{}\"", escaped(guard.predicate.text)));
+/// An edge of the graph.
+pub struct Edge<'a> {
+    /// The predicate under which it is taken, where its block has another edge, and whether it
+    /// is taken where that is false.
+    pub guard: Option<(bool, &'a str)>,
+    /// It leads to a block that dominates its own: the back edge of a loop.
+    pub back: bool,
+}
+
+impl<'a> Edge<'a> {
+    pub fn new(
+        instructions: &Instructions<'_, 'a>,
+        graph: &Graph,
+        from: BlockId,
+        to: BlockId,
+    ) -> Edge<'a> {
+        let block = graph.blocks[from.index()];
+        let last = block
+            .steps()
+            .next_back()
+            .and_then(|last| instructions.get(last));
+        let guard = last.and_then(|last| instructions.body.guard(last));
+        let guard = guard.filter(|_| graph.successors(from).count() > 1);
+        let falls = graph.blocks[to.index()].start == block.end;
+        Edge {
+            guard: guard.map(|guard| (guard.negated != falls, guard.predicate.text)),
+            back: graph.dominates(to, from),
+        }
     }
-    if graph.dominates(to, from) {
-        attributes.push("color=\"blue\"".to_owned());
-    }
-    match attributes.is_empty() {
-        true => String::new(),
-        false => format!(" [{}]", attributes.join(", ")),
+
+    /// Its attributes in DOT.
+    fn attributes(&self) -> String {
+        let mut attributes = Vec::new();
+        if let Some((negated, predicate)) = self.guard {
+            let not = if negated { "!" } else { "" };
+            attributes.push(format!("label=\"{not}{}\"", escaped(predicate)));
+        }
+        if self.back {
+            attributes.push("color=\"blue\"".to_owned());
+        }
+        match attributes.is_empty() {
+            true => String::new(),
+            false => format!(" [{}]", attributes.join(", ")),
+        }
     }
 }
 

@@ -137,6 +137,11 @@ pub fn without_ptx(message: String) -> Failure {
     Failure::new(message).help("PTX files end in .ptx; `nvcc -ptx` or `--keep` writes them")
 }
 
+/// The error where no file has any.
+pub fn nowhere_ptx() -> Failure {
+    without_ptx("there is no PTX in any of these files".to_owned())
+}
+
 fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }

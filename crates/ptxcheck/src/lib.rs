@@ -15,6 +15,7 @@ mod inputs;
 mod linter;
 mod origin;
 mod progress;
+mod report;
 mod resources;
 mod rules;
 mod selection;
@@ -22,26 +23,27 @@ mod server;
 mod shown;
 mod statistics;
 mod suppression;
+mod verdict;
 mod watch;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use args::CheckArgs;
-use config::{Configs, Settings};
+use config::Configs;
 use fix::Fixed;
 use format::{Findings, Format};
 use inputs::{Input, Place, Text};
 use lint::Fix;
 use progress::Progress;
-use ptx::diagnostic::{LineIndex, Report, Severity, nearest};
+use ptx::diagnostic::{LineIndex, Report, nearest};
 use ptx::{CheckOptions, Diagnostics, check_into, read_into};
 use statistics::Counts;
 use terminal::diff;
-use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED, listing};
+use terminal::failure::{Failure, listing};
 use terminal::output::{eprint, print};
+use verdict::Verdict;
 
 /// The number of files that are checked before their findings are printed.
 const BATCH: usize = 64;
@@ -86,20 +88,19 @@ fn check(args: &CheckArgs, inputs: &[Input], failures: &[Failure]) -> Result<u8,
             output.add(input, outcome, &progress);
         }
     }
-    if !inputs.is_empty() && output.texts == 0 && !output.failed {
-        let failure = inputs::without_ptx("there is no PTX in any of these files".to_owned());
-        output.failed(&failure, &progress);
+    if !inputs.is_empty() && output.texts == 0 && !output.verdict.failed {
+        output.failed(&inputs::nowhere_ptx(), &progress);
     }
     progress.end();
     Ok(output.end())
 }
 
 /// The outcome of each input, by so many threads; the default is the number of cores.
-fn parallel(
+fn parallel<T: Default + Send + Sync>(
     threads: Option<NonZeroUsize>,
     inputs: &[Input],
-    look: impl Fn(&Input) -> Outcome + Sync,
-) -> Result<Vec<Outcome>, Failure> {
+    look: impl Fn(&Input) -> T + Sync,
+) -> Result<Vec<T>, Failure> {
     let threads = threads.or_else(|| std::thread::available_parallelism().ok());
     let threads = threads.map_or(1, NonZeroUsize::get).min(inputs.len());
     // Starting threads takes longer than checking one file.
@@ -229,11 +230,9 @@ struct Output<'o> {
     counts: Counts,
     fixes: usize,
     suppressed: usize,
-    failed: bool,
     /// The number of texts that were checked.
     texts: usize,
-    /// The number of warnings for each settings, by the address of the settings.
-    warnings: HashMap<*const Settings, (Arc<Settings>, usize)>,
+    verdict: Verdict,
 }
 
 impl<'o> Output<'o> {
@@ -244,9 +243,8 @@ impl<'o> Output<'o> {
             counts: Counts::default(),
             fixes: 0,
             suppressed: 0,
-            failed: false,
             texts: 0,
-            warnings: HashMap::new(),
+            verdict: Verdict::default(),
         };
         if output.lists() {
             print(&args.output_format.head());
@@ -282,13 +280,7 @@ impl<'o> Output<'o> {
         for failure in &outcome.failures {
             self.failed(failure, progress);
         }
-        let warnings = outcome.counts.of(Severity::Warning);
-        let key = Arc::as_ptr(&input.settings);
-        let under = self
-            .warnings
-            .entry(key)
-            .or_insert((input.settings.clone(), 0));
-        under.1 += warnings;
+        self.verdict.add(&input.settings, &outcome.counts);
         self.counts.merge(outcome.counts);
         self.fixes += outcome.fixes;
         self.suppressed += outcome.suppressed;
@@ -297,7 +289,7 @@ impl<'o> Output<'o> {
 
     fn failed(&mut self, failure: &Failure, progress: &Progress) {
         progress.aside(|| failure.print());
-        self.failed = true;
+        self.verdict.failed = true;
     }
 
     /// Prints the end of the output; returns the exit status.
@@ -332,17 +324,8 @@ impl<'o> Output<'o> {
                 )),
             }
         }
-        let too_many = |(settings, warnings): &(Arc<Settings>, usize)| {
-            *warnings > settings.max_warnings.unwrap_or(0)
-        };
-        let findings = counts.of(Severity::Error) > 0
-            || self.warnings.values().any(too_many)
-            || (args.diff && *fixes > 0);
-        match (self.failed, findings && !args.exit_zero) {
-            (true, _) => FAILED,
-            (false, true) => MISMATCHES,
-            (false, false) => VERIFIED,
-        }
+        let bad = self.verdict.is_bad() || (args.diff && *fixes > 0);
+        self.verdict.status(bad && !args.exit_zero)
     }
 }
 

@@ -9,7 +9,7 @@ use lint::Finding;
 use ptx::ast::{Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement};
 use terminal::output::Escaped;
 
-/// The functions of a text that have findings, and what they were compiled from.
+/// Functions of a text, and what they were compiled from.
 #[derive(Debug, Default)]
 pub struct Origins {
     /// In the order of the text.
@@ -59,9 +59,16 @@ const DEEPEST: usize = 100;
 impl Origins {
     /// Those of the functions that `findings` lie in.
     pub fn new(module: &Module<'_>, findings: &[Finding]) -> Origins {
-        let mut origins = Origins::default();
         let mut places: Vec<u32> = findings.iter().map(|finding| finding.span.start).collect();
         places.sort_unstable();
+        Origins::chosen(module, |function| {
+            let next = places.partition_point(|place| *place < function.span.start);
+            places.get(next).is_some_and(|at| *at < function.span.end)
+        })
+    }
+
+    fn chosen(module: &Module<'_>, wanted: impl Fn(&Function<'_>) -> bool) -> Origins {
+        let mut origins = Origins::default();
         for item in &module.items {
             match item {
                 Item::Directive(Directive {
@@ -72,16 +79,29 @@ impl Origins {
                     let name = text.split('"').nth(1).unwrap_or_default();
                     origins.files.insert(*index, name.to_owned());
                 }
-                Item::Function(function) => {
-                    let next = places.partition_point(|place| *place < function.span.start);
-                    if places.get(next).is_some_and(|at| *at < function.span.end) {
-                        origins.functions.push(FunctionLines::new(function));
-                    }
+                Item::Function(function) if wanted(function) => {
+                    origins.functions.push(FunctionLines::new(function));
                 }
                 _ => {}
             }
         }
         origins
+    }
+
+    /// Those of all functions.
+    pub fn of_module(module: &Module<'_>) -> Origins {
+        Origins::chosen(module, |_| true)
+    }
+
+    /// Each `.loc` that names a line: where it stands, what it says, and where that was inlined.
+    pub fn lines(&self) -> impl Iterator<Item = (u32, SourceLine<'_>, Option<SourceLine<'_>>)> {
+        self.functions.iter().flat_map(move |function| {
+            let lines = function.lines.iter();
+            lines.filter_map(move |(offset, place, call)| {
+                let call = call.and_then(|call| self.line(function.outermost(call)));
+                Some((*offset, self.line(*place)?, call))
+            })
+        })
     }
 
     /// What the PTX at a byte was compiled from; `None` outside of functions.

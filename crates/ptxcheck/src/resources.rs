@@ -69,9 +69,9 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
 
 /// The resources of one kernel.
 #[derive(Debug, Serialize)]
-struct Resources {
+pub struct Resources {
     file: String,
-    kernel: String,
+    pub kernel: String,
     line: u32,
     parameter_bytes: u32,
     parameters: Vec<Parameter>,
@@ -118,7 +118,8 @@ struct InstructionMix {
     by_opcode: BTreeMap<&'static str, u64>,
 }
 
-fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources> {
+/// The resources of each kernel with a body, in the order of the text.
+pub fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources> {
     let functions: HashMap<&str, &Function<'_>> = functions(module)
         .filter(|function| function.body.is_some())
         .map(|function| (function.name.text, function))

@@ -1,10 +1,9 @@
 //! What the findings on parted threads say.
 
-use crate::flow::{Definition, InstructionId, ThreadSet, ValueId};
+use crate::flow::{Carrier, InstructionId, ThreadSet};
 use crate::multiprocessor::WARP;
 use crate::{Flow, FunctionContext};
-use ptx::ast::{Mnemonic, Operand};
-use ptx::names::SpecialRegister;
+use ptx::ast::Mnemonic;
 
 /// Whether the function has an instruction of which `wanted` is true.
 pub(super) fn has_collective(
@@ -49,58 +48,11 @@ pub(super) fn because(
         Some(threads) if threads >= WARP => format!(" in a block of more than {threads} threads"),
         _ => String::new(),
     };
-    match guard.and_then(|guard| carrier(function, flow, guard)) {
-        Some((register, made)) => {
-            let made = function.line(made);
+    match guard.and_then(|guard| Carrier::find(function, flow, guard, |_| true)) {
+        Some(carrier) => {
+            let (register, made) = (carrier.name, function.line(carrier.span(flow)));
             format!("`{name}` in line {line} depends on `{register}` (line {made}){large}")
         }
         None => format!("`{name}` in line {line} depends on the thread{large}"),
     }
-}
-
-/// What is looked at for the register that makes a value differ.
-const FOLLOWED: usize = 200;
-
-/// The special register that makes a value differ between threads, and where it is read.
-fn carrier(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    value: ValueId,
-) -> Option<(&'static str, ptx::ast::Span)> {
-    use SpecialRegister as S;
-    let mut open = std::collections::VecDeque::from([value]);
-    let mut visited = vec![value];
-    while let Some(value) = open.pop_front() {
-        let mut parts: Vec<ValueId> = Vec::new();
-        match flow.values.definition(value)? {
-            Definition::Written(id) => {
-                let instruction = flow.instructions.get(id)?;
-                for operand in function.operands(instruction) {
-                    if let Operand::Special(register, _) = operand
-                        && matches!(
-                            register,
-                            S::TidX | S::TidY | S::TidZ | S::Tid | S::Laneid | S::Warpid
-                        )
-                    {
-                        return Some((register.text(), instruction.span));
-                    }
-                }
-                if instruction.opcode == ptx::names::Opcode::Elect {
-                    return Some(("elect.sync", instruction.span));
-                }
-                let step = &flow.instructions.steps[id.index()];
-                parts.extend(flow.values.reads(&flow.instructions, step).map(|(_, v)| v));
-            }
-            Definition::Phi(_) => parts.extend(flow.values.phi_operands(&flow.graph, value)),
-            Definition::Start => {}
-        }
-        for part in parts {
-            let known = flow.values.definition(part).is_some();
-            if known && visited.len() < FOLLOWED && !visited.contains(&part) {
-                visited.push(part);
-                open.push_back(part);
-            }
-        }
-    }
-    None
 }

@@ -9,6 +9,7 @@ mod limits;
 mod options;
 mod origin;
 mod readme;
+mod report;
 mod sarif;
 mod server;
 mod settings;
