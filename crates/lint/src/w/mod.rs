@@ -1,6 +1,7 @@
 //! Wrong, or nearly so.
 
 pub mod barrier_beyond_launch_bounds;
+pub mod barrier_counts;
 pub mod barrier_under_bound;
 pub mod bit_field_beyond_width;
 pub mod bulk_copy_without_wait;
@@ -19,7 +20,9 @@ mod parted;
 pub mod return_value_not_set;
 pub mod shared_race;
 pub mod shift_beyond_width;
+pub mod stuck_barrier;
 pub mod truncated_immediate;
+pub mod unawaited_arrival;
 pub mod unconverted_parameter;
 pub mod uninitialised_mbarrier;
 pub mod uninitialised_register;
