@@ -75,7 +75,7 @@ fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
     let mut budget = flow.instructions.steps.len() * STEPS_FOR_EACH + STEPS;
     let block = Block::of(function);
     if let Block::Known(shape) = block {
-        let mut found = Meeting::new(&course, shape)?.mistakes(&mut budget);
+        let mut found = Meeting::new(&course, shape)?.mistakes(&mut budget)?;
         let mut directives = function.function.directives.iter();
         let required = directives.any(|directive| directive.name == "reqntid");
         let threads = Some(shape.threads()).filter(|_| !required);
@@ -91,7 +91,9 @@ fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
     let mut all: Option<Vec<BarrierMistake>> = None;
     for warps in (1..=MOST / WARP).rev() {
         let shape = Shape([warps * WARP, 1, 1]);
-        let found = Meeting::new(&course, shape)?.mistakes(&mut budget);
+        let Some(found) = Meeting::new(&course, shape)?.mistakes(&mut budget) else {
+            continue;
+        };
         let kind = |mistake: &BarrierMistake| std::mem::discriminant(&mistake.kind);
         let also = |known: &BarrierMistake| {
             let mut found = found.iter();
@@ -156,19 +158,21 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
         })
     }
 
-    /// Lets each warp go on in turn, until none can.
-    fn mistakes(mut self, budget: &mut usize) -> Vec<BarrierMistake> {
+    /// Lets each warp go on in turn, until none can; `None` for a block with fewer threads
+    /// than a barrier wants, which `barrier-beyond-launch-bounds` is for.
+    fn mistakes(mut self, budget: &mut usize) -> Option<Vec<BarrierMistake>> {
         let mut ready: Vec<usize> = (0..self.warps.len()).rev().collect();
         while let Some(number) = ready.pop() {
-            if self.run(number, budget, &mut ready).is_none() {
-                return self.found;
+            self.run(number, budget, &mut ready)?;
+            if !self.found.is_empty() {
+                return Some(self.found);
             }
         }
         self.finish();
-        self.found
+        Some(self.found)
     }
 
-    /// Lets a warp go on until it waits; `None` ends all.
+    /// Lets a warp go on until it waits.
     fn run(&mut self, number: usize, budget: &mut usize, ready: &mut Vec<usize>) -> Option<()> {
         loop {
             let (warp, state) = &mut self.warps[number];
@@ -187,7 +191,7 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
                         self.warps[number].1 = State::Waits(comes.barrier, comes.at);
                     }
                     self.open(usize::from(comes.barrier), ready);
-                    if self.warps[number].1 == State::Runs && comes.goes_on {
+                    if comes.goes_on && self.found.is_empty() {
                         continue;
                     }
                 }
@@ -200,7 +204,6 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
         let threads = self.threads;
         let count = |comes: &Comes| comes.count.unwrap_or(threads);
         if count(&comes) > threads {
-            // `barrier-beyond-launch-bounds` says so.
             return None;
         }
         let barrier = &mut self.barriers[usize::from(comes.barrier)];
@@ -215,7 +218,6 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
                 },
                 threads: None,
             });
-            return None;
         }
         barrier.came += WARP;
         match comes.goes_on {

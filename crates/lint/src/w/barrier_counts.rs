@@ -66,12 +66,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 instruction.opcode_span,
                 format!(
-                    "barrier {} is for {} threads here, and for {} in line {line}, where other \
-                     warps come to it{}",
+                    "{}barrier {} is for {} threads here, and for {} in line {line}, where other \
+                     warps come to it",
+                    in_block(mistake),
                     mistake.barrier,
                     counts[0],
                     counts[1],
-                    in_block(mistake),
                 ),
             )
             .help("let both say the same number of threads");

@@ -95,9 +95,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .add(
                 instruction.opcode_span,
                 format!(
-                    "barrier {} never opens{}: it waits for {wanted} threads, and {came} come{}",
-                    mistake.barrier,
+                    "{}barrier {} never opens: it waits for {wanted} threads, and {came} come{}",
                     in_block(mistake),
+                    mistake.barrier,
                     elsewhere.unwrap_or_default(),
                 ),
             )
@@ -105,10 +105,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// ` in a block of 64 threads`, where another number may be right.
+/// `in a block of 64 threads, `, where another number may be right.
 pub(super) fn in_block(mistake: &BarrierMistake) -> String {
     match mistake.threads {
-        Some(threads) => format!(" in a block of {threads} threads"),
+        Some(threads) => format!("in a block of {threads} threads, "),
         None => String::new(),
     }
 }

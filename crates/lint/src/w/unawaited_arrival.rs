@@ -64,9 +64,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 .add(
                     instruction.opcode_span,
                     format!(
-                        "no thread waits at barrier {}{}",
-                        mistake.barrier,
-                        in_block(mistake)
+                        "{}no thread waits at barrier {}",
+                        in_block(mistake),
+                        mistake.barrier
                     ),
                 )
                 .help("wait at it with `bar.sync` where what comes before this is needed");
