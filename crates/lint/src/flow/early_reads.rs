@@ -1,0 +1,296 @@
+//! Reads of shared memory that a `cp.async` has begun to write, before anything waits for
+//! the copy.
+
+use std::collections::HashSet;
+
+use super::conditions::Conditions;
+use super::evaluate::Evaluator;
+use super::graph::BlockId;
+use super::instructions::InstructionId;
+use super::intervals::Orders;
+use super::lanes::Sum;
+use super::launch::Block;
+use super::loops::Loops;
+use crate::context::callee;
+use crate::memory::{Access, AccessKind};
+use crate::{Flow, FunctionContext};
+use ptx::ast::{FunctionKind, Instruction, Mnemonic, Operand, Space};
+use ptx::names::{Modifier, Opcode};
+
+/// A copy, and a read of what it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlyRead {
+    /// The `cp.async`.
+    pub copy: InstructionId,
+    /// The read.
+    pub read: InstructionId,
+    /// The thread that copies, and the one that reads.
+    pub threads: (u32, u32),
+}
+
+/// What an instruction is to the copies of a thread.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Copy(Range),
+    Read(Range),
+    Commit,
+    /// Waits until at most so many groups are pending.
+    Wait(u32),
+    /// Waits for all, or may do so.
+    WaitForAll,
+}
+
+/// What is accessed.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    /// The address, in the operand pool.
+    address: usize,
+    bytes: i64,
+}
+
+/// How far a copy is on a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Pending {
+    /// In no group yet.
+    Begun,
+    /// In a group, and so many have been committed behind it.
+    Committed(u32),
+    Done,
+}
+
+/// So many copies of a function are followed, and so many reads behind each.
+const COPIES: usize = 64;
+const READS: usize = 256;
+
+/// No more groups are told apart.
+const GROUPS: u32 = 8;
+
+/// So much is worked out for each instruction of a function, and for small ones.
+const STEPS_FOR_EACH: u64 = 20;
+const STEPS: u64 = 100_000;
+
+/// Whether it is `cp.async` of a few bytes.
+pub fn is_copy(mnemonic: &Mnemonic<'_>) -> bool {
+    let has = |word| mnemonic.modifiers.has(word);
+    mnemonic.opcode == Opcode::Cp
+        && has(Modifier::Async)
+        && (has(Modifier::Ca) || has(Modifier::Cg))
+        && !has(Modifier::Bulk)
+}
+
+/// At most one for each copy of a kernel.
+pub(crate) fn early_reads(function: &FunctionContext<'_, '_>) -> Vec<EarlyRead> {
+    search(function).unwrap_or_default()
+}
+
+fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
+    let kernel = function.function.kind == FunctionKind::Entry;
+    if !kernel || !function.context.has_mnemonic(is_copy) {
+        return None;
+    }
+    let mut instructions = function.instructions();
+    if !instructions.any(|instruction| is_copy(function.mnemonic(instruction))) {
+        return None;
+    }
+    let flow = function.flow()?;
+    let mut events = Vec::new();
+    for (id, _, instruction) in function.steps() {
+        if flow.graph.is_reached(flow.graph.block_of(id)) {
+            events.extend(event(function, instruction).map(|event| (id, event)));
+        }
+    }
+    let copies = events.iter().filter_map(|(id, event)| match event {
+        Event::Copy(range) => Some((*id, *range)),
+        _ => None,
+    });
+    let mut overlap: Option<Overlap<'_, '_, '_>> = None;
+    let loops = Loops::new(&flow.graph)?;
+    let orders = Orders::new(function, flow, &loops);
+    let mut budget = flow.instructions.steps.len() * STEPS_FOR_EACH as usize + STEPS as usize;
+    let mut found = Vec::new();
+    for (copy, written) in copies.take(COPIES) {
+        let reads = unwaited(flow, &events, copy, &mut budget)?;
+        if reads.is_empty() {
+            continue;
+        }
+        let overlap = overlap.get_or_insert_with(|| Overlap::new(function, flow, &loops, &orders));
+        let read = reads.into_iter().take(READS).find_map(|(read, range)| {
+            let threads = overlap.threads((copy, written), (read, range))?;
+            Some(EarlyRead {
+                copy,
+                read,
+                threads,
+            })
+        });
+        found.extend(read);
+    }
+    Some(found)
+}
+
+fn event(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Event> {
+    let mnemonic = function.mnemonic(instruction);
+    let has = |word| mnemonic.modifiers.has(word);
+    let first = instruction.operands.start as usize;
+    let number = |place: usize| match function.body.operands.get(first + place) {
+        Some(Operand::Integer(integer)) => Some(integer.value),
+        _ => None,
+    };
+    match mnemonic.opcode {
+        Opcode::Cp if is_copy(mnemonic) => Some(Event::Copy(Range {
+            address: first,
+            bytes: i64::try_from(number(2)?).ok()?,
+        })),
+        Opcode::Cp if has(Modifier::Bulk) => None,
+        Opcode::Cp if has(Modifier::WaitAll) || has(Modifier::Mbarrier) => Some(Event::WaitForAll),
+        Opcode::Cp if has(Modifier::CommitGroup) => Some(Event::Commit),
+        Opcode::Cp if has(Modifier::WaitGroup) => {
+            let pending = number(0).and_then(|pending| u32::try_from(pending).ok());
+            Some(Event::Wait(pending.unwrap_or(0)))
+        }
+        Opcode::Call => {
+            let name = callee(function.operands(instruction));
+            let waits = |m: &Mnemonic<'_>| m.opcode == Opcode::Cp;
+            let may = name.is_none_or(|name| function.context.may_execute(name, waits));
+            may.then_some(Event::WaitForAll)
+        }
+        // The lanes give the addresses of rows.
+        Opcode::Ldmatrix if has(Modifier::X4) => Some(Event::Read(Range {
+            address: first + 1,
+            bytes: 16,
+        })),
+        Opcode::Ld => {
+            let access = Access::of(function, instruction)?;
+            let shared = access.space == Some(Space::Shared) && access.kind == AccessKind::Load;
+            shared.then_some(Event::Read(Range {
+                address: access.address,
+                bytes: access.bytes as i64,
+            }))
+        }
+        _ => None,
+    }
+}
+
+/// The reads that a way leads to from a copy on which nothing waits for it, and no way on
+/// which something does; loops are gone through once.
+fn unwaited(
+    flow: &Flow<'_, '_>,
+    events: &[(InstructionId, Event)],
+    copy: InstructionId,
+    budget: &mut usize,
+) -> Option<Vec<(InstructionId, Range)>> {
+    let graph = &flow.graph;
+    let mut early = Vec::new();
+    let mut late = HashSet::new();
+    let mut visited = HashSet::new();
+    let home = graph.block_of(copy);
+    let mut open = vec![(home, copy.0 + 1, Pending::Begun)];
+    while let Some((block, from, mut pending)) = open.pop() {
+        let end = graph.blocks[block.index()].end;
+        let start = events.partition_point(|(id, _)| id.0 < from);
+        let stop = events.partition_point(|(id, _)| id.0 < end);
+        *budget = budget.checked_sub(stop - start + 1)?;
+        for (id, event) in &events[start..stop] {
+            pending = match (event, pending) {
+                (Event::Read(_), Pending::Done) => {
+                    late.insert(*id);
+                    pending
+                }
+                (Event::Read(range), _) => {
+                    early.push((*id, *range));
+                    pending
+                }
+                (Event::WaitForAll, _) => Pending::Done,
+                (Event::Wait(most), Pending::Committed(behind)) if behind >= *most => Pending::Done,
+                (Event::Commit, Pending::Begun) => Pending::Committed(0),
+                (Event::Commit, Pending::Committed(behind)) => {
+                    Pending::Committed((behind + 1).min(GROUPS))
+                }
+                _ => pending,
+            };
+        }
+        for next in graph.successors(block) {
+            if !graph.dominates(next, block) && visited.insert((next, pending)) {
+                open.push((next, graph.blocks[next.index()].start, pending));
+            }
+        }
+    }
+    early.retain(|(id, _)| !late.contains(id));
+    early.sort_by_key(|(id, _)| *id);
+    early.dedup_by_key(|(id, _)| *id);
+    Some(early)
+}
+
+/// Which threads access the same bytes.
+struct Overlap<'o, 'm, 'a> {
+    flow: &'o Flow<'m, 'a>,
+    orders: &'o Orders<'o, 'm, 'a>,
+    evaluator: Evaluator<'o, 'm, 'a>,
+    threads: usize,
+}
+
+impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
+    fn new(
+        function: &'o FunctionContext<'m, 'a>,
+        flow: &'o Flow<'m, 'a>,
+        loops: &'o Loops,
+        orders: &'o Orders<'o, 'm, 'a>,
+    ) -> Self {
+        let shape = Block::of(function).usual();
+        let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
+        Overlap {
+            flow,
+            orders,
+            evaluator: Evaluator::new(function, flow, loops, shape, budget),
+            threads: shape.threads() as usize,
+        }
+    }
+
+    /// What the address is in each thread, and which threads come there.
+    fn at(&mut self, id: InstructionId, range: Range) -> Option<(Sum, Conditions)> {
+        let block = self.flow.graph.block_of(id);
+        let evaluator = &mut self.evaluator;
+        let place = evaluator.place(block, Default::default());
+        let address = evaluator.operand(range.address, place).sum()?;
+        let mut conditions = Conditions::default();
+        for fact in self.orders.facts_above(block, BlockId::ENTRY)? {
+            let place = evaluator.place(fact.block, Default::default());
+            conditions.assume(evaluator, fact.predicate, fact.holds, place)?;
+        }
+        let step = &self.flow.instructions.steps[id.index()];
+        if let Some(guard) = self.flow.values.guard(&self.flow.instructions, step) {
+            conditions.assume(evaluator, guard, !step.negated, place)?;
+        }
+        Some((address, conditions))
+    }
+
+    fn threads(
+        &mut self,
+        copy: (InstructionId, Range),
+        read: (InstructionId, Range),
+    ) -> Option<(u32, u32)> {
+        let (to, copying) = self.at(copy.0, copy.1)?;
+        let (from, reading) = self.at(read.0, read.1)?;
+        if to.symbols != from.symbols || !self.evaluator.spend(1) {
+            return None;
+        }
+        let come = |conditions: &Conditions| {
+            let threads = 0..self.threads;
+            let come = threads.filter(|thread| conditions.admits(*thread));
+            come.collect::<Vec<_>>()
+        };
+        let mut writers: Vec<(i64, usize)> = come(&copying)
+            .into_iter()
+            .map(|thread| (to.lanes.at(thread), thread))
+            .collect();
+        writers.sort_unstable();
+        come(&reading).into_iter().find_map(|reader| {
+            let at = from.lanes.at(reader);
+            // The last that begins before the end of what is read.
+            let behind = writers.partition_point(|(start, _)| *start < at + read.1.bytes);
+            let (start, writer) = *writers.get(behind.checked_sub(1)?)?;
+            let meets = start + copy.1.bytes > at
+                && copying.agree(writer, &reading, reader, &self.evaluator);
+            meets.then_some((writer as u32, reader as u32))
+        })
+    }
+}
