@@ -11,6 +11,7 @@ use super::launch::Block;
 use super::warp::{BarrierSet, Comes, Course, Event, Warp, count_of, is_barrier};
 use crate::FunctionContext;
 use ptx::ast::FunctionKind;
+use ptx::names::Opcode;
 
 /// What goes wrong at a barrier of some threads.
 #[derive(Clone, Debug)]
@@ -64,8 +65,10 @@ fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
     if function.function.kind != FunctionKind::Entry
         || !function.context.has_mnemonic(is_barrier)
         || !function.instructions().any(|instruction| {
-            let mnemonic = function.mnemonic(instruction);
-            is_barrier(mnemonic) && count_of(instruction, mnemonic).is_some()
+            matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) && {
+                let mnemonic = function.mnemonic(instruction);
+                is_barrier(mnemonic) && count_of(instruction, mnemonic).is_some()
+            }
         })
     {
         return None;

@@ -103,28 +103,31 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
         Event::Copy(range) => Some((*id, *range)),
         _ => None,
     });
-    let mut overlap: Option<Overlap<'_, '_, '_>> = None;
+    let mut budget = flow.instructions.steps.len() * STEPS_FOR_EACH as usize + STEPS as usize;
+    let mut early = Vec::new();
+    for copy in copies.take(COPIES) {
+        let reads = unwaited(flow, &events, copy.0, &mut budget)?;
+        if !reads.is_empty() {
+            early.push((copy, reads));
+        }
+    }
+    if early.is_empty() {
+        return None;
+    }
     let loops = Loops::new(&flow.graph)?;
     let orders = Orders::new(function, flow, &loops);
-    let mut budget = flow.instructions.steps.len() * STEPS_FOR_EACH as usize + STEPS as usize;
-    let mut found = Vec::new();
-    for (copy, written) in copies.take(COPIES) {
-        let reads = unwaited(flow, &events, copy, &mut budget)?;
-        if reads.is_empty() {
-            continue;
-        }
-        let overlap = overlap.get_or_insert_with(|| Overlap::new(function, flow, &loops, &orders));
-        let read = reads.into_iter().take(READS).find_map(|(read, range)| {
-            let threads = overlap.threads((copy, written), (read, range))?;
+    let mut overlap = Overlap::new(function, flow, &loops, &orders);
+    let found = early.into_iter().filter_map(|(copy, reads)| {
+        reads.into_iter().take(READS).find_map(|read| {
+            let threads = overlap.threads(copy, read)?;
             Some(EarlyRead {
-                copy,
-                read,
+                copy: copy.0,
+                read: read.0,
                 threads,
             })
-        });
-        found.extend(read);
-    }
-    Some(found)
+        })
+    });
+    Some(found.collect())
 }
 
 fn event(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Event> {
