@@ -24,20 +24,20 @@ pub static RULE: Rule = Rule {
 {
 	.reg .b32 t, at, a;
 	.reg .b64 in;
-	.shared .align 16 .b8 tile[4096];
+	.shared .align 16 .b8 tile[1024];
 	ld.param.u64 in, [src];
 	cvta.to.global.u64 in, in;
 	mov.u32 t, %tid.x;
-	mad.wide.u32 in, t, 16, in;
+	mad.wide.u32 in, t, 4, in;
 	mov.b32 at, tile;
-	mad.lo.u32 at, t, 16, at;
-	cp.async.ca.shared.global [at], [in], 16;
+	mad.lo.u32 at, t, 4, at;
+	cp.async.ca.shared.global [at], [in], 4;
 	cp.async.commit_group;
-	cp.async.ca.shared.global [at+2048], [in+2048], 16;
+	cp.async.ca.shared.global [at+512], [in+512], 4;
 	cp.async.commit_group;
 	cp.async.wait_group 1;
 	bar.sync 0;
-	ld.shared.b32 a, [at+2048];
+	ld.shared.b32 a, [at+512];
 	st.global.b32 [in], a;
 	cp.async.wait_group 0;
 	ret;
@@ -48,16 +48,16 @@ pub static RULE: Rule = Rule {
 {
 	.reg .b32 t, at, a;
 	.reg .b64 in;
-	.shared .align 16 .b8 tile[4096];
+	.shared .align 16 .b8 tile[1024];
 	ld.param.u64 in, [src];
 	cvta.to.global.u64 in, in;
 	mov.u32 t, %tid.x;
-	mad.wide.u32 in, t, 16, in;
+	mad.wide.u32 in, t, 4, in;
 	mov.b32 at, tile;
-	mad.lo.u32 at, t, 16, at;
-	cp.async.ca.shared.global [at], [in], 16;
+	mad.lo.u32 at, t, 4, at;
+	cp.async.ca.shared.global [at], [in], 4;
 	cp.async.commit_group;
-	cp.async.ca.shared.global [at+2048], [in+2048], 16;
+	cp.async.ca.shared.global [at+512], [in+512], 4;
 	cp.async.commit_group;
 	cp.async.wait_group 1;
 	bar.sync 0;
