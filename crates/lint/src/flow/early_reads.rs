@@ -1,11 +1,12 @@
 //! Reads of shared memory that a `cp.async` has begun to write, before anything waits for
 //! the copy.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::conditions::Conditions;
 use super::evaluate::Evaluator;
-use super::graph::BlockId;
+use super::graph::{BlockId, Graph};
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::Sum;
@@ -48,18 +49,8 @@ struct Range {
     bytes: i64,
 }
 
-/// How far a copy is on a way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Pending {
-    /// In no group yet.
-    Begun,
-    /// In a group, and so many have been committed behind it.
-    Committed(u32),
-    Done,
-}
-
-/// So many copies of a function are followed, and so many reads behind each.
-const COPIES: usize = 64;
+/// So many places of a function where copies begin are followed, and so many reads behind each.
+const BEGINNINGS: usize = 64;
 const READS: usize = 256;
 
 /// No more groups are told apart.
@@ -99,16 +90,19 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
             events.extend(event(function, instruction).map(|event| (id, event)));
         }
     }
-    let copies = events.iter().filter_map(|(id, event)| match event {
-        Event::Copy(range) => Some((*id, *range)),
-        _ => None,
-    });
     let mut budget = flow.instructions.steps.len() * STEPS_FOR_EACH as usize + STEPS as usize;
     let mut early = Vec::new();
-    for copy in copies.take(COPIES) {
-        let reads = unwaited(flow, &events, copy.0, &mut budget)?;
+    let block = |id: InstructionId| flow.graph.block_of(id);
+    let together = |a: &Numbered, b: &Numbered| {
+        matches!((a.1, b.1), (Event::Copy(_), Event::Copy(_))) && block(a.0) == block(b.0)
+    };
+    let begun = events.chunk_by(together);
+    let begun = begun.filter(|run| matches!(run[0].1, Event::Copy(_)));
+    for copies in begun.take(BEGINNINGS) {
+        let last = copies[copies.len() - 1].0;
+        let reads = unwaited(flow, &events, last, &mut budget)?;
         if !reads.is_empty() {
-            early.push((copy, reads));
+            early.push((copies, reads));
         }
     }
     if early.is_empty() {
@@ -117,18 +111,27 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
     let loops = Loops::new(&flow.graph)?;
     let orders = Orders::new(function, flow, &loops);
     let mut overlap = Overlap::new(function, flow, &loops, &orders);
-    let found = early.into_iter().filter_map(|(copy, reads)| {
-        reads.into_iter().take(READS).find_map(|read| {
-            let threads = overlap.threads(copy, read)?;
-            Some(EarlyRead {
-                copy: copy.0,
-                read: read.0,
-                threads,
-            })
-        })
-    });
-    Some(found.collect())
+    let mut found = Vec::new();
+    for (copies, reads) in early {
+        for (copy, event) in copies {
+            let Event::Copy(written) = event else {
+                continue;
+            };
+            let mut reads = reads.iter().take(READS);
+            found.extend(reads.find_map(|(read, range)| {
+                let threads = overlap.threads((*copy, *written), (*read, *range))?;
+                Some(EarlyRead {
+                    copy: *copy,
+                    read: *read,
+                    threads,
+                })
+            }));
+        }
+    }
+    Some(found)
 }
+
+type Numbered = (InstructionId, Event);
 
 fn event(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Event> {
     let mnemonic = function.mnemonic(instruction);
@@ -148,7 +151,8 @@ fn event(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Optio
         Opcode::Cp if has(Modifier::CommitGroup) => Some(Event::Commit),
         Opcode::Cp if has(Modifier::WaitGroup) => {
             let pending = number(0).and_then(|pending| u32::try_from(pending).ok());
-            Some(Event::Wait(pending.unwrap_or(0)))
+            let pending = pending.filter(|pending| *pending < GROUPS);
+            Some(pending.map_or(Event::WaitForAll, Event::Wait))
         }
         Opcode::Call => {
             let name = callee(function.operands(instruction));
@@ -177,50 +181,64 @@ fn event(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Optio
 /// which something does; loops are gone through once.
 fn unwaited(
     flow: &Flow<'_, '_>,
-    events: &[(InstructionId, Event)],
+    events: &[Numbered],
     copy: InstructionId,
     budget: &mut usize,
 ) -> Option<Vec<(InstructionId, Range)>> {
     let graph = &flow.graph;
     let mut early = Vec::new();
-    let mut late = HashSet::new();
-    let mut visited = HashSet::new();
-    let home = graph.block_of(copy);
-    let mut open = vec![(home, copy.0 + 1, Pending::Begun)];
-    while let Some((block, from, mut pending)) = open.pop() {
+    let mut waits = Vec::new();
+    // A bit for each number of groups that are committed, the copy's own the first of them.
+    let mut visited = vec![0_u16; graph.blocks.len()];
+    let mut open = vec![(graph.block_of(copy), copy.0 + 1, 0)];
+    'ways: while let Some((block, from, mut groups)) = open.pop() {
         let end = graph.blocks[block.index()].end;
         let start = events.partition_point(|(id, _)| id.0 < from);
         let stop = events.partition_point(|(id, _)| id.0 < end);
         *budget = budget.checked_sub(stop - start + 1)?;
         for (id, event) in &events[start..stop] {
-            pending = match (event, pending) {
-                (Event::Read(_), Pending::Done) => {
-                    late.insert(*id);
-                    pending
+            match event {
+                Event::Read(range) => early.push((*id, *range)),
+                Event::Commit => groups = (groups + 1).min(GROUPS),
+                Event::Wait(pending) if groups <= *pending => {}
+                Event::Wait(_) | Event::WaitForAll => {
+                    waits.push((block, id.0));
+                    continue 'ways;
                 }
-                (Event::Read(range), _) => {
-                    early.push((*id, *range));
-                    pending
-                }
-                (Event::WaitForAll, _) => Pending::Done,
-                (Event::Wait(most), Pending::Committed(behind)) if behind >= *most => Pending::Done,
-                (Event::Commit, Pending::Begun) => Pending::Committed(0),
-                (Event::Commit, Pending::Committed(behind)) => {
-                    Pending::Committed((behind + 1).min(GROUPS))
-                }
-                _ => pending,
-            };
+                Event::Copy(_) => {}
+            }
         }
-        for next in graph.successors(block) {
-            if !graph.dominates(next, block) && visited.insert((next, pending)) {
-                open.push((next, graph.blocks[next.index()].start, pending));
+        for next in forward(graph, block) {
+            let known = &mut visited[next.index()];
+            if *known & 1 << groups == 0 {
+                *known |= 1 << groups;
+                open.push((next, graph.blocks[next.index()].start, groups));
             }
         }
     }
-    early.retain(|(id, _)| !late.contains(id));
+    if early.is_empty() {
+        return Some(early);
+    }
+    // From where on each block lies behind a wait.
+    let mut behind = vec![u32::MAX; graph.blocks.len()];
+    while let Some((block, from)) = waits.pop() {
+        let known = &mut behind[block.index()];
+        if *known == u32::MAX {
+            let next = forward(graph, block);
+            waits.extend(next.map(|next| (next, graph.blocks[next.index()].start)));
+        }
+        *known = from.min(*known);
+    }
+    early.retain(|(id, _)| id.0 < behind[graph.block_of(*id).index()]);
     early.sort_by_key(|(id, _)| *id);
     early.dedup_by_key(|(id, _)| *id);
     Some(early)
+}
+
+/// The blocks that follow one, but for the heads of loops that end with it.
+fn forward(graph: &Graph, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
+    let next = graph.successors(block);
+    next.filter(move |next| !graph.dominates(*next, block))
 }
 
 /// Which threads access the same bytes.
@@ -229,6 +247,7 @@ struct Overlap<'o, 'm, 'a> {
     orders: &'o Orders<'o, 'm, 'a>,
     evaluator: Evaluator<'o, 'm, 'a>,
     threads: usize,
+    known: HashMap<InstructionId, Option<Rc<(Sum, Conditions)>>>,
 }
 
 impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
@@ -245,11 +264,21 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
             orders,
             evaluator: Evaluator::new(function, flow, loops, shape, budget),
             threads: shape.threads() as usize,
+            known: HashMap::new(),
         }
     }
 
     /// What the address is in each thread, and which threads come there.
-    fn at(&mut self, id: InstructionId, range: Range) -> Option<(Sum, Conditions)> {
+    fn at(&mut self, id: InstructionId, range: Range) -> Option<Rc<(Sum, Conditions)>> {
+        if let Some(known) = self.known.get(&id) {
+            return known.clone();
+        }
+        let found = self.work_out(id, range).map(Rc::new);
+        self.known.insert(id, found.clone());
+        found
+    }
+
+    fn work_out(&mut self, id: InstructionId, range: Range) -> Option<(Sum, Conditions)> {
         let block = self.flow.graph.block_of(id);
         let evaluator = &mut self.evaluator;
         let place = evaluator.place(block, Default::default());
@@ -271,8 +300,8 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
         copy: (InstructionId, Range),
         read: (InstructionId, Range),
     ) -> Option<(u32, u32)> {
-        let (to, copying) = self.at(copy.0, copy.1)?;
-        let (from, reading) = self.at(read.0, read.1)?;
+        let (copying, reading) = (self.at(copy.0, copy.1)?, self.at(read.0, read.1)?);
+        let ((to, copying), (from, reading)) = (&*copying, &*reading);
         if to.symbols != from.symbols || !self.evaluator.spend(1) {
             return None;
         }
@@ -281,18 +310,18 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
             let come = threads.filter(|thread| conditions.admits(*thread));
             come.collect::<Vec<_>>()
         };
-        let mut writers: Vec<(i64, usize)> = come(&copying)
+        let mut writers: Vec<(i64, usize)> = come(copying)
             .into_iter()
             .map(|thread| (to.lanes.at(thread), thread))
             .collect();
         writers.sort_unstable();
-        come(&reading).into_iter().find_map(|reader| {
+        come(reading).into_iter().find_map(|reader| {
             let at = from.lanes.at(reader);
             // The last that begins before the end of what is read.
             let behind = writers.partition_point(|(start, _)| *start < at + read.1.bytes);
             let (start, writer) = *writers.get(behind.checked_sub(1)?)?;
             let meets = start + copy.1.bytes > at
-                && copying.agree(writer, &reading, reader, &self.evaluator);
+                && copying.agree(writer, reading, reader, &self.evaluator);
             meets.then_some((writer as u32, reader as u32))
         })
     }
