@@ -190,7 +190,7 @@ fn unwaited(
     let mut waits = Vec::new();
     // A bit for each number of groups that are committed, the copy's own the first of them.
     let mut visited = vec![0_u16; graph.blocks.len()];
-    let mut open = vec![(graph.block_of(copy), copy.0 + 1, 0)];
+    let mut open = vec![(graph.block_of(copy), copy.0 + 1, 0_u32)];
     'ways: while let Some((block, from, mut groups)) = open.pop() {
         let end = graph.blocks[block.index()].end;
         let start = events.partition_point(|(id, _)| id.0 < from);
@@ -318,9 +318,10 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
         come(reading).into_iter().find_map(|reader| {
             let at = from.lanes.at(reader);
             // The last that begins before the end of what is read.
-            let behind = writers.partition_point(|(start, _)| *start < at + read.1.bytes);
+            let end = at.saturating_add(read.1.bytes);
+            let behind = writers.partition_point(|(start, _)| *start < end);
             let (start, writer) = *writers.get(behind.checked_sub(1)?)?;
-            let meets = start + copy.1.bytes > at
+            let meets = start.saturating_add(copy.1.bytes) > at
                 && copying.agree(writer, reading, reader, &self.evaluator);
             meets.then_some((writer as u32, reader as u32))
         })
