@@ -53,6 +53,9 @@ enum Next {
 /// Blocks are looked at so often, for each of them.
 const VISITS_OF_EACH: usize = 16;
 
+/// Each warp has a place for so many values.
+const VALUES: usize = 8_000;
+
 /// No device has more barriers in a block.
 const BARRIERS: i64 = 16;
 
@@ -114,7 +117,7 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
                 needed.extend(flow.values.guard(&flow.instructions, last));
             }
         }
-        course.add(needed);
+        course.add(needed)?;
         course.steps.sort_unstable();
         course.steps.dedup();
         Some(course)
@@ -208,8 +211,8 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
         }
     }
 
-    /// Adds values, and what they are computed from.
-    fn add(&mut self, mut open: Vec<ValueId>) {
+    /// Adds values, and what they are computed from; `None` if that is too much.
+    fn add(&mut self, mut open: Vec<ValueId>) -> Option<()> {
         let (flow, function) = (self.flow, self.function);
         while let Some(value) = open.pop() {
             let next = self.slots.len() as u32;
@@ -218,6 +221,9 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
             };
             if *self.slots.entry(value).or_insert(next) != next {
                 continue;
+            }
+            if self.slots.len() > VALUES {
+                return None;
             }
             match definition {
                 Definition::Start => {}
@@ -240,6 +246,7 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
                 }
             }
         }
+        Some(())
     }
 
     fn of_block(&self, block: BlockId) -> &[InstructionId] {
