@@ -148,7 +148,7 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
     /// `None` for a block that is not made of whole warps.
     fn new(course: &'p Course<'c, 'm, 'a>, shape: Shape) -> Option<Self> {
         let threads = shape.threads();
-        if threads % WARP != 0 || threads > MOST {
+        if !threads.is_multiple_of(WARP) || threads > MOST {
             return None;
         }
         let warp = |number| (Warp::new(course, number, shape), State::Runs);

@@ -470,7 +470,7 @@ impl Warp {
             None => Some(None),
             Some(place) => number(place)
                 .and_then(|count| u32::try_from(count).ok())
-                .filter(|count| *count > 0 && count % WARP == 0)
+                .filter(|count| *count > 0 && count.is_multiple_of(WARP))
                 .map(Some),
         };
         match (barrier, count) {
