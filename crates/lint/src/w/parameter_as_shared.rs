@@ -18,27 +18,33 @@ pub static RULE: Rule = Rule {
     instead: "Access global memory: `cvta.to.global` and `ld.global`. Or take the address of a \
               `.shared` variable.",
     bad: "\
-.entry k(.param .u64 data)
+.entry k(.param .u64 data, .param .u64 to)
 {
-	.reg .b32 a;
-	.reg .b64 p;
+	.reg .b32 t, a;
+	.reg .b64 p, q;
 	ld.param.u64 p, [data];
+	ld.param.u64 q, [to];
+	cvta.to.global.u64 q, q;
+	mov.u32 t, %tid.x;
+	mad.wide.u32 q, t, 4, q;
 	ld.shared.b32 a, [p];
-	add.u32 a, a, 1;
-	st.shared.b32 [p], a;
+	st.global.b32 [q], a;
 	ret;
 }
 ",
     good: "\
-.entry k(.param .u64 data)
+.entry k(.param .u64 data, .param .u64 to)
 {
-	.reg .b32 a;
-	.reg .b64 p;
+	.reg .b32 t, a;
+	.reg .b64 p, q;
 	ld.param.u64 p, [data];
+	ld.param.u64 q, [to];
+	cvta.to.global.u64 q, q;
+	mov.u32 t, %tid.x;
+	mad.wide.u32 q, t, 4, q;
 	cvta.to.global.u64 p, p;
 	ld.global.b32 a, [p];
-	add.u32 a, a, 1;
-	st.global.b32 [p], a;
+	st.global.b32 [q], a;
 	ret;
 }
 ",
