@@ -109,8 +109,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
         return None;
     }
     let loops = Loops::new(&flow.graph)?;
-    let orders = Orders::new(function, flow, &loops);
-    let mut overlap = Overlap::new(function, flow, &loops, &orders);
+    let mut overlap = Overlap::new(function, flow, &loops);
     let mut found = Vec::new();
     for (copies, reads) in early {
         for (copy, event) in copies {
@@ -243,11 +242,20 @@ fn forward(graph: &Graph, block: BlockId) -> impl Iterator<Item = BlockId> + '_ 
 
 /// Which threads access the same bytes.
 struct Overlap<'o, 'm, 'a> {
+    function: &'o FunctionContext<'m, 'a>,
     flow: &'o Flow<'m, 'a>,
-    orders: &'o Orders<'o, 'm, 'a>,
+    loops: &'o Loops,
+    orders: Option<Orders<'o, 'm, 'a>>,
     evaluator: Evaluator<'o, 'm, 'a>,
     threads: usize,
-    known: HashMap<InstructionId, Option<Rc<(Sum, Conditions)>>>,
+    addresses: HashMap<InstructionId, Option<Rc<Addresses>>>,
+}
+
+/// The address that an instruction has in each thread.
+struct Addresses {
+    sum: Sum,
+    /// The least and the greatest.
+    ends: (i64, i64),
 }
 
 impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
@@ -255,44 +263,52 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
         function: &'o FunctionContext<'m, 'a>,
         flow: &'o Flow<'m, 'a>,
         loops: &'o Loops,
-        orders: &'o Orders<'o, 'm, 'a>,
     ) -> Self {
         let shape = Block::of(function).usual();
         let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
         Overlap {
+            function,
             flow,
-            orders,
+            loops,
+            orders: None,
             evaluator: Evaluator::new(function, flow, loops, shape, budget),
             threads: shape.threads() as usize,
-            known: HashMap::new(),
+            addresses: HashMap::new(),
         }
     }
 
-    /// What the address is in each thread, and which threads come there.
-    fn at(&mut self, id: InstructionId, range: Range) -> Option<Rc<(Sum, Conditions)>> {
-        if let Some(known) = self.known.get(&id) {
+    fn addresses(&mut self, id: InstructionId, range: Range) -> Option<Rc<Addresses>> {
+        if let Some(known) = self.addresses.get(&id) {
             return known.clone();
         }
-        let found = self.work_out(id, range).map(Rc::new);
-        self.known.insert(id, found.clone());
+        let block = self.flow.graph.block_of(id);
+        let place = self.evaluator.place(block, Default::default());
+        let sum = self.evaluator.operand(range.address, place).sum();
+        let found = sum.map(|sum| {
+            let ends = sum.lanes.range();
+            Rc::new(Addresses { sum, ends })
+        });
+        self.addresses.insert(id, found.clone());
         found
     }
 
-    fn work_out(&mut self, id: InstructionId, range: Range) -> Option<(Sum, Conditions)> {
+    /// Which threads come to an instruction.
+    fn conditions(&mut self, id: InstructionId) -> Option<Conditions> {
+        let new = || Orders::new(self.function, self.flow, self.loops);
+        let orders = self.orders.get_or_insert_with(new);
         let block = self.flow.graph.block_of(id);
         let evaluator = &mut self.evaluator;
-        let place = evaluator.place(block, Default::default());
-        let address = evaluator.operand(range.address, place).sum()?;
         let mut conditions = Conditions::default();
-        for fact in self.orders.facts_above(block, BlockId::ENTRY)? {
+        for fact in orders.facts_above(block, BlockId::ENTRY)? {
             let place = evaluator.place(fact.block, Default::default());
             conditions.assume(evaluator, fact.predicate, fact.holds, place)?;
         }
         let step = &self.flow.instructions.steps[id.index()];
         if let Some(guard) = self.flow.values.guard(&self.flow.instructions, step) {
+            let place = evaluator.place(block, Default::default());
             conditions.assume(evaluator, guard, !step.negated, place)?;
         }
-        Some((address, conditions))
+        Some(conditions)
     }
 
     fn threads(
@@ -300,30 +316,42 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
         copy: (InstructionId, Range),
         read: (InstructionId, Range),
     ) -> Option<(u32, u32)> {
-        let (copying, reading) = (self.at(copy.0, copy.1)?, self.at(read.0, read.1)?);
-        let ((to, copying), (from, reading)) = (&*copying, &*reading);
-        if to.symbols != from.symbols || !self.evaluator.spend(1) {
+        let to = self.addresses(copy.0, copy.1)?;
+        let from = self.addresses(read.0, read.1)?;
+        let apart = |before: &Addresses, bytes: i64, behind: &Addresses| {
+            before.ends.1.saturating_add(bytes) <= behind.ends.0
+        };
+        if to.sum.symbols != from.sum.symbols
+            || apart(&to, copy.1.bytes, &from)
+            || apart(&from, read.1.bytes, &to)
+            || !self.evaluator.spend(1)
+        {
             return None;
         }
-        let come = |conditions: &Conditions| {
-            let threads = 0..self.threads;
-            let come = threads.filter(|thread| conditions.admits(*thread));
-            come.collect::<Vec<_>>()
-        };
-        let mut writers: Vec<(i64, usize)> = come(copying)
-            .into_iter()
-            .map(|thread| (to.lanes.at(thread), thread))
+        let all = 0..self.threads;
+        let lanes = &to.sum.lanes;
+        let mut writers: Vec<_> = all
+            .clone()
+            .map(|thread| (lanes.at(thread), thread))
             .collect();
         writers.sort_unstable();
-        come(reading).into_iter().find_map(|reader| {
-            let at = from.lanes.at(reader);
-            // The last that begins before the end of what is read.
+        let meet = |reader: usize, writers: &[(i64, usize)]| {
+            let at = from.sum.lanes.at(reader);
             let end = at.saturating_add(read.1.bytes);
+            // The last that begins before the end of what is read.
             let behind = writers.partition_point(|(start, _)| *start < end);
             let (start, writer) = *writers.get(behind.checked_sub(1)?)?;
-            let meets = start.saturating_add(copy.1.bytes) > at
-                && copying.agree(writer, reading, reader, &self.evaluator);
-            meets.then_some((writer as u32, reader as u32))
+            (start.saturating_add(copy.1.bytes) > at).then_some(writer)
+        };
+        all.clone()
+            .find(|reader| meet(*reader, &writers).is_some())?;
+        let (copying, reading) = (self.conditions(copy.0)?, self.conditions(read.0)?);
+        writers.retain(|(_, thread)| copying.admits(*thread));
+        let mut readers = all.filter(|thread| reading.admits(*thread));
+        readers.find_map(|reader| {
+            let writer = meet(reader, &writers)?;
+            let agree = copying.agree(writer, &reading, reader, &self.evaluator);
+            agree.then_some((writer as u32, reader as u32))
         })
     }
 }
