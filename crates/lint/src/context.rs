@@ -5,9 +5,11 @@ use std::collections::HashSet;
 
 use super::Options;
 use super::assembly::InlineAssembly;
+use super::flow;
 use super::flow::{
-    Affine, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear,
-    ModuleInfo, Origins, Step, UninitializedValues, Users, ValueId, Values, Variance,
+    Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
+    Instructions, Linear, ModuleInfo, Origins, Step, UninitializedValues, Users, ValueId, Values,
+    Variance,
 };
 use super::memory::{self, Place};
 use super::placement::Placement;
@@ -90,6 +92,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     users: OnceCell::new(),
                     assembly: OnceCell::new(),
                     places: OnceCell::new(),
+                    barrier_mistakes: OnceCell::new(),
                 })
             }
             _ => None,
@@ -171,6 +174,7 @@ pub struct FunctionContext<'m, 'a> {
     users: OnceCell<Users>,
     assembly: OnceCell<InlineAssembly>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
+    barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -364,6 +368,11 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The accesses to variables that are known.
     pub(crate) fn places(&self) -> &[Place<'m, 'a>] {
         self.places.get_or_init(|| memory::places(self))
+    }
+
+    /// What goes wrong at its barriers of some threads.
+    pub(crate) fn barrier_mistakes(&self) -> &[BarrierMistake] {
+        self.barrier_mistakes.get_or_init(|| flow::mistakes(self))
     }
 
     /// Whether an instruction is inline assembly, which the compiler does not check.

@@ -6,12 +6,27 @@ use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, Type};
 
 impl Evaluator<'_, '_, '_> {
-    /// The result of integer arithmetic on sums.
+    /// The result of integer arithmetic in a place.
     pub(super) fn arithmetic(
         &mut self,
         instruction: &Instruction,
         mnemonic: &Mnemonic<'_>,
         place: Place,
+    ) -> Option<Sum> {
+        let operands = &self.flow.instructions.body.operands;
+        let sum = |index| self.operand(index, place).sum();
+        Sum::of(instruction, mnemonic, operands, sum)
+    }
+}
+
+impl Sum {
+    /// The result of integer arithmetic on sums: `operand` gives that of an operand, by
+    /// its index in the pool.
+    pub(super) fn of(
+        instruction: &Instruction,
+        mnemonic: &Mnemonic<'_>,
+        operands: &[Operand<'_>],
+        mut operand: impl FnMut(usize) -> Option<Sum>,
     ) -> Option<Sum> {
         let modifiers = &mnemonic.modifiers;
         let has = |word| modifiers.has(word);
@@ -19,10 +34,9 @@ impl Evaluator<'_, '_, '_> {
         let bits = ty.bits();
         let first = instruction.operands.start as usize;
         let count = instruction.operands.len as usize;
-        let operands = &self.flow.instructions.body.operands;
         let is_vector = matches!(operands.get(first + 1), Some(Operand::Vector(..)));
         let mut sum = |number: usize| match number < count {
-            true => self.operand(first + number, place).sum(),
+            true => operand(first + number),
             false => None,
         };
         if mnemonic.opcode == Opcode::Mov {

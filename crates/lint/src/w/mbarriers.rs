@@ -1,0 +1,164 @@
+//! What a kernel does with its mbarriers.
+
+use crate::context::callee;
+use crate::flow::{InstructionId, Term, VariableId};
+use crate::{FunctionContext, ModuleContext};
+use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
+use ptx::names::{Modifier, Opcode};
+
+/// What an instruction does with an mbarrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Init,
+    /// Arrives, and says perhaps how many bytes it expects.
+    Arrive,
+    /// Says how many bytes it expects, and nothing else.
+    Expect,
+    /// Asks whether a phase is complete.
+    Wait,
+    /// Counts the bytes that a copy has brought.
+    Count,
+    Other,
+}
+
+/// An instruction that is given the address of an mbarrier.
+pub(super) struct MbarrierUse<'m> {
+    pub id: InstructionId,
+    pub instruction: &'m Instruction,
+    pub deed: Deed,
+    /// Whether it says how many bytes are expected.
+    pub expects: bool,
+    pub place: Place,
+}
+
+/// Which mbarrier it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `None` where the address is not known.
+    pub variable: Option<VariableId>,
+    /// In the variable.
+    pub offset: Option<i64>,
+}
+
+impl Place {
+    /// Whether both may be one mbarrier. Two variables without a size may be one.
+    pub fn may_be(&self, other: &Place, is_open: impl Fn(VariableId) -> bool) -> bool {
+        match (self.variable, other.variable) {
+            (Some(a), Some(b)) if a != b => is_open(a) && is_open(b),
+            (Some(_), Some(_)) => match (self.offset, other.offset) {
+                (Some(a), Some(b)) => a == b,
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// Whether both are known, and one.
+    pub fn is(&self, other: &Place) -> bool {
+        self.variable.is_some() && self.offset.is_some() && self == other
+    }
+}
+
+/// What an instruction does with an mbarrier, if it is given one.
+pub(super) fn deed(mnemonic: &Mnemonic<'_>) -> Option<Deed> {
+    let has = |word| mnemonic.modifiers.has(word);
+    Some(match mnemonic.opcode {
+        Opcode::Mbarrier if has(Modifier::PendingCount) => return None,
+        Opcode::Mbarrier if has(Modifier::Init) => Deed::Init,
+        Opcode::Mbarrier if has(Modifier::TryWait) || has(Modifier::TestWait) => Deed::Wait,
+        Opcode::Mbarrier if has(Modifier::Arrive) || has(Modifier::ArriveDrop) => Deed::Arrive,
+        Opcode::Mbarrier if has(Modifier::ExpectTx) => Deed::Expect,
+        Opcode::Mbarrier => Deed::Other,
+        Opcode::Cp if has(Modifier::Mbarrier) => Deed::Arrive,
+        _ if has(Modifier::MbarrierArriveOne) => Deed::Arrive,
+        _ if has(Modifier::MbarrierCompleteTxBytes) || has(Modifier::MbarrierCompleteTx16B) => {
+            Deed::Count
+        }
+        _ => return None,
+    })
+}
+
+/// Whether an instruction says how many bytes an mbarrier has to expect.
+pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
+    mnemonic.opcode == Opcode::Mbarrier && mnemonic.modifiers.has(Modifier::ExpectTx)
+}
+
+/// Whether the module has an instruction that does this.
+pub(super) fn has_deed(context: &ModuleContext<'_, '_>, wanted: Deed) -> bool {
+    context.has_mnemonic(|mnemonic| deed(mnemonic) == Some(wanted))
+}
+
+/// The uses of mbarriers in a kernel; none in one that calls what may use others.
+pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m>> {
+    let mut found = Vec::new();
+    if function.function.kind != FunctionKind::Entry {
+        return found;
+    }
+    let Some(flow) = function.flow() else {
+        return found;
+    };
+    for (id, _, instruction) in function.steps() {
+        if instruction.opcode == Opcode::Call {
+            let name = callee(function.operands(instruction));
+            let touches = |m: &Mnemonic<'_>| deed(m).is_some();
+            if name.is_none_or(|name| function.context.may_execute(name, touches)) {
+                return Vec::new();
+            }
+            continue;
+        }
+        let mnemonic = function.mnemonic(instruction);
+        let Some(deed) = deed(mnemonic) else {
+            continue;
+        };
+        // Of a copy, it is the last of the addresses.
+        let operands = function.operands(instruction);
+        let is_address = |operand: &Operand<'_>| matches!(operand, Operand::Address { .. });
+        let Some(number) = operands.iter().rposition(is_address) else {
+            continue;
+        };
+        if flow.graph.is_reached(flow.graph.block_of(id)) {
+            found.push(MbarrierUse {
+                id,
+                instruction,
+                deed,
+                expects: expects(mnemonic),
+                place: place(function, instruction.operands.start as usize + number),
+            });
+        }
+    }
+    found
+}
+
+fn place(function: &FunctionContext<'_, '_>, operand: usize) -> Place {
+    let linear = function.linear(operand);
+    let variable = linear.and_then(|linear| linear.variable());
+    let rest = linear.zip(variable);
+    let rest = rest.map(|(linear, variable)| linear.without(Term::Address(variable)));
+    Place {
+        variable,
+        offset: rest.and_then(|rest| rest.as_number()),
+    }
+}
+
+/// The name of the variable, with the offset in it.
+pub(super) fn name(function: &FunctionContext<'_, '_>, place: &Place) -> String {
+    let variable = place.variable.zip(function.flow());
+    let name = variable.map(|(id, flow)| flow.instructions.variable(id).name.text);
+    match (name, place.offset) {
+        (Some(name), Some(0)) => format!("the mbarrier `{name}`"),
+        (Some(name), Some(offset)) => format!("the mbarrier `{name}+{offset}`"),
+        (Some(name), None) => format!("the mbarrier in `{name}`"),
+        (None, _) => "this mbarrier".to_owned(),
+    }
+}
+
+/// Whether the size of a variable is not known: it may lie where others do.
+pub(super) fn is_open(function: &FunctionContext<'_, '_>) -> impl Fn(VariableId) -> bool {
+    move |id| {
+        let Some(flow) = function.flow() else {
+            return true;
+        };
+        let variable = flow.instructions.variable(id);
+        variable.dims.contains(&None) || variable.linkage == Linkage::Extern
+    }
+}

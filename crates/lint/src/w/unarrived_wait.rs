@@ -1,0 +1,134 @@
+//! A wait for a phase of an mbarrier at which nobody arrives.
+
+use super::mbarriers::{self, Deed, MbarrierUse, has_deed, uses};
+use crate::flow::{Definition, ValueId};
+use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
+use ptx::names::Modifier;
+
+pub static RULE: Rule = Rule {
+    code: Code::new('W', 408),
+    name: "unarrived-wait",
+    summary: "A thread waits for the first phase of an mbarrier at which nothing in the kernel \
+              arrives.",
+    why: "A phase is complete when as many have arrived as `mbarrier.init` says, which is one at \
+          least: the bytes of a copy alone do not complete it. Without an arrival the wait never \
+          ends.\n\n\
+          mbarriers are told apart by variable and constant offset. Reported are waits for parity \
+          0 at first: that of 1 is complete from the start. A kernel has no finding where \
+          something arrives at an address that is not known, as in another block of a cluster, or \
+          where a function that it calls may do so. (PTX ISA, \"mbarrier: Phase of the mbarrier \
+          object\".)",
+    instead: "Let those that the wait is for execute `mbarrier.arrive`, or \
+              `mbarrier.arrive.expect_tx` before a copy.",
+    bad: "\
+.entry k(.param .u64 src)
+{
+	.reg .pred p;
+	.reg .b64 in;
+	.shared .align 16 .b8 tile[64];
+	.shared .align 8 .b64 bar;
+	ld.param.u64 in, [src];
+	cvta.to.global.u64 in, in;
+	mbarrier.init.shared.b64 [bar], 1;
+	bar.sync 0;
+	mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 64;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [in], 64, [bar];
+AGAIN:
+	mbarrier.try_wait.parity.shared.b64 p, [bar], 0;
+	@!p bra AGAIN;
+	ret;
+}
+",
+    good: "\
+.entry k(.param .u64 src)
+{
+	.reg .pred p;
+	.reg .b64 in;
+	.shared .align 16 .b8 tile[64];
+	.shared .align 8 .b64 bar;
+	ld.param.u64 in, [src];
+	cvta.to.global.u64 in, in;
+	mbarrier.init.shared.b64 [bar], 1;
+	bar.sync 0;
+	mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [in], 64, [bar];
+AGAIN:
+	mbarrier.try_wait.parity.shared.b64 p, [bar], 0;
+	@!p bra AGAIN;
+	ret;
+}
+",
+    default: true,
+    check: Check::Function(check),
+};
+
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    if !has_deed(function.context, Deed::Wait) {
+        return;
+    }
+    let Some(flow) = function.flow() else {
+        return;
+    };
+    let all = uses(function);
+    let is_open = mbarriers::is_open(function);
+    for wait in all.iter().filter(|one| one.deed == Deed::Wait) {
+        let of = |deed| {
+            let uses = all.iter().filter(move |one| one.deed == deed);
+            uses.filter(|one| one.place.may_be(&wait.place, &is_open))
+        };
+        // Who initialises it may let others use it that are not seen here.
+        let initialised = of(Deed::Init).any(|init| init.place.variable == wait.place.variable);
+        let arrived = of(Deed::Arrive).chain(of(Deed::Other)).next().is_some();
+        if wait.place.variable.is_some()
+            && initialised
+            && !arrived
+            && begins_at_zero(function, flow, wait)
+        {
+            let name = mbarriers::name(function, &wait.place);
+            findings
+                .add(
+                    wait.instruction.opcode_span,
+                    format!("this never ends: nothing arrives at {name}"),
+                )
+                .help("let those that it waits for execute `mbarrier.arrive`");
+        }
+    }
+}
+
+/// Whether the parity that is waited for is 0 at first.
+fn begins_at_zero(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    wait: &MbarrierUse<'_>,
+) -> bool {
+    let modifiers = &function.mnemonic(wait.instruction).modifiers;
+    if !modifiers.has(Modifier::Parity) {
+        return false;
+    }
+    // Behind the predicate and the address.
+    let place = wait.instruction.operands.start as usize + 2;
+    if wait.instruction.operands.len < 3 {
+        return false;
+    }
+    let number = |linear: crate::flow::Linear| linear.as_number();
+    if let Some(parity) = function.linear(place).and_then(number) {
+        return parity == 0;
+    }
+    let value = flow.values.of_operand(place);
+    first_of(flow, value).is_some_and(|first| {
+        let affine = function.affine();
+        affine.and_then(|affine| affine.of(first).as_number()) == Some(0)
+    })
+}
+
+/// The value that the phi of a loop has in its first turn.
+fn first_of(flow: &Flow<'_, '_>, value: ValueId) -> Option<ValueId> {
+    let Some(Definition::Phi(head)) = flow.values.definition(value) else {
+        return None;
+    };
+    let parts = flow.values.phi_operands(&flow.graph, value);
+    let before = flow.graph.predecessors(head).zip(parts);
+    let mut entering = before.filter(|(from, _)| !flow.graph.dominates(head, *from));
+    let (_, first) = entering.next()?;
+    entering.all(|(_, part)| part == first).then_some(*first)
+}
