@@ -1,5 +1,6 @@
 //! Parses the rows of the table; see [`super`] for their syntax.
 
+use super::meaning::Column;
 use super::target::{Availability, TargetRule};
 use super::{
     Condition, ConditionKind, ConditionWord, Count, Form, Kind, OperandRule, Presence, Range,
@@ -63,7 +64,8 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         .split_once(" :")
         .or(line.strip_suffix(':').map(|l| (l, "")))
         .ok_or("no ` :`")?;
-    let (operands, since) = rest.split_once(';').unwrap_or((rest, ""));
+    let (operands, rest) = rest.split_once(';').unwrap_or((rest, ""));
+    let (since, meaning) = rest.split_once(';').unwrap_or((rest, ""));
     let mut words = modifiers.split_whitespace();
     let name = words.next().unwrap_or("");
     let (first, further) = name.split_once('.').unwrap_or((name, ""));
@@ -80,6 +82,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         open_operands: false,
         since: since_of(since.split_whitespace(), lists)
             .ok_or_else(|| format!("since `{since}`"))?,
+        meaning: Column::parse(meaning)?,
         text: line.to_owned(),
     };
     for word in words {
