@@ -16,7 +16,8 @@ fn words(text: &str) -> (Opcode, Modifiers) {
 
 fn run(text: &str, operands: &[Dependence]) -> Dependence {
     let (opcode, modifiers) = words(text);
-    transfer(opcode, &modifiers, operands, SYMBOL)
+    let result = crate::isa::meaning(opcode, &modifiers).result;
+    transfer(result, opcode, &modifiers, operands, SYMBOL)
 }
 
 fn tid() -> Dependence {

@@ -323,8 +323,16 @@ impl Form {
     }
 }
 
-/// What an instruction means: the column of the row that its modifiers fit. Of an invalid
-/// instruction it is that of the first row of its opcode.
+/// The row of an instruction: the one that its modifiers fit, or the first of its opcode if
+/// it is invalid.
+pub fn form(opcode: Opcode, modifiers: &Modifiers) -> Option<&'static Form> {
+    let mut forms = super::forms_of(opcode, modifiers);
+    let first = forms.clone().next();
+    let fitting = forms.find(|form| form.fit(modifiers).is_ok());
+    fitting.or(first).or(super::forms(opcode).first())
+}
+
+/// What an instruction means: the last column of its [`form`].
 ///
 /// ```
 /// use ptxkit_ptx::{ast::Modifiers, isa, names::{Modifier, Opcode}};
@@ -336,10 +344,7 @@ impl Form {
 /// assert!(!isa::meaning(Opcode::Ld, &modifiers).is_pure());
 /// ```
 pub fn meaning(opcode: Opcode, modifiers: &Modifiers) -> Meaning {
-    let mut forms = super::forms_of(opcode, modifiers);
-    let first = forms.clone().next();
-    let fitting = forms.find(|form| form.fit(modifiers).is_ok());
-    let form = fitting.or(first).or(super::forms(opcode).first());
+    let form = form(opcode, modifiers);
     form.map_or(Meaning::UNKNOWN, |form| form.meaning(modifiers))
 }
 

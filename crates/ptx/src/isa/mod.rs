@@ -114,7 +114,7 @@ pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionKind, ConditionWord, Fit, Form, Mismatch, Slot, Word};
-pub use meaning::{Class, Convergence, Effect, Meaning, Outcome, meaning};
+pub use meaning::{Class, Convergence, Effect, Meaning, Outcome, form, meaning};
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };
