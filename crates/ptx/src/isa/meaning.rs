@@ -31,6 +31,12 @@ pub struct Meaning {
     pub carry_out: bool,
     /// It reads its results before it writes them.
     pub accumulates: bool,
+    /// One source may decide the result whatever the others are.
+    pub absorbs: bool,
+    /// The result is one of two sources; the last says which.
+    pub selects: bool,
+    /// The CPU device has it.
+    pub cpu: bool,
 }
 
 impl Meaning {
@@ -47,6 +53,9 @@ impl Meaning {
         carry_in: false,
         carry_out: false,
         accumulates: false,
+        absorbs: false,
+        selects: false,
+        cpu: false,
     };
 
     /// Whether it does nothing but compute its result: it may be executed again, or not at
@@ -210,6 +219,9 @@ enum Fact {
     CarryIn,
     CarryOut,
     Accumulates,
+    Absorbs,
+    Selects,
+    Cpu,
 }
 
 /// The words of the column.
@@ -260,6 +272,9 @@ const WORDS: &[(&str, Fact)] = &[
     ("carry-in", Fact::CarryIn),
     ("carry-out", Fact::CarryOut),
     ("accumulates", Fact::Accumulates),
+    ("absorbs", Fact::Absorbs),
+    ("selects", Fact::Selects),
+    ("cpu", Fact::Cpu),
 ];
 
 /// The column of a row.
@@ -310,6 +325,9 @@ impl Column {
                 Fact::CarryIn => meaning.carry_in = true,
                 Fact::CarryOut => meaning.carry_out = true,
                 Fact::Accumulates => meaning.accumulates = true,
+                Fact::Absorbs => meaning.absorbs = true,
+                Fact::Selects => meaning.selects = true,
+                Fact::Cpu => meaning.cpu = true,
             }
         }
         meaning
@@ -463,7 +481,10 @@ mod tests {
         assert_eq!(of("ld.local.u32").result, Outcome::Thread);
         assert!(!of("red.global.add.u32").orders);
         assert!(of("red.release.gpu.global.add.u32").orders);
+        assert!(of("multimem.st.release.gpu.global.u32").orders);
+        assert!(!of("multimem.st.weak.global.u32").orders);
         assert!(of("add.cc.u32").carry_out && !of("addc.u32").carry_out);
+        assert_eq!(of("cvt.pack.sat.u16.s32").result, Outcome::Operands);
         assert!(!of("barrier.sync").aligned && of("barrier.sync.aligned").aligned);
     }
 }

@@ -98,7 +98,7 @@
 //! | `pure`, `load`, `store`, `update`, `fetch`, `jump`, `table`, `return`, `exit`, `trap`, `call`, `effectful` | [`Effect`]: what it does besides its result; required |
 //! | `of-operands`, `linear`, `compared`, `shuffled`, `of-warp`, `of-active`, `of-block`, `of-lane`, `of-thread` | [`Outcome`]: what its result depends on; required where it has one |
 //! | `by-active`, `by-mask`, `by-warp`, `by-block`, `by-cluster` | [`Convergence`]: the threads that execute it together; none: each alone |
-//! | `strong`, `orders`, `aligned`, `arrives`, `carry-in`, `carry-out`, `accumulates` | the fields of [`Meaning`] with these names |
+//! | `strong`, `orders`, `aligned`, `arrives`, `carry-in`, `carry-out`, `accumulates`, `absorbs`, `selects`, `cpu` | the fields of [`Meaning`] with these names |
 
 mod count;
 mod document;
