@@ -107,6 +107,20 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
     /// Whether a call of this function may execute an instruction of which `wanted` is
     /// true; a function that is defined elsewhere may do anything.
     pub fn may_execute(&self, name: &str, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+        self.may_come_to(name, |instruction| {
+            wanted(self.module.mnemonic(instruction))
+        })
+    }
+
+    /// The same by effect.
+    pub fn may_have(&self, name: &str, wanted: impl Fn(&Effect) -> bool) -> bool {
+        self.may_come_to(name, |instruction| {
+            let effect = self.effects.get(instruction.mnemonic.index());
+            effect.is_some_and(&wanted)
+        })
+    }
+
+    fn may_come_to(&self, name: &str, wanted: impl Fn(&Instruction) -> bool) -> bool {
         let mut visited = HashSet::new();
         let mut open = vec![name];
         while let Some(name) = open.pop() {
@@ -120,7 +134,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                 let Statement::Instruction(instruction) = statement else {
                     continue;
                 };
-                if wanted(self.module.mnemonic(instruction)) {
+                if wanted(instruction) {
                     return true;
                 }
                 if instruction.opcode == Opcode::Call {
@@ -132,6 +146,11 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
             }
         }
         false
+    }
+
+    /// The effect of each mnemonic of the module.
+    pub(crate) fn effects(&self) -> &[Effect] {
+        &self.effects
     }
 
     /// Whether the module has a mnemonic of which `wanted` is true.

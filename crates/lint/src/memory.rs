@@ -2,8 +2,9 @@
 
 use super::context::FunctionContext;
 use super::flow::{Linear, Origin, Reference, Term, VariableId};
-use ptx::ast::{Instruction, Mnemonic, Modifiers, Operand, Space, Span, Variable};
-use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
+use ptx::isa::Effect;
+use ptx::names::{Modifier, SpecialRegister};
 use ptx::signature::layout;
 
 /// The kind of an access.
@@ -66,19 +67,22 @@ pub struct AccessShape {
 }
 
 impl AccessShape {
-    /// Read from the opcode and its modifiers.
-    pub fn of(mnemonic: &Mnemonic<'_>) -> Option<AccessShape> {
-        let (kind, number) = match mnemonic.opcode {
-            Opcode::Ld | Opcode::Ldu => (AccessKind::Load, 1),
-            Opcode::St => (AccessKind::Store, 0),
-            Opcode::Atom => (AccessKind::Atomic, 1),
-            Opcode::Red => (AccessKind::Atomic, 0),
-            _ => return None,
+    /// Of an instruction with this effect; the address is behind what it writes.
+    pub(super) fn of(effect: Effect, writes: u8, modifiers: &Modifiers) -> Option<AccessShape> {
+        let kind = match effect {
+            Effect::Load => AccessKind::Load,
+            Effect::Store => AccessKind::Store,
+            Effect::Update => AccessKind::Atomic,
+            Effect::Pure
+            | Effect::Fetch
+            | Effect::Jump
+            | Effect::Table
+            | Effect::Return
+            | Effect::Exit
+            | Effect::Trap
+            | Effect::Call
+            | Effect::Effectful => return None,
         };
-        let modifiers = &mnemonic.modifiers;
-        if modifiers.has(Modifier::Async) || modifiers.has(Modifier::Bulk) {
-            return None;
-        }
         let element = modifiers.types().last()?.bytes();
         let vector = match modifiers.first_of(&[Modifier::V2, Modifier::V4, Modifier::V8]) {
             Some(Modifier::V2) => 2,
@@ -91,7 +95,7 @@ impl AccessShape {
             space: space(modifiers),
             element,
             bytes: element * vector,
-            number,
+            number: u32::from(writes),
         })
     }
 }

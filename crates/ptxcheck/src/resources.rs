@@ -9,8 +9,10 @@ use serde::Serialize;
 
 use super::texts_without_errors;
 use ptx::ast::{
-    AddressBase, Body, Function, Instruction, Item, Module, Operand, Space, Statement, Variable,
+    AddressBase, Body, Function, Instruction, Item, Modifiers, Module, Operand, Space, Statement,
+    Variable,
 };
+use ptx::isa::{self, Class};
 use ptx::names::{Modifier, Opcode, Type};
 use ptx::read;
 use ptx::signature::{KernelSignature, after, layout, signatures};
@@ -132,6 +134,13 @@ pub fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources
             _ => None,
         })
         .collect();
+    let mnemonics = module.mnemonics.iter();
+    let classes: Vec<_> = mnemonics
+        .map(|mnemonic| {
+            let meaning = isa::meaning(mnemonic.opcode, &mnemonic.modifiers);
+            class(meaning.class, &mnemonic.modifiers)
+        })
+        .collect();
     let kernel = |signature: KernelSignature| {
         let function = functions.get(signature.name.as_str())?;
         let body = function.body.as_ref()?;
@@ -179,7 +188,7 @@ pub fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources
             launch_bounds: launch_bounds
                 .map(|bound| (bound.name.to_owned(), bound.values.clone()))
                 .collect(),
-            instructions: mix(body, module),
+            instructions: mix(body, &classes),
         })
     };
     signatures(module, source)
@@ -311,15 +320,11 @@ fn barriers(body: &Body<'_>) -> Barriers {
     barriers
 }
 
-fn mix(body: &Body<'_>, module: &Module<'_>) -> InstructionMix {
+/// `classes` has that of each mnemonic.
+fn mix(body: &Body<'_>, classes: &[&'static str]) -> InstructionMix {
     let mut mix = InstructionMix::default();
     for instruction in instructions(body) {
-        let modifiers = &module.mnemonic(instruction).modifiers;
-        let class = class(
-            instruction.opcode,
-            modifiers.as_slice(),
-            modifiers.types().last(),
-        );
+        let class = classes[instruction.mnemonic.index()];
         mix.total += 1;
         *mix.by_class.entry(class).or_insert(0) += 1;
         *mix.by_opcode.entry(instruction.opcode.text()).or_insert(0) += 1;
@@ -327,9 +332,8 @@ fn mix(body: &Body<'_>, module: &Module<'_>) -> InstructionMix {
     mix
 }
 
-/// The class of an instruction.
-fn class(opcode: Opcode, modifiers: &[Modifier], ty: Option<Type>) -> &'static str {
-    use Opcode::*;
+/// What an instruction is counted as.
+fn class(class: Class, modifiers: &Modifiers) -> &'static str {
     let space = || {
         let spaces = [
             (Modifier::Global, "global memory"),
@@ -340,28 +344,22 @@ fn class(opcode: Opcode, modifiers: &[Modifier], ty: Option<Type>) -> &'static s
             (Modifier::Const, "constant memory"),
             (Modifier::Param, "parameters"),
         ];
-        let named = spaces
-            .into_iter()
-            .find(|(word, _)| modifiers.contains(word));
+        let named = spaces.into_iter().find(|(word, _)| modifiers.has(*word));
         named.map_or("generic memory", |(_, name)| name)
     };
-    match opcode {
-        Ld | Ldu | St => space(),
-        Atom | Red | Multimem => "atomics",
-        Cp | Prefetch | Prefetchu | Applypriority | Discard | Createpolicy | Tensormap => {
-            "asynchronous copies and caches"
-        }
-        Mma | Wmma | Wgmma | Tcgen05 | Ldmatrix | Stmatrix | Movmatrix => "matrix",
-        Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => "textures and surfaces",
-        Bar | Barrier | Mbarrier | Membar | Fence | Griddepcontrol | Clusterlaunchcontrol => {
-            "barriers and fences"
-        }
-        Shfl | Vote | Match | Redux | Activemask | Elect => "warp",
-        Bra | Brx | Call | Ret | Exit | Trap | Brkpt => "control flow",
-        Setp | Set | Selp | Slct | Testp => "comparison and selection",
-        Cvt | Cvta | Szext => "conversion",
-        Mov | Prmt | Isspacep | Mapa | Getctarank => "moves",
-        _ => match ty {
+    match class {
+        Class::Memory => space(),
+        Class::Atomic => "atomics",
+        Class::Copy => "asynchronous copies and caches",
+        Class::Matrix => "matrix",
+        Class::Texture => "textures and surfaces",
+        Class::Barrier => "barriers and fences",
+        Class::Warp => "warp",
+        Class::Control => "control flow",
+        Class::Compare => "comparison and selection",
+        Class::Convert => "conversion",
+        Class::Move => "moves",
+        Class::Arithmetic => match modifiers.types().last() {
             Some(Type::F64) => "64-bit float",
             Some(Type::F32 | Type::F32x2) => "32-bit float",
             Some(Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2) => "16-bit float",
@@ -369,6 +367,7 @@ fn class(opcode: Opcode, modifiers: &[Modifier], ty: Option<Type>) -> &'static s
             Some(_) => "integer",
             None => "other",
         },
+        Class::Other => "other",
     }
 }
 

@@ -6,6 +6,7 @@ use crate::program::{
     Arg, Base, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity, UniformityInfo,
     block_frequencies,
 };
+use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// When a kernel gets a vector function, which runs several consecutive threads at once.
@@ -115,8 +116,8 @@ pub(super) fn lowering(
     let uniform = written
         .iter()
         .all(|&reg| uniformity_of(reg) != Uniformity::Divergent);
-    match i.opcode {
-        O::St if !program.has_destination(i) => {
+    match i.meaning.effect {
+        Effect::Store if !program.has_destination(i) => {
             return match args {
                 [Arg::Address(base, _), value]
                     if is_contiguous(program, uniformity_of, i, *base, *value) =>
@@ -126,7 +127,7 @@ pub(super) fn lowering(
                 _ => Lowering::Scalarized,
             };
         }
-        O::Ld | O::Ldu if !uniform => {
+        Effect::Load if !uniform => {
             return match args {
                 [to, Arg::Address(base, _)]
                     if is_contiguous(program, uniformity_of, i, *base, *to) =>
@@ -137,8 +138,18 @@ pub(super) fn lowering(
                 _ => Lowering::Scalarized,
             };
         }
-        O::Red | O::Atom | O::Cp | O::Sust | O::Sured => return Lowering::Scalarized,
-        _ => {}
+        Effect::Update => return Lowering::Scalarized,
+        // Each thread does it with its own operands.
+        Effect::Effectful if !args.is_empty() => return Lowering::Scalarized,
+        Effect::Store | Effect::Load | Effect::Effectful => {}
+        Effect::Pure | Effect::Fetch => {}
+        // These are terminators.
+        Effect::Jump
+        | Effect::Table
+        | Effect::Return
+        | Effect::Exit
+        | Effect::Trap
+        | Effect::Call => {}
     }
     if uniform {
         Lowering::Uniform

@@ -14,6 +14,7 @@ use crate::blob::ParamLayout;
 use ptx::ast::{
     self, Body, Function, FunctionDirective, Name, Operand, Space, Span, Statement, Variable,
 };
+use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode, Type};
 
 pub(super) struct Builder<'m, 'a> {
@@ -365,19 +366,31 @@ impl<'m, 'a> Builder<'m, 'a> {
         if modifiers.has(Modifier::UNKNOWN) {
             return Err(LoweringError::unsupported(ast.span, "an unknown modifier"));
         }
-        match ast.opcode {
-            Opcode::Bra => return self.branch(body, ast, guard),
-            Opcode::Brx => return self.table(body, ast, guard, line),
-            Opcode::Exit | Opcode::Ret | Opcode::Trap => {
-                let terminator = match (ast.opcode, self.calls.last()) {
-                    (Opcode::Ret, Some(&(_, after))) => Terminator::Jump(after),
-                    (Opcode::Trap, _) => Terminator::Trap { line },
-                    _ => Terminator::Exit,
-                };
-                self.guarded_end(guard, terminator);
+        let args = ArgList::default();
+        let mut instruction = Instruction::new(ast.opcode, modifiers, args, ast.span, line);
+        if !instruction.meaning.cpu {
+            return Err(LoweringError::unsupported(
+                ast.span,
+                "unsupported instruction",
+            ));
+        }
+        match instruction.meaning.effect {
+            Effect::Jump => return self.branch(body, ast, guard),
+            Effect::Table => return self.table(body, ast, guard, line),
+            Effect::Return => {
+                let after = self.calls.last().map(|&(_, after)| after);
+                self.guarded_end(guard, after.map_or(Terminator::Exit, Terminator::Jump));
                 return Ok(());
             }
-            Opcode::Call => {
+            Effect::Exit => {
+                self.guarded_end(guard, Terminator::Exit);
+                return Ok(());
+            }
+            Effect::Trap => {
+                self.guarded_end(guard, Terminator::Trap { line });
+                return Ok(());
+            }
+            Effect::Call => {
                 match guard {
                     Some(guard) => self.enter_guard(guard),
                     None => self.leave_guard(),
@@ -386,7 +399,12 @@ impl<'m, 'a> Builder<'m, 'a> {
                 self.leave_guard();
                 return Ok(());
             }
-            _ => {}
+            Effect::Pure
+            | Effect::Load
+            | Effect::Store
+            | Effect::Update
+            | Effect::Fetch
+            | Effect::Effectful => {}
         }
 
         let speculated = guard.filter(|_| can_speculate(ast.opcode, &modifiers));
@@ -396,24 +414,17 @@ impl<'m, 'a> Builder<'m, 'a> {
             _ => self.leave_guard(),
         }
         let inside = self.open_guard.is_some();
-        let args = self.arguments(body, ast.operands)?;
-        if modifiers.has(Modifier::Cc)
-            || matches!(ast.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc)
-        {
+        instruction.args = self.arguments(body, ast.operands)?;
+        if instruction.meaning.carry_in || instruction.meaning.carry_out {
             self.carry = Some(match self.carry {
                 Some(carry) => carry,
                 None => self.new_register(RegClass::Pred),
             });
         }
-        let instruction = Instruction {
-            opcode: ast.opcode,
-            modifiers,
-            args,
-            guard: if inside { None } else { speculated },
-            span: ast.span,
-            line,
-        };
-        if is_sync_point(&instruction) {
+        if !inside {
+            instruction.guard = speculated;
+        }
+        if instruction.is_sync_point() {
             let next = self.new_block();
             self.end_and_open(Terminator::Sync { instruction, next }, next);
         } else {
@@ -538,17 +549,12 @@ impl<'m, 'a> Builder<'m, 'a> {
     ) {
         let start = self.args.len() as u32;
         self.args.extend_from_slice(args);
-        let instruction = Instruction {
-            opcode,
-            modifiers,
-            args: ArgList {
-                start,
-                len: args.len() as u32,
-            },
-            guard: None,
-            span,
-            line: self.module.line(span),
+        let args = ArgList {
+            start,
+            len: args.len() as u32,
         };
+        let line = self.module.line(span);
+        let instruction = Instruction::new(opcode, modifiers, args, span, line);
         self.push(Step::Instruction(instruction));
     }
 }
@@ -566,15 +572,4 @@ pub(super) fn class_of(ty: Type) -> Option<RegClass> {
             _ => return None,
         },
     })
-}
-
-/// Whether the thread is suspended at this instruction.
-fn is_sync_point(instruction: &Instruction) -> bool {
-    use Opcode::*;
-    let modifiers = &instruction.modifiers;
-    match instruction.opcode {
-        Bar | Barrier => !modifiers.has(Modifier::Cluster),
-        Shfl | Vote | Match | Redux | Activemask | Elect | Nanosleep => true,
-        _ => false,
-    }
 }

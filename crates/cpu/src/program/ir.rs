@@ -2,6 +2,7 @@
 
 use crate::blob::ParamLayout;
 use ptx::ast::{FloatValue, Span};
+use ptx::isa::{self, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub(crate) use ptx::ast::Modifiers;
@@ -143,12 +144,50 @@ pub(crate) struct Guard {
 pub(crate) struct Instruction {
     pub opcode: Opcode,
     pub modifiers: Modifiers,
+    /// What the instruction table says of it.
+    pub meaning: Meaning,
+    /// Whether it writes its first operand, as the table says.
+    writes: bool,
     pub args: ArgList,
     /// Only where [`can_speculate`] holds; other guards have become branches.
     pub guard: Option<Guard>,
     pub span: Span,
     /// 1-based line in the PTX.
     pub line: u32,
+}
+
+impl Instruction {
+    /// An instruction without a guard.
+    pub fn new(
+        opcode: Opcode,
+        modifiers: Modifiers,
+        args: ArgList,
+        span: Span,
+        line: u32,
+    ) -> Instruction {
+        let form = isa::form(opcode, &modifiers);
+        Instruction {
+            opcode,
+            modifiers,
+            meaning: form.map_or(Meaning::UNKNOWN, |form| form.meaning(&modifiers)),
+            writes: form.is_some_and(|form| form.writes(&modifiers) > 0),
+            args,
+            guard: None,
+            span,
+            line,
+        }
+    }
+
+    /// Whether the thread is suspended there.
+    pub fn is_sync_point(&self) -> bool {
+        match self.meaning.convergence {
+            Convergence::Active | Convergence::Mask | Convergence::Block => true,
+            // Others run meanwhile.
+            Convergence::Alone => self.opcode == Opcode::Nanosleep,
+            // Not supported.
+            Convergence::Warp | Convergence::Cluster => false,
+        }
+    }
 }
 
 /// A function of CUDA's device runtime that kernels declare and call.
@@ -263,15 +302,10 @@ impl Program<'_> {
 
     /// Whether the instruction defines its first operand.
     pub fn has_destination(&self, instruction: &Instruction) -> bool {
-        use Opcode::*;
         match instruction.opcode {
-            Bar | Barrier => instruction.modifiers.has(Modifier::Red),
             // A store to a promoted call parameter.
-            St => matches!(self.list(instruction.args).first(), Some(Arg::Reg(_))),
-            Red | Sust | Sured | Membar | Fence | Prefetch | Prefetchu | Cp | Nanosleep | Brkpt
-            | Discard | Applypriority | Griddepcontrol | Pmevent | Setmaxnreg | Stackrestore
-            | Trap | Exit | Ret | Bra | Brx | Call => false,
-            _ => true,
+            Opcode::St => matches!(self.list(instruction.args).first(), Some(Arg::Reg(_))),
+            _ => instruction.writes,
         }
     }
 
@@ -290,11 +324,10 @@ impl Program<'_> {
             self.registers_of(arg, used);
         }
         if let Some(carry) = self.carry {
-            use Opcode::*;
-            if matches!(instruction.opcode, Addc | Subc | Madc) {
+            if instruction.meaning.carry_in {
                 used(carry);
             }
-            if instruction.modifiers.has(Modifier::Cc) {
+            if instruction.meaning.carry_out {
                 defined(carry);
             }
         }

@@ -10,6 +10,7 @@ use super::liveness::RegisterSet;
 use super::loops::{back_edges, natural_loop};
 use super::simplify_cfg::retarget;
 use ptx::ast::Span;
+use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode};
 
 pub(super) fn insert_yields(program: &mut Program<'_>) {
@@ -32,14 +33,9 @@ pub(super) fn insert_yields(program: &mut Program<'_>) {
                     Step::SystemCall { line, .. } => *line,
                 });
         let yield_block = BlockId(program.blocks.len() as u32);
-        let instruction = Instruction {
-            opcode: Opcode::Nanosleep,
-            modifiers: Modifiers::default(),
-            args: ArgList::default(),
-            guard: None,
-            span: Span::default(),
-            line,
-        };
+        let (modifiers, args) = (Modifiers::default(), ArgList::default());
+        let instruction =
+            Instruction::new(Opcode::Nanosleep, modifiers, args, Span::default(), line);
         program.blocks.push(BasicBlock {
             steps: Vec::new(),
             terminator: Terminator::Sync {
@@ -55,16 +51,13 @@ pub(super) fn insert_yields(program: &mut Program<'_>) {
 
 /// Whether the step reads memory that another thread may be changing.
 fn is_poll(step: &Step) -> bool {
-    use Modifier as M;
     let Step::Instruction(i) = step else {
         return false;
     };
-    match i.opcode {
-        Opcode::Atom => true,
-        Opcode::Ld => i
-            .modifiers
-            .first_of(&[M::Volatile, M::Acquire, M::Relaxed, M::Mmio, M::Cv])
-            .is_some(),
+    match i.meaning.effect {
+        Effect::Update => true,
+        // `.cv` asks for the memory again each time, too.
+        Effect::Load => i.meaning.strong || i.modifiers.has(Modifier::Cv),
         _ => false,
     }
 }

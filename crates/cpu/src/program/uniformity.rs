@@ -9,6 +9,7 @@ use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
 use super::liveness::Liveness;
+use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
 /// How the value of a register varies over the threads of a lane group.
@@ -240,7 +241,7 @@ fn result(
     for n in 1..args.len() {
         all_uniform &= uniformity(n)? == Uniformity::Uniform;
     }
-    if matches!(i.opcode, O::Addc | O::Subc | O::Madc)
+    if i.meaning.carry_in
         && let Some(carry) = program.carry
     {
         all_uniform &= of(carry)? == Uniformity::Uniform;
@@ -269,12 +270,17 @@ fn result(
             }
             _ => Uniformity::Divergent,
         },
-        // Each thread gets another old value.
-        O::Atom => Uniformity::Divergent,
         // Each thread has its own local frame.
         O::Isspacep => Uniformity::Divergent,
         O::Cvta if i.modifiers.has(M::Local) => Uniformity::Divergent,
-        _ if all_uniform => Uniformity::Uniform,
+        _ if all_uniform => match i.meaning.result {
+            Outcome::Operands | Outcome::Linear | Outcome::Compared => Uniformity::Uniform,
+            // These are sync points, but for those that are not supported.
+            Outcome::Shuffled | Outcome::Warp | Outcome::Active | Outcome::Block => {
+                Uniformity::Divergent
+            }
+            Outcome::Lane | Outcome::Thread => Uniformity::Divergent,
+        },
         O::Cvt if !widths_match(program, i) => Uniformity::Divergent,
         _ => affine(i, args, &uniformity)?,
     })
@@ -319,9 +325,7 @@ fn affine(
         return divergent;
     };
     // A stride is known only for arithmetic in the full width of the register.
-    if !integer(ty)
-        || i.modifiers.first_of(&[M::Sat, M::Cc, M::Hi]).is_some()
-        || matches!(i.opcode, O::Addc | O::Subc | O::Madc)
+    if !integer(ty) || i.modifiers.first_of(&[M::Sat, M::Cc, M::Hi]).is_some() || i.meaning.carry_in
     {
         return divergent;
     }

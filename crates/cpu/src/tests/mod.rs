@@ -2,4 +2,5 @@
 
 mod lanes;
 mod run;
+mod support;
 mod tier_up;

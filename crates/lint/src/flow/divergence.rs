@@ -15,7 +15,8 @@ use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::Function;
 use ptx::dependence::{Dependence, Shape, Sources};
-use ptx::names::{Modifier, Opcode};
+use ptx::isa::Effect;
+use ptx::names::Modifier;
 
 /// The threads that share a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -323,11 +324,11 @@ impl Solver<'_, '_, '_> {
         let Some(instruction) = self.flow.instructions.get(id) else {
             return unknown;
         };
-        let mnemonic = self.function.mnemonic(instruction);
+        let modifiers = &self.function.mnemonic(instruction).modifiers;
+        let step = &self.flow.instructions.steps[id.index()];
+        let effect = self.function.effect(step).meaning.effect;
         // What nothing is known of counts as uniform.
-        if mnemonic.opcode == Opcode::Call
-            || mnemonic.opcode == Opcode::Ld && mnemonic.modifiers.has(Modifier::Local)
-        {
+        if effect == Effect::Call || effect == Effect::Load && modifiers.has(Modifier::Local) {
             return unknown;
         }
         operands.result(value, id, read)

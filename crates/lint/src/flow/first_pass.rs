@@ -16,8 +16,7 @@ use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
 use crate::{Flow, FunctionContext};
-use ptx::ast::Mnemonic;
-use ptx::names::{Modifier, Opcode};
+use ptx::isa::Effect;
 
 /// The threads that come to a block of the graph.
 #[derive(Clone, Copy, Debug)]
@@ -125,13 +124,13 @@ pub(super) struct Together {
 
 impl Together {
     fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Together {
-        let mnemonics = &function.context.module.mnemonics;
-        let wanted: Vec<bool> = mnemonics.iter().map(is_collective).collect();
         let mut blocks = vec![false; flow.graph.blocks.len()];
         let mut instructions = Vec::new();
         for id in flow.instructions.ids() {
             let step = &flow.instructions.steps[id.index()];
-            if wanted.get(step.mnemonic as usize) == Some(&true) {
+            let meaning = &function.effect(step).meaning;
+            // A function that is called may have such.
+            if meaning.is_collective() || meaning.effect == Effect::Call {
                 instructions.push(id);
                 blocks[flow.graph.block_of(id).index()] = true;
             }
@@ -149,13 +148,6 @@ impl Together {
         let to = self.instructions.partition_point(|id| id.0 < block.end);
         &self.instructions[from..to]
     }
-}
-
-fn is_collective(mnemonic: &Mnemonic<'_>) -> bool {
-    matches!(
-        mnemonic.opcode,
-        Opcode::Bar | Opcode::Barrier | Opcode::Call
-    ) || mnemonic.modifiers.has(Modifier::Sync)
 }
 
 /// Nested branches beyond this number are not looked at.
@@ -231,8 +223,7 @@ fn exits(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<bool> {
         let mut ends = false;
         let quiet = graph.blocks[block.index()].steps().all(|id| {
             let step = &flow.instructions.steps[id.index()];
-            let instruction = flow.instructions.get(id);
-            let exit = instruction.is_some_and(|i| i.opcode == Opcode::Exit);
+            let exit = function.effect(step).meaning.effect == Effect::Exit;
             match step.terminator {
                 Terminator::FallThrough => function.effect(step).pure,
                 Terminator::Jump => true,

@@ -288,7 +288,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             terminator: effect.terminator,
             guarded: false,
             negated: false,
-            partial: effect.reads_results,
+            partial: effect.meaning.accumulates,
             first: self.instructions.slots.len() as u32,
             written: 0,
             end: 0,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::effect::Terminator;
+use super::effect::{Effect, Terminator};
 use super::evaluate::Turns;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
@@ -11,7 +11,8 @@ use super::loops::{LoopId, Loops};
 use super::values::ValueId;
 use crate::context::callee;
 use crate::{Flow, FunctionContext};
-use ptx::ast::{Instruction, Mnemonic};
+use ptx::ast::Instruction;
+use ptx::isa::{self, Class, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode};
 
 /// How an instruction bears on the order of the threads of a block.
@@ -110,8 +111,12 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             }
         }
         let waits = |instruction: &Instruction| {
-            instruction.opcode == Opcode::Bar
-                && function.mnemonic(instruction).modifiers.has(Modifier::Warp)
+            function.effect_of(instruction).is_some_and(|effect| {
+                let Meaning {
+                    class, convergence, ..
+                } = effect.meaning;
+                class == Class::Barrier && convergence == Convergence::Mask
+            })
         };
         let of_warps_alone = !of.contains(&Order::Barrier) && function.instructions().any(waits);
         Orders {
@@ -470,59 +475,56 @@ fn order(
     step: &Step,
     instruction: &Instruction,
 ) -> Order {
-    let mnemonic = function.mnemonic(instruction);
-    let has = |word| mnemonic.modifiers.has(word);
-    match mnemonic.opcode {
-        Opcode::Bar | Opcode::Barrier => {
-            let operands = instruction.operands.len;
-            match () {
-                () if has(Modifier::Warp) => Order::None,
-                () if step.guarded || has(Modifier::Cluster) || has(Modifier::Arrive) => {
-                    Order::Other
-                }
-                // Without a number of threads, all of the block.
-                () if has(Modifier::Red) && operands == 3 || operands == 1 => Order::Barrier,
-                () => Order::Other,
-            }
+    let effect = function.effect(step);
+    let Meaning {
+        convergence,
+        strong,
+        orders,
+        arrives,
+        ..
+    } = effect.meaning;
+    let modifiers = &function.mnemonic(instruction).modifiers;
+    match convergence {
+        Convergence::Block if !step.guarded && !arrives => {
+            // Without a number of threads, all of the block.
+            let number_alone = if effect.writes > 0 { 3 } else { 1 };
+            return match instruction.operands.len == number_alone {
+                true => Order::Barrier,
+                false => Order::Other,
+            };
         }
-        Opcode::Call => {
+        Convergence::Block | Convergence::Cluster => return Order::Other,
+        Convergence::Alone | Convergence::Active | Convergence::Mask | Convergence::Warp => {}
+    }
+    match effect.meaning.effect {
+        isa::Effect::Call => {
             let callee = callee(function.operands(instruction));
-            let waits = callee.is_none_or(|name| function.context.may_execute(name, may_order));
+            let waits = callee.is_none_or(|name| function.context.may_have(name, may_order));
             if waits { Order::Other } else { Order::None }
         }
         // What an atomic finds out, or a load of a flag, matters if it is looked at.
-        Opcode::Atom if !has(Modifier::Cas) && !has(Modifier::Exch) => {
+        isa::Effect::Update
+            if effect.writes > 0
+                && modifiers
+                    .first_of(&[Modifier::Cas, Modifier::Exch])
+                    .is_none() =>
+        {
             match tested.any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
         }
-        Opcode::Ld if has(Modifier::Volatile) || has(Modifier::Relaxed) => {
+        isa::Effect::Load if strong && !modifiers.has(Modifier::Acquire) => {
             match tested.any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
         }
-        _ if may_order(mnemonic) => Order::Other,
+        _ if orders => Order::Other,
         _ => Order::None,
     }
 }
 
-fn may_order(mnemonic: &Mnemonic<'_>) -> bool {
-    let has = |word| mnemonic.modifiers.has(word);
-    match mnemonic.opcode {
-        Opcode::Bar | Opcode::Barrier => !has(Modifier::Warp),
-        Opcode::Ld => has(Modifier::Acquire) || has(Modifier::Volatile),
-        Opcode::St | Opcode::Red => has(Modifier::Release),
-        Opcode::Mbarrier
-        | Opcode::Membar
-        | Opcode::Fence
-        | Opcode::Atom
-        | Opcode::Wgmma
-        | Opcode::Tcgen05
-        | Opcode::Nanosleep
-        | Opcode::Griddepcontrol
-        | Opcode::Clusterlaunchcontrol => true,
-        _ => false,
-    }
+fn may_order(effect: &Effect) -> bool {
+    effect.meaning.orders
 }

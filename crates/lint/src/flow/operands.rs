@@ -1,6 +1,6 @@
 //! How an instruction of a function depends on the thread, from what its operands do.
 
-use super::instructions::InstructionId;
+use super::instructions::{InstructionId, RegisterOperand};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
@@ -35,13 +35,15 @@ impl Operands<'_, '_, '_> {
         };
         let mnemonic = self.function.mnemonic(instruction);
         let first = instruction.operands.start;
+        let effect = self.function.effect(step);
         let mut operands = Vec::new();
-        if dependence::looks_at_operands(mnemonic.opcode) {
-            for number in u32::from(self.function.effect(step).writes)..instruction.operands.len {
+        if effect.meaning.result.distinguishes_operands() {
+            for number in u32::from(effect.writes)..instruction.operands.len {
                 self.read((first + number) as usize, value.0, &of, &mut operands);
             }
         } else {
             let reads = flow.values.reads(&flow.instructions, step);
+            let reads = reads.filter(|(slot, _)| slot.operand != RegisterOperand::GUARD);
             let reads = reads.map(|(_, value)| of(value).sources);
             let written = self.function.operands(instruction).iter();
             let specials = written.filter_map(|operand| match operand {
@@ -57,7 +59,13 @@ impl Operands<'_, '_, '_> {
         let mut result = self
             .exchanged(mnemonic.opcode, first, value.0, &of)
             .unwrap_or_else(|| {
-                dependence::transfer(mnemonic.opcode, &mnemonic.modifiers, &operands, value.0)
+                dependence::transfer(
+                    effect.meaning.result,
+                    mnemonic.opcode,
+                    &mnemonic.modifiers,
+                    &operands,
+                    value.0,
+                )
             });
         let is_part = match self.function.body.operands.get(first as usize) {
             Some(Operand::Vector(..)) => true,

@@ -6,7 +6,7 @@ use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Operand, Space};
-use ptx::names::{Modifier, Opcode, Type};
+use ptx::names::{Opcode, Type};
 
 /// One use of a value.
 #[derive(Clone, Copy, Debug)]
@@ -214,10 +214,10 @@ impl Trace<'_, '_, '_> {
         let operands = read
             .iter()
             .filter(|(slot, _)| slot.operand != RegisterOperand::GUARD);
-        let mnemonic = self.function.mnemonic(instruction);
-        let shows = match instruction.opcode {
+        let meaning = &self.function.effect(step).meaning;
+        let shows = match (meaning.selects, meaning.absorbs) {
             // The predicate is observable, and so are two uninitialized arms.
-            Opcode::Selp | Opcode::Slct => {
+            (true, _) => {
                 let last = instruction.operands.start + instruction.operands.len - 1;
                 let selects = |(slot, known): &(RegisterOperand, ValueId)| {
                     slot.operand == last && *known == value
@@ -226,22 +226,8 @@ impl Trace<'_, '_, '_> {
                 read.iter().any(selects)
                     || arms.clone().count() == 2 && arms.clone().all(|(_, arm)| self.is_lost(*arm))
             }
-            // The other operand may decide the result alone.
-            Opcode::And
-            | Opcode::Or
-            | Opcode::Lop3
-            | Opcode::Prmt
-            | Opcode::Bfi
-            | Opcode::Min
-            | Opcode::Max
-            | Opcode::Mov => operands.clone().all(|(_, known)| self.is_lost(*known)),
-            Opcode::Setp | Opcode::Set
-                if mnemonic.modifiers.has(Modifier::And)
-                    || mnemonic.modifiers.has(Modifier::Or) =>
-            {
-                operands.clone().all(|(_, known)| self.is_lost(*known))
-            }
-            _ => true,
+            (false, true) => operands.clone().all(|(_, known)| self.is_lost(*known)),
+            (false, false) => true,
         };
         if shows {
             let written: Vec<ValueId> = values.writes(instructions, step).map(|(_, v)| v).collect();

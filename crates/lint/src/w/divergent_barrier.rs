@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::parted::{self, because, has_collective};
 use crate::context::callee;
-use crate::flow::{FirstPass, Parting, ThreadSet, Variance};
+use crate::flow::{Effect, FirstPass, Parting, ThreadSet, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::ast::{Instruction, Mnemonic};
-use ptx::names::{Modifier, Opcode};
+use ptx::ast::Instruction;
+use ptx::isa::Convergence;
+use ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 301),
@@ -70,35 +71,27 @@ REST:
     check: Check::Function(check),
 };
 
-pub(super) fn is_barrier(mnemonic: &Mnemonic<'_>) -> bool {
-    let has = |word| mnemonic.modifiers.has(word);
-    matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier)
-        && !has(Modifier::Warp)
-        && (has(Modifier::Sync) || has(Modifier::Red) || has(Modifier::Cluster))
+/// Whether threads of the block wait there, or the cluster does.
+pub(super) fn is_barrier(effect: &Effect) -> bool {
+    match effect.meaning.convergence {
+        Convergence::Block => !effect.meaning.arrives,
+        Convergence::Cluster => true,
+        Convergence::Alone | Convergence::Active | Convergence::Mask | Convergence::Warp => false,
+    }
 }
 
 /// A barrier that waits for every thread of the block.
-pub(super) fn waits_for_all(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> bool {
-    let count = match mnemonic.modifiers.has(Modifier::Red) {
-        // The result and the predicate are operands too.
-        true => 4,
-        false => 2,
-    };
-    is_barrier(mnemonic) && instruction.operands.len < count
-}
-
-fn is_aligned(mnemonic: &Mnemonic<'_>) -> bool {
-    mnemonic.opcode == Opcode::Bar || mnemonic.modifiers.has(Modifier::Aligned)
+pub(super) fn waits_for_all(instruction: &Instruction, effect: &Effect) -> bool {
+    // With a result, the predicate that it combines is an operand, too.
+    let count = if effect.writes > 0 { 4 } else { 2 };
+    is_barrier(effect) && instruction.operands.len < count
 }
 
 /// The number of the barrier, if it is one; that of a cluster has none.
-fn number(
-    function: &FunctionContext<'_, '_>,
-    instruction: &Instruction,
-    mnemonic: &Mnemonic<'_>,
-) -> Option<i64> {
-    let place = u32::from(mnemonic.modifiers.has(Modifier::Red));
-    if mnemonic.modifiers.has(Modifier::Cluster) || place >= instruction.operands.len {
+fn number(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<i64> {
+    let effect = function.effect_of(instruction)?;
+    let place = u32::from(effect.writes);
+    if effect.meaning.convergence == Convergence::Cluster || place >= instruction.operands.len {
         return None;
     }
     let place = (instruction.operands.start + place) as usize;
@@ -123,7 +116,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
     for (id, step, instruction) in function.steps() {
         if step.guarded
-            && is_barrier(function.mnemonic(instruction))
+            && is_barrier(function.effect(step))
             && let Some([own, others]) = pass.parted(flow, id, Variance::Block)
             && misses(function, instruction, &own, &others, Variance::Block).contains(&true)
         {
@@ -190,7 +183,7 @@ pub(super) fn apart<'p, 'm>(
 /// Whether threads that come to one barrier and to `other` may meet: the number is the
 /// same, or not known.
 fn pairs(function: &FunctionContext<'_, '_>, barrier: &Instruction, other: &Instruction) -> bool {
-    let number = |instruction| number(function, instruction, function.mnemonic(instruction));
+    let number = |instruction| number(function, instruction);
     other.opcode == Opcode::Call
         || match (number(barrier), number(other)) {
             (Some(own), Some(other)) => own == other,
@@ -207,12 +200,12 @@ fn misses(
     others: &ThreadSet,
     together: Variance,
 ) -> [bool; 2] {
-    let mnemonic = function.mnemonic(instruction);
-    if !is_barrier(mnemonic) || own.is_empty() {
+    let effect = function.effect_of(instruction);
+    let Some(effect) = effect.filter(|effect| is_barrier(effect) && !own.is_empty()) else {
         return [false; 2];
-    }
-    let block = together == Variance::Block && waits_for_all(instruction, mnemonic);
-    let warp = together < Variance::Thread && is_aligned(mnemonic);
+    };
+    let block = together == Variance::Block && waits_for_all(instruction, effect);
+    let warp = together < Variance::Thread && effect.meaning.aligned;
     [
         block && !others.is_empty(),
         warp && own.shares_warp(others, u32::MAX),
@@ -223,9 +216,9 @@ fn misses(
 fn waits(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> bool {
     if instruction.opcode == Opcode::Call {
         let callee = callee(function.operands(instruction));
-        return callee.is_none_or(|name| function.context.may_execute(name, is_barrier));
+        return callee.is_none_or(|name| function.context.may_have(name, is_barrier));
     }
-    is_barrier(function.mnemonic(instruction))
+    function.effect_of(instruction).is_some_and(is_barrier)
 }
 
 fn report(
@@ -234,7 +227,8 @@ fn report(
     message: String,
     findings: &mut Findings,
 ) {
-    let help = match waits_for_all(instruction, function.mnemonic(instruction)) {
+    let effect = function.effect_of(instruction);
+    let help = match effect.is_some_and(|effect| waits_for_all(instruction, effect)) {
         true => {
             "move the barrier to where every thread comes, or give it the number of threads that do"
         }

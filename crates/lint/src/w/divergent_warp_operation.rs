@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::parted::{self, because, has_collective};
-use crate::flow::{FirstPass, Variance};
+use crate::flow::{Effect, FirstPass, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::ast::{Instruction, Mnemonic};
-use ptx::names::{Modifier, Opcode};
+use ptx::ast::Instruction;
+use ptx::isa::Convergence;
+use ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 302),
@@ -69,19 +70,14 @@ REST:
 fn lanes(
     function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
-    mnemonic: &Mnemonic<'_>,
+    effect: &Effect,
 ) -> Option<u32> {
-    let has = |word| mnemonic.modifiers.has(word);
-    match mnemonic.opcode {
-        Opcode::Shfl | Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Elect
-            if has(Modifier::Sync) =>
-        {
-            mask(function, instruction)
-        }
-        Opcode::Bar if has(Modifier::Warp) => mask(function, instruction),
+    match effect.meaning.convergence {
+        Convergence::Mask => mask(function, instruction),
+        Convergence::Warp => Some(u32::MAX),
         // Barriers of the block have a rule of their own.
-        Opcode::Bar | Opcode::Barrier => None,
-        _ => (has(Modifier::Sync) && has(Modifier::Aligned)).then_some(u32::MAX),
+        Convergence::Block | Convergence::Cluster => None,
+        Convergence::Alone | Convergence::Active => None,
     }
 }
 
@@ -92,9 +88,11 @@ fn mask(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option
     Some(function.linear(place)?.as_number()? as u32)
 }
 
-fn wants_sync(mnemonic: &Mnemonic<'_>) -> bool {
-    let block = matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier);
-    mnemonic.modifiers.has(Modifier::Sync) && (!block || mnemonic.modifiers.has(Modifier::Warp))
+fn wants_sync(effect: &Effect) -> bool {
+    matches!(
+        effect.meaning.convergence,
+        Convergence::Mask | Convergence::Warp
+    )
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
@@ -113,7 +111,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 continue;
             };
             let mnemonic = function.mnemonic(instruction);
-            if let Some(lanes) = lanes(function, instruction, mnemonic)
+            let step = &flow.instructions.steps[id.index()];
+            if let Some(lanes) = lanes(function, instruction, function.effect(step))
                 && let Some(arrival) = pass.arrival(flow.graph.block_of(id))
                 && parting.together < Variance::Thread
                 && let [own, others] = parting.threads
@@ -129,7 +128,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         apart.retain(|(_, instruction, _)| {
             !others.iter().any(|other| {
                 other.opcode == Opcode::Call
-                    || other.opcode == instruction.opcode && wants_sync(function.mnemonic(other))
+                    || other.opcode == instruction.opcode
+                        && function.effect_of(other).is_some_and(wants_sync)
             })
         });
         told.extend(apart.iter().map(|(id, ..)| *id));
@@ -157,8 +157,7 @@ fn guarded(
     for (id, step, instruction) in function.steps() {
         let mnemonic = function.mnemonic(instruction);
         if step.guarded
-            && wants_sync(mnemonic)
-            && let Some(lanes) = lanes(function, instruction, mnemonic)
+            && let Some(lanes) = lanes(function, instruction, function.effect(step))
             && let Some([own, others]) = pass.parted(flow, id, Variance::Warp)
             && own.shares_warp(&others, lanes)
         {

@@ -78,9 +78,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // The first barrier that each block leads to, by the number of the instruction.
     let mut leads_to = vec![None; graph.blocks.len()];
     let mut open = Vec::new();
-    for (id, _, instruction) in function.steps() {
+    for (id, step, instruction) in function.steps() {
         let block = graph.block_of(id);
-        if waits_for_all(instruction, function.mnemonic(instruction)) && graph.is_reached(block) {
+        if waits_for_all(instruction, function.effect(step)) && graph.is_reached(block) {
             open.push((block, id));
         }
     }

@@ -1,21 +1,18 @@
 //! What the findings on parted threads say.
 
-use crate::flow::{Carrier, InstructionId, ThreadSet};
+use crate::flow::{Carrier, Effect, InstructionId, ThreadSet};
 use crate::multiprocessor::WARP;
 use crate::{Flow, FunctionContext};
-use ptx::ast::Mnemonic;
 
 /// Whether the function has an instruction of which `wanted` is true.
 pub(super) fn has_collective(
     function: &FunctionContext<'_, '_>,
-    wanted: impl Fn(&Mnemonic<'_>) -> bool,
+    wanted: impl Fn(&Effect) -> bool,
 ) -> bool {
-    let mnemonics = &function.context.module.mnemonics;
-    let wanted: Vec<bool> = mnemonics.iter().map(wanted).collect();
-    wanted.contains(&true)
+    function.context.effects().iter().any(&wanted)
         && function
             .instructions()
-            .any(|instruction| wanted.get(instruction.mnemonic.index()) == Some(&true))
+            .any(|instruction| function.effect_of(instruction).is_some_and(&wanted))
 }
 
 /// `, nor to 3 others`

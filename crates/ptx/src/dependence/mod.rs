@@ -18,7 +18,7 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use transfer::{compare, exchanged, looks_at_operands, special, transfer};
+pub use transfer::{compare, exchanged, special, transfer};
 
 use std::ops::BitOr;
 

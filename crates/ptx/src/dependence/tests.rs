@@ -16,7 +16,8 @@ fn words(text: &str) -> (Opcode, Modifiers) {
 
 fn run(text: &str, operands: &[Dependence]) -> Dependence {
     let (opcode, modifiers) = words(text);
-    transfer(opcode, &modifiers, operands, SYMBOL)
+    let result = crate::isa::meaning(opcode, &modifiers).result;
+    transfer(result, opcode, &modifiers, operands, SYMBOL)
 }
 
 fn tid() -> Dependence {
@@ -172,6 +173,24 @@ fn shuffles_votes_and_sums_of_a_warp() {
     assert_eq!(each.sources, Sources::WARP);
     let some = (0..4).fold(loaded, |value, bit| exchanged(&value, bit, SYMBOL));
     assert_eq!(some.sources, Sources::lane(4) | Sources::WARP);
+}
+
+#[test]
+fn what_others_do_or_hold_differs_between_threads() {
+    let of = |text| run(text, &[number(0)]).sources;
+    for text in [
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16",
+        "mbarrier.try_wait.b64",
+        "atom.global.add.u32",
+    ] {
+        assert_eq!(of(text), Sources::THREAD, "{text}");
+    }
+    assert_eq!(
+        of("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"),
+        Sources::LANES
+    );
+    assert_eq!(of("mbarrier.pending_count.b64"), Sources::NONE);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{BITS, Dependence, Linear, Shape, Sources, mask};
 use crate::ast::Modifiers;
+use crate::isa::Outcome;
 use crate::names::{Modifier, Opcode, SpecialRegister, Type};
 
 /// What a special register depends on; the symbols are the caller's, one a register.
@@ -55,41 +56,15 @@ pub fn special(register: SpecialRegister, shape: &Shape, symbol: u32) -> Depende
     }
 }
 
-/// Whether [`transfer`] looks at each operand of an instruction. Of others the sources
-/// of all operands together are enough: one operand may stand for them.
-pub const fn looks_at_operands(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Shfl
-            | Opcode::Setp
-            | Opcode::Set
-            | Opcode::Mov
-            | Opcode::Cvta
-            | Opcode::Cvt
-            | Opcode::Add
-            | Opcode::Sub
-            | Opcode::Neg
-            | Opcode::Not
-            | Opcode::Mul
-            | Opcode::Mul24
-            | Opcode::Mad
-            | Opcode::Mad24
-            | Opcode::Shl
-            | Opcode::Shr
-            | Opcode::Div
-            | Opcode::Rem
-            | Opcode::And
-            | Opcode::Or
-            | Opcode::Xor
-            | Opcode::Bfe
-    )
-}
-
 /// The result of an instruction from its operands, without the places that it writes;
 /// `symbol` stands for the result where it is an unknown that all threads share.
 ///
-/// An address is what is in it. A vector is one operand for each element.
+/// `result` is what its [`Meaning`](crate::isa::Meaning) says. Unless that
+/// [distinguishes operands](Outcome::distinguishes_operands), one operand with the sources of
+/// all may stand for them. An address is what is in it. A vector is one operand for each
+/// element.
 pub fn transfer(
+    result: Outcome,
     opcode: Opcode,
     modifiers: &Modifiers,
     operands: &[Dependence],
@@ -97,35 +72,23 @@ pub fn transfer(
 ) -> Dependence {
     let each = operands.iter().map(|operand| operand.sources);
     let sources = each.fold(Sources::NONE, |all, one| all | one);
-    let has = |word| modifiers.has(word);
-    match opcode {
-        // Each thread has memory of its own, and is alone when it comes.
-        Opcode::Atom | Opcode::Call => return Dependence::opaque(Sources::THREAD | sources),
-        Opcode::Ld if has(Modifier::Local) => {
-            return Dependence::opaque(Sources::THREAD | sources);
-        }
-        Opcode::Elect | Opcode::Ldmatrix | Opcode::Mma | Opcode::Wmma | Opcode::Movmatrix => {
-            return Dependence::opaque(Sources::LANES | sources);
-        }
-        Opcode::Match if has(Modifier::Any) => return Dependence::opaque(Sources::LANES | sources),
+    match result {
         // The carry is no operand: who knows where it comes from adds its sources.
-        Opcode::Addc | Opcode::Subc | Opcode::Madc => {
-            return Dependence::function(sources, symbol);
+        Outcome::Operands => Dependence::function(sources, symbol),
+        Outcome::Linear => match integer(opcode, modifiers, operands, symbol) {
+            Some(linear) => Dependence::linear(linear, sources),
+            None => Dependence::function(sources, symbol),
+        },
+        Outcome::Compared => compared(modifiers, operands, symbol),
+        Outcome::Shuffled => shuffle(modifiers, operands, sources, symbol),
+        Outcome::Warp => Dependence::function(sources.without(Sources::LANES), symbol),
+        Outcome::Active => {
+            Dependence::function(Sources::WARP | Sources::ROW | Sources::PLANE, symbol)
         }
-        Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Activemask => {
-            return of_warp(opcode, sources, symbol);
-        }
-        Opcode::Bar | Opcode::Barrier if !has(Modifier::Warp) => {
-            return Dependence::uniform(sources.only(Sources::BLOCK), symbol);
-        }
-        Opcode::Shfl => return shuffle(modifiers, operands, sources, symbol),
-        Opcode::Setp | Opcode::Set => return compared(modifiers, operands, symbol),
-        _ => {}
-    }
-    let linear = integer(opcode, modifiers, operands, symbol);
-    match linear {
-        Some(linear) => Dependence::linear(linear, sources),
-        None => Dependence::function(sources, symbol),
+        Outcome::Block => Dependence::uniform(sources.only(Sources::BLOCK), symbol),
+        Outcome::Lane => Dependence::opaque(Sources::LANES | sources),
+        // Each thread has memory of its own, and is alone when it comes.
+        Outcome::Thread => Dependence::opaque(Sources::THREAD | sources),
     }
 }
 
@@ -137,15 +100,6 @@ fn compared(modifiers: &Modifiers, operands: &[Dependence], symbol: u32) -> Depe
     let result = compare(modifiers, a, b, symbol);
     let rest = rest.iter().map(|operand| operand.sources);
     let sources = rest.fold(result.sources, |all, one| all | one);
-    Dependence::function(sources, symbol)
-}
-
-/// What the lanes of a warp find out together.
-fn of_warp(opcode: Opcode, sources: Sources, symbol: u32) -> Dependence {
-    let sources = match opcode {
-        Opcode::Activemask => Sources::WARP | Sources::ROW | Sources::PLANE,
-        _ => sources.without(Sources::LANES),
-    };
     Dependence::function(sources, symbol)
 }
 
@@ -209,7 +163,7 @@ fn integer(
 ) -> Option<Linear> {
     let has = |word| modifiers.has(word);
     let plain = !has(Modifier::Sat) && !has(Modifier::Cc);
-    if !plain || !looks_at_operands(opcode) || !modifiers.types().all(is_integer) {
+    if !plain || !modifiers.types().all(is_integer) {
         return None;
     }
     let ty = modifiers.types().last()?;

@@ -1,6 +1,7 @@
 //! A row of the table: the slots of modifiers, and their valid combinations.
 
-use super::operand::{OperandRule, Types};
+use super::meaning::Column;
+use super::operand::{OperandRule, Presence, Types};
 use super::target::Availability;
 use crate::ast::Modifiers;
 use crate::names::{Modifier, Opcode};
@@ -63,6 +64,8 @@ pub struct Form {
     pub open_operands: bool,
     /// The versions and targets that have this form.
     pub since: Availability,
+    /// What it means; [`Form::meaning`] reads it.
+    pub(super) meaning: Column,
     /// The row as written in the table, on one line.
     pub text: String,
 }
@@ -250,6 +253,26 @@ impl Form {
     /// The full opcode: `cp.async.bulk`.
     pub fn name(&self) -> &str {
         self.text.split_whitespace().next().unwrap_or_default()
+    }
+
+    /// The operands that an instruction with these modifiers has, without regard to those
+    /// that may be left out.
+    pub fn present<'f>(
+        &'f self,
+        modifiers: &'f Modifiers,
+    ) -> impl Iterator<Item = &'f OperandRule> + 'f {
+        self.operands.iter().filter(|rule| match &rule.presence {
+            Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
+            Presence::Required | Presence::Optional => true,
+        })
+    }
+
+    /// The number of operands that it writes; they come first.
+    pub fn writes(&self, modifiers: &Modifiers) -> u8 {
+        let written = self
+            .present(modifiers)
+            .take_while(|rule| rule.kind.is_written());
+        u8::try_from(written.count()).unwrap_or(u8::MAX)
     }
 
     /// Whether some spelling of the form contains this word, including types and opcode words.

@@ -7,8 +7,8 @@
 //! # Syntax of a row
 //!
 //! ```text
-//! opcode modifiers : operands ; since
-//! add [rn|rz] [ftz] T=f32|f32x2@8.6/100 : d:T s:T s:T ; 1.4 20
+//! opcode modifiers : operands ; since ; meaning
+//! add [rn|rz] [ftz] T=f32|f32x2@8.6/100 : d:T s:T s:T ; 1.4 20 ; arithmetic pure of-operands
 //! ```
 //!
 //! A line that begins with white space continues the row above it, `#` begins a
@@ -87,11 +87,23 @@
 //! sm_90a; `8.8 100f` on the family of sm_100, which is sm_100f and sm_100a, sm_103f and
 //! sm_103a …; `8.6 100a,101a,103a@8.8` on any of these, one of them from a later version;
 //! `$name` for a list of targets; `<70@6.4` removed on sm_70 and higher in 6.4. Empty: available
-//! in all versions. Opcodes without a row are not checked.
+//! in all versions.
+//!
+//! Meaning: [`Meaning`] in words, one or none of each group. `word?a|b` holds where `.a` or
+//! `.b` is present, and overrides a word before it: `ld` is `of-operands of-thread?local`.
+//!
+//! | | |
+//! |---|---|
+//! | `arithmetic`, `memory`, `atomic`, `copy`, `matrix`, `texture`, `barrier`, `warp`, `control`, `compare`, `convert`, `move`, `other` | [`Class`]: what it is counted as; required |
+//! | `pure`, `load`, `store`, `update`, `fetch`, `jump`, `table`, `return`, `exit`, `trap`, `call`, `effectful` | [`Effect`]: what it does besides its result; required |
+//! | `of-operands`, `linear`, `compared`, `shuffled`, `of-warp`, `of-active`, `of-block`, `of-lane`, `of-thread` | [`Outcome`]: what its result depends on; required where it has one |
+//! | `by-active`, `by-mask`, `by-warp`, `by-block`, `by-cluster` | [`Convergence`]: the threads that execute it together; none: each alone |
+//! | `strong`, `orders`, `aligned`, `arrives`, `carry-in`, `carry-out`, `accumulates`, `absorbs`, `selects`, `cpu` | the fields of [`Meaning`] with these names |
 
 mod count;
 mod document;
 mod form;
+mod meaning;
 mod operand;
 mod row;
 pub mod special;
@@ -102,6 +114,7 @@ pub use count::Count;
 pub use document::{describe, document, since_text, syntax, targets_text, usage};
 pub(super) use form::alternatives;
 pub use form::{Condition, ConditionKind, ConditionWord, Fit, Form, Mismatch, Slot, Word};
+pub use meaning::{Class, Convergence, Effect, Meaning, Outcome, form, meaning};
 pub use operand::{
     KINDS, Kind, Lanes, OperandRule, Presence, Range, Scale, TypeBase, TypeRule, Types,
 };

@@ -188,6 +188,46 @@ impl Kind {
         let known = KINDS.iter().find(|(_, kind, _)| *kind == self);
         known.map_or("", |(.., what)| *what)
     }
+
+    /// Whether the instruction writes it.
+    pub const fn is_written(self) -> bool {
+        match self {
+            Kind::Destination
+            | Kind::DestinationOrVector
+            | Kind::Unpacked
+            | Kind::Loaded
+            | Kind::SelectDestination(_)
+            | Kind::PredicateDestination
+            | Kind::PredicateOrSink
+            | Kind::PredicatePair
+            | Kind::DestinationAndPredicate
+            | Kind::SinkAndPredicate
+            | Kind::BothRegisterAndPredicate
+            | Kind::BothPredicates
+            | Kind::Sink => true,
+            Kind::Source
+            | Kind::SourceOrVector
+            | Kind::Register
+            | Kind::RegisterOrFloat
+            | Kind::SourceOrSpecial
+            | Kind::Movable
+            | Kind::Stored
+            | Kind::Named
+            | Kind::SelectSource(_)
+            | Kind::NegatedSelect
+            | Kind::Negated
+            | Kind::Predicate
+            | Kind::Address
+            | Kind::BareAddress
+            | Kind::Coordinates
+            | Kind::Elements
+            | Kind::Constant
+            | Kind::Label
+            | Kind::Targets
+            | Kind::Function
+            | Kind::Unchecked => false,
+        }
+    }
 }
 
 /// The number of lanes of a video instruction.

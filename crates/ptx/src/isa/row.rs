@@ -1,5 +1,6 @@
 //! Parses the rows of the table; see [`super`] for their syntax.
 
+use super::meaning::Column;
 use super::target::{Availability, TargetRule};
 use super::{
     Condition, ConditionKind, ConditionWord, Count, Form, Kind, OperandRule, Presence, Range,
@@ -21,10 +22,9 @@ pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     std::iter::from_fn(move || {
         loop {
             // A newline before an indented line does not end a row.
-            let bytes = rest.as_bytes();
-            let goes_on = |at: usize| matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
-            let ends = |&at: &usize| bytes[at] == b'\n' && !goes_on(at);
-            let end = (0..bytes.len()).find(ends).unwrap_or(bytes.len());
+            let goes_on = |at: usize| matches!(rest.as_bytes().get(at + 1), Some(b' ' | b'\t'));
+            let mut newlines = rest.match_indices('\n').map(|(at, _)| at);
+            let end = newlines.find(|at| !goes_on(*at)).unwrap_or(rest.len());
             let line = rest[..end].trim_end();
             rest = rest.get(end + 1..).unwrap_or("");
             if !line.is_empty() && !line.starts_with('#') {
@@ -63,7 +63,8 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         .split_once(" :")
         .or(line.strip_suffix(':').map(|l| (l, "")))
         .ok_or("no ` :`")?;
-    let (operands, since) = rest.split_once(';').unwrap_or((rest, ""));
+    let (operands, rest) = rest.split_once(';').unwrap_or((rest, ""));
+    let (since, meaning) = rest.split_once(';').unwrap_or((rest, ""));
     let mut words = modifiers.split_whitespace();
     let name = words.next().unwrap_or("");
     let (first, further) = name.split_once('.').unwrap_or((name, ""));
@@ -80,6 +81,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         open_operands: false,
         since: since_of(since.split_whitespace(), lists)
             .ok_or_else(|| format!("since `{since}`"))?,
+        meaning: Column::parse(meaning)?,
         text: line.to_owned(),
     };
     for word in words {
