@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::Options;
 use super::assembly::InlineAssembly;
 use super::flow::{
-    Affine, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear, ModuleInfo,
-    Origins, Step, UninitializedValues, Users, Values,
+    Affine, Divergence, Effect, FirstPass, Graph, InstructionId, Instructions, Linear, Loops,
+    ModuleInfo, Origins, Step, Synchronization, UninitializedValues, Users, Values,
 };
 use super::memory::{self, Place};
 use super::placement::Placement;
@@ -88,6 +88,8 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     first_pass: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
+                    loops: OnceCell::new(),
+                    synchronization: OnceCell::new(),
                     assembly: OnceCell::new(),
                     places: OnceCell::new(),
                 })
@@ -169,6 +171,8 @@ pub struct FunctionContext<'m, 'a> {
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
+    loops: OnceCell<Option<Loops>>,
+    synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
 }
@@ -286,6 +290,19 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     pub fn users(&self) -> Option<&Users> {
         let flow = self.flow()?;
         Some(self.users.get_or_init(|| Users::new(flow)))
+    }
+
+    /// The loop nest; `None` for one that is not followed.
+    pub fn loops(&self) -> Option<&Loops> {
+        let flow = self.flow()?;
+        self.loops.get_or_init(|| Loops::new(&flow.graph)).as_ref()
+    }
+
+    /// How the instructions bear on the order of the threads of a block.
+    pub(crate) fn synchronization(&self) -> Option<&Synchronization> {
+        let (flow, loops) = (self.flow()?, self.loops()?);
+        let new = || Synchronization::new(self, flow, loops);
+        Some(self.synchronization.get_or_init(new))
     }
 
     /// The values and branches that differ between threads.

@@ -1,6 +1,7 @@
 //! Barrier intervals: what threads execute between one barrier of the block and the
 //! next, also round a loop.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::effect::Terminator;
@@ -27,14 +28,20 @@ pub enum Order {
 
 /// The order that each instruction of a function makes, and the loops in which one
 /// does.
-pub struct Orders<'c, 'm, 'a> {
-    flow: &'c Flow<'m, 'a>,
-    loops: &'c Loops,
+#[derive(Debug)]
+pub struct Synchronization {
     of: Vec<Order>,
     /// Whether the threads of a warp wait for each other, and those of a block never.
     of_warps_alone: bool,
     /// Whether threads are ordered in each loop.
     ordered: Vec<bool>,
+}
+
+/// The order of the threads in a function, with its graph and its loops.
+pub struct Orders<'c, 'm, 'a> {
+    flow: &'c Flow<'m, 'a>,
+    loops: &'c Loops,
+    synchronization: &'c Synchronization,
 }
 
 /// A predicate has this truth at the end of a block.
@@ -86,17 +93,26 @@ const NODES: usize = 4_000;
 /// So many blocks are followed up to collect what holds in one.
 const FOLLOWED: usize = 600;
 
-impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
+impl Synchronization {
     /// Reads the instructions of a function.
-    pub fn new(
+    pub(crate) fn new<'m, 'a>(
         function: &FunctionContext<'m, 'a>,
-        flow: &'c Flow<'m, 'a>,
-        loops: &'c Loops,
+        flow: &Flow<'m, 'a>,
+        loops: &Loops,
     ) -> Self {
-        let tested = Tested::new(function, flow);
+        let mnemonics = &function.context.module.mnemonics;
+        // Most instructions bear on no order, and that their mnemonic says.
+        let bears: Vec<bool> = mnemonics.iter().map(may_bear).collect();
+        let tested = OnceCell::new();
+        let tested = || tested.get_or_init(|| Tested::new(function, flow));
         let of: Vec<Order> = function
             .steps()
-            .map(|(_, step, instruction)| order(function, flow, &tested, step, instruction))
+            .map(|(_, step, instruction)| {
+                match bears.get(step.mnemonic as usize) {
+                    Some(false) => Order::None,
+                    _ => order(function, flow, tested, step, instruction),
+                }
+            })
             .collect();
         let mut ordered = vec![false; loops.ids().count()];
         for block in &flow.graph.order {
@@ -114,28 +130,38 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
                 && function.mnemonic(instruction).modifiers.has(Modifier::Warp)
         };
         let of_warps_alone = !of.contains(&Order::Barrier) && function.instructions().any(waits);
-        Orders {
-            flow,
-            loops,
+        Synchronization {
             of,
             of_warps_alone,
             ordered,
         }
     }
+}
+
+impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
+    /// `None` for a function whose graph or loops are not followed.
+    pub fn of_function(function: &'c FunctionContext<'m, 'a>) -> Option<Self> {
+        Some(Orders {
+            flow: function.flow()?,
+            loops: function.loops()?,
+            synchronization: function.synchronization()?,
+        })
+    }
 
     /// The order that an instruction makes.
     pub fn of(&self, id: InstructionId) -> Order {
-        self.of.get(id.index()).copied().unwrap_or(Order::Other)
+        let known = self.synchronization.of.get(id.index());
+        known.copied().unwrap_or(Order::Other)
     }
 
     /// Whether the threads of a warp wait for each other, and those of a block never.
     pub fn of_warps_alone(&self) -> bool {
-        self.of_warps_alone
+        self.synchronization.of_warps_alone
     }
 
     /// Whether threads are not ordered anywhere in a loop.
     pub fn leaves_alone(&self, id: LoopId) -> bool {
-        !self.ordered[id.index()]
+        !self.synchronization.ordered[id.index()]
     }
 
     /// What starts intervals: the entry, `None`, and the reachable barriers.
@@ -463,10 +489,10 @@ impl Tested {
     }
 }
 
-fn order(
+fn order<'t>(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
-    tested: &Tested,
+    tested: impl Fn() -> &'t Tested,
     step: &Step,
     instruction: &Instruction,
 ) -> Order {
@@ -492,19 +518,30 @@ fn order(
         }
         // What an atomic finds out, or a load of a flag, matters if it is looked at.
         Opcode::Atom if !has(Modifier::Cas) && !has(Modifier::Exch) => {
-            match tested.any(flow, step) {
+            match tested().any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
         }
         Opcode::Ld if has(Modifier::Volatile) || has(Modifier::Relaxed) => {
-            match tested.any(flow, step) {
+            match tested().any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
         }
         _ if may_order(mnemonic) => Order::Other,
         _ => Order::None,
+    }
+}
+
+/// Whether an instruction may bear on the order of threads, for its operands or users
+/// too.
+fn may_bear(mnemonic: &Mnemonic<'_>) -> bool {
+    let has = |word| mnemonic.modifiers.has(word);
+    match mnemonic.opcode {
+        Opcode::Bar | Opcode::Barrier | Opcode::Call | Opcode::Atom => true,
+        Opcode::Ld => has(Modifier::Volatile) || has(Modifier::Relaxed) || may_order(mnemonic),
+        _ => may_order(mnemonic),
     }
 }
 

@@ -275,8 +275,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 }
             }
         }
-        // The sort is stable: those of one register stay in the order of the text.
-        mentions.sort_by_key(|mention| mention.register);
+        let mentions = by_register(&mentions, self.several.len());
         let blocks = self.graph.blocks.len();
         let mut walk = Walk {
             epoch: 0,
@@ -428,7 +427,27 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 }
 
+/// Sorted by register; those of one stay in the order of the text.
+fn by_register(mentions: &[Mention], registers: usize) -> Vec<Mention> {
+    let mut next = vec![0_u32; registers + 1];
+    for mention in mentions {
+        next[mention.register as usize + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut order = vec![0; mentions.len()];
+    for (at, mention) in (0_u32..).zip(mentions) {
+        let place = &mut next[mention.register as usize];
+        order[*place as usize] = at;
+        *place += 1;
+    }
+    let sorted = order.into_iter().map(|at| mentions[at as usize]);
+    sorted.collect()
+}
+
 /// A place that names a register.
+#[derive(Clone, Copy)]
 struct Mention {
     register: u32,
     place: usize,
