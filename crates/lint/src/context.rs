@@ -18,7 +18,7 @@ use ptx::ast::{
 };
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
-use ptx::names::Opcode;
+use ptx::names::{Opcode, SpecialRegister};
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]
@@ -88,6 +88,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     first_pass: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
+                    specials: OnceCell::new(),
                     loops: OnceCell::new(),
                     synchronization: OnceCell::new(),
                     assembly: OnceCell::new(),
@@ -171,6 +172,7 @@ pub struct FunctionContext<'m, 'a> {
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
+    specials: OnceCell<Vec<SpecialRegister>>,
     loops: OnceCell<Option<Loops>>,
     synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
@@ -206,6 +208,22 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The operands in source order.
     pub fn operands(&self, instruction: &Instruction) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
+    }
+
+    /// Whether it names a special register of which `wanted` is true.
+    pub(crate) fn names_special(&self, wanted: impl Fn(SpecialRegister) -> bool) -> bool {
+        let specials = self.specials.get_or_init(|| {
+            let mut specials = Vec::new();
+            for operand in &self.body.operands {
+                if let Operand::Special(register, _) = operand
+                    && !specials.contains(register)
+                {
+                    specials.push(*register);
+                }
+            }
+            specials
+        });
+        specials.iter().any(|register| wanted(*register))
     }
 
     /// The effect of an instruction besides its operands.
@@ -293,7 +311,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     }
 
     /// The loop nest; `None` for one that is not followed.
-    pub fn loops(&self) -> Option<&Loops> {
+    pub(crate) fn loops(&self) -> Option<&Loops> {
         let flow = self.flow()?;
         self.loops.get_or_init(|| Loops::new(&flow.graph)).as_ref()
     }

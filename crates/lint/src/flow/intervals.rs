@@ -107,12 +107,12 @@ impl Synchronization {
         let tested = || tested.get_or_init(|| Tested::new(function, flow));
         let of: Vec<Order> = function
             .steps()
-            .map(|(_, step, instruction)| {
-                match bears.get(step.mnemonic as usize) {
+            .map(
+                |(_, step, instruction)| match bears.get(step.mnemonic as usize) {
                     Some(false) => Order::None,
                     _ => order(function, flow, tested, step, instruction),
-                }
-            })
+                },
+            )
             .collect();
         let mut ordered = vec![false; loops.ids().count()];
         for block in &flow.graph.order {

@@ -58,7 +58,11 @@ impl Lanes {
     }
 
     /// Calls `found` for each of these threads with its number.
-    pub(super) fn each_of(&self, threads: std::ops::Range<usize>, mut found: impl FnMut(usize, i64)) {
+    pub(super) fn each_of(
+        &self,
+        threads: std::ops::Range<usize>,
+        mut found: impl FnMut(usize, i64),
+    ) {
         match self {
             Lanes::Same(number) => threads.for_each(|thread| found(thread, *number)),
             Lanes::Each(each, added) => {

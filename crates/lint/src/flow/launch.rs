@@ -9,7 +9,7 @@ use super::intervals::Orders;
 use super::lanes::Shape;
 use super::races::{Race, Search};
 use crate::FunctionContext;
-use ptx::ast::{FunctionKind, Operand, Space};
+use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
@@ -66,8 +66,8 @@ impl Races {
             is_plausible: &|shape| {
                 Search::new(&orders, shared(), evaluator(shape)).is_plausible(is_line)
             },
-            is_plane: !uses(function, |register| register == SpecialRegister::TidZ),
-            is_any: uses(function, |register| register == SpecialRegister::NtidX),
+            is_plane: !function.names_special(|register| register == SpecialRegister::TidZ),
+            is_any: function.names_special(|register| register == SpecialRegister::NtidX),
             is_small: count <= SMALL,
         };
         Some(match block {
@@ -83,11 +83,6 @@ impl Races {
 
 /// So many instructions a short kernel has.
 const SMALL: u64 = 1_000;
-
-fn uses(function: &FunctionContext<'_, '_>, wanted: impl Fn(SpecialRegister) -> bool) -> bool {
-    let mut operands = function.body.operands.iter();
-    operands.any(|operand| matches!(operand, Operand::Special(register, _) if wanted(*register)))
-}
 
 /// What a kernel says of the shape of its block.
 pub(super) enum Block {
@@ -110,7 +105,7 @@ impl Block {
             return Block::Known(shape);
         }
         let most = directive("maxntid").filter(fits);
-        let is_line = !uses(function, |register| {
+        let is_line = !function.names_special(|register| {
             matches!(register, SpecialRegister::TidY | SpecialRegister::TidZ)
         });
         match (most, is_line) {

@@ -21,10 +21,9 @@ pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     std::iter::from_fn(move || {
         loop {
             // A newline before an indented line does not end a row.
-            let bytes = rest.as_bytes();
-            let goes_on = |at: usize| matches!(bytes.get(at + 1), Some(b' ' | b'\t'));
-            let ends = |&at: &usize| bytes[at] == b'\n' && !goes_on(at);
-            let end = (0..bytes.len()).find(ends).unwrap_or(bytes.len());
+            let goes_on = |at: usize| rest[at + 1..].starts_with([' ', '\t']);
+            let mut ends = rest.match_indices('\n').map(|(at, _)| at);
+            let end = ends.find(|at| !goes_on(*at)).unwrap_or(rest.len());
             let line = rest[..end].trim_end();
             rest = rest.get(end + 1..).unwrap_or("");
             if !line.is_empty() && !line.starts_with('#') {
