@@ -8,8 +8,8 @@ use super::assembly::InlineAssembly;
 use super::flow;
 use super::flow::{
     Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
-    Instructions, Linear, ModuleInfo, Origins, Step, UninitializedValues, Users, ValueId, Values,
-    Variance,
+    Instructions, Linear, Loops, ModuleInfo, Origins, Step, Synchronization, UninitializedValues,
+    Users, ValueId, Values, Variance,
 };
 use super::memory::{self, Place};
 use super::placement::Placement;
@@ -20,7 +20,7 @@ use ptx::ast::{
 };
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
-use ptx::names::Opcode;
+use ptx::names::{Opcode, SpecialRegister};
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]
@@ -90,6 +90,9 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     first_pass: OnceCell::new(),
                     uninitialized: OnceCell::new(),
                     users: OnceCell::new(),
+                    specials: OnceCell::new(),
+                    loops: OnceCell::new(),
+                    synchronization: OnceCell::new(),
                     assembly: OnceCell::new(),
                     places: OnceCell::new(),
                     barrier_mistakes: OnceCell::new(),
@@ -191,6 +194,9 @@ pub struct FunctionContext<'m, 'a> {
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
     users: OnceCell<Users>,
+    specials: OnceCell<Vec<SpecialRegister>>,
+    loops: OnceCell<Option<Loops>>,
+    synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
@@ -225,6 +231,22 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The operands in source order.
     pub fn operands(&self, instruction: &Instruction) -> &'m [Operand<'a>] {
         self.body.list(instruction.operands)
+    }
+
+    /// Whether it names a special register of which `wanted` is true.
+    pub(crate) fn names_special(&self, wanted: impl Fn(SpecialRegister) -> bool) -> bool {
+        let specials = self.specials.get_or_init(|| {
+            let mut specials = Vec::new();
+            for operand in &self.body.operands {
+                if let Operand::Special(register, _) = operand
+                    && !specials.contains(register)
+                {
+                    specials.push(*register);
+                }
+            }
+            specials
+        });
+        specials.iter().any(|register| wanted(*register))
     }
 
     /// The effect of an instruction besides its operands.
@@ -309,6 +331,19 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     pub fn users(&self) -> Option<&Users> {
         let flow = self.flow()?;
         Some(self.users.get_or_init(|| Users::new(flow)))
+    }
+
+    /// The loop nest; `None` for one that is not followed.
+    pub(crate) fn loops(&self) -> Option<&Loops> {
+        let flow = self.flow()?;
+        self.loops.get_or_init(|| Loops::new(&flow.graph)).as_ref()
+    }
+
+    /// How the instructions bear on the order of the threads of a block.
+    pub(crate) fn synchronization(&self) -> Option<&Synchronization> {
+        let (flow, loops) = (self.flow()?, self.loops()?);
+        let new = || Synchronization::new(self, flow, loops);
+        Some(self.synchronization.get_or_init(new))
     }
 
     /// The values and branches that differ between threads.

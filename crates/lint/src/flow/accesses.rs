@@ -1,7 +1,6 @@
 //! The accesses of a kernel to memory that its threads share.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::affine::{Linear, Term};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
@@ -132,7 +131,7 @@ struct OfBase {
 
 /// Leaves what is written and accessed elsewhere, or written by all threads at once.
 fn retain_meeting(function: &FunctionContext<'_, '_>, found: &mut Vec<SharedAccess>) {
-    let mut bases: HashMap<Term, OfBase> = HashMap::new();
+    let mut bases: HashMap<Term, OfBase> = HashMap::default();
     for of in found.iter() {
         let (Some(base), Some(linear)) = (of.base, function.linear(of.access.address)) else {
             continue;

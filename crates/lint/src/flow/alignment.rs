@@ -6,7 +6,6 @@ use super::evaluate::Evaluator;
 use super::graph::BlockId;
 use super::intervals::Orders;
 use super::launch::Block;
-use super::loops::Loops;
 use crate::FunctionContext;
 use crate::memory::Access;
 use ptx::names::SpecialRegister;
@@ -56,8 +55,8 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         return None;
     }
     let flow = function.flow()?;
-    let loops = Loops::new(&flow.graph)?;
-    let orders = Orders::new(function, flow, &loops);
+    let loops = function.loops()?;
+    let orders = Orders::of_function(function)?;
     let shape = Block::of(function).usual();
     let mut found = Vec::new();
     for (id, step, access) in moving {
@@ -65,7 +64,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         if !flow.graph.is_reached(block) {
             continue;
         }
-        let mut evaluator = Evaluator::new(function, flow, &loops, shape, STEPS);
+        let mut evaluator = Evaluator::new(function, flow, loops, shape, STEPS);
         let place = evaluator.place(block, Default::default());
         let Some(address) = evaluator.operand(access.address, place).sum() else {
             continue;

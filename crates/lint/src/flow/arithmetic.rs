@@ -1,7 +1,7 @@
 //! What integer instructions make of the numbers of threads.
 
 use super::evaluate::{Evaluator, Place};
-use super::lanes::{Lanes, Sum, read, signed};
+use super::lanes::{Lanes, Sum, signed};
 use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, Type};
 
@@ -61,11 +61,11 @@ impl Sum {
         }
         let wide = has(Modifier::Wide);
         let result_bits = if wide { bits * 2 } else { bits };
-        let exact = |sum: &Sum| sum.is_exact().then(|| sum.lanes.map(|n| read(n, ty)));
-        let fit = |lanes: Lanes| Some(Sum::exact(lanes.map(|n| signed(n, result_bits))));
+        let exact = |sum: &Sum| sum.is_exact().then(|| sum.lanes.read(ty));
+        let fit = |lanes: Lanes| Some(Sum::exact(lanes.signed(result_bits)));
         // In 32 bits, numbers wrap; sums of unknown ones are taken not to.
         let wrapped = |sum: Sum| match sum.is_exact() {
-            true => Sum::exact(sum.lanes.map(|n| signed(n, result_bits))),
+            true => Sum::exact(sum.lanes.signed(result_bits)),
             false => sum,
         };
         match mnemonic.opcode {
@@ -79,7 +79,7 @@ impl Sum {
                 let given = sum(1)?;
                 match given.is_exact() {
                     true => {
-                        let lanes = given.lanes.map(|n| signed(read(n, from), to.bits()));
+                        let lanes = given.lanes.read(from).signed(to.bits());
                         Some(Sum::exact(lanes))
                     }
                     false => (to.bits() >= 32 && bits >= 32).then_some(given),

@@ -10,8 +10,9 @@ use ptx::names::{Modifier, Opcode};
 /// What has to hold of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// The threads of which it holds for sure, or may hold; all if empty.
-    masks: Vec<Lanes>,
+    /// Numbers that are 0 for the threads that do not come, or for those that do: all may
+    /// come if empty.
+    masks: Vec<(Lanes, bool)>,
     /// What has to hold of unknown quantities besides.
     tests: Vec<(Sum, Relation)>,
 }
@@ -25,7 +26,8 @@ const LIMIT: usize = 48;
 impl Conditions {
     /// Whether it may hold of a thread.
     pub fn admits(&self, thread: usize) -> bool {
-        self.masks.iter().all(|mask| mask.at(thread) != 0)
+        let mut masks = self.masks.iter();
+        masks.all(|(mask, holds)| (mask.at(thread) != 0) == *holds)
     }
 
     /// Whether threads are told apart by their numbers.
@@ -60,9 +62,14 @@ impl Conditions {
         if let Known::Sum(sum) = &known
             && sum.is_exact()
         {
-            let mask = sum.lanes.map(|truth| i64::from((truth != 0) == holds));
-            if mask != Lanes::Same(1) {
-                self.masks.push(mask);
+            let all = match &sum.lanes {
+                Lanes::Same(truth) => (*truth != 0) == holds,
+                Lanes::Each(each, added) => each
+                    .iter()
+                    .all(|truth| (truth.wrapping_add(*added) != 0) == holds),
+            };
+            if !all {
+                self.masks.push((sum.lanes.clone(), holds));
             }
             return Some(());
         }

@@ -17,8 +17,9 @@ pub(super) struct Dependences<'c, 'm, 'a> {
     function: &'c FunctionContext<'m, 'a>,
     flow: &'c Flow<'m, 'a>,
     shape: Shape,
-    /// By value; `None` where nobody has asked.
-    known: Vec<Option<Box<Dependence>>>,
+    /// For each value its index in `found`, from 1; 0 where nobody has asked.
+    known: Vec<u32>,
+    found: Vec<Dependence>,
 }
 
 const UNKNOWN: Dependence = Dependence::opaque(Sources::THREAD);
@@ -33,7 +34,8 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
             function,
             flow,
             shape,
-            known: vec![None; flow.values.definitions.len()],
+            known: vec![0; flow.values.definitions.len()],
+            found: Vec::new(),
         }
     }
 
@@ -49,13 +51,15 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
         }
         let mut open = vec![value];
         while let Some(&top) = open.last() {
-            if self.known[top.index()].is_none() {
+            if self.known[top.index()] == 0 {
                 let before = open.len();
                 self.needs(top, &mut open);
                 if open.len() > before {
                     continue;
                 }
-                self.known[top.index()] = Some(Box::new(self.result(top)));
+                let result = self.result(top);
+                self.found.push(result);
+                self.known[top.index()] = self.found.len() as u32;
             }
             open.pop();
         }
@@ -92,15 +96,18 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
     }
 
     fn get(&self, value: ValueId) -> Dependence {
-        let known = self.known.get(value.index());
-        known.and_then(Option::as_deref).copied().unwrap_or(UNKNOWN)
+        let known = self.known.get(value.index()).copied().unwrap_or(0);
+        match known.checked_sub(1) {
+            Some(index) => self.found[index as usize],
+            None => UNKNOWN,
+        }
     }
 
     /// What has to be known before a value is.
     fn needs(&self, value: ValueId, open: &mut Vec<ValueId>) {
         let flow = self.flow;
         let mut need = |part: ValueId| {
-            if self.known.get(part.index()).is_some_and(Option::is_none) {
+            if self.known.get(part.index()) == Some(&0) {
                 open.push(part);
             }
         };

@@ -5,8 +5,7 @@
 //! one address are unknown and the same for all threads of the block. What a thread
 //! loads from an address of its own is not followed.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, SymbolId, WARP};
@@ -135,10 +134,10 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             shape,
             first: vec![u32::MAX; flow.values.definitions.len()],
             firsts: Vec::new(),
-            known: HashMap::new(),
+            known: HashMap::default(),
             symbols: Vec::new(),
-            numbers: HashMap::new(),
-            specials: HashMap::new(),
+            numbers: HashMap::default(),
+            specials: HashMap::default(),
             depth: 0,
             budget,
         }
@@ -288,7 +287,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         let (shape, threads) = (self.shape, self.shape.threads());
         let coordinates = |axis: usize| {
             let each = (0..threads).map(|thread| i64::from(shape.coordinate(thread, axis)));
-            Sum::exact(Lanes::each(each.collect()))
+            Sum::exact(Lanes::each(each))
         };
         let side = |axis: usize| Sum::number(i64::from(shape.0[axis]));
         let sum = match register {
@@ -300,7 +299,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             SpecialRegister::NtidZ => side(2),
             SpecialRegister::Laneid => {
                 let each = (0..threads).map(|thread| i64::from(thread % WARP));
-                Sum::exact(Lanes::each(each.collect()))
+                Sum::exact(Lanes::each(each))
             }
             SpecialRegister::CtaidX
             | SpecialRegister::CtaidY
@@ -430,7 +429,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
                 });
                 Known::Sum(Sum {
                     symbols: yes.symbols,
-                    lanes: Lanes::each(each.collect()),
+                    lanes: Lanes::each(each),
                 })
             }
             (None, Known::Data, _) | (None, _, Known::Data) => Known::Data,

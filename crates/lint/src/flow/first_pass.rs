@@ -5,8 +5,7 @@
 //! happens in some launch. Data may be anything: where a condition depends on it,
 //! threads may go either way.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::divergence::Variance;
 use super::effect::Terminator;
 use super::graph::BlockId;
@@ -58,7 +57,7 @@ impl FirstPass {
         let lasts = (0..graph.blocks.len()).filter(|at| decides[*at]);
         let lasts = lasts.filter_map(|at| graph.blocks[at].steps().next_back());
         let guarded = together.instructions.iter().copied();
-        let mut found = HashMap::new();
+        let mut found = HashMap::default();
         for id in lasts.chain(guarded) {
             let step = &instructions.steps[id.index()];
             if let Some(guard) = flow.values.guard(instructions, step) {

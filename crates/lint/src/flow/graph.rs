@@ -1,8 +1,7 @@
 //! The control-flow graph of a function: basic blocks, dominators, control
 //! dependence.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::STEPS_FOR_EACH;
 use super::effect::Terminator;
 use super::instructions::{InstructionId, Instructions};

@@ -1,7 +1,6 @@
 //! The instructions of a function, with the registers that each reads and writes.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::effect::{Effect, Terminator};
 use super::names::{Names, Reference, Register, VariableId};
 use ptx::NameMap;
@@ -127,9 +126,9 @@ impl<'m, 'a> Instructions<'m, 'a> {
                 variables: Vec::new(),
                 single: Vec::new(),
                 labels: Vec::new(),
-                jumps: HashMap::new(),
+                jumps: HashMap::default(),
                 scopes: vec![0],
-                tables: HashMap::new(),
+                tables: HashMap::default(),
                 parameters: 0,
                 kernel: function.kind == FunctionKind::Entry,
                 returned: Vec::new(),
@@ -355,7 +354,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             return;
         }
         let Instructions { steps, slots, .. } = &mut self.instructions;
-        let mut constants: HashMap<Register, (bool, u32)> = HashMap::new();
+        let mut constants: HashMap<Register, (bool, u32)> = HashMap::default();
         for (register, is) in &self.constants {
             constants.insert(*register, (*is, 0));
         }

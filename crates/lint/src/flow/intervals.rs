@@ -1,6 +1,7 @@
 //! Barrier intervals: what threads execute between one barrier of the block and the
 //! next, also round a loop.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::effect::{Effect, Terminator};
@@ -28,14 +29,20 @@ pub enum Order {
 
 /// The order that each instruction of a function makes, and the loops in which one
 /// does.
-pub struct Orders<'c, 'm, 'a> {
-    flow: &'c Flow<'m, 'a>,
-    loops: &'c Loops,
+#[derive(Debug)]
+pub struct Synchronization {
     of: Vec<Order>,
     /// Whether the threads of a warp wait for each other, and those of a block never.
     of_warps_alone: bool,
     /// Whether threads are ordered in each loop.
     ordered: Vec<bool>,
+}
+
+/// The order of the threads in a function, with its graph and its loops.
+pub struct Orders<'c, 'm, 'a> {
+    flow: &'c Flow<'m, 'a>,
+    loops: &'c Loops,
+    synchronization: &'c Synchronization,
 }
 
 /// A predicate has this truth at the end of a block.
@@ -87,17 +94,26 @@ const NODES: usize = 4_000;
 /// So many blocks are followed up to collect what holds in one.
 const FOLLOWED: usize = 600;
 
-impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
+impl Synchronization {
     /// Reads the instructions of a function.
-    pub fn new(
+    pub(crate) fn new<'m, 'a>(
         function: &FunctionContext<'m, 'a>,
-        flow: &'c Flow<'m, 'a>,
-        loops: &'c Loops,
+        flow: &Flow<'m, 'a>,
+        loops: &Loops,
     ) -> Self {
-        let tested = Tested::new(function, flow);
+        // Most instructions bear on no order, and that their mnemonic says.
+        let effects = function.context.effects().iter();
+        let bears: Vec<bool> = effects.map(may_bear).collect();
+        let tested = OnceCell::new();
+        let tested = || tested.get_or_init(|| Tested::new(function, flow));
         let of: Vec<Order> = function
             .steps()
-            .map(|(_, step, instruction)| order(function, flow, &tested, step, instruction))
+            .map(
+                |(_, step, instruction)| match bears.get(step.mnemonic as usize) {
+                    Some(false) => Order::None,
+                    _ => order(function, flow, tested, step, instruction),
+                },
+            )
             .collect();
         let mut ordered = vec![false; loops.ids().count()];
         for block in &flow.graph.order {
@@ -119,28 +135,38 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             })
         };
         let of_warps_alone = !of.contains(&Order::Barrier) && function.instructions().any(waits);
-        Orders {
-            flow,
-            loops,
+        Synchronization {
             of,
             of_warps_alone,
             ordered,
         }
     }
+}
+
+impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
+    /// `None` for a function whose graph or loops are not followed.
+    pub fn of_function(function: &'c FunctionContext<'m, 'a>) -> Option<Self> {
+        Some(Orders {
+            flow: function.flow()?,
+            loops: function.loops()?,
+            synchronization: function.synchronization()?,
+        })
+    }
 
     /// The order that an instruction makes.
     pub fn of(&self, id: InstructionId) -> Order {
-        self.of.get(id.index()).copied().unwrap_or(Order::Other)
+        let known = self.synchronization.of.get(id.index());
+        known.copied().unwrap_or(Order::Other)
     }
 
     /// Whether the threads of a warp wait for each other, and those of a block never.
     pub fn of_warps_alone(&self) -> bool {
-        self.of_warps_alone
+        self.synchronization.of_warps_alone
     }
 
     /// Whether threads are not ordered anywhere in a loop.
     pub fn leaves_alone(&self, id: LoopId) -> bool {
-        !self.ordered[id.index()]
+        !self.synchronization.ordered[id.index()]
     }
 
     /// What starts intervals: the entry, `None`, and the reachable barriers.
@@ -468,10 +494,10 @@ impl Tested {
     }
 }
 
-fn order(
+fn order<'t>(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
-    tested: &Tested,
+    tested: impl Fn() -> &'t Tested,
     step: &Step,
     instruction: &Instruction,
 ) -> Order {
@@ -509,13 +535,13 @@ fn order(
                     .first_of(&[Modifier::Cas, Modifier::Exch])
                     .is_none() =>
         {
-            match tested.any(flow, step) {
+            match tested().any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
         }
         isa::Effect::Load if strong && !modifiers.has(Modifier::Acquire) => {
-            match tested.any(flow, step) {
+            match tested().any(flow, step) {
                 true => Order::Other,
                 false => Order::None,
             }
@@ -523,6 +549,15 @@ fn order(
         _ if orders => Order::Other,
         _ => Order::None,
     }
+}
+
+/// Whether an instruction may bear on the order of threads, for its operands or users
+/// too.
+fn may_bear(effect: &Effect) -> bool {
+    let meaning = &effect.meaning;
+    let by_users = meaning.effect == isa::Effect::Call
+        || meaning.effect == isa::Effect::Load && meaning.strong;
+    by_users || meaning.orders
 }
 
 fn may_order(effect: &Effect) -> bool {

@@ -57,6 +57,23 @@ impl Lanes {
         }
     }
 
+    /// Calls `found` for each of these threads with its number.
+    pub(super) fn each_of(
+        &self,
+        threads: std::ops::Range<usize>,
+        mut found: impl FnMut(usize, i64),
+    ) {
+        match self {
+            Lanes::Same(number) => threads.for_each(|thread| found(thread, *number)),
+            Lanes::Each(each, added) => {
+                let of_threads = each.get(threads.clone()).unwrap_or_default();
+                for (thread, number) in threads.zip(of_threads) {
+                    found(thread, number.wrapping_add(*added));
+                }
+            }
+        }
+    }
+
     /// The number, if it is the same for all.
     pub fn same(&self) -> Option<i64> {
         match self {
@@ -84,7 +101,7 @@ impl Lanes {
                 let changed = each
                     .iter()
                     .map(|number| change(number.wrapping_add(*added)));
-                Lanes::each(changed.collect())
+                Lanes::each(changed)
             }
         }
     }
@@ -95,16 +112,48 @@ impl Lanes {
             (Lanes::Same(a), _) => other.map(|b| join(*a, b)),
             (Lanes::Each(each, _), _) => {
                 let joined = (0..each.len()).map(|at| join(self.at(at), other.at(at)));
-                Lanes::each(joined.collect())
+                Lanes::each(joined)
             }
         }
     }
 
     /// Where all are the same, that is one number.
-    pub(super) fn each(numbers: Vec<i64>) -> Lanes {
+    pub(super) fn each(numbers: impl Iterator<Item = i64>) -> Lanes {
+        let numbers: Rc<[i64]> = numbers.collect();
         match numbers.first() {
             Some(first) if numbers.iter().all(|number| number == first) => Lanes::Same(*first),
-            _ => Lanes::Each(numbers.into(), 0),
+            _ => Lanes::Each(numbers, 0),
+        }
+    }
+
+    /// As a register of this width holds them, read as signed. Most are in range.
+    pub(super) fn signed(&self, bits: u32) -> Lanes {
+        self.wrapped(|number| signed(number, bits))
+    }
+
+    /// The same, read as the type says. Of 64 bits, no number is as large that it
+    /// matters.
+    pub(super) fn read(&self, ty: Type) -> Lanes {
+        let bits = ty.bits();
+        match ty {
+            Type::S8 | Type::S16 | Type::S32 | Type::S64 => self.signed(bits),
+            _ if bits >= 64 => self.signed(bits),
+            _ => self.wrapped(|number| number & ((1 << bits) - 1)),
+        }
+    }
+
+    fn wrapped(&self, wrap: impl Fn(i64) -> i64) -> Lanes {
+        let in_range = match self {
+            Lanes::Same(_) => false,
+            Lanes::Each(each, added) => each.iter().all(|number| {
+                let number = number.wrapping_add(*added);
+                wrap(number) == number
+            }),
+        };
+        if in_range {
+            self.clone()
+        } else {
+            self.map(wrap)
         }
     }
 
@@ -278,15 +327,4 @@ impl Sum {
 pub(super) fn signed(number: i64, bits: u32) -> i64 {
     let unused = 64 - bits.clamp(1, 64);
     number << unused >> unused
-}
-
-/// The same, read as the type says. Of 64 bits, no number is as large that it
-/// matters.
-pub(super) fn read(number: i64, ty: Type) -> i64 {
-    let bits = ty.bits();
-    let is_signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
-    match is_signed || bits >= 64 {
-        true => signed(number, bits),
-        false => number & ((1 << bits) - 1),
-    }
 }

@@ -1,14 +1,15 @@
 //! The shapes that the block of a kernel may be launched with, and the races that it
 //! has then.
 
-use super::accesses::accesses;
+use std::cell::OnceCell;
+
+use super::accesses::{SharedAccess, accesses};
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
-use super::loops::Loops;
 use super::races::{Race, Search};
 use crate::FunctionContext;
-use ptx::ast::{FunctionKind, Operand, Space};
+use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
@@ -41,31 +42,32 @@ impl Races {
         }
         let flow = function.flow()?;
         let of_space = accesses(function, flow, space);
-        if of_space.is_empty() {
+        if !of_space.iter().any(SharedAccess::writes) {
             return None;
         }
-        let loops = Loops::new(&flow.graph)?;
-        let orders = Orders::new(function, flow, &loops);
+        let loops = function.loops()?;
+        let orders = Orders::of_function(function)?;
         // Threads that wait for those of their warp alone may be one warp.
         if orders.of_warps_alone() && !matches!(block, Block::Known(_)) {
             return None;
         }
         // What lies in shared memory says how many threads there are.
-        let shared = match space {
-            Space::Shared => of_space.clone(),
-            _ => accesses(function, flow, Space::Shared),
+        let shared = OnceCell::new();
+        let shared = || match space {
+            Space::Shared => &of_space,
+            _ => shared.get_or_init(|| accesses(function, flow, Space::Shared)),
         };
         let count = flow.instructions.steps.len() as u64;
         let budget = count * STEPS_FOR_EACH + STEPS;
-        let evaluator = |shape| Evaluator::new(function, flow, &loops, shape, budget);
+        let evaluator = |shape| Evaluator::new(function, flow, loops, shape, budget);
         let is_line = matches!(block, Block::Line);
         let launch = Launch {
             races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
             is_plausible: &|shape| {
-                Search::new(&orders, &shared, evaluator(shape)).is_plausible(is_line)
+                Search::new(&orders, shared(), evaluator(shape)).is_plausible(is_line)
             },
-            is_plane: !uses(function, |register| register == SpecialRegister::TidZ),
-            is_any: uses(function, |register| register == SpecialRegister::NtidX),
+            is_plane: !function.names_special(|register| register == SpecialRegister::TidZ),
+            is_any: function.names_special(|register| register == SpecialRegister::NtidX),
             is_small: count <= SMALL,
         };
         Some(match block {
@@ -81,11 +83,6 @@ impl Races {
 
 /// So many instructions a short kernel has.
 const SMALL: u64 = 1_000;
-
-fn uses(function: &FunctionContext<'_, '_>, wanted: impl Fn(SpecialRegister) -> bool) -> bool {
-    let mut operands = function.body.operands.iter();
-    operands.any(|operand| matches!(operand, Operand::Special(register, _) if wanted(*register)))
-}
 
 /// What a kernel says of the shape of its block.
 pub(super) enum Block {
@@ -108,7 +105,7 @@ impl Block {
             return Block::Known(shape);
         }
         let most = directive("maxntid").filter(fits);
-        let is_line = !uses(function, |register| {
+        let is_line = !function.names_special(|register| {
             matches!(register, SpecialRegister::TidY | SpecialRegister::TidZ)
         });
         match (most, is_line) {

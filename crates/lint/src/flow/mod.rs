@@ -52,6 +52,7 @@ pub use first_pass::{Arrival, FirstPass};
 pub use graph::{BasicBlock, BlockId, Graph};
 pub(super) use instructions::ModuleInfo;
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
+pub(super) use intervals::Synchronization;
 pub(super) use launch::Races;
 pub use loops::{Loop, LoopId, Loops};
 pub use names::{Reference, Register, VariableId};
@@ -65,6 +66,10 @@ pub use users::Users;
 pub(super) use users::is_observable;
 pub use values::{Definition, ValueId, Values};
 pub(super) use witness::WitnessPaths;
+
+/// Maps of numbers and names. The hash of the standard library takes longer than most of
+/// what is looked up here.
+type HashMap<K, V> = std::collections::HashMap<K, V, ptx::Seed>;
 
 /// The limit of steps for each instruction, in every analysis: the time must not be
 /// superlinear in the size of the text.

@@ -4,9 +4,9 @@
 //! As in GPUVerify and Faial, two threads stand for all. Here they are numbers: for a
 //! block of a given shape, each address is worked out for each thread.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::HashMap;
 use super::accesses::SharedAccess;
 use super::affine::Term;
 use super::conditions::Conditions;
@@ -247,7 +247,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return Vec::new();
         };
         let mut groups: Vec<(Symbols, Vec<Instance>)> = Vec::new();
-        let mut places: HashMap<Symbols, usize> = HashMap::new();
+        let mut places: HashMap<Symbols, usize> = HashMap::default();
         for of_node in executed.chunk_by(|a, b| a.0 == b.0) {
             let at = of_node[0].0;
             let node = &interval.nodes[at];
@@ -415,26 +415,29 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             .clamp(1, 4)
             .ilog2();
         let (base, end) = (least >> grain, most >> grain);
-        let touched = |one: &Instance, thread: usize| {
-            let from = one.offset.at(thread);
+        let touched = |one: &Instance, from: i64| {
             let to = from + one.of.access.bytes as i64 - 1;
-            let (from, to) = ((from >> grain).max(base), (to >> grain).min(end));
-            (from..to + 1).map(move |place| (place - base) as usize)
+            let from = (from >> grain).max(base) - base;
+            let to = (to >> grain).min(end) - base;
+            from as usize..(to + 1).max(from) as usize
         };
         // Which warps write each place.
         let mut written = vec![0_u32; (end - base) as usize + 1];
         for write in writes() {
+            let some = write.conditions.is_of_threads();
             for warp in 0..warps {
-                for thread in warp * WARP as usize..threads.min((warp + 1) * WARP as usize) {
-                    if write.conditions.admits(thread) {
-                        for place in touched(write, thread) {
-                            written[place] |= 1 << warp;
-                        }
+                let of_warp = warp * WARP as usize..threads.min((warp + 1) * WARP as usize);
+                write.offset.each_of(of_warp, |thread, from| {
+                    if !some || write.conditions.admits(thread) {
+                        let by = written.get_mut(touched(write, from)).unwrap_or_default();
+                        by.iter_mut().for_each(|by| *by |= 1 << warp);
                     }
-                }
+                });
             }
         }
         let mut tried = 0;
+        // The threads of an access that meet a write of another warp, and who writes there.
+        let mut candidates: Vec<(usize, u32)> = Vec::new();
         for second in instances {
             let is_store = second.of.access.kind == AccessKind::Store;
             // Of a value that nothing is known of, no other store is different.
@@ -445,10 +448,17 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 return None;
             }
             let mut tried_here = 0;
-            for thread in 0..threads {
+            candidates.clear();
+            second.offset.each_of(0..threads, |thread, from| {
+                let by = written.get(touched(second, from)).unwrap_or_default();
+                let met = by.iter().fold(0, |met, by| met | by);
+                if met & !(1 << (thread / WARP as usize)) != 0 {
+                    candidates.push((thread, met));
+                }
+            });
+            for &(thread, met) in &candidates {
                 let own = 1_u32 << (thread / WARP as usize);
-                let met = touched(second, thread).fold(0, |met, place| met | written[place]);
-                if met & !own == 0 || !second.conditions.admits(thread) {
+                if !second.conditions.admits(thread) {
                     continue;
                 }
                 tried += 1;

@@ -1,7 +1,6 @@
 //! For which threads of a block a predicate holds, the first time that they come by.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::dependences::Dependences;
 use super::divergence::Variance;
 use super::instructions::InstructionId;
@@ -97,9 +96,9 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             flow,
             dependences: Dependences::new(function, flow, block.shape()),
             block,
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             all: ThreadSet::all(&block),
-            known: HashMap::new(),
+            known: HashMap::default(),
         }
     }
 

@@ -141,18 +141,32 @@ impl Values {
     }
 }
 
-const NONE: u32 = u32::MAX;
+/// The writes of a register.
+#[derive(Clone, Copy)]
+struct Written {
+    /// What the last one in the text writes, and which that is.
+    value: ValueId,
+    by: u32,
+    /// Whether its values have to be followed through the graph.
+    several: bool,
+}
+
+impl Default for Written {
+    fn default() -> Written {
+        Written {
+            value: ValueId::NONE,
+            by: 0,
+            several: false,
+        }
+    }
+}
 
 struct Builder<'c, 'm, 'a> {
     instructions: &'c Instructions<'m, 'a>,
     graph: &'c Graph,
     values: Values,
-    /// How often each register is written.
-    writes: Vec<u32>,
-    /// The instruction that writes it, if it is one.
-    writer: Vec<u32>,
-    /// Whether its values have to be followed through the graph.
-    several: Vec<bool>,
+    /// The writes of each register.
+    written: Vec<Written>,
     /// The value before the first write.
     start: Vec<ValueId>,
 }
@@ -172,9 +186,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 first_parts: Vec::with_capacity(instructions.steps.len()),
                 ..Values::default()
             },
-            writes: vec![0; registers],
-            writer: vec![NONE; registers],
-            several: vec![false; registers],
+            written: vec![Written::default(); registers],
             start: vec![ValueId::NONE; registers],
         }
     }
@@ -210,49 +222,38 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     /// Registers with a single write that dominates all reads, which are nearly all.
     fn single(&mut self) {
         for (id, step) in self.reached() {
-            for slot in self.instructions.writes(step) {
-                let register = slot.register.0 as usize;
-                self.writes[register] += 1;
-                self.writer[register] = id.0;
-                self.several[register] |= step.partial || self.writes[register] > 1;
-            }
-        }
-        for (id, step) in self.reached() {
-            for slot in self.instructions.reads(step) {
-                let register = slot.register.0 as usize;
-                if self.writes[register] == 1 && !self.several[register] {
-                    let writer = InstructionId(self.writer[register]);
-                    let (above, below) = (self.graph.block_of(writer), self.graph.block_of(id));
-                    let before = match above == below {
-                        true => writer < id,
-                        false => self.graph.dominates(above, below),
-                    };
-                    self.several[register] |= !before;
-                }
-            }
-        }
-        let mut value_of = vec![ValueId::NONE; self.several.len()];
-        for (id, step) in self.reached() {
             let (_, written, end) = self.instructions.places(step);
             for place in written..end {
                 let register = self.instructions.slot(place).register;
                 let value = self.values.add(Definition::Written(id), register);
                 self.set(place, value);
-                value_of[register.0 as usize] = value;
+                let of = &mut self.written[register.0 as usize];
+                of.several |= step.partial || of.value != ValueId::NONE;
+                (of.value, of.by) = (value, id.0);
             }
         }
-        for (_, step) in self.reached() {
+        for (id, step) in self.reached() {
             let (first, written, _) = self.instructions.places(step);
             for place in first..written {
                 let register = self.instructions.slot(place).register;
-                if self.several[register.0 as usize] {
+                let of = self.written[register.0 as usize];
+                if of.several {
                     continue;
                 }
-                let value = match self.writes[register.0 as usize] {
-                    0 => self.start(register),
-                    _ => value_of[register.0 as usize],
+                if of.value == ValueId::NONE {
+                    let value = self.start(register);
+                    self.set(place, value);
+                    continue;
+                }
+                let writer = InstructionId(of.by);
+                let (above, below) = (self.graph.block_of(writer), self.graph.block_of(id));
+                let before = match above == below {
+                    true => writer < id,
+                    false => self.graph.dominates(above, below),
                 };
-                self.set(place, value);
+                // What an earlier read has got is replaced if a later one shows this.
+                self.written[register.0 as usize].several = !before;
+                self.set(place, of.value);
             }
         }
     }
@@ -264,7 +265,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             let (first, written, end) = self.instructions.places(step);
             for place in first..end {
                 let register = self.instructions.slot(place).register.0;
-                if self.several[register as usize] {
+                if self.written[register as usize].several {
                     mentions.push(Mention {
                         register,
                         place,
@@ -275,8 +276,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 }
             }
         }
-        // The sort is stable: those of one register stay in the order of the text.
-        mentions.sort_by_key(|mention| mention.register);
+        let mentions = by_register(&mentions, self.written.len());
         let blocks = self.graph.blocks.len();
         let mut walk = Walk {
             epoch: 0,
@@ -428,7 +428,27 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 }
 
+/// Sorted by register; those of one stay in the order of the text.
+fn by_register(mentions: &[Mention], registers: usize) -> Vec<Mention> {
+    let mut next = vec![0_u32; registers + 1];
+    for mention in mentions {
+        next[mention.register as usize + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut order = vec![0; mentions.len()];
+    for (at, mention) in (0_u32..).zip(mentions) {
+        let place = &mut next[mention.register as usize];
+        order[*place as usize] = at;
+        *place += 1;
+    }
+    let sorted = order.into_iter().map(|at| mentions[at as usize]);
+    sorted.collect()
+}
+
 /// A place that names a register.
+#[derive(Clone, Copy)]
 struct Mention {
     register: u32,
     place: usize,

@@ -3,7 +3,7 @@
 use super::shared_race::report;
 use crate::flow::Races;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::{Operand, Space};
+use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 pub static RULE: Rule = Rule {
@@ -66,13 +66,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             && (modifiers.has(Modifier::Global) || crate::memory::space(modifiers).is_none())
     });
     // Who never asks which thread it is may be the only one.
-    let many = function.body.operands.iter().any(|operand| {
+    let many = function.names_special(|register| {
         matches!(
-            operand,
-            Operand::Special(
-                SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ,
-                _
-            )
+            register,
+            SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ
         )
     });
     if writes && many {

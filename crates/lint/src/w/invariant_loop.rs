@@ -65,7 +65,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if !graph.order.iter().any(back) {
         return;
     }
-    let Some(loops) = Loops::new(graph) else {
+    let Some(loops) = function.loops() else {
         return;
     };
     let mut exits: Vec<Exits> = loops.ids().map(|_| Exits::default()).collect();
@@ -87,7 +87,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             let within = Within {
                 function,
                 flow,
-                loops: &loops,
+                loops,
                 id,
             };
             match guard {

@@ -491,8 +491,8 @@ fn duplicates<'a>(labels: &[(usize, Name<'a>)], mut duplicate: impl FnMut(Name<'
 
 pub type NameMap<'a, V> = HashMap<&'a str, V, Seed>;
 
-/// A fast hash for short names. The seed is random for each process, so that no text can
-/// be crafted from names that collide.
+/// A fast hash for short names and for numbers of more than one byte. The seed is random for
+/// each process, so that no text can be crafted from names that collide.
 #[derive(Clone, Debug)]
 pub struct Seed(u64);
 
@@ -532,6 +532,18 @@ impl Hasher for NameHasher {
 
     /// Ignores the terminator of a string: `write` mixes in its length.
     fn write_u8(&mut self, _: u8) {}
+
+    fn write_u32(&mut self, number: u32) {
+        self.mix(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.mix(number);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
 
     fn finish(&self) -> u64 {
         self.0
