@@ -68,6 +68,8 @@ struct Limits {
     kernels: usize,
     /// The least length of the text.
     text: usize,
+    /// The most per cent of the text in one slice.
+    slice: u64,
     /// The most bytes of copies: of text, or of device memory where that is more.
     copies: u64,
     /// The most nodes that are reached, counted once for each kernel.
@@ -79,6 +81,7 @@ impl Limits {
         Limits {
             kernels: 8,
             text: 64 << 10,
+            slice: 50,
             copies: 4 << 20,
             // Linear in the text.
             steps: source.len() / 4,
@@ -140,7 +143,7 @@ impl Slices {
         let mut order = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             let slice = Slice::new(&graph, group, &head, &pieces);
-            if !group.kernels.is_empty() && slice.bytes() > all / 2 {
+            if !group.kernels.is_empty() && slice.bytes() * 100 > all * limits.slice {
                 return Err(Whole::OneSlice);
             }
             for (place, (kernel, name)) in group.kernels.iter().zip(&slice.kernels).enumerate() {
@@ -225,7 +228,9 @@ impl Slices {
     /// The kernels, in the order of the source.
     pub fn kernel_names(&self) -> impl Iterator<Item = &str> {
         let names = self.kernels.iter();
-        names.filter_map(|(slice, kernel)| Some(self.slices.get(*slice)?.kernels.get(*kernel)?.as_str()))
+        names.filter_map(|(slice, kernel)| {
+            Some(self.slices.get(*slice)?.kernels.get(*kernel)?.as_str())
+        })
     }
 
     /// Where a variable is that the host can access: a `.global` or `.const` variable of
