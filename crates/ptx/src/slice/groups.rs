@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use super::Limits;
 use super::graph::{Graph, Kind, NodeId};
 use super::whole::Whole;
 use crate::check::SYSTEM;
@@ -19,10 +18,11 @@ pub struct Group {
 /// Groups the kernels, in the order of their first ones. The last group may have no
 /// kernels: it has the variables of the host that no kernel uses.
 ///
-/// The error is a reason why the module stays whole.
-pub fn groups(graph: &Graph<'_>, limits: &Limits) -> Result<Vec<Group>, Whole> {
-    let mut reached = Reached::new(graph, limits.steps)?;
-    reached.share_costly_nodes(graph, limits.copies);
+/// `steps` is the limit for the nodes that kernels reach, `copies` that for the bytes of
+/// copies. The error is a reason why the module stays whole.
+pub fn groups(graph: &Graph<'_>, steps: usize, copies: u64) -> Result<Vec<Group>, Whole> {
+    let mut reached = Reached::new(graph, steps)?;
+    reached.share_costly_nodes(graph, copies);
     Ok(reached.groups(graph))
 }
 

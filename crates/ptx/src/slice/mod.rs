@@ -4,6 +4,7 @@
 mod addresses;
 mod graph;
 mod groups;
+mod mentions;
 mod numbered;
 mod pieces;
 #[cfg(test)]
@@ -129,8 +130,8 @@ impl Slices {
             return Err(Whole::Small);
         }
         let head = Arc::new(pieces::head(source, module)?);
-        let graph = Graph::new(module)?;
-        let groups = groups::groups(&graph, limits)?;
+        let graph = mentions::graph(module)?;
+        let groups = groups::groups(&graph, limits.steps, limits.copies)?;
         let pieces = pieces::pieces(source, module);
         let all: u64 = pieces.iter().map(Piece::bytes).sum();
         let mut slices = Slices {
