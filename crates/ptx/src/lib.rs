@@ -16,6 +16,7 @@ mod parse;
 pub mod printer;
 mod requirements;
 pub mod signature;
+pub mod slice;
 mod text;
 mod token;
 pub mod version;
