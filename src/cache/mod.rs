@@ -76,7 +76,9 @@ pub use compile_lock::CompileLock;
 pub use counters::Counters;
 pub use key::{Key, KeyParts, SCHEMA};
 pub use maintenance::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
-pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
+pub use policy::{
+    DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, NotASlicing, Policy, Slicing,
+};
 pub use provenance::Provenance;
 pub use ptx::Digest;
 pub use single_flight::CompileFailure;

@@ -1,5 +1,6 @@
 //! PTX to device code: key, lookup, compile and put.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,20 +11,49 @@ use super::counters::{add_time, count};
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source};
-use crate::cache::{Blob, CompileLock, Key, KeyParts, Lookup, Provenance};
+use crate::cache::{Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
 use crate::jit::{self, JitOptions};
 use image::{self, CubinContents, Image};
 
 /// PTX to be compiled, and what for.
 pub(super) struct Request<'a> {
-    pub source: &'a Source<'a>,
+    /// The name of the source.
+    pub name: Cow<'a, str>,
     pub ptx: SelectedPtx<'a>,
     /// Which image of the source it is, and why.
     pub reason: String,
     pub key: Key,
-    target: String,
-    options: JitOptions,
+    pub target: String,
+    pub options: JitOptions,
+}
+
+impl Request<'_> {
+    /// The same for a slice of its PTX.
+    pub(super) fn of_slice<'s>(&'s self, text: &'s str, key: Key, threads: Option<u32>) -> Request<'s> {
+        Request {
+            name: (&*self.name).into(),
+            ptx: self.ptx.with_text(text),
+            reason: self.reason.clone(),
+            key,
+            target: self.target.clone(),
+            options: JitOptions {
+                threads: self.options.threads.or(threads),
+                ..self.options
+            },
+        }
+    }
+
+    pub(super) fn into_owned(self) -> Request<'static> {
+        Request {
+            name: self.name.into_owned().into(),
+            ptx: self.ptx.into_owned(),
+            reason: self.reason,
+            key: self.key,
+            target: self.target,
+            options: self.options,
+        }
+    }
 }
 
 /// Device code.
@@ -58,14 +88,14 @@ impl Deref for Compiled {
 pub(super) struct Compiler {
     /// As [`Device::target`](driver::Device::target) gives it.
     pub target: String,
-    identity: String,
+    pub identity: String,
     driver_version: u32,
 }
 
 impl Loader {
     /// The device's compiler: asked for once, as it does not change while a
     /// process runs.
-    fn compiler(&self) -> Result<&Compiler, driver::Error> {
+    pub(super) fn compiler(&self) -> Result<&Compiler, driver::Error> {
         let known = &self.shared.compiler;
         if let Some(compiler) = known.get() {
             return Ok(compiler);
@@ -102,28 +132,15 @@ impl Loader {
     /// What to compile, with its key.
     pub(super) fn request<'a>(
         &self,
-        source: &'a Source<'a>,
+        source: &Source<'a>,
         ptx: SelectedPtx<'a>,
         reason: String,
         options: &JitOptions,
     ) -> Result<Request<'a>, driver::Error> {
         let (target, options) = self.target(options)?;
-        let compiler = self.compiler()?;
-        // Code that was compiled for another device is found by that device, whose
-        // loads do not name the target.
-        let code_options = JitOptions {
-            target: None,
-            ..options
-        };
-        let key = Key::new(&KeyParts {
-            source: source.digest(ptx.text()),
-            target: &target,
-            driver_version: compiler.driver_version,
-            compiler: &compiler.identity,
-            options: &code_options.key_bytes(),
-        });
+        let key = self.key(source.digest(ptx.text()), &target, &options)?;
         Ok(Request {
-            source,
+            name: source.name.into(),
             ptx,
             reason,
             key,
@@ -132,12 +149,48 @@ impl Loader {
         })
     }
 
+    /// The key of the code of the PTX with this digest.
+    pub(super) fn key(
+        &self,
+        source: Digest,
+        target: &str,
+        options: &JitOptions,
+    ) -> Result<Key, driver::Error> {
+        let compiler = self.compiler()?;
+        // Code that was compiled for another device is found by that device, whose
+        // loads do not name the target.
+        let options = JitOptions {
+            target: None,
+            ..*options
+        };
+        Ok(Key::new(&KeyParts {
+            source,
+            target,
+            driver_version: compiler.driver_version,
+            compiler: &compiler.identity,
+            options: &options.key_bytes(),
+        }))
+    }
+
     /// Takes the code from the cache, or compiles it and puts it there.
     pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
+        self.cached_or(&request.key, |lock, lookup| {
+            self.compile(request, lock, lookup)
+        })
+        .map_err(|error| explain(self.context(), request, error))
+    }
+
+    /// Takes the code of `key` from the cache, or calls `compile`, with the lock to
+    /// put it there and the time of the lookup.
+    pub(super) fn cached_or(
+        &self,
+        key: &Key,
+        compile: impl FnOnce(Option<CompileLock>, Duration) -> Result<Compiled, LoadError>,
+    ) -> Result<Compiled, LoadError> {
         let started = Instant::now();
-        let found = self.cache().lookup(&request.key);
+        let found = self.cache().lookup(key);
         let lookup = started.elapsed();
-        let compiled = match found {
+        match found {
             Lookup::Hit(blob) => Ok(Compiled {
                 binary: Binary::Cached(blob),
                 cache: CacheUse::Hit,
@@ -149,22 +202,21 @@ impl Loader {
             Lookup::Failed(failure) => match failure.downcast_ref::<driver::Error>() {
                 Some(error) => Err(LoadError::from(error.clone())),
                 // Reported by another user of the cache than a loader.
-                None => self.compile(request, None, lookup),
+                None => compile(None, lookup),
             },
-            Lookup::Miss(lock) => self.compile(request, Some(lock), lookup),
-            Lookup::Off => self.compile(request, None, lookup),
-        };
-        compiled.map_err(|error| explain(self.context(), request, error))
+            Lookup::Miss(lock) => compile(Some(lock), lookup),
+            Lookup::Off => compile(None, lookup),
+        }
     }
 
     /// Compiles, and puts the code into the cache with `lock`.
-    fn compile(
+    pub(super) fn compile(
         &self,
         request: &Request<'_>,
         lock: Option<CompileLock>,
         lookup: Duration,
     ) -> Result<Compiled, LoadError> {
-        let text = request.ptx.to_compile(request.source)?;
+        let text = request.ptx.to_compile(&request.name)?;
         let started = Instant::now();
         let made = jit::compile(self.context(), &text, &request.options);
         let compile = started.elapsed();
@@ -184,12 +236,13 @@ impl Loader {
         let (binary, cache) = match lock {
             Some(lock) => {
                 let provenance = Provenance {
-                    source: request.source.name.to_owned(),
+                    source: request.name.to_string(),
                     kernels: kernels(&made.binary, &text),
                     target: request.target.clone(),
                     compiler: self.compiler()?.identity.clone(),
                     compile_time: compile,
                     image: request.reason.clone(),
+                    slices: Vec::new(),
                 };
                 // SAFETY: the compiler in the key made it of this source a moment ago.
                 let blob = unsafe { lock.put(&provenance, &made.binary) };
@@ -209,7 +262,7 @@ impl Loader {
 }
 
 /// Whether the PTX is at fault, so that to compile it again would not help.
-fn is_of_ptx(error: &driver::Error) -> bool {
+pub(super) fn is_of_ptx(error: &driver::Error) -> bool {
     match error {
         driver::Error::BadImage(_) => true,
         driver::Error::Jit(error) => matches!(

@@ -1,12 +1,11 @@
 //! Filling the cache before it is needed.
 
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tracing::debug;
 
+use super::cores::{cores, on_all_cores};
 use super::select::Payload;
 use super::{CacheUse, LoadError, Loader, Source};
 use crate::cache::Key;
@@ -84,7 +83,7 @@ impl Loader {
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
         let options = &sharing_cores(options, sources.len());
-        on_all_cores(sources, progress, |source| Warmed {
+        on_all_cores(sources, counted(sources.len(), progress), |source| Warmed {
             name: source.name.to_owned(),
             result: self.warm_one(source, options),
         })
@@ -98,7 +97,7 @@ impl Loader {
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
         let options = &sharing_cores(options, paths.len());
-        on_all_cores(paths, progress, |path| {
+        on_all_cores(paths, counted(paths.len(), progress), |path| {
             let path = path.as_ref();
             let name = path.display().to_string();
             let result = match std::fs::read(path) {
@@ -132,10 +131,6 @@ impl Loader {
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// `options` for one of `count` modules that are compiled at the same time: where
 /// they occupy all cores, each is compiled by one thread, unless it says otherwise.
 fn sharing_cores(options: &JitOptions, count: usize) -> JitOptions {
@@ -145,46 +140,15 @@ fn sharing_cores(options: &JitOptions, count: usize) -> JitOptions {
     }
 }
 
-/// Does `work` on each of `items`; the results are in their order.
-fn on_all_cores<T: Sync>(
-    items: &[T],
-    progress: impl FnMut(&Progress<'_>) + Send,
-    work: impl Fn(&T) -> Warmed + Sync,
-) -> Vec<Warmed> {
-    let next = AtomicUsize::new(0);
-    let answers = Mutex::new((
-        0,
-        progress,
-        (0..items.len()).map(|_| None).collect::<Vec<_>>(),
-    ));
-    let worker = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { break };
-            let warmed = work(item);
-            debug!(source = warmed.name, result = ?warmed.result, "warmed");
-            let mut answers = answers
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let (done, progress, all) = &mut *answers;
-            *done += 1;
-            progress(&Progress {
-                done: *done,
-                of: items.len(),
-                last: &warmed,
-            });
-            all[index] = Some(warmed);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..cores().min(items.len()) {
-            // Where no more threads can be started, the others do the work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
-        }
-        worker();
-    });
-    let (_, _, all) = answers
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    all.into_iter().flatten().collect()
+/// Counts the sources that are done.
+fn counted<T>(
+    of: usize,
+    mut progress: impl FnMut(&Progress<'_>) + Send,
+) -> impl FnMut(&T, &Warmed) + Send {
+    let mut done = 0;
+    move |_, last| {
+        debug!(source = last.name, result = ?last.result, "warmed");
+        done += 1;
+        progress(&Progress { done, of, last });
+    }
 }
