@@ -22,7 +22,7 @@ const SHARED_BYTES: u64 = 48 << 10;
 const CONST_BYTES: u64 = 64 << 10;
 
 /// The system calls; every other `.extern` function must be defined.
-const SYSTEM: &[&str] = &[
+pub const SYSTEM: &[&str] = &[
     "vprintf",
     "malloc",
     "free",

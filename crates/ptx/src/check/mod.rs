@@ -36,6 +36,7 @@ use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
 use super::requirements::{Requirement, Requirements};
 use super::version::Floor;
+pub(crate) use codegen::SYSTEM;
 use linkage::Declarations;
 pub use references::{Reference, references};
 use symbols::{ModuleSymbols, Symbol};

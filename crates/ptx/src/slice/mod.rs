@@ -1,21 +1,89 @@
 //! Cuts a module into slices: modules of one kernel or a few, each with all that its
 //! kernels reach, which compile alone and mean what they mean in the whole.
 
+mod addresses;
+mod graph;
+mod groups;
+mod numbered;
+mod pieces;
+#[cfg(test)]
+mod tests;
+mod text;
 mod whole;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::ast::{FunctionKind, Item, Module};
+use crate::ast::{Function, FunctionKind, Item, Linkage, Module, Space};
+use graph::{Graph, Kind, Node};
+use groups::Group;
+use numbered::Stems;
+use text::{Head, Piece};
 pub use whole::Whole;
 
 /// Cuts a module by kernel. Compiles nothing, and takes time in proportion to the text.
 ///
+/// A slice has one kernel, or several that must stay together: they share a `.global`
+/// variable that a kernel or the host may write, or use addresses of functions. With
+/// them come all functions, `.shared` and `.const` variables and constant `.global`
+/// variables that they reach; of these each slice has a copy.
+///
 /// The module was read from `source`, without errors. With errors the slices lack
 /// what could not be read.
+///
+/// ```
+/// use ptxkit_ptx::{read, slice::{Whole, cut}};
+///
+/// let kernels: String = (0..20)
+///     .map(|n| format!(".entry k{n}() {{ {} ret; }}\n", "bar.sync 0;".repeat(400)))
+///     .collect();
+/// let source = format!(".version 8.0\n.target sm_80\n.address_size 64\n{kernels}");
+/// let slices = cut(&source, &read(&source).module);
+/// assert_eq!(slices.slices().len(), 20);
+/// let k7 = slices.kernel("k7").unwrap();
+/// let text = slices.slices()[k7].text(&source);
+/// assert!(text.starts_with(".version 8.0\n.target sm_80\n.address_size 64\n.entry k7() {"));
+///
+/// let small = ".version 8.0\n.target sm_80\n.entry k() { ret; }";
+/// let slices = cut(small, &read(small).module);
+/// assert_eq!(slices.whole(), Some(&Whole::FewKernels(1)));
+/// assert_eq!(slices.slices()[0].text(small), small);
+/// ```
 pub fn cut(source: &str, module: &Module<'_>) -> Slices {
-    let _ = source;
-    Slices::uncut(Whole::Small, module)
+    cut_within(source, module, &Limits::of(source))
+}
+
+fn cut_within(source: &str, module: &Module<'_>, limits: &Limits) -> Slices {
+    match Slices::cut(source, module, limits) {
+        Ok(slices) => slices,
+        Err(whole) => Slices::uncut(whole, module),
+    }
+}
+
+/// When a module is cut.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// The least kernels.
+    kernels: usize,
+    /// The least length of the text.
+    text: usize,
+    /// The most bytes of copies: of text, or of device memory where that is more.
+    copies: u64,
+    /// The most nodes that are reached, counted once for each kernel.
+    steps: usize,
+}
+
+impl Limits {
+    fn of(source: &str) -> Limits {
+        Limits {
+            kernels: 8,
+            text: 64 << 10,
+            copies: 4 << 20,
+            // Linear in the text.
+            steps: source.len() / 4,
+        }
+    }
 }
 
 /// The slices of a module.
@@ -48,23 +116,88 @@ pub enum Placement<'s> {
 }
 
 impl Slices {
-    /// The module as its only slice.
-    fn uncut(whole: Whole, module: &Module<'_>) -> Slices {
-        let mut slice = Slice::default();
-        let mut variables = HashMap::new();
-        for item in &module.items {
-            match item {
-                Item::Function(function)
-                    if function.kind == FunctionKind::Entry && function.body.is_some() =>
-                {
-                    slice.kernels.push(function.name.text.to_owned());
+    /// The error is the reason why the module stays whole.
+    fn cut(source: &str, module: &Module<'_>, limits: &Limits) -> Result<Slices, Whole> {
+        let kernels = kernels(module).count();
+        if kernels < limits.kernels {
+            return Err(Whole::FewKernels(kernels));
+        }
+        if source.len() < limits.text {
+            return Err(Whole::Small);
+        }
+        let head = Arc::new(pieces::head(source, module)?);
+        let graph = Graph::new(module)?;
+        let groups = groups::groups(&graph, limits)?;
+        let pieces = pieces::pieces(source, module);
+        let all: u64 = pieces.iter().map(Piece::bytes).sum();
+        let mut slices = Slices {
+            whole: None,
+            slices: Vec::with_capacity(groups.len()),
+            kernels: Vec::new(),
+            by_name: HashMap::new(),
+            variables: HashMap::new(),
+        };
+        let mut order = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            let slice = Slice::new(&graph, group, &head, &pieces);
+            if !group.kernels.is_empty() && slice.bytes() > all / 2 {
+                return Err(Whole::OneSlice);
+            }
+            for (place, (kernel, name)) in group.kernels.iter().zip(&slice.kernels).enumerate() {
+                order.push((*kernel, (index, place)));
+                slices.by_name.insert(name.clone(), index);
+            }
+            let nodes = group.nodes.iter().map(|node| graph.node(*node));
+            for node in nodes.filter(|node| node.visible) {
+                slices.place(node, index);
+            }
+            slices.slices.push(slice);
+        }
+        order.sort_unstable();
+        slices.kernels = order.into_iter().map(|(_, place)| place).collect();
+        Ok(slices)
+    }
+
+    /// Notes that a slice has a variable.
+    fn place(&mut self, variable: &Node<'_>, slice: usize) {
+        let name = variable.name.to_owned();
+        match variable.kind {
+            Kind::Const => {
+                let copies = self.variables.entry(name);
+                let copies = copies.or_insert_with(|| Variable::Copies(Vec::new()));
+                if let Variable::Copies(slices) = copies {
+                    slices.push(slice);
                 }
-                Item::Variable(variable) => {
-                    variables.insert(variable.name.text.to_owned(), Variable::Single(0));
-                }
-                _ => {}
+            }
+            _ => {
+                self.variables.insert(name, Variable::Single(slice));
             }
         }
+    }
+
+    /// The module as its only slice.
+    fn uncut(whole: Whole, module: &Module<'_>) -> Slices {
+        let mut variables = HashMap::new();
+        for item in &module.items {
+            if let Item::Variable(variable) = item
+                && matches!(variable.space, Space::Global | Space::Const)
+                && matches!(
+                    variable.linkage,
+                    Linkage::Visible | Linkage::Weak | Linkage::Common
+                )
+            {
+                let placed = match variable.space {
+                    Space::Const => Variable::Copies(vec![0]),
+                    _ => Variable::Single(0),
+                };
+                variables.insert(variable.name.text.to_owned(), placed);
+            }
+        }
+        let names = kernels(module).map(|kernel| kernel.name.text.to_owned());
+        let slice = Slice {
+            kernels: names.collect(),
+            content: Content::Whole,
+        };
         Slices {
             whole: Some(whole),
             kernels: (0..slice.kernels.len()).map(|index| (0, index)).collect(),
@@ -105,32 +238,98 @@ impl Slices {
     }
 }
 
+/// The kernels of a module, in the order of the source.
+fn kernels<'m, 'a>(module: &'m Module<'a>) -> impl Iterator<Item = &'m Function<'a>> {
+    module.items.iter().filter_map(|item| match item {
+        Item::Function(function)
+            if function.kind == FunctionKind::Entry && function.body.is_some() =>
+        {
+            Some(function)
+        }
+        _ => None,
+    })
+}
+
 /// A part of a module that compiles alone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Slice {
     kernels: Vec<String>,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Whole,
+    Cut {
+        head: Arc<Head>,
+        pieces: Vec<Piece>,
+        /// The shapes of names that are not numbered anew.
+        kept: Stems,
+    },
 }
 
 impl Slice {
+    fn new(graph: &Graph<'_>, group: &Group, head: &Arc<Head>, pieces: &[Piece]) -> Slice {
+        let nodes = group.nodes.iter().map(|node| graph.node(*node));
+        let mut items = graph.common.clone();
+        let mut kept = Stems::default();
+        for node in nodes {
+            items.extend(&node.items);
+            kept = kept.join(node.kept);
+        }
+        items.sort_unstable();
+        let pieces = items.iter().filter_map(|item| pieces.get(*item as usize));
+        let kernels = group.kernels.iter();
+        Slice {
+            kernels: kernels
+                .map(|kernel| graph.node(*kernel).name.to_owned())
+                .collect(),
+            content: Content::Cut {
+                head: Arc::clone(head),
+                pieces: pieces.copied().collect(),
+                kept,
+            },
+        }
+    }
+
+    /// The length in the source.
+    fn bytes(&self) -> u64 {
+        match &self.content {
+            Content::Whole => 0,
+            Content::Cut { pieces, .. } => pieces.iter().map(Piece::bytes).sum(),
+        }
+    }
+
     /// The kernels in it, in the order of the source. A slice with variables that no
     /// kernel uses has none.
     pub fn kernels(&self) -> &[String] {
         &self.kernels
     }
 
-    /// The PTX of the slice, a complete module. `source` is the text that was cut; of
-    /// another text, the slice is none of its own.
+    /// The PTX of the slice, a complete module, which is made anew by each call. `source`
+    /// is the text that was cut; of another, the result has no meaning.
     ///
-    /// The text does not depend on what else is in the module: comments are omitted,
-    /// and what is numbered through the module is numbered through the slice.
+    /// It does not depend on what else is in the module: comments are omitted, and what
+    /// compilers number through a module is numbered through the slice.
     pub fn text<'s>(&self, source: &'s str) -> Cow<'s, str> {
-        source.into()
+        match &self.content {
+            Content::Whole => source.into(),
+            Content::Cut { head, pieces, kept } => {
+                text::write(source, head, pieces, *kept).text.into()
+            }
+        }
     }
 
-    /// The line of `source` that is this line of the slice's text, both from 1. `None`
-    /// for a line that was added, and past the end.
+    /// The line of `source` from which a line of the slice's text comes, both from 1:
+    /// for what the driver says of the text. `None` for a line that was added, and past
+    /// the end.
     pub fn original_line(&self, source: &str, line: u32) -> Option<u32> {
-        let _ = source;
-        Some(line)
+        let Content::Cut { head, pieces, kept } = &self.content else {
+            return Some(line);
+        };
+        let text = text::write(source, head, pieces, *kept);
+        let start = *text.lines.get((line as usize).checked_sub(1)?)?;
+        let before = source.get(..start? as usize)?;
+        Some(before.bytes().filter(|byte| *byte == b'\n').count() as u32 + 1)
     }
 }

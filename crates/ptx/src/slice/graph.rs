@@ -1,0 +1,333 @@
+//! What the functions and variables of a module refer to.
+
+use super::addresses;
+use super::numbered::Stems;
+use super::whole::Whole;
+use crate::ast::{
+    Body, DirectiveKind, Function, FunctionKind, Initializer, Item, Linkage, Module, Name, Space,
+    Statement, Variable,
+};
+use crate::check::NameMap;
+use crate::names::Type;
+use crate::signature::layout;
+
+/// The index of a [`Node`].
+pub type NodeId = u32;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Kernel,
+    /// A function without a body is an alias, or of another module.
+    Function,
+    Global,
+    Const,
+    /// A variable in `.shared` memory and the like: each kernel has its own.
+    Scratch,
+}
+
+/// A function or variable of a module, with all its declarations.
+#[derive(Debug)]
+pub struct Node<'a> {
+    pub name: &'a str,
+    pub kind: Kind,
+    /// Its items in the module.
+    pub items: Vec<u32>,
+    /// Whether it has a body or storage here.
+    pub defined: bool,
+    /// Whether the host can find it: not of a kernel, which it always can.
+    pub visible: bool,
+    /// Whether a copy would behave differently: a variable that kernels or the host
+    /// write, say.
+    pub single: bool,
+    /// Whether it depends on addresses of functions.
+    pub indirect: bool,
+    /// What a copy costs: the length of the text, or what it takes on the device.
+    pub bytes: u64,
+    /// The nodes that it refers to.
+    pub uses: Vec<NodeId>,
+    /// The shapes of names that must stay as they are where this is.
+    pub kept: Stems,
+}
+
+/// The nodes of a module.
+#[derive(Debug, Default)]
+pub struct Graph<'a> {
+    pub nodes: Vec<Node<'a>>,
+    names: NameMap<'a, NodeId>,
+    /// The items that belong into each slice: `.pragma`.
+    pub common: Vec<u32>,
+}
+
+impl<'a> Graph<'a> {
+    /// Builds the graph. The error is a reason why the module cannot be cut.
+    pub fn new(module: &Module<'a>) -> Result<Graph<'a>, Whole> {
+        let mut graph = Graph::default();
+        let mut owners = Vec::with_capacity(module.items.len());
+        for (index, item) in module.items.iter().enumerate() {
+            owners.push(graph.declare(index as u32, item)?);
+        }
+        // The item by which a node was last mentioned: each mention counts once.
+        let mut mentioned = vec![None; graph.nodes.len()];
+        for (index, item) in module.items.iter().enumerate() {
+            let Some(owner) = owners[index] else {
+                continue;
+            };
+            let mut mentions = Mentions {
+                graph: &mut graph,
+                mentioned: &mut mentioned,
+                item: index,
+                owner,
+                functions: false,
+                globals: false,
+            };
+            match item {
+                Item::Variable(variable) => mentions.initializer(variable)?,
+                Item::Function(function) => {
+                    if let Some(body) = &function.body {
+                        mentions.body(module, body)?;
+                    }
+                }
+                Item::Directive(directive) => {
+                    if let DirectiveKind::Alias { function, .. } = directive.kind {
+                        mentions.name(function);
+                    }
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    /// The node of this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    pub fn node(&self, node: NodeId) -> &Node<'a> {
+        &self.nodes[node as usize]
+    }
+
+    fn node_mut(&mut self, node: NodeId) -> &mut Node<'a> {
+        &mut self.nodes[node as usize]
+    }
+
+    /// The node that an item declares.
+    fn declare(&mut self, item: u32, declared: &Item<'a>) -> Result<Option<NodeId>, Whole> {
+        match declared {
+            Item::Variable(variable) => self.variable(item, variable).map(Some),
+            Item::Function(function) => self.function(item, function).map(Some),
+            Item::Directive(directive) => match &directive.kind {
+                DirectiveKind::Alias { name, .. } => {
+                    let node = self.named(name.text, Kind::Function);
+                    self.add(node, item, true, directive.text.len() as u64);
+                    Ok(Some(node))
+                }
+                DirectiveKind::Pragma(_) => {
+                    self.common.push(item);
+                    Ok(None)
+                }
+                _ => Ok(None),
+            },
+        }
+    }
+
+    fn function(&mut self, item: u32, function: &Function<'a>) -> Result<NodeId, Whole> {
+        let (kind, defined) = (function.kind, function.body.is_some());
+        if function.body.as_ref().is_some_and(|body| body.broken) {
+            return Err(Whole::Broken);
+        }
+        if let Some(param) = function.params.iter().find(|param| is_reference(param)) {
+            return Err(Whole::References(param.name.text.to_owned()));
+        }
+        let node = match kind {
+            FunctionKind::Entry => self.named(function.name.text, Kind::Kernel),
+            FunctionKind::Func => self.named(function.name.text, Kind::Function),
+        };
+        let text = u64::from(function.span.end.saturating_sub(function.span.start));
+        self.add(node, item, defined, text);
+        let node_mut = self.node_mut(node);
+        node_mut.kept = node_mut.kept.join(Stems::of_name(function.name.text));
+        Ok(node)
+    }
+
+    fn variable(&mut self, item: u32, variable: &Variable<'a>) -> Result<NodeId, Whole> {
+        let name = variable.name.text;
+        if is_reference(variable) {
+            return Err(Whole::References(name.to_owned()));
+        }
+        let kind = match variable.space {
+            Space::Reg => return Err(Whole::ModuleRegisters),
+            Space::Global => Kind::Global,
+            Space::Const => Kind::Const,
+            _ => Kind::Scratch,
+        };
+        let node = self.named(name, kind);
+        let defined = variable.linkage != Linkage::Extern || variable.space == Space::Shared;
+        let text = u64::from(variable.span.end.saturating_sub(variable.span.start));
+        let size = match kind {
+            Kind::Global | Kind::Const => layout(variable).0,
+            _ => 0,
+        };
+        self.add(node, item, defined, text.max(size));
+        let visible = matches!(
+            variable.linkage,
+            Linkage::Visible | Linkage::Weak | Linkage::Common
+        ) && matches!(kind, Kind::Global | Kind::Const);
+        let attributes = variable.attributes;
+        let placed = attributes.managed || attributes.unified.is_some();
+        let node_mut = self.node_mut(node);
+        node_mut.visible |= visible;
+        node_mut.single |= kind == Kind::Global && (visible || placed);
+        if variable.linkage != Linkage::None || placed {
+            node_mut.kept = node_mut.kept.join(Stems::of_name(name));
+        }
+        Ok(node)
+    }
+
+    /// The node of this name, which may be new.
+    fn named(&mut self, name: &'a str, kind: Kind) -> NodeId {
+        let new = self.nodes.len() as NodeId;
+        let node = *self.names.entry(name).or_insert(new);
+        if node == new {
+            self.nodes.push(Node {
+                name,
+                kind,
+                items: Vec::new(),
+                defined: false,
+                visible: false,
+                single: false,
+                indirect: false,
+                bytes: 0,
+                uses: Vec::new(),
+                kept: Stems::default(),
+            });
+        }
+        node
+    }
+
+    fn add(&mut self, node: NodeId, item: u32, defined: bool, bytes: u64) {
+        let node = self.node_mut(node);
+        node.items.push(item);
+        node.defined |= defined;
+        node.bytes = node.bytes.saturating_add(bytes);
+    }
+}
+
+/// Whether the host binds something to it by name.
+fn is_reference(variable: &Variable<'_>) -> bool {
+    matches!(
+        variable.ty,
+        Type::Texref | Type::Samplerref | Type::Surfref
+    ) || variable.space == Space::Tex
+}
+
+/// Adds what one item mentions to the graph.
+struct Mentions<'g, 'a> {
+    graph: &'g mut Graph<'a>,
+    mentioned: &'g mut [Option<usize>],
+    item: usize,
+    owner: NodeId,
+    /// Whether a function or kernel is among them.
+    functions: bool,
+    /// Whether a `.global` variable is among them that may be copied so far.
+    globals: bool,
+}
+
+impl<'a> Mentions<'_, 'a> {
+    fn name(&mut self, name: Name<'a>) -> Option<NodeId> {
+        let found = self.graph.find(name.text)?;
+        let last = &mut self.mentioned[found as usize];
+        if *last != Some(self.item) {
+            *last = Some(self.item);
+            let node = self.graph.node(found);
+            match node.kind {
+                Kind::Kernel | Kind::Function => self.functions = true,
+                Kind::Global => self.globals |= !node.single,
+                Kind::Const | Kind::Scratch => {}
+            }
+            self.graph.node_mut(self.owner).uses.push(found);
+        }
+        Some(found)
+    }
+
+    /// What the host stores at load is an address that anything may use.
+    fn initializer(&mut self, variable: &Variable<'a>) -> Result<(), Whole> {
+        // Most initializers are long lists of numbers.
+        let mut open: Vec<&Initializer<'a>> = variable.init.iter().collect();
+        while let Some(value) = open.pop() {
+            match value {
+                Initializer::Address { name, .. } => {
+                    if let Some(node) = self.name(*name) {
+                        self.address(node)?;
+                    }
+                }
+                Initializer::List(values) => {
+                    let parts = values.iter().rev();
+                    open.extend(parts.filter(|value| {
+                        matches!(value, Initializer::Address { .. } | Initializer::List(_))
+                    }));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The address of a node is stored.
+    fn address(&mut self, node: NodeId) -> Result<(), Whole> {
+        match self.graph.node(node).kind {
+            Kind::Kernel => {
+                let name = self.graph.node(node).name;
+                return Err(Whole::DeviceLaunch(name.to_owned()));
+            }
+            Kind::Function => self.graph.node_mut(self.owner).indirect = true,
+            Kind::Global => self.graph.node_mut(node).single = true,
+            Kind::Const | Kind::Scratch => {}
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, module: &Module<'a>, body: &Body<'a>) -> Result<(), Whole> {
+        for operand in &body.operands {
+            if let Some(name) = operand.name()
+                && !name.text.starts_with('%')
+            {
+                self.name(name);
+            }
+        }
+        for statement in &body.statements {
+            match statement {
+                Statement::Variable(variable) => self.declared(variable)?,
+                Statement::Targets(targets) if targets.calls => {
+                    for name in &targets.targets {
+                        self.name(*name);
+                    }
+                    self.graph.node_mut(self.owner).indirect = true;
+                }
+                Statement::Prototype(_) => self.graph.node_mut(self.owner).indirect = true,
+                _ => {}
+            }
+        }
+        if self.functions || self.globals {
+            let found = addresses::follow(module, body, self.graph);
+            for node in found {
+                self.address(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable that is declared in a function.
+    fn declared(&mut self, variable: &Variable<'a>) -> Result<(), Whole> {
+        if variable.count.is_some() && !variable.name.text.starts_with('%') {
+            let ranges = Stems::of_range(variable.name.text);
+            let owner = self.graph.node_mut(self.owner);
+            owner.kept = owner.kept.join(ranges);
+        }
+        // It lives as long as the module, and is one for all that call the function.
+        if variable.space == Space::Global {
+            self.graph.node_mut(self.owner).single = true;
+        }
+        self.initializer(variable)
+    }
+}
