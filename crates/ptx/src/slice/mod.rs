@@ -22,6 +22,9 @@ use numbered::Stems;
 use text::{Head, Piece};
 pub use whole::Whole;
 
+/// A shorter text is not [`cut`]: it compiles soon enough.
+pub const SHORTEST: usize = 64 << 10;
+
 /// Cuts a module by kernel. Compiles nothing, and takes time in proportion to the text.
 ///
 /// A slice has one kernel, or several that must stay together: they share a `.global`
@@ -54,6 +57,26 @@ pub fn cut(source: &str, module: &Module<'_>) -> Slices {
     cut_within(source, module, &Limits::of(source))
 }
 
+/// Cuts a module wherever that keeps its meaning, also where it saves no time.
+///
+/// ```
+/// use ptxkit_ptx::{read, slice::cut_always};
+///
+/// let source = ".version 8.0\n.target sm_80\n.entry a() { ret; }\n.entry b() { ret; }";
+/// assert_eq!(cut_always(source, &read(source).module).slices().len(), 2);
+/// ```
+pub fn cut_always(source: &str, module: &Module<'_>) -> Slices {
+    let limits = Limits {
+        kernels: 1,
+        text: 0,
+        saves_time: false,
+        // A short text, too, may reach all its functions from each kernel.
+        steps: (source.len() / 4).max(1 << 16),
+        ..Limits::of(source)
+    };
+    cut_within(source, module, &limits)
+}
+
 fn cut_within(source: &str, module: &Module<'_>, limits: &Limits) -> Slices {
     match Slices::cut(source, module, limits) {
         Ok(slices) => slices,
@@ -68,6 +91,8 @@ struct Limits {
     kernels: usize,
     /// The least length of the text.
     text: usize,
+    /// Whether no slice may have most of the text.
+    saves_time: bool,
     /// The most bytes of copies: of text, or of device memory where that is more.
     copies: u64,
     /// The most nodes that are reached, counted once for each kernel.
@@ -78,7 +103,8 @@ impl Limits {
     fn of(source: &str) -> Limits {
         Limits {
             kernels: 8,
-            text: 64 << 10,
+            text: SHORTEST,
+            saves_time: true,
             copies: 4 << 20,
             // Linear in the text.
             steps: source.len() / 4,
@@ -140,7 +166,7 @@ impl Slices {
         let mut order = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             let slice = Slice::new(&graph, group, &head, &pieces);
-            if !group.kernels.is_empty() && slice.bytes() > all / 2 {
+            if limits.saves_time && !group.kernels.is_empty() && slice.bytes() > all / 2 {
                 return Err(Whole::OneSlice);
             }
             for (place, (kernel, name)) in group.kernels.iter().zip(&slice.kernels).enumerate() {
@@ -225,7 +251,9 @@ impl Slices {
     /// The kernels, in the order of the source.
     pub fn kernel_names(&self) -> impl Iterator<Item = &str> {
         let names = self.kernels.iter();
-        names.filter_map(|(slice, kernel)| Some(self.slices.get(*slice)?.kernels.get(*kernel)?.as_str()))
+        names.filter_map(|(slice, kernel)| {
+            Some(self.slices.get(*slice)?.kernels.get(*kernel)?.as_str())
+        })
     }
 
     /// Where a variable is that the host can access: a `.global` or `.const` variable of
