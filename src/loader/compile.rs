@@ -11,7 +11,7 @@ use super::counters::{add_time, count};
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source};
-use crate::cache::{Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
+use crate::cache::{Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError, DriverKind};
 use crate::jit::{self, JitOptions};
 use image::{self, CubinContents, Image};
@@ -30,7 +30,12 @@ pub(super) struct Request<'a> {
 
 impl Request<'_> {
     /// The same for a slice of its PTX.
-    pub(super) fn of_slice<'s>(&'s self, text: &'s str, key: Key, threads: Option<u32>) -> Request<'s> {
+    pub(super) fn of_slice<'s>(
+        &'s self,
+        text: &'s str,
+        key: Key,
+        threads: Option<u32>,
+    ) -> Request<'s> {
         Request {
             name: (&*self.name).into(),
             ptx: self.ptx.with_text(text),
@@ -42,6 +47,11 @@ impl Request<'_> {
                 ..self.options
             },
         }
+    }
+
+    /// The same, compiled by so many threads unless its options say otherwise.
+    pub(super) fn with_threads(&self, threads: Option<u32>) -> Request<'_> {
+        self.of_slice(self.ptx.text(), self.key, threads)
     }
 
     pub(super) fn into_owned(self) -> Request<'static> {
@@ -137,8 +147,21 @@ impl Loader {
         reason: String,
         options: &JitOptions,
     ) -> Result<Request<'a>, driver::Error> {
+        let digest = source.digest(ptx.text());
+        self.request_of(digest, source, ptx, reason, options)
+    }
+
+    /// The same for PTX with this digest.
+    pub(super) fn request_of<'a>(
+        &self,
+        digest: Digest,
+        source: &Source<'a>,
+        ptx: SelectedPtx<'a>,
+        reason: String,
+        options: &JitOptions,
+    ) -> Result<Request<'a>, driver::Error> {
         let (target, options) = self.target(options)?;
-        let key = self.key(source.digest(ptx.text()), &target, &options)?;
+        let key = self.key(digest, &target, &options)?;
         Ok(Request {
             name: source.name.into(),
             ptx,
@@ -175,7 +198,7 @@ impl Loader {
     /// Takes the code from the cache, or compiles it and puts it there.
     pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
         self.cached_or(&request.key, |lock, lookup| {
-            self.compile(request, lock, lookup)
+            self.compile(request, lock, None, lookup)
         })
         .map_err(|error| explain(self.context(), request, error))
     }
@@ -209,11 +232,13 @@ impl Loader {
         }
     }
 
-    /// Compiles, and puts the code into the cache with `lock`.
+    /// Compiles, and puts the code into the cache with `lock`, where there is a `batch`
+    /// with others.
     pub(super) fn compile(
         &self,
         request: &Request<'_>,
         lock: Option<CompileLock>,
+        batch: Option<&Batch>,
         lookup: Duration,
     ) -> Result<Compiled, LoadError> {
         let text = request.ptx.to_compile(&request.name)?;
@@ -245,7 +270,12 @@ impl Loader {
                     slices: Vec::new(),
                 };
                 // SAFETY: the compiler in the key made it of this source a moment ago.
-                let blob = unsafe { lock.put(&provenance, &made.binary) };
+                let blob = unsafe {
+                    match batch {
+                        Some(batch) => batch.put(lock, &provenance, &made.binary),
+                        None => lock.put(&provenance, &made.binary),
+                    }
+                };
                 (Binary::Cached(blob), CacheUse::Miss)
             }
             None => (Binary::Fresh(made.binary), CacheUse::Off),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cut::Cut;
+use super::LoadError;
+use super::cut::{Cut, How};
 use super::index::{Index, Variable};
 use super::modules::lock;
-use super::LoadError;
 use crate::driver::{self, Error, Global, Module, Pod};
 
 /// A `.const` variable of a [`SlicedModule`](super::SlicedModule), which the host writes.
@@ -19,7 +19,11 @@ pub struct Constant(Place);
 #[derive(Clone, Debug)]
 enum Place {
     Whole(Global),
-    Copies { cut: Arc<Cut>, name: String, bytes: usize },
+    Copies {
+        cut: Arc<Cut>,
+        name: String,
+        bytes: usize,
+    },
 }
 
 /// What the host wrote to constants: the first bytes of each, as many as were ever
@@ -76,7 +80,7 @@ impl Constant {
         let mut written = lock(&cut.written);
         let known = written.0.entry(name.clone()).or_default();
         let overwritten = known.len().min(bytes.len());
-        known.splice(..overwritten, bytes.iter().copied());
+        drop(known.splice(..overwritten, bytes.iter().copied()));
         for slice in variable.into_iter().flatten() {
             if let Some(loaded) = cut.loaded(*slice) {
                 loaded.module.global(name)?.write(values)?;
@@ -97,7 +101,7 @@ impl Constant {
         let loaded = slices.iter().find_map(|slice| cut.loaded(*slice));
         let loaded = match (loaded, slices.first()) {
             (Some(loaded), _) => loaded,
-            (None, Some(first)) => cut.load(*first, None)?,
+            (None, Some(first)) => cut.load(*first, How::default())?,
             (None, None) => return Err(unknown().into()),
         };
         Ok(loaded.module.global(name)?.read(len)?)
@@ -114,7 +118,12 @@ impl Constant {
 
 impl Written {
     /// Writes the constants of a slice that was loaded just now.
-    pub(super) fn copy_to(&self, index: &Index, slice: usize, module: &Module) -> Result<(), Error> {
+    pub(super) fn copy_to(
+        &self,
+        index: &Index,
+        slice: usize,
+        module: &Module,
+    ) -> Result<(), Error> {
         for (name, bytes) in &self.0 {
             let variable = index.variable(name);
             if variable.is_some_and(|variable| variable.slices.contains(&slice)) {

@@ -10,8 +10,9 @@ use super::constant::Written;
 use super::error::explain;
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
+use super::plan::cut;
 use super::{LoadError, Loaded, Loader};
-use crate::cache::Digest;
+use crate::cache::{Batch, Digest};
 use crate::driver::{self, JitError};
 use ptx::slice::Slices;
 
@@ -32,6 +33,15 @@ struct Slot {
     loaded: OnceLock<Loaded>,
     /// Held by the thread that loads the slice. Why it does not compile.
     failure: Mutex<Option<driver::Error>>,
+}
+
+/// How slices are compiled. The default is for one that is needed now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct How<'a> {
+    /// The threads for one compile, unless the options say otherwise.
+    pub threads: Option<u32>,
+    /// Where several are compiled at once: they are stored together.
+    pub batch: Option<&'a Batch>,
 }
 
 /// A module that may be unloaded meanwhile.
@@ -70,14 +80,23 @@ impl Cut {
         }
     }
 
+    /// The slice of a kernel.
+    pub(super) fn slice_of(&self, kernel: &str) -> Result<usize, driver::Error> {
+        let unknown = || driver::Error::UnknownKernel {
+            name: kernel.to_owned(),
+            known: self.index.kernel_names(),
+        };
+        self.index.kernel(kernel).ok_or_else(unknown)
+    }
+
     /// A slice that is loaded.
     pub(super) fn loaded(&self, slice: usize) -> Option<&Loaded> {
         self.slots.get(slice)?.loaded.get()
     }
 
     /// A slice, loaded by the first thread that asks for it. Others wait, unless they
-    /// ask for another slice. `threads` compile it, unless the options say otherwise.
-    pub(super) fn load(&self, slice: usize, threads: Option<u32>) -> Result<&Loaded, LoadError> {
+    /// ask for another slice.
+    pub(super) fn load(&self, slice: usize, how: How<'_>) -> Result<&Loaded, LoadError> {
         let slot = &self.slots[slice];
         if let Some(loaded) = slot.loaded.get() {
             return Ok(loaded);
@@ -92,7 +111,7 @@ impl Cut {
         let (key, image) = (self.index.slices[slice], &self.request.reason);
         let loaded = self
             .loader
-            .load_compiled(key, image, || self.code(slice, threads));
+            .load_compiled(key, image, || self.code(slice, how));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(LoadError::Driver(error)) => {
@@ -110,7 +129,7 @@ impl Cut {
     }
 
     /// The code of a slice, from the cache or compiled.
-    pub(super) fn code(&self, slice: usize, threads: Option<u32>) -> Result<Compiled, LoadError> {
+    pub(super) fn code(&self, slice: usize, how: How<'_>) -> Result<Compiled, LoadError> {
         let key = self.index.slices[slice];
         let code = self.loader.cached_or(&key, |lock, lookup| {
             let text = self.text(slice);
@@ -118,10 +137,10 @@ impl Cut {
             let made = self
                 .loader
                 .key(digest, &self.request.target, &self.request.options)?;
-            let request = self.request.of_slice(&text, made, threads);
+            let request = self.request.of_slice(&text, made, how.threads);
             // An index of another build of this program may cut otherwise.
             let lock = lock.filter(|_| made == key);
-            let compiled = self.loader.compile(&request, lock, lookup);
+            let compiled = self.loader.compile(&request, lock, how.batch, lookup);
             compiled.map_err(|error| explain(self.loader.context(), &request, error))
         });
         // What is remembered of a failure has the lines of the slice, which other modules
@@ -137,7 +156,8 @@ impl Cut {
     fn slices(&self) -> &Slices {
         self.slices.get_or_init(|| {
             let text = self.request.ptx.text();
-            ptx::slice::cut(text, &ptx::read(text).module)
+            let slicing = self.loader.cache().policy().slicing();
+            cut(text, &ptx::read(text).module, slicing)
         })
     }
 

@@ -91,9 +91,15 @@ impl Index {
         }
     }
 
+    pub(super) fn kernel_names(&self) -> Vec<String> {
+        self.kernels.iter().map(|(name, _)| name.clone()).collect()
+    }
+
     /// The slice of a kernel.
     pub(super) fn kernel(&self, name: &str) -> Option<usize> {
-        let found = self.kernels.binary_search_by(|kernel| (*kernel.0).cmp(name));
+        let found = self
+            .kernels
+            .binary_search_by(|kernel| (*kernel.0).cmp(name));
         Some(self.kernels[found.ok()?].1)
     }
 

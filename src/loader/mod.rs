@@ -9,10 +9,12 @@ mod cut;
 mod error;
 mod index;
 mod modules;
+mod plan;
 mod prepare;
 mod report;
 mod select;
 mod sliced;
+mod sliced_code;
 mod source;
 mod warm;
 
@@ -39,6 +41,7 @@ pub use macros::digest_of_ptx_file;
 pub use prepare::{Prepare, Prepared};
 pub use report::{CacheUse, Loaded, Report};
 pub use sliced::{SlicedModule, SlicedReport};
+pub use sliced_code::SlicedCode;
 pub use source::Source;
 pub use warm::{Progress, Warm, Warmed};
 

@@ -2,10 +2,11 @@
 
 use tracing::debug;
 
-use super::cores::{cores, on_all_cores};
-use super::cut::Cut;
-use super::sliced::{Parts, SlicedModule};
 use super::LoadError;
+use super::cores::{cores, on_all_cores};
+use super::cut::{Cut, How};
+use super::sliced::{Parts, SlicedModule};
+use crate::cache::Batch;
 
 /// Which kernels of a [`SlicedModule`] to prepare.
 #[derive(Clone, Copy, Debug)]
@@ -40,19 +41,19 @@ impl SlicedModule {
         what: Prepare<'_>,
         progress: impl FnMut(&Prepared<'_>) + Send,
     ) -> Result<(), LoadError> {
-        let results = self.each_slice(what, progress, |cut, slice, threads| {
-            cut.load(slice, threads).map(drop)
+        let results = self.each_slice(what, progress, |cut, slice, how| {
+            cut.load(slice, how).map(|_| ())
         })?;
         results.into_iter().collect()
     }
 
-    /// Does `work` on the slices of kernels, on all cores, with the number of threads
-    /// for each compile. The results are in the order of the slices.
+    /// Does `work` on the slices of kernels, on all cores. The results are in the order of
+    /// the slices.
     pub(super) fn each_slice<R: Send>(
         &self,
         what: Prepare<'_>,
         mut progress: impl FnMut(&Prepared<'_>) + Send,
-        work: impl Fn(&Cut, usize, Option<u32>) -> Result<R, LoadError> + Sync,
+        work: impl Fn(&Cut, usize, How<'_>) -> Result<R, LoadError> + Sync,
     ) -> Result<Vec<Result<R, LoadError>>, LoadError> {
         let cut = match &self.parts {
             Parts::Cut(cut) => cut,
@@ -69,7 +70,7 @@ impl SlicedModule {
         let slices: Vec<usize> = match what {
             Prepare::All => (0..kernels.len()).collect(),
             Prepare::Kernels(names) => {
-                let slices = names.iter().map(|name| self.slice_of(cut, name));
+                let slices = names.iter().map(|name| cut.slice_of(name));
                 let mut slices = slices.collect::<Result<Vec<_>, _>>()?;
                 slices.sort_unstable();
                 slices.dedup();
@@ -77,7 +78,11 @@ impl SlicedModule {
             }
         };
         // Where the slices occupy all cores, each is compiled by one thread.
-        let threads = (slices.len() >= cores()).then_some(1);
+        let batch = Batch::new(cut.loader.cache());
+        let how = How {
+            threads: (slices.len() >= cores()).then_some(1),
+            batch: Some(&batch),
+        };
         let of = slices.iter().map(|slice| kernels[*slice].len()).sum();
         let mut done = 0;
         let report = |slice: &usize, result: &Result<R, LoadError>| {
@@ -87,7 +92,7 @@ impl SlicedModule {
             progress(&Prepared { done, of, last });
         };
         Ok(on_all_cores(&slices, report, |slice| {
-            work(cut, *slice, threads)
+            work(cut, *slice, how)
         }))
     }
 }

@@ -203,6 +203,19 @@ impl SelectedPtx<'_> {
         }
     }
 
+    /// Whether the text is that of the source and not a copy.
+    pub(super) fn is_borrowed(&self) -> bool {
+        matches!(self.text, Cow::Borrowed(_))
+    }
+
+    pub(super) fn to_owned(&self) -> SelectedPtx<'static> {
+        SelectedPtx {
+            text: self.text.to_string().into(),
+            version: self.version,
+            lower_for: self.lower_for,
+        }
+    }
+
     pub(super) fn into_owned(self) -> SelectedPtx<'static> {
         SelectedPtx {
             text: self.text.into_owned().into(),

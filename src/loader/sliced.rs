@@ -1,26 +1,16 @@
 //! Modules whose kernels are compiled when they are first used.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tracing::{debug, info};
-
-use super::compile::Request;
 use super::constant::Constant;
-use super::cores::on_all_cores;
 use super::counters::count;
-use super::cut::{Cut, WeakCut};
-use super::index::{Index, digest_for_index};
-use super::select::Payload;
+use super::cut::{Cut, How};
+use super::plan::Plan;
 use super::{CacheUse, LoadError, Loaded, Loader, Report, Source};
-use crate::cache::{CompileLock, Key, Lookup, Provenance, Slicing};
-use crate::driver::{DriverKind, Error, Global, Kernel};
-use crate::jit::{self, JitOptions};
-use ptx::diagnostic::Severity;
-use ptx::slice::Slices;
-
-/// A shorter text is not cut: it compiles soon enough.
-const SHORTEST: usize = 64 << 10;
+use crate::cache::Key;
+use crate::driver::{Error, Global, Kernel};
+use crate::jit::JitOptions;
 
 /// A module that is cut into slices: a kernel, or a few that share something, with all
 /// that they reach. A slice is compiled, or found in the cache, and loaded when one of
@@ -85,13 +75,6 @@ pub struct SlicedReport {
     pub cut: Duration,
 }
 
-/// What to load: how a module is cut, and its PTX.
-pub(super) enum Plan {
-    Whole(Request<'static>, SlicedReport),
-    Cut(Arc<Cut>, SlicedReport),
-    Binary(String),
-}
-
 impl Loader {
     /// Selects an image as [`load`](Loader::load) does, and cuts its PTX by kernel. It
     /// reads and checks all of the PTX, and compiles nothing: each kernel is compiled
@@ -132,9 +115,15 @@ impl Loader {
                 });
             }
             Plan::Whole(request, report) => (self.load_request(&request)?, report),
-            Plan::Binary(image) => {
-                let loaded = self.load_selected(source, options)?;
-                (loaded, SlicedReport::whole(image, "it is a binary".to_owned()))
+            Plan::Binary(image, binary) => {
+                // SAFETY: binaries are selected from trusted sources alone.
+                let (module, load) = unsafe { self.load_binary(&binary) }?;
+                let report = Report {
+                    load,
+                    ..Report::new(image.clone(), CacheUse::Off)
+                };
+                let why = "it is a binary".to_owned();
+                (Loaded { module, report }, SlicedReport::whole(image, why))
             }
         };
         let report = SlicedReport {
@@ -147,161 +136,10 @@ impl Loader {
             report: Arc::new(report),
         })
     }
-
-    /// Decides how to cut, by the cache or by reading.
-    pub(super) fn plan(
-        &self,
-        source: &Source<'_>,
-        options: &JitOptions,
-    ) -> Result<Plan, LoadError> {
-        let selected = self.select(source, options)?;
-        let ptx = match selected.payload {
-            Payload::Ptx(ptx) => ptx,
-            Payload::Binary(_) => return Ok(Plan::Binary(selected.reason)),
-        };
-        let request = self.request(source, ptx, selected.reason, options)?;
-        let image = request.reason.clone();
-        let whole = |request: Request<'_>, why: &str| {
-            debug!(key = %request.key, "not cut: {why}");
-            let report = SlicedReport::whole(image.clone(), why.to_owned());
-            Ok(Plan::Whole(request.into_owned(), report))
-        };
-        let slicing = self.cache().policy().slicing();
-        if slicing == Slicing::Never {
-            return whole(request, "PTXKIT_SLICED or the program says so");
-        }
-        if slicing == Slicing::Auto && request.ptx.text().len() < SHORTEST {
-            return whole(request, "it is short");
-        }
-        let digest = digest_for_index(source.digest(request.ptx.text()), slicing.word());
-        let key = self.key(digest, &request.target, &request.options)?;
-        let slot = self.sharing.then(|| self.shared.sliced.slot(&key));
-        // Held while it is read and cut: other threads that want this module wait for it.
-        let mut shared = slot.as_ref().map(|slot| slot.lock());
-        if let Some(cut) = shared.as_deref().and_then(|cut| cut.as_ref()?.0.upgrade()) {
-            debug!(%key, "the module is loaded already");
-            let report = SlicedReport::cut(&cut, image, CacheUse::Shared, key, Duration::ZERO);
-            return Ok(Plan::Cut(cut, report));
-        }
-        let (index, slices, cache, time) = self.index(&request, slicing, &key);
-        if let Some(why) = &index.whole {
-            return whole(request, why);
-        }
-        info!("selected {image}, cut into slices: {}", index.slices.len());
-        let cut = Arc::new(Cut::new(self, request.into_owned(), index, slices));
-        if let Some(shared) = &mut shared {
-            **shared = Some(WeakCut(Arc::downgrade(&cut)));
-        }
-        let report = SlicedReport::cut(&cut, image, cache, key, time);
-        Ok(Plan::Cut(cut, report))
-    }
-
-    /// The index of a module, from the cache or by reading it.
-    fn index(
-        &self,
-        request: &Request<'_>,
-        slicing: Slicing,
-        key: &Key,
-    ) -> (Index, Option<Slices>, CacheUse, Duration) {
-        let (lock, cache) = match self.cache().lookup(key) {
-            Lookup::Hit(blob) => match Index::read(&blob) {
-                Some(index) => return (index, None, CacheUse::Hit, Duration::ZERO),
-                None => {
-                    self.cache().discard(key, "it is no index");
-                    (None, CacheUse::Miss)
-                }
-            },
-            Lookup::Miss(lock) => (Some(lock), CacheUse::Miss),
-            // Nobody reports a failure for this key.
-            Lookup::Failed(_) | Lookup::Off => (None, CacheUse::Off),
-        };
-        let started = Instant::now();
-        let cut = self.read_and_cut(request, slicing);
-        let time = started.elapsed();
-        match cut {
-            Ok((index, slices)) => {
-                if let Some(lock) = lock {
-                    self.put_index(lock, request, &index, time);
-                }
-                (index, slices, cache, time)
-            }
-            // The compiler has the last word: it may read newer PTX than this crate.
-            Err(why) => (Index::whole(why), None, cache, time),
-        }
-    }
-
-    /// Reads, checks and cuts; beside that, the driver's compiler is started. An error
-    /// says why PTX that has mistakes is not cut.
-    fn read_and_cut(
-        &self,
-        request: &Request<'_>,
-        slicing: Slicing,
-    ) -> Result<(Index, Option<Slices>), String> {
-        std::thread::scope(|scope| {
-            if self.context().device().driver().kind() == DriverKind::Nvidia {
-                // Where there is no thread, the first kernel waits for that.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.start_compiler());
-            }
-            let text = request.ptx.text();
-            let reading = ptx::read(text);
-            let mut found = reading.diagnostics;
-            if found.is_empty() {
-                found = ptx::check(&reading.module, text);
-            }
-            if found.iter().any(|found| found.severity == Severity::Error) {
-                return Err("there are mistakes in it".to_owned());
-            }
-            let slices = cut(text, &reading.module, slicing);
-            if let Some(why) = slices.whole() {
-                return Ok((Index::whole(why.to_string()), None));
-            }
-            let keys = on_all_cores(
-                slices.slices(),
-                |_, _| (),
-                |slice| {
-                    let digest = crate::cache::Digest::of(slice.text(text).as_bytes());
-                    self.key(digest, &request.target, &request.options)
-                },
-            );
-            let keys: Result<Vec<Key>, Error> = keys.into_iter().collect();
-            let keys = keys.map_err(|error| error.to_string())?;
-            Ok((Index::new(&reading.module, &slices, keys), Some(slices)))
-        })
-    }
-
-    /// The first compile of a process loads the compiler.
-    fn start_compiler(&self) {
-        const NOTHING: &str = ".version 6.0\n.target sm_50\n.address_size 64\n.entry f() { ret; }\n";
-        self.shared.started.call_once(|| {
-            let compiled = jit::compile(self.context(), NOTHING, &JitOptions::default());
-            debug!("compiler started: {:?}", compiled.map(|made| made.wall_time_ms));
-        });
-    }
-
-    fn put_index(&self, lock: CompileLock, request: &Request<'_>, index: &Index, time: Duration) {
-        let compiler = self.compiler().map(|compiler| compiler.identity.clone());
-        let provenance = Provenance {
-            source: request.name.to_string(),
-            kernels: index.kernels.iter().map(|(name, _)| name.clone()).collect(),
-            target: request.target.clone(),
-            compiler: compiler.unwrap_or_default(),
-            compile_time: time,
-            image: request.reason.clone(),
-            slices: index.slices.clone(),
-        };
-        // SAFETY: no code: loads under this key read it as an index, which was made of this
-        // source a moment ago.
-        unsafe { lock.put(&provenance, &index.to_bytes()) };
-    }
-}
-
-fn cut(text: &str, module: &ptx::ast::Module<'_>, slicing: Slicing) -> Slices {
-    let _ = slicing;
-    ptx::slice::cut(text, module)
 }
 
 impl SlicedReport {
-    fn whole(image: String, why: String) -> SlicedReport {
+    pub(super) fn whole(image: String, why: String) -> SlicedReport {
         SlicedReport {
             image,
             cache: CacheUse::Off,
@@ -312,7 +150,13 @@ impl SlicedReport {
         }
     }
 
-    fn cut(cut: &Cut, image: String, cache: CacheUse, key: Key, time: Duration) -> SlicedReport {
+    pub(super) fn cut(
+        cut: &Cut,
+        image: String,
+        cache: CacheUse,
+        key: Key,
+        time: Duration,
+    ) -> SlicedReport {
         SlicedReport {
             image,
             cache,
@@ -334,10 +178,7 @@ impl SlicedModule {
     pub fn kernel_names(&self) -> Vec<String> {
         match &self.parts {
             Parts::Whole(loaded) => loaded.module.kernel_names(),
-            Parts::Cut(cut) => {
-                let kernels = cut.index.kernels.iter();
-                kernels.map(|(name, _)| name.clone()).collect()
-            }
+            Parts::Cut(cut) => cut.index.kernel_names(),
         }
     }
 
@@ -355,7 +196,7 @@ impl SlicedModule {
     pub fn kernel(&self, name: &str) -> Result<Kernel, LoadError> {
         let module = match &self.parts {
             Parts::Whole(loaded) => &loaded.module,
-            Parts::Cut(cut) => &cut.load(self.slice_of(cut, name)?, None)?.module,
+            Parts::Cut(cut) => &cut.load(cut.slice_of(name)?, How::default())?.module,
         };
         Ok(module.kernel(name)?)
     }
@@ -382,7 +223,7 @@ impl SlicedModule {
         let variable = cut.index.variable(name).ok_or_else(|| unknown(name))?;
         match &variable.slices[..] {
             [slice] if !variable.is_constant => {
-                Ok(cut.load(*slice, None)?.module.global(name)?)
+                Ok(cut.load(*slice, How::default())?.module.global(name)?)
             }
             _ => Err(LoadError::Copied {
                 variable: name.to_owned(),
@@ -403,13 +244,6 @@ impl SlicedModule {
                 Ok(Constant::of(cut, constant.ok_or_else(|| unknown(name))?)?)
             }
         }
-    }
-
-    pub(super) fn slice_of(&self, cut: &Cut, name: &str) -> Result<usize, Error> {
-        cut.index.kernel(name).ok_or_else(|| Error::UnknownKernel {
-            name: name.to_owned(),
-            known: self.kernel_names(),
-        })
     }
 }
 

@@ -6,9 +6,12 @@ use std::time::Duration;
 use tracing::debug;
 
 use super::cores::{cores, on_all_cores};
+use super::cut::{Cut, How};
+use super::plan::Plan;
+use super::prepare::Prepared;
 use super::select::Payload;
-use super::{CacheUse, LoadError, Loader, Source};
-use crate::cache::Key;
+use super::{CacheUse, LoadError, Loader, SlicedReport, Source};
+use crate::cache::{Batch, Key};
 use crate::jit::JitOptions;
 
 /// The result for one source.
@@ -31,6 +34,17 @@ pub enum Warm {
     /// It was compiled, but not stored: it is larger than the cache, or the folder
     /// cannot be written.
     NotKept(Key),
+    /// It was cut, and all its slices are in the cache now.
+    Slices {
+        /// The key of its index.
+        index: Key,
+        /// How many slices it has.
+        slices: usize,
+        /// How many were compiled.
+        compiled: usize,
+        /// How long that took, summed over threads.
+        time: Duration,
+    },
     /// There is no cache: it was not compiled.
     Off,
     /// A binary, which is not compiled.
@@ -112,8 +126,139 @@ impl Loader {
         })
     }
 
+    /// The same for files whose kernels are loaded by [`load_sliced`](Loader::load_sliced):
+    /// those that it would cut are compiled slice by slice, on all cores. Reports each
+    /// slice to `progress`, and a file that is not cut as one kernel of its name. All
+    /// files are read first.
+    pub fn warm_files_sliced<P: AsRef<Path> + Sync>(
+        &self,
+        paths: &[P],
+        options: &JitOptions,
+        mut progress: impl FnMut(&Prepared<'_>) + Send,
+    ) -> Vec<Warmed> {
+        if self.is_off() {
+            let off = paths.iter().map(|path| Warmed {
+                name: path.as_ref().display().to_string(),
+                result: Ok(Warm::Off),
+            });
+            return off.collect();
+        }
+        let files = on_all_cores(
+            paths,
+            |_, _| (),
+            |path| self.plan_file(path.as_ref(), options),
+        );
+        // A file and a slice of it; 0 for a file that is whole.
+        let jobs: Vec<(usize, usize)> = files
+            .iter()
+            .enumerate()
+            .flat_map(|(file, planned)| {
+                let count = match &planned.plan {
+                    Ok(Plan::Cut(cut, _)) => cut.index.slices.len(),
+                    Ok(Plan::Whole(..)) => 1,
+                    Ok(Plan::Binary(..)) | Err(_) => 0,
+                };
+                (0..count).map(move |slice| (file, slice))
+            })
+            .collect();
+        let batch = Batch::new(self.cache());
+        let how = How {
+            threads: (jobs.len() >= cores()).then_some(1),
+            batch: Some(&batch),
+        };
+        let kernels: Vec<Vec<Vec<&str>>> = files.iter().map(PlannedFile::kernels).collect();
+        let of = jobs
+            .iter()
+            .map(|(file, slice)| kernels[*file][*slice].len())
+            .sum();
+        let mut done = 0;
+        let report = |(file, slice): &(usize, usize), _: &_| {
+            let last = &kernels[*file][*slice];
+            done += last.len();
+            progress(&Prepared { done, of, last });
+        };
+        let results = on_all_cores(&jobs, report, |(file, slice)| {
+            let code = match &files[*file].plan {
+                Ok(Plan::Cut(cut, _)) => cut.code(*slice, how),
+                Ok(Plan::Whole(request, _)) => {
+                    self.cached_or_compiled(&request.with_threads(how.threads))
+                }
+                Ok(Plan::Binary(..)) | Err(_) => return None,
+            };
+            Some(code.map(|code| (code.cache, code.compile)))
+        });
+        let mut results = results.into_iter().flatten();
+        drop(kernels);
+        files
+            .into_iter()
+            .map(|PlannedFile { name, plan }| {
+                let result = plan.and_then(|plan| match plan {
+                    Plan::Binary(..) => Ok(Warm::Binary),
+                    Plan::Whole(request, _) => {
+                        let used = results.next().transpose()?;
+                        let (used, time) = used.unwrap_or((CacheUse::Off, Duration::ZERO));
+                        Ok(self.warm_of(request.key, used, time))
+                    }
+                    Plan::Cut(cut, report) => {
+                        let slices = cut.index.slices.len();
+                        let code: Vec<_> = results.by_ref().take(slices).collect();
+                        self.warm_of_slices(&cut, &report, code)
+                    }
+                });
+                Warmed { name, result }
+            })
+            .collect()
+    }
+
+    fn is_off(&self) -> bool {
+        !self.cache().policy().enabled() || self.cache().folder().is_none()
+    }
+
+    fn plan_file(&self, path: &Path, options: &JitOptions) -> PlannedFile {
+        let name = path.display().to_string();
+        let plan = match std::fs::read(path) {
+            // Nothing of it is loaded.
+            Ok(bytes) => {
+                let plan = self.plan(&Source::trusted(&name, &bytes), options);
+                plan.map(Plan::into_owned)
+            }
+            Err(source) => Err(LoadError::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        };
+        PlannedFile { name, plan }
+    }
+
+    fn warm_of_slices(
+        &self,
+        cut: &Cut,
+        report: &SlicedReport,
+        code: Vec<Result<(CacheUse, Duration), LoadError>>,
+    ) -> Result<Warm, LoadError> {
+        let (mut compiled, mut time) = (0, Duration::ZERO);
+        for code in code {
+            let (used, compile) = code?;
+            compiled += usize::from(used == CacheUse::Miss);
+            time += compile;
+        }
+        let Some(index) = report.key else {
+            return Ok(Warm::Off);
+        };
+        let mut keys = cut.index.slices.iter().chain([&index]);
+        Ok(match keys.all(|key| self.cache().contains(key)) {
+            true => Warm::Slices {
+                index,
+                slices: cut.index.slices.len(),
+                compiled,
+                time,
+            },
+            false => Warm::NotKept(index),
+        })
+    }
+
     fn warm_one(&self, source: &Source<'_>, options: &JitOptions) -> Result<Warm, LoadError> {
-        if !self.cache().policy().enabled() || self.cache().folder().is_none() {
+        if self.is_off() {
             return Ok(Warm::Off);
         }
         let selected = self.select(source, options)?;
@@ -122,12 +267,32 @@ impl Loader {
         };
         let request = self.request(source, ptx, selected.reason, options)?;
         let compiled = self.cached_or_compiled(&request)?;
-        let key = request.key;
-        Ok(match compiled.cache {
+        Ok(self.warm_of(request.key, compiled.cache, compiled.compile))
+    }
+
+    fn warm_of(&self, key: Key, used: CacheUse, time: Duration) -> Warm {
+        match used {
             CacheUse::Hit | CacheUse::Shared => Warm::Hit(key),
-            CacheUse::Miss if self.cache().contains(&key) => Warm::Compiled(key, compiled.compile),
+            CacheUse::Miss if self.cache().contains(&key) => Warm::Compiled(key, time),
             CacheUse::Miss | CacheUse::Off => Warm::NotKept(key),
-        })
+        }
+    }
+}
+
+/// A file, and how it is cut.
+struct PlannedFile {
+    name: String,
+    plan: Result<Plan<'static>, LoadError>,
+}
+
+impl PlannedFile {
+    /// What the progress names of each of its slices.
+    fn kernels(&self) -> Vec<Vec<&str>> {
+        match &self.plan {
+            Ok(Plan::Cut(cut, _)) => cut.index.by_slice(),
+            Ok(Plan::Whole(..)) => vec![vec![&self.name]],
+            Ok(Plan::Binary(..)) | Err(_) => Vec::new(),
+        }
     }
 }
 
