@@ -1,5 +1,5 @@
 //! How fast the front end is: reading, and reading with checking, on one
-//! thread, beside `ptxas -arch=compute_90`, which does no more than that.
+//! thread, and cutting into slices; beside `ptxas -arch=compute_90`, which does no more than that.
 //!
 //! What ptxas takes for a megabyte depends on what stands in it, so there are
 //! four kinds of text, all made by nvcc: see [`Kind`]. For the growth from 5 to
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ptxkit_ptx as ptx;
+use ptxkit_ptx::{self as ptx, slice};
 
 #[path = "../tests/conformance/archive.rs"]
 #[allow(dead_code, reason = "only the reading is used")]
@@ -71,6 +71,7 @@ fn main() {
         let whole = seconds(RUNS, || front_end(text));
         goal("read", megabytes / read, 200.0, "MB/s");
         goal("read and check", megabytes / whole, 100.0, "MB/s");
+        cutting(text, read);
         beside_ptxas(text, folder.path());
         println!();
     }
@@ -92,6 +93,30 @@ fn main() {
         rate(&small) / rate(&big),
         1.15,
         "times as much a byte",
+    );
+}
+
+/// Cutting into slices, beside the seconds that reading takes; and the text of all slices.
+fn cutting(text: &str, read: f64) {
+    let module = ptx::read(text).module;
+    let slices = slice::cut(text, &module);
+    if let Some(why) = slices.whole() {
+        println!("{:<22} not done: {why}", "cut");
+        return;
+    }
+    let cut = seconds(RUNS, || drop(black_box(slice::cut(text, &module))));
+    at_most("cut", cut / read, 0.5, "times as long as reading");
+    let write = seconds(RUNS, || {
+        for slice in slices.slices() {
+            black_box(slice.text(text));
+        }
+    });
+    let megabytes = text.len() as f64 / 1e6;
+    println!(
+        "{:<22} {:>8.1} MB/s, {} slices",
+        "text of the slices",
+        megabytes / write,
+        slices.slices().len()
     );
 }
 

@@ -31,13 +31,15 @@ pub fn follow<'a>(module: &Module<'a>, body: &Body<'a>, graph: &Graph<'a>) -> Ve
         flow.grown = false;
         flow.taken.clear();
         for statement in &body.statements {
-            if let Statement::Instruction(instruction) = statement {
-                flow.instruction(module, instruction);
+            match statement {
+                Statement::Instruction(instruction) => flow.instruction(module, instruction),
+                // Another variable of the same name, as a rule `param0`, in another block.
+                Statement::Variable(variable) => flow.end(variable.name),
+                _ => {}
             }
         }
-        // What no call takes is the result of the function.
-        for (_, class) in flow.passed.drain() {
-            flow.classes.leak(class);
+        for (_, passed) in flow.passed.drain() {
+            flow.classes.leak_unless_taken(passed);
         }
         if !flow.grown {
             break;
@@ -93,6 +95,13 @@ impl Classes {
         self.leaks[class as usize] = true;
     }
 
+    /// What no call takes is the result of the function.
+    fn leak_unless_taken(&mut self, passed: Passed) {
+        if !passed.taken {
+            self.leak(passed.class);
+        }
+    }
+
     fn leak_all(&mut self) {
         self.leaks.fill(true);
     }
@@ -116,12 +125,20 @@ struct Flow<'g, 'a> {
     registers: NameMap<'a, u32>,
     /// A bit for each of the names in `registers`; see [`bit`].
     filter: u64,
-    /// The addresses in parameters of the next call.
-    passed: NameMap<'a, u32>,
+    /// The addresses in parameters of calls.
+    passed: NameMap<'a, Passed>,
     /// Functions and kernels whose address is taken.
     taken: Vec<NodeId>,
     /// Whether an address has reached another register.
     grown: bool,
+}
+
+/// What is stored in a `.param` variable.
+#[derive(Clone, Copy)]
+struct Passed {
+    class: u32,
+    /// Whether a call has it as an argument.
+    taken: bool,
 }
 
 /// One bit of 64, by the end of a name, which is a number as a rule.
@@ -173,7 +190,13 @@ impl<'a> Flow<'_, 'a> {
             match operand {
                 Operand::Arguments(list, _) => {
                     for argument in self.body.list(*list) {
-                        let passed = argument.name().and_then(|name| self.passed.remove(name.text));
+                        let passed = argument
+                            .name()
+                            .and_then(|name| self.passed.get_mut(name.text));
+                        let passed = passed.map(|passed| {
+                            passed.taken = true;
+                            passed.class
+                        });
                         let direct = self.class(std::slice::from_ref(argument));
                         for found in [passed, direct].into_iter().flatten() {
                             class = Some(match class {
@@ -199,12 +222,22 @@ impl<'a> Flow<'_, 'a> {
         }
     }
 
+    /// An address is stored in a `.param` variable.
     fn pass(&mut self, parameter: Name<'a>, class: u32) {
-        let class = match self.passed.get(parameter.text) {
-            Some(other) => self.classes.join(*other, class),
+        let before = self.passed.get(parameter.text).copied();
+        let class = match before {
+            Some(before) => self.classes.join(before.class, class),
             None => class,
         };
-        self.passed.insert(parameter.text, class);
+        let taken = false;
+        self.passed.insert(parameter.text, Passed { class, taken });
+    }
+
+    /// The scope of a `.param` variable ends.
+    fn end(&mut self, parameter: Name<'a>) {
+        if let Some(passed) = self.passed.remove(parameter.text) {
+            self.classes.leak_unless_taken(passed);
+        }
     }
 
     fn leak(&mut self, operands: &[Operand<'a>]) {

@@ -215,10 +215,8 @@ impl<'a> Graph<'a> {
 
 /// Whether the host binds something to it by name.
 fn is_reference(variable: &Variable<'_>) -> bool {
-    matches!(
-        variable.ty,
-        Type::Texref | Type::Samplerref | Type::Surfref
-    ) || variable.space == Space::Tex
+    matches!(variable.ty, Type::Texref | Type::Samplerref | Type::Surfref)
+        || variable.space == Space::Tex
 }
 
 /// Adds what one item mentions to the graph.

@@ -69,7 +69,7 @@ pub fn cut_always(source: &str, module: &Module<'_>) -> Slices {
     let limits = Limits {
         kernels: 1,
         text: 0,
-        saves_time: false,
+        slice: 100,
         // A short text, too, may reach all its functions from each kernel.
         steps: (source.len() / 4).max(1 << 16),
         ..Limits::of(source)
@@ -91,8 +91,8 @@ struct Limits {
     kernels: usize,
     /// The least length of the text.
     text: usize,
-    /// Whether no slice may have most of the text.
-    saves_time: bool,
+    /// The most per cent of the text in one slice.
+    slice: u64,
     /// The most bytes of copies: of text, or of device memory where that is more.
     copies: u64,
     /// The most nodes that are reached, counted once for each kernel.
@@ -104,7 +104,7 @@ impl Limits {
         Limits {
             kernels: 8,
             text: SHORTEST,
-            saves_time: true,
+            slice: 50,
             copies: 4 << 20,
             // Linear in the text.
             steps: source.len() / 4,
@@ -166,7 +166,7 @@ impl Slices {
         let mut order = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             let slice = Slice::new(&graph, group, &head, &pieces);
-            if limits.saves_time && !group.kernels.is_empty() && slice.bytes() > all / 2 {
+            if !group.kernels.is_empty() && slice.bytes() * 100 > all * limits.slice {
                 return Err(Whole::OneSlice);
             }
             for (place, (kernel, name)) in group.kernels.iter().zip(&slice.kernels).enumerate() {

@@ -47,7 +47,8 @@ pub fn head(source: &str, module: &Module<'_>) -> Result<Head, Whole> {
             .push((format!(".target {}", words.join(", ")), start));
     }
     if let Some((bits, span)) = module.address_size {
-        head.lines.push((format!(".address_size {bits}"), span.start));
+        head.lines
+            .push((format!(".address_size {bits}"), span.start));
     }
     for item in &module.items {
         let Item::Directive(directive) = item else {

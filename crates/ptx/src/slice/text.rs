@@ -154,17 +154,16 @@ impl<'s> Writer<'s> {
             }
             let (start, token_end) = (token.start() as usize, token.end() as usize);
             let between = source.get(end..start).unwrap_or_default();
-            if !between.is_empty() {
+            if end == span.start as usize {
+                copied = start;
+            } else if !between.is_empty() {
                 let line_end = between.contains('\n');
-                if between.len() > 1 || (between != "\n" && between != " ") {
+                if between != "\n" && between != " " {
                     self.copy(copied, end);
                     copied = start;
-                    // White space before the first token is none between two.
-                    if end > span.start as usize {
-                        self.out.text.push(if line_end { '\n' } else { ' ' });
-                    }
+                    self.out.text.push(if line_end { '\n' } else { ' ' });
                 }
-                if line_end && end > span.start as usize {
+                if line_end {
                     self.out.lines.push(Some(start as u32));
                 }
             }

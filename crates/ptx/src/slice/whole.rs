@@ -39,7 +39,10 @@ impl fmt::Display for Whole {
             Whole::Entangled => f.write_str("its kernels have too much in common"),
             Whole::Broken => f.write_str("it has errors of syntax"),
             Whole::References(name) => {
-                write!(f, "`{name}` is bound by name: a texture, surface or sampler reference")
+                write!(
+                    f,
+                    "`{name}` is bound by name: a texture, surface or sampler reference"
+                )
             }
             Whole::Debug => f.write_str("it has the data of a debug build"),
             Whole::Unresolved(name) => write!(f, "`{name}` is defined in another module"),

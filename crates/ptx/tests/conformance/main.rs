@@ -106,6 +106,32 @@ fn compiler_output_printed_and_read_again() {
     assert!(lost.is_empty(), "{lost:?} changed by printing");
 }
 
+/// What is accepted as a whole is accepted in slices.
+#[test]
+fn slices_of_compiler_output() {
+    let corpus = entries(&read("corpus"));
+    let kernels = read("kernels");
+    let texts = corpus.iter().map(|entry| entry.text.as_str());
+    let texts: Vec<&str> = texts.chain([kernels.as_str()]).collect();
+    let cut = parallel::parallel(&texts, |text| {
+        let module = ptx::read(text).module;
+        let slices = ptx::slice::cut(text, &module);
+        if slices.whole().is_some() || !ptx::check(&module, text).is_empty() {
+            return false;
+        }
+        for slice in slices.slices() {
+            let slice = slice.text(text);
+            let reading = ptx::read(&slice);
+            assert_eq!(reading.diagnostics, [], "{slice}");
+            assert_eq!(ptx::check(&reading.module, &slice), [], "{slice}");
+        }
+        true
+    });
+    let cut = cut.iter().filter(|cut| **cut).count();
+    println!("slices: {cut} of {} modules are cut", texts.len());
+    assert!(cut > 5, "{cut} of {}", texts.len());
+}
+
 #[test]
 fn grid() {
     let recorded = read("grid");

@@ -4,3 +4,4 @@ mod bounds;
 mod format;
 mod modules;
 mod read;
+mod slices;
