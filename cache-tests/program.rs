@@ -75,6 +75,7 @@ pub fn provenance(n: u64) -> Provenance {
         compiler: "test".into(),
         compile_time: Duration::from_micros(n),
         image: String::new(),
+        slices: Vec::new(),
     }
 }
 

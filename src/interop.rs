@@ -13,11 +13,25 @@
 //! # }
 //! ```
 //!
+//! Of a large module [`load_sliced`] compiles a kernel when it is first used, and not all
+//! of them before:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let context = cudarc::driver::CudaContext::new(0)?;
+//! let module = ptxkit::interop::load_sliced(&context, "kernels.ptx", &std::fs::read("kernels.ptx")?)?;
+//! let kernel = module.load_function("vecadd")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Both libraries call the one driver that is loaded in the process. The other
 //! way round, what ptxkit has is lent to cudarc by [`to_context`] and
 //! [`to_stream`].
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
@@ -25,7 +39,7 @@ use cudarc::nvrtc::Ptx;
 use crate::cache::Cache;
 use crate::driver::{Context, Driver, DriverKind, Error, Kernel, Stream};
 use crate::jit::JitOptions;
-use crate::loader::{LoadError, Loader, Source};
+use crate::loader::{LoadError, Loader, SlicedCode, Source};
 
 /// Why something could not be handed to cudarc.
 #[allow(missing_docs, reason = "the messages say it all")]
@@ -118,6 +132,59 @@ pub fn load_with(
     let code = loader.code(source, options)?;
     let module = context.load_module(Ptx::from_binary(code));
     module.map_err(InteropError::Cudarc)
+}
+
+/// Loads PTX for cudarc by slices, as [`Loader::load_sliced`] does, through the compute
+/// cache that the environment names.
+pub fn load_sliced(
+    context: &Arc<CudaContext>,
+    name: &str,
+    image: &[u8],
+) -> Result<SlicedCudaModule, InteropError> {
+    let loader = Loader::new(self::context(context)?, Cache::from_environment());
+    let code = loader.code_sliced(&Source::new(name, image), &JitOptions::default())?;
+    Ok(SlicedCudaModule {
+        context: Arc::clone(context),
+        code,
+        loaded: Mutex::default(),
+    })
+}
+
+/// A module for cudarc whose kernels are compiled and loaded when they are first used.
+#[derive(Debug)]
+pub struct SlicedCudaModule {
+    context: Arc<CudaContext>,
+    code: SlicedCode,
+    loaded: Mutex<BTreeMap<usize, Arc<CudaModule>>>,
+}
+
+impl SlicedCudaModule {
+    /// A kernel, as [`CudaModule::load_function`].
+    pub fn load_function(&self, name: &str) -> Result<CudaFunction, InteropError> {
+        let module = self.module(name)?;
+        module.load_function(name).map_err(InteropError::Cudarc)
+    }
+
+    /// The slice that has a kernel: the variables that the kernel shares with others are
+    /// there. A constant has a copy in each slice whose kernels read it.
+    pub fn module(&self, kernel: &str) -> Result<Arc<CudaModule>, InteropError> {
+        let slice = self.code.slice_of(kernel)?;
+        let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = loaded().get(&slice) {
+            return Ok(Arc::clone(module));
+        }
+        let code = self.code.code(slice)?;
+        // Of two threads that load one slice the first wins: its variables are one.
+        match loaded().entry(slice) {
+            Entry::Occupied(entry) => Ok(Arc::clone(entry.get())),
+            Entry::Vacant(entry) => {
+                let module = self.context.load_module(Ptx::from_binary(code));
+                Ok(Arc::clone(
+                    entry.insert(module.map_err(InteropError::Cudarc)?),
+                ))
+            }
+        }
+    }
 }
 
 /// ptxkit's context as cudarc's: both use the primary context, each counted by

@@ -85,4 +85,6 @@ mod documentation {
     mod driver {}
     #[doc = include_str!("../docs/loader.md")]
     mod loader {}
+    #[doc = include_str!("../docs/sliced.md")]
+    mod sliced {}
 }

@@ -1,6 +1,9 @@
 //! The loader on a device: cache, images, what is refused.
 #![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
 
+#[path = "loader/sliced.rs"]
+mod sliced;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -243,6 +243,7 @@ mod tests {
             compiler: "nvidia 13.0".into(),
             compile_time: Duration::from_micros(1234),
             image: "PTX for sm_90: the only image".into(),
+            slices: vec![key(1), key(2)],
         }
     }
 

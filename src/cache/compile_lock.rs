@@ -54,14 +54,18 @@ impl CompileLock {
     /// whoever looks the key up loads it and runs it.
     #[allow(unsafe_code, reason = "code in the cache is trusted")]
     pub unsafe fn put(self, provenance: &Provenance, code: &[u8]) -> Blob {
+        let blob = self.publish(provenance, code);
+        self.cache.store(&[(&self, &blob)]);
+        blob
+    }
+
+    /// Gives what was compiled to the threads that wait for it.
+    pub(super) fn publish(&self, provenance: &Provenance, code: &[u8]) -> Blob {
         let blob = Blob::new(&self.key, provenance, code);
         let counts = &self.cache.shared.counts;
         counts.compile_us.add_us(provenance.compile_time);
         if let Some(leader) = &self.leader {
             leader.publish(&blob);
-        }
-        if let Some(store) = self.cache.writable() {
-            self.store(store, &blob);
         }
         blob
     }
@@ -74,24 +78,51 @@ impl CompileLock {
         let single_flight = &self.cache.shared.single_flight;
         single_flight.remember_failure(&self.key, failure);
     }
+}
 
-    fn store(&self, store: &Store, blob: &Blob) {
+impl Cache {
+    /// Stores what was compiled, all with one lock on the state file.
+    pub(super) fn store(&self, compiled: &[(&CompileLock, &Blob)]) {
+        let Some(store) = self.writable() else { return };
         let started = Instant::now();
-        let shared = &self.cache.shared;
-        let counts = &shared.counts;
-        let key = &self.key;
-        let bytes = blob.file().len() as u64;
-        let limit = shared.policy.max_size();
-        if bytes > limit {
-            info!(key = %key.short(), bytes, limit, "not cached: larger than the cache");
+        let limit = self.shared.policy.max_size();
+        let mut blobs = Vec::with_capacity(compiled.len());
+        for (lock, blob) in compiled {
+            let bytes = blob.file().len() as u64;
+            if bytes > limit {
+                info!(key = %lock.key.short(), bytes, limit, "not cached: larger than the cache");
+            } else {
+                blobs.push((lock.key, *blob));
+            }
+        }
+        if blobs.is_empty() {
             return;
         }
-        match store.put(key, blob, limit, Origin::Compiled) {
+        match store.put(&blobs, limit, Origin::Compiled) {
+            Ok(results) => {
+                for ((key, blob), placed) in blobs.iter().zip(results) {
+                    self.report_put(store, key, blob, placed);
+                }
+            }
+            Err(error) => self.failed("write", &error),
+        }
+        debug!(
+            blobs = blobs.len(),
+            us = started.elapsed().as_micros(),
+            "put"
+        );
+        store.write_hits();
+    }
+
+    fn report_put(&self, store: &Store, key: &Key, blob: &Blob, placed: io::Result<Placed>) {
+        let counts = &self.shared.counts;
+        let bytes = blob.file().len() as u64;
+        let limit = self.shared.policy.max_size();
+        match placed {
             Ok(Placed::Stored(evicted)) => {
                 counts.puts.one();
                 counts.bytes_written.add(bytes);
-                debug!(%key, path = %store.path(key).display(), bytes,
-                    us = started.elapsed().as_micros(), "blob written");
+                debug!(%key, path = %store.path(key).display(), bytes, "blob written");
                 for gone in evicted {
                     counts.evictions.one();
                     info!(key = %gone.short(), "cache evict");
@@ -101,14 +132,13 @@ impl CompileLock {
             Ok(Placed::Busy) => {
                 let why = "another process holds the cache's state file for too long";
                 let error = io::Error::new(io::ErrorKind::TimedOut, why);
-                self.cache.failed("write", &error);
+                self.failed("write", &error);
             }
             Ok(Placed::NoRoom) => {
                 info!(key = %key.short(), bytes, limit, "not cached: nothing left to evict");
             }
-            Err(error) => self.cache.failed("write", &error),
+            Err(error) => self.failed("write", &error),
         }
-        store.write_hits();
     }
 }
 

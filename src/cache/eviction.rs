@@ -23,7 +23,7 @@ use super::key::Key;
 use super::lock::FileLock;
 use super::scan::{self, Bad, Scan, Scanned};
 use super::state::{self, State};
-use super::store::Store;
+use super::store::{Store, Temporary};
 
 /// How long a put waits for others, which are short unless one lists a large
 /// folder.
@@ -54,29 +54,44 @@ pub(super) enum Placed {
 }
 
 impl Store {
-    /// Writes `blob`, and evicts others to stay under `limit` bytes.
+    /// Writes blobs, and evicts others to stay under `limit` bytes. The state file is
+    /// locked once for all of them. An error of one keeps nobody from the others; one of
+    /// the state file is that of all.
     pub(super) fn put(
         &self,
-        key: &Key,
-        blob: &Blob,
+        blobs: &[(Key, &Blob)],
         limit: u64,
         origin: Origin,
-    ) -> io::Result<Placed> {
-        let size = blob.file().len() as u64;
-        self.write_temporary(key, blob, |temporary| match self.lock_state(WAIT) {
-            Access::Locked(mut locked) => {
-                locked.verify_total()?;
-                if origin == Origin::Compiled {
-                    locked.state.record_put(key.generation());
+    ) -> io::Result<Vec<io::Result<Placed>>> {
+        // The files are written before the lock is taken.
+        let written: Vec<_> = blobs
+            .iter()
+            .map(|(key, blob)| {
+                let size = blob.file().len() as u64;
+                (key, size, self.write_temporary(key, blob))
+            })
+            .collect();
+        let mut access = self.lock_state(WAIT);
+        if let Access::Locked(locked) = &mut access {
+            locked.verify_total()?;
+        }
+        let placed = written.into_iter().map(|(key, size, temporary)| {
+            let placed = match &mut access {
+                Access::Locked(locked) => {
+                    if origin == Origin::Compiled {
+                        locked.state.record_put(key.generation());
+                    }
+                    locked.place(key, size, limit, temporary?)
                 }
-                locked.place(key, size, limit, temporary)
+                Access::Busy => temporary.map(|_| Placed::Busy),
+                Access::NoLocks => self.place_without_lock(key, size, limit, temporary?),
+            };
+            if let Ok(Placed::Stored(_)) = placed {
+                self.replaced(key);
             }
-            Access::Busy => {
-                fs::remove_file(temporary)?;
-                Ok(Placed::Busy)
-            }
-            Access::NoLocks => self.place_without_lock(key, size, limit, temporary),
-        })
+            placed
+        });
+        Ok(placed.collect())
     }
 
     /// Locks the state file.
@@ -136,13 +151,13 @@ impl Store {
         key: &Key,
         size: u64,
         limit: u64,
-        temporary: &Path,
+        temporary: Temporary,
     ) -> io::Result<Placed> {
         let _ = fs::remove_file(self.root().join("state"));
         let mut scan = scan::scan(self.root())?;
         scan.blobs.retain(|blob| blob.key != *key);
         let (evicted, _) = self.reduce(scan, size, limit, |_| false)?;
-        fs::rename(temporary, self.path(key))?;
+        temporary.rename(&self.path(key))?;
         Ok(Placed::Stored(evicted))
     }
 
@@ -243,17 +258,22 @@ impl LockedState<'_> {
     }
 
     /// Evicts what is needed, and renames the temporary file.
-    fn place(&mut self, key: &Key, size: u64, limit: u64, temporary: &Path) -> io::Result<Placed> {
+    fn place(
+        &mut self,
+        key: &Key,
+        size: u64,
+        limit: u64,
+        temporary: Temporary,
+    ) -> io::Result<Placed> {
         let path = self.store.path(key);
         let replaced = self.size_of(key);
         let need = size.saturating_sub(replaced);
         let Some(evicted) = self.evict_for(need, limit, Some(key))? else {
-            fs::remove_file(temporary)?;
             return Ok(Placed::NoRoom);
         };
         self.state.pending = Some((*key, replaced));
         self.state.write(self.lock.file())?;
-        fs::rename(temporary, &path)?;
+        temporary.rename(&path)?;
         self.state.pending = None;
         self.state.total = self
             .state
@@ -450,8 +470,9 @@ mod tests {
         for n in 1..=3 {
             let blob = Blob::new(&key(n), &Provenance::default(), &[n; 1000]);
             size = blob.file().len() as u64;
-            let placed = store.put(&key(n), &blob, u64::MAX, Origin::Compiled);
-            assert_eq!(placed.unwrap(), Placed::Stored(Vec::new()));
+            let placed = store.put(&[(key(n), &blob)], u64::MAX, Origin::Compiled);
+            let placed = placed.unwrap().remove(0).unwrap();
+            assert_eq!(placed, Placed::Stored(Vec::new()));
         }
         (store, size)
     }
@@ -497,6 +518,19 @@ mod tests {
     }
 
     #[test]
+    fn blobs_that_are_put_together_are_evicted_for_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, size) = store(folder.path());
+        let blob = Blob::new(&key(1), &Provenance::default(), &[9; 1000]);
+        let blobs = [(key(4), &blob), (key(5), &blob), (key(6), &blob)];
+        let placed = store.put(&blobs, 4 * size, Origin::Compiled).unwrap();
+        assert!(placed.iter().all(Result::is_ok), "{placed:?}");
+        assert_eq!(locked(&store).state.total, 4 * size);
+        assert_eq!(scan::scan(store.root()).unwrap().blobs.len(), 4);
+        assert!(store.contains(&key(6)));
+    }
+
+    #[test]
     fn what_is_quarantined_again_and_again_is_counted_once() {
         let folder = tempfile::tempdir().unwrap();
         let (store, size) = store(folder.path());
@@ -504,7 +538,7 @@ mod tests {
         for _ in 0..5 {
             store.quarantine(&key(1), None).unwrap();
             store
-                .put(&key(1), &blob, u64::MAX, Origin::Compiled)
+                .put(&[(key(1), &blob)], u64::MAX, Origin::Compiled)
                 .unwrap();
         }
         assert_eq!(locked(&store).state.total, 4 * size);

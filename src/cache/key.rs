@@ -85,7 +85,8 @@ impl Key {
         Generation::from_bytes(bytes)
     }
 
-    pub(super) fn from_bytes(bytes: [u8; 32]) -> Key {
+    /// A key from its bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }
 

@@ -212,7 +212,10 @@ impl Cache {
             }
             stats.blobs += 1;
             stats.bytes += entry.size;
-            stats.kernels += entry.provenance.kernels.len() as u64;
+            // The kernels of an index are those of its slices.
+            if entry.provenance.slices.is_empty() {
+                stats.kernels += entry.provenance.kernels.len() as u64;
+            }
             stats.hits += entry.hits;
             stats.stale += u64::from(entry.stale);
         }

@@ -39,6 +39,8 @@
 //! or untrusted folder, a file system without locks: each is one warning
 //! through `tracing`, and the caller compiles.
 
+#[cfg(feature = "driver")]
+mod batch;
 mod blob;
 mod catalogue;
 mod compile_lock;
@@ -71,12 +73,17 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
+#[cfg(feature = "driver")]
+pub(crate) use batch::Batch;
 pub use blob::Blob;
 pub use compile_lock::CompileLock;
 pub use counters::Counters;
 pub use key::{Key, KeyParts, SCHEMA};
 pub use maintenance::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
-pub use policy::{DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, Policy};
+pub use policy::{
+    DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, NotASlicing, Policy,
+    Slicing,
+};
 pub use provenance::Provenance;
 pub use ptx::Digest;
 pub use single_flight::CompileFailure;

@@ -18,14 +18,17 @@ const PATH: &str = "CUDA_CACHE_PATH";
 const MAXSIZE: &str = "CUDA_CACHE_MAXSIZE";
 /// This crate's own: NVIDIA's cache has no read-only part.
 const READONLY: &str = "PTXKIT_CACHE_READONLY";
+/// This crate's own too: no other JIT compiles kernels apart.
+const SLICED: &str = "PTXKIT_SLICED";
 /// Each pair: the name that wins, and the one that counts where it is unset.
 const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 9] = [
     DISABLE,
     PATH,
     MAXSIZE,
     READONLY,
+    SLICED,
     FORCE_JIT[0],
     FORCE_JIT[1],
     DISABLE_JIT[0],
@@ -113,6 +116,17 @@ impl Environment {
             .unwrap_or(false)
     }
 
+    fn slicing(&self) -> Slicing {
+        let Some(value) = self.get(SLICED) else {
+            return Slicing::default();
+        };
+        let words = value.to_string_lossy();
+        words.trim().parse().unwrap_or_else(|error| {
+            warn!("{SLICED}: {error}: ignored");
+            Slicing::default()
+        })
+    }
+
     /// `None` where the platform's default holds.
     fn max_size(&self) -> Option<u64> {
         let value = self.get(MAXSIZE)?;
@@ -131,6 +145,52 @@ impl Environment {
                 None
             }
         }
+    }
+}
+
+/// Whether a module whose kernels are asked for one by one is cut into slices, each
+/// of which is compiled when its kernel is first used (`PTXKIT_SLICED`).
+///
+/// ```
+/// use ptxkit::cache::{Environment, Policy, Slicing};
+///
+/// let policy = Policy::from_environment(&Environment::of([("PTXKIT_SLICED", "never")]));
+/// assert_eq!(policy.slicing(), Slicing::Never);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Slicing {
+    /// Where it saves time: modules of many kernels.
+    #[default]
+    Auto,
+    /// Wherever the meaning stays.
+    Always,
+    /// Modules are compiled whole.
+    Never,
+}
+
+impl Slicing {
+    /// As in the environment and on command lines.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Slicing::Auto => "auto",
+            Slicing::Always => "always",
+            Slicing::Never => "never",
+        }
+    }
+}
+
+/// A word that is none of `auto`, `always` and `never`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of auto, always and never")]
+pub struct NotASlicing(String);
+
+impl std::str::FromStr for Slicing {
+    type Err = NotASlicing;
+
+    fn from_str(text: &str) -> Result<Slicing, NotASlicing> {
+        let all = [Slicing::Auto, Slicing::Always, Slicing::Never];
+        let found = all.into_iter().find(|slicing| slicing.word() == text);
+        found.ok_or_else(|| NotASlicing(text.to_owned()))
     }
 }
 
@@ -182,6 +242,7 @@ pub struct Policy {
     read_only: Vec<PathBuf>,
     wait: Duration,
     jit: JitPolicy,
+    slicing: Slicing,
 }
 
 impl Policy {
@@ -208,6 +269,7 @@ impl Policy {
                 force_ptx: environment.first_flag(FORCE_JIT),
                 disable_ptx: environment.first_flag(DISABLE_JIT),
             },
+            slicing: environment.slicing(),
         };
         if policy.enabled && policy.path.is_none() {
             warn!("no home folder for the compute cache: set {PATH} to have one");
@@ -255,6 +317,11 @@ impl Policy {
         self.jit
     }
 
+    /// Whether modules are cut into slices (`PTXKIT_SLICED`).
+    pub fn slicing(&self) -> Slicing {
+        self.slicing
+    }
+
     /// Sets whether blobs are read and written at all.
     pub fn with_enabled(mut self, enabled: bool) -> Policy {
         self.enabled = enabled;
@@ -286,6 +353,12 @@ impl Policy {
     /// Sets how long to wait, at most a day.
     pub fn with_wait(mut self, wait: Duration) -> Policy {
         self.wait = wait.min(LONGEST_WAIT);
+        self
+    }
+
+    /// Sets whether modules are cut into slices.
+    pub fn with_slicing(mut self, slicing: Slicing) -> Policy {
+        self.slicing = slicing;
         self
     }
 
@@ -346,6 +419,7 @@ mod tests {
             (MAXSIZE, "200000"),
             ("CUDA_FORCE_PTX_JIT", "1"),
             ("CUDA_DISABLE_PTX_JIT", "1"),
+            (SLICED, "always"),
             #[cfg(unix)]
             (READONLY, "/image::/site"),
         ]);
@@ -358,6 +432,7 @@ mod tests {
         assert_eq!(policy.path(), Some(Path::new("/elsewhere")));
         assert_eq!(policy.max_size(), 200_000);
         assert!(policy.jit().force_ptx && policy.jit().disable_ptx);
+        assert_eq!(policy.slicing(), Slicing::Always);
     }
 
     #[test]
@@ -378,6 +453,7 @@ mod tests {
             (MAXSIZE, "-1"),
             (MAXSIZE, "99999999999999999999999"),
             ("CUDA_FORCE_PTX_JIT", "2"),
+            (SLICED, "sometimes"),
         ] {
             let (found, warnings) = warnings_of(|| policy(&[(name, value)]));
             assert_eq!(found, policy(&[]), "{name}={value}");

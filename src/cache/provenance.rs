@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::key::Key;
+
 /// Where a blob comes from. Each text is stored without control characters, and
 /// cut to 4 KiB: longer kernel names are valid PTX, but nobody reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,12 +20,15 @@ pub struct Provenance {
     pub compile_time: Duration,
     /// Which image of the source was taken, and why; empty where nobody said.
     pub image: String,
+    /// The blobs of its slices, where it is the index of a module that was cut.
+    pub slices: Vec<Key>,
 }
 
 impl Provenance {
     pub(super) fn without_kernels(&self) -> Provenance {
         Provenance {
             kernels: Vec::new(),
+            slices: Vec::new(),
             ..self.clone()
         }
     }
@@ -54,6 +59,9 @@ impl Provenance {
         for kernel in &self.kernels {
             line("kernel", kernel);
         }
+        for slice in &self.slices {
+            line("slice", &slice.to_string());
+        }
         text
     }
 
@@ -74,6 +82,7 @@ impl Provenance {
                 }
                 Some(("image", value)) => found.image = plain(value),
                 Some(("kernel", value)) => found.kernels.push(plain(value)),
+                Some(("slice", value)) => found.slices.extend(Key::parse(value)),
                 _ => {}
             }
         }

@@ -265,32 +265,25 @@ impl Store {
         }
     }
 
-    /// Writes `blob` to a temporary file, for `place` to rename.
-    pub(super) fn write_temporary<T>(
-        &self,
-        key: &Key,
-        blob: &Blob,
-        place: impl FnOnce(&Path) -> io::Result<T>,
-    ) -> io::Result<T> {
+    /// Writes `blob` to a temporary file, which is to be renamed.
+    pub(super) fn write_temporary(&self, key: &Key, blob: &Blob) -> io::Result<Temporary> {
         if !self.swept.swap(true, Ordering::Relaxed) {
             self.sweep();
         }
-        let (file, path) = self.create_temporary()?;
-        // `file` stays open, and locked, until it is renamed.
-        let placed = self
-            .make_shard(key)
-            .and_then(|()| (&file).write_all(blob.file()))
-            .and_then(|()| place(&path));
-        match placed {
-            Ok(_) => self.verified.stop_ignoring(key),
-            Err(_) => drop(fs::remove_file(&path)),
-        }
-        placed
+        let temporary = self.create_temporary()?;
+        self.make_shard(key)?;
+        (&temporary.file).write_all(blob.file())?;
+        Ok(temporary)
+    }
+
+    /// Notes that the blob of `key` is another one now.
+    pub(super) fn replaced(&self, key: &Key) {
+        self.verified.stop_ignoring(key);
     }
 
     /// A new file of a name that is not taken: by a dead process of this number,
     /// or by one in another container. Its lock shows that its writer lives.
-    fn create_temporary(&self) -> io::Result<(File, PathBuf)> {
+    fn create_temporary(&self) -> io::Result<Temporary> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = self.inner("tmp")?;
         loop {
@@ -303,7 +296,12 @@ impl Store {
                     // A sweep has it, which is about to remove it.
                     Ok(Attempt::Held | Attempt::Removed) => {}
                     // Without locks the sweep goes by age.
-                    Ok(Attempt::Locked) | Err(_) => return Ok((file, path)),
+                    Ok(Attempt::Locked) | Err(_) => {
+                        return Ok(Temporary {
+                            file,
+                            path: Some(path),
+                        });
+                    }
                 },
             }
         }
@@ -336,6 +334,33 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.write_hits();
+    }
+}
+
+/// A file without its final name: removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Temporary {
+    /// Open, and locked, until it is renamed.
+    file: File,
+    path: Option<PathBuf>,
+}
+
+impl Temporary {
+    /// Gives it its name.
+    pub(super) fn rename(mut self, to: &Path) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            fs::rename(path, to)?;
+        }
+        self.path = None;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 

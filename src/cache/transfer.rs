@@ -216,10 +216,13 @@ fn import_blob(store: &Store, file: Vec<u8>, limit: u64) -> io::Result<Import> {
         Err(damage) => return Ok(Import::Damaged(damage.to_string())),
     };
     let bytes = blob.file().len();
-    Ok(match store.put(&key, &blob, limit, Origin::Imported)? {
-        Placed::Stored(_) => Import::Stored(bytes),
-        Placed::Busy | Placed::NoRoom => Import::Skipped,
-    })
+    let placed = store.put(&[(key, &blob)], limit, Origin::Imported)?;
+    for placed in placed {
+        if let Placed::Stored(_) = placed? {
+            return Ok(Import::Stored(bytes));
+        }
+    }
+    Ok(Import::Skipped)
 }
 
 /// A file that is named like a blob.

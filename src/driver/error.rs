@@ -406,6 +406,19 @@ pub struct JitError {
     pub diagnostics: Vec<LogLine>,
 }
 
+impl JitError {
+    /// The same with the lines of the text that what was compiled is a part of:
+    /// `original` gives them.
+    #[cfg(feature = "cache")]
+    pub(crate) fn with_lines(mut self, original: impl Fn(u32) -> Option<u32>) -> JitError {
+        self.log = crate::driver::log::with_lines(&self.log, &original);
+        for found in &mut self.diagnostics {
+            found.line = found.line.and_then(&original);
+        }
+        self
+    }
+}
+
 impl fmt::Display for JitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

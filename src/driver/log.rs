@@ -44,15 +44,37 @@ pub fn read_log(log: &str) -> Vec<LogLine> {
         .collect()
 }
 
+/// The same log of a part of a text, with the lines of the whole text: `original` gives
+/// them.
+#[cfg(any(test, feature = "cache"))]
+pub fn with_lines(log: &str, original: impl Fn(u32) -> Option<u32>) -> String {
+    let lines: Vec<String> = log
+        .lines()
+        .map(|text| match place(text) {
+            Some((digits, line)) => {
+                let line = original(line).map_or("?".to_owned(), |line| line.to_string());
+                format!("{}{line}{}", &text[..digits.start], &text[digits.end..])
+            }
+            None => text.to_owned(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// The line that a line of a log names, and where.
+fn place(text: &str) -> Option<(std::ops::Range<usize>, u32)> {
+    let semicolon = text.find(';')?;
+    let start = text[..semicolon].rfind("line ")? + 5;
+    let line = text[start..semicolon].trim().parse().ok()?;
+    Some((start..semicolon, line))
+}
+
 fn read_line(text: &str) -> LogLine {
     let mut rest = text.strip_prefix("ptxas").unwrap_or(text).trim_start();
     let mut line = None;
-    if let Some(semicolon) = rest.find(';')
-        && let Some(at) = rest[..semicolon].rfind("line ")
-        && let Ok(number) = rest[at + 5..semicolon].trim().parse()
-    {
+    if let Some((digits, number)) = place(rest) {
         line = Some(number);
-        rest = rest[semicolon + 1..].trim_start();
+        rest = rest[digits.end + 1..].trim_start();
     }
     let mut severity = LogSeverity::Info;
     if let Some((word, message)) = rest.split_once(':') {
@@ -212,6 +234,20 @@ mod tests {
         assert_eq!(lines[2].severity, LogSeverity::Warning);
         assert_eq!(lines[3].message, "0 bytes gmem");
         assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn lines_of_a_part_become_lines_of_the_whole() {
+        let log = "ptxas application ptx input, line 5; error   : Unknown symbol 'x'\n\
+                   ptxas application ptx input, line 6; error   : line 6; again\n\
+                   ptxas fatal   : Ptx assembly aborted due to errors";
+        let whole = with_lines(log, |line| (line == 5).then_some(105));
+        assert_eq!(
+            whole,
+            "ptxas application ptx input, line 105; error   : Unknown symbol 'x'\n\
+             ptxas application ptx input, line ?; error   : line 6; again\n\
+             ptxas fatal   : Ptx assembly aborted due to errors"
+        );
     }
 
     #[test]

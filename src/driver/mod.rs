@@ -95,6 +95,8 @@ pub use module::link::LinkInput;
 pub use module::nvjitlink;
 pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
+#[cfg(feature = "cache")]
+pub(crate) use pod::bytes_of;
 pub use pod::param::{DeviceField, DeviceParam, Fields};
 pub use pod::texel::{F16, Texel};
 pub use pod::vector::*;

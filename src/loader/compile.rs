@@ -1,5 +1,6 @@
 //! PTX to device code: key, lookup, compile and put.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,20 +11,59 @@ use super::counters::{add_time, count};
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source};
-use crate::cache::{Blob, CompileLock, Key, KeyParts, Lookup, Provenance};
+use crate::cache::{Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError};
 use crate::jit::{self, JitOptions};
 use image::{self, CubinContents, Image, Target};
 
 /// PTX to be compiled, and what for.
 pub(super) struct Request<'a> {
-    pub source: &'a Source<'a>,
+    /// The name of the source.
+    pub name: Cow<'a, str>,
     pub ptx: SelectedPtx<'a>,
     /// Which image of the source it is, and why.
     pub reason: String,
     pub key: Key,
-    target: String,
-    options: JitOptions,
+    pub target: String,
+    pub options: JitOptions,
+}
+
+impl Request<'_> {
+    /// The same for a slice of its PTX.
+    pub(super) fn of_slice<'s>(
+        &'s self,
+        text: &'s str,
+        key: Key,
+        threads: Option<u32>,
+    ) -> Request<'s> {
+        Request {
+            name: (&*self.name).into(),
+            ptx: self.ptx.with_text(text),
+            reason: self.reason.clone(),
+            key,
+            target: self.target.clone(),
+            options: JitOptions {
+                threads: self.options.threads.or(threads),
+                ..self.options
+            },
+        }
+    }
+
+    /// The same, compiled by so many threads unless its options say otherwise.
+    pub(super) fn with_threads(&self, threads: Option<u32>) -> Request<'_> {
+        self.of_slice(self.ptx.text(), self.key, threads)
+    }
+
+    pub(super) fn into_owned(self) -> Request<'static> {
+        Request {
+            name: self.name.into_owned().into(),
+            ptx: self.ptx.into_owned(),
+            reason: self.reason,
+            key: self.key,
+            target: self.target,
+            options: self.options,
+        }
+    }
 }
 
 /// Device code.
@@ -59,8 +99,8 @@ pub(super) struct Compiler {
     /// The device's, which it compiles for unless told otherwise; `None` for the CPU device.
     pub architecture: Option<Target>,
     /// As [`Device::target`](driver::Device::target) gives it.
-    target: String,
-    identity: String,
+    pub target: String,
+    pub identity: String,
     pub driver_version: u32,
 }
 
@@ -105,28 +145,28 @@ impl Loader {
     /// What to compile, with its key.
     pub(super) fn request<'a>(
         &self,
-        source: &'a Source<'a>,
+        source: &Source<'a>,
+        ptx: SelectedPtx<'a>,
+        reason: String,
+        options: &JitOptions,
+    ) -> Result<Request<'a>, driver::Error> {
+        let digest = source.digest(ptx.text());
+        self.request_of(digest, source, ptx, reason, options)
+    }
+
+    /// The same for PTX with this digest.
+    pub(super) fn request_of<'a>(
+        &self,
+        digest: Digest,
+        source: &Source<'a>,
         ptx: SelectedPtx<'a>,
         reason: String,
         options: &JitOptions,
     ) -> Result<Request<'a>, driver::Error> {
         let (target, options) = self.target(options)?;
-        let compiler = self.compiler()?;
-        // Code that was compiled for another device is found by that device, whose
-        // loads do not name the target.
-        let code_options = JitOptions {
-            target: None,
-            ..options
-        };
-        let key = Key::new(&KeyParts {
-            source: source.digest(ptx.text()),
-            target: &target,
-            driver_version: compiler.driver_version,
-            compiler: &compiler.identity,
-            options: &code_options.key_bytes(),
-        });
+        let key = self.key(digest, &target, &options)?;
         Ok(Request {
-            source,
+            name: source.name.into(),
             ptx,
             reason,
             key,
@@ -135,12 +175,48 @@ impl Loader {
         })
     }
 
+    /// The key of the code of the PTX with this digest.
+    pub(super) fn key(
+        &self,
+        source: Digest,
+        target: &str,
+        options: &JitOptions,
+    ) -> Result<Key, driver::Error> {
+        let compiler = self.compiler()?;
+        // Code that was compiled for another device is found by that device, whose
+        // loads do not name the target.
+        let options = JitOptions {
+            target: None,
+            ..*options
+        };
+        Ok(Key::new(&KeyParts {
+            source,
+            target,
+            driver_version: compiler.driver_version,
+            compiler: &compiler.identity,
+            options: &options.key_bytes(),
+        }))
+    }
+
     /// Takes the code from the cache, or compiles it and puts it there.
     pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
+        self.cached_or(&request.key, |lock, lookup| {
+            self.compile(request, lock, None, lookup)
+        })
+        .map_err(|error| explain(self.context(), request, error))
+    }
+
+    /// Takes the code of `key` from the cache, or calls `compile`, with the lock to
+    /// put it there and the time of the lookup.
+    pub(super) fn cached_or(
+        &self,
+        key: &Key,
+        compile: impl FnOnce(Option<CompileLock>, Duration) -> Result<Compiled, LoadError>,
+    ) -> Result<Compiled, LoadError> {
         let started = Instant::now();
-        let found = self.cache().lookup(&request.key);
+        let found = self.cache().lookup(key);
         let lookup = started.elapsed();
-        let compiled = match found {
+        match found {
             Lookup::Hit(blob) => Ok(Compiled {
                 binary: Binary::Cached(blob),
                 cache: CacheUse::Hit,
@@ -152,22 +228,23 @@ impl Loader {
             Lookup::Failed(failure) => match failure.downcast_ref::<driver::Error>() {
                 Some(error) => Err(LoadError::from(error.clone())),
                 // Reported by another user of the cache than a loader.
-                None => self.compile(request, None, lookup),
+                None => compile(None, lookup),
             },
-            Lookup::Miss(lock) => self.compile(request, Some(lock), lookup),
-            Lookup::Off => self.compile(request, None, lookup),
-        };
-        compiled.map_err(|error| explain(self.context(), request, error))
+            Lookup::Miss(lock) => compile(Some(lock), lookup),
+            Lookup::Off => compile(None, lookup),
+        }
     }
 
-    /// Compiles, and puts the code into the cache with `lock`.
-    fn compile(
+    /// Compiles, and puts the code into the cache with `lock`, where there is a `batch`
+    /// with others.
+    pub(super) fn compile(
         &self,
         request: &Request<'_>,
         lock: Option<CompileLock>,
+        batch: Option<&Batch>,
         lookup: Duration,
     ) -> Result<Compiled, LoadError> {
-        let text = request.ptx.to_compile(request.source)?;
+        let text = request.ptx.to_compile(&request.name)?;
         let started = Instant::now();
         let made = jit::compile(self.context(), &text, &request.options);
         let compile = started.elapsed();
@@ -187,15 +264,21 @@ impl Loader {
         let (binary, cache) = match lock {
             Some(lock) => {
                 let provenance = Provenance {
-                    source: request.source.name.to_owned(),
+                    source: request.name.to_string(),
                     kernels: kernels(&made.binary, &text),
                     target: request.target.clone(),
                     compiler: self.compiler()?.identity.clone(),
                     compile_time: compile,
                     image: request.reason.clone(),
+                    slices: Vec::new(),
                 };
                 // SAFETY: the compiler in the key made it of this source a moment ago.
-                let blob = unsafe { lock.put(&provenance, &made.binary) };
+                let blob = unsafe {
+                    match batch {
+                        Some(batch) => batch.put(lock, &provenance, &made.binary),
+                        None => lock.put(&provenance, &made.binary),
+                    }
+                };
                 (Binary::Cached(blob), CacheUse::Miss)
             }
             None => (Binary::Fresh(made.binary), CacheUse::Off),
@@ -212,7 +295,7 @@ impl Loader {
 }
 
 /// Whether the PTX is at fault, so that to compile it again would not help.
-fn is_of_ptx(error: &driver::Error) -> bool {
+pub(super) fn is_of_ptx(error: &driver::Error) -> bool {
     match error {
         driver::Error::BadImage(_) => true,
         driver::Error::Jit(error) => matches!(

@@ -50,6 +50,10 @@ pub enum LoadError {
     },
     #[error("{name} cannot be compiled: {source}")]
     PtxUsesNewer { name: String, source: PtxTooNew },
+    #[error(
+        "each slice that reads the constant `{variable}` has a copy, so it has no one address: write it by `constant`"
+    )]
+    Copied { variable: String },
     #[error(transparent)]
     Driver(#[from] driver::Error),
 }
@@ -74,7 +78,7 @@ pub(super) fn explain(context: &Context, request: &Request<'_>, error: LoadError
     };
     match (request.ptx.version, newest) {
         (Some(found), Some(newest)) if refused && found > newest => LoadError::PtxTooNew {
-            name: request.source.name.to_owned(),
+            name: request.name.to_string(),
             found,
             newest,
             driver: driver.kind(),

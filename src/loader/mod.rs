@@ -2,33 +2,46 @@
 //! load the module.
 
 mod compile;
+mod constant;
+mod cores;
 mod counters;
+mod cut;
 mod error;
+mod index;
 mod modules;
+mod plan;
+mod prepare;
 mod report;
 mod select;
+mod sliced;
+mod sliced_code;
 mod source;
 mod warm;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Key};
 use crate::driver::{self, Context, CudaError, Module};
 use crate::jit::JitOptions;
 
 use compile::{Compiled, Compiler, Request};
 use counters::{Counts, add_time, count};
+use cut::WeakCut;
 use modules::{Modules, SharedModule};
 use select::Payload;
 
+pub use constant::Constant;
 pub use counters::{Counters, Prometheus};
 pub use error::LoadError;
 #[doc(hidden)]
 pub use macros::digest_of_ptx_file;
+pub use prepare::{Prepare, Prepared};
 pub use report::{CacheUse, Loaded, Report};
+pub use sliced::{SlicedModule, SlicedReport};
+pub use sliced_code::SlicedCode;
 pub use source::Source;
 pub use warm::{Progress, Warm, Warmed};
 
@@ -69,7 +82,10 @@ struct Shared {
     context: Context,
     cache: Cache,
     compiler: OnceLock<Compiler>,
-    modules: Modules,
+    /// The compiler was started ahead of the first compile.
+    started: Once,
+    modules: Modules<SharedModule>,
+    sliced: Modules<WeakCut>,
     counts: Counts,
 }
 
@@ -82,7 +98,9 @@ impl Loader {
                 context,
                 cache,
                 compiler: OnceLock::new(),
+                started: Once::new(),
                 modules: Modules::default(),
+                sliced: Modules::default(),
                 counts: Counts::default(),
             }),
             sharing: true,
@@ -111,10 +129,11 @@ impl Loader {
         let Shared {
             counts,
             modules,
+            sliced,
             cache,
             ..
         } = &*self.shared;
-        counts.snapshot(modules.count(), cache.counters())
+        counts.snapshot(modules.count() + sliced.count(), cache.counters())
     }
 
     /// Selects an image, takes its code from the cache or compiles it, and loads
@@ -155,6 +174,11 @@ impl Loader {
             }
         };
         let request = self.request(source, ptx, selected.reason, options)?;
+        self.load_request(&request)
+    }
+
+    /// Loads the module of `request`, unless it is loaded and shared.
+    fn load_request(&self, request: &Request<'_>) -> Result<Loaded, LoadError> {
         let slot = self.sharing.then(|| self.shared.modules.slot(&request.key));
         // Held during the load: other threads that want this module wait for it.
         let mut shared = slot.as_ref().map(|slot| slot.lock());
@@ -166,22 +190,30 @@ impl Loader {
             return Ok(loaded);
         }
         info!("selected {}", request.reason);
-        let loaded = self.load_compiled(&request)?;
+        let loaded = self.load_compiled(request.key, &request.reason, || {
+            self.cached_or_compiled(request)
+        })?;
         if let Some(shared) = &mut shared {
             **shared = Some(SharedModule::new(&loaded));
         }
         Ok(loaded)
     }
 
-    /// Loads the module of `request` from its cached or compiled code.
-    fn load_compiled(&self, request: &Request<'_>) -> Result<Loaded, LoadError> {
-        let mut compiled = self.cached_or_compiled(request)?;
+    /// Loads the module of `key` from its code, which `code` takes from the cache or
+    /// compiles. `image` says which image it is.
+    fn load_compiled(
+        &self,
+        key: Key,
+        image: &str,
+        code: impl Fn() -> Result<Compiled, LoadError>,
+    ) -> Result<Loaded, LoadError> {
+        let mut compiled = code()?;
         let (module, load) = match self.load_code(&compiled) {
             // The cache is never the reason that a load fails.
             Err(error) if compiled.cache == CacheUse::Hit && !is_of_context(&error) => {
                 let why = format!("it does not load: {error}");
-                self.cache().discard(&request.key, &why);
-                compiled = self.cached_or_compiled(request)?;
+                self.cache().discard(&key, &why);
+                compiled = code()?;
                 self.load_code(&compiled)?
             }
             loaded => loaded?,
@@ -195,9 +227,9 @@ impl Loader {
             ..
         } = compiled;
         let report = Report {
-            image: request.reason.clone(),
+            image: image.to_owned(),
             cache,
-            key: Some(request.key),
+            key: Some(key),
             lookup,
             compile,
             store,

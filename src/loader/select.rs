@@ -166,7 +166,7 @@ impl SelectedPtx<'_> {
 
     /// The text for the driver's compiler: under an older `.version` where its own
     /// is newer than the driver reads and it uses nothing newer.
-    pub(super) fn to_compile(&self, source: &Source<'_>) -> Result<Cow<'_, str>, LoadError> {
+    pub(super) fn to_compile(&self, name: &str) -> Result<Cow<'_, str>, LoadError> {
         let lowered = match (self.lower_for, PtxText::read(&self.text)) {
             (Some(driver_version), Some(ptx)) => ptx.for_driver(driver_version),
             _ => Ok(None),
@@ -175,9 +175,39 @@ impl SelectedPtx<'_> {
             Ok(Some(lowered)) => Ok(lowered.into()),
             Ok(None) => Ok((&*self.text).into()),
             Err(error) => Err(LoadError::PtxUsesNewer {
-                name: source.name.to_owned(),
+                name: name.to_owned(),
                 source: error,
             }),
+        }
+    }
+
+    /// The same with another text, of the same head.
+    pub(super) fn with_text<'s>(&self, text: &'s str) -> SelectedPtx<'s> {
+        SelectedPtx {
+            text: text.into(),
+            version: self.version,
+            lower_for: self.lower_for,
+        }
+    }
+
+    /// Whether the text is that of the source and not a copy.
+    pub(super) fn is_borrowed(&self) -> bool {
+        matches!(self.text, Cow::Borrowed(_))
+    }
+
+    pub(super) fn to_owned(&self) -> SelectedPtx<'static> {
+        SelectedPtx {
+            text: self.text.to_string().into(),
+            version: self.version,
+            lower_for: self.lower_for,
+        }
+    }
+
+    pub(super) fn into_owned(self) -> SelectedPtx<'static> {
+        SelectedPtx {
+            text: self.text.into_owned().into(),
+            version: self.version,
+            lower_for: self.lower_for,
         }
     }
 }

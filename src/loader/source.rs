@@ -91,6 +91,11 @@ impl<'a> Source<'a> {
         image::open(self.bytes)
     }
 
+    /// Whether its digest need not be computed.
+    pub(super) fn knows_digest(&self) -> bool {
+        matches!(self.digest, KnownDigest::Given(_))
+    }
+
     /// The digest of the PTX that was selected, `text`. What is PTX and nothing else
     /// goes by its own bytes, also where `text` has them without invalid UTF-8.
     pub(super) fn digest(&self, text: &str) -> Digest {

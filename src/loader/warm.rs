@@ -1,15 +1,17 @@
 //! Filling the cache before it is needed.
 
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tracing::debug;
 
+use super::cores::{cores, on_all_cores};
+use super::cut::{Cut, How};
+use super::plan::Plan;
+use super::prepare::Prepared;
 use super::select::Payload;
-use super::{CacheUse, LoadError, Loader, Source};
-use crate::cache::Key;
+use super::{CacheUse, LoadError, Loader, SlicedReport, Source};
+use crate::cache::{Batch, Key};
 use crate::jit::JitOptions;
 
 /// The result for one source.
@@ -32,6 +34,17 @@ pub enum Warm {
     /// It was compiled, but not stored: it is larger than the cache, or the folder
     /// cannot be written.
     NotKept(Key),
+    /// It was cut, and all its slices are in the cache now.
+    Slices {
+        /// The key of its index.
+        index: Key,
+        /// How many slices it has.
+        slices: usize,
+        /// How many were compiled.
+        compiled: usize,
+        /// How long that took, summed over threads.
+        time: Duration,
+    },
     /// There is no cache: it was not compiled.
     Off,
     /// A binary, which is not compiled.
@@ -84,7 +97,7 @@ impl Loader {
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
         let options = &sharing_cores(options, sources.len());
-        on_all_cores(sources, progress, |source| Warmed {
+        on_all_cores(sources, counted(sources.len(), progress), |source| Warmed {
             name: source.name.to_owned(),
             result: self.warm_one(source, options),
         })
@@ -98,7 +111,7 @@ impl Loader {
         progress: impl FnMut(&Progress<'_>) + Send,
     ) -> Vec<Warmed> {
         let options = &sharing_cores(options, paths.len());
-        on_all_cores(paths, progress, |path| {
+        on_all_cores(paths, counted(paths.len(), progress), |path| {
             let path = path.as_ref();
             let name = path.display().to_string();
             let result = match std::fs::read(path) {
@@ -113,8 +126,139 @@ impl Loader {
         })
     }
 
+    /// The same for files whose kernels are loaded by [`load_sliced`](Loader::load_sliced):
+    /// those that it would cut are compiled slice by slice, on all cores. Reports each
+    /// slice to `progress`, and a file that is not cut as one kernel of its name. All
+    /// files are read first.
+    pub fn warm_files_sliced<P: AsRef<Path> + Sync>(
+        &self,
+        paths: &[P],
+        options: &JitOptions,
+        mut progress: impl FnMut(&Prepared<'_>) + Send,
+    ) -> Vec<Warmed> {
+        if self.is_off() {
+            let off = paths.iter().map(|path| Warmed {
+                name: path.as_ref().display().to_string(),
+                result: Ok(Warm::Off),
+            });
+            return off.collect();
+        }
+        let files = on_all_cores(
+            paths,
+            |_, _| (),
+            |path| self.plan_file(path.as_ref(), options),
+        );
+        // A file and a slice of it; 0 for a file that is whole.
+        let jobs: Vec<(usize, usize)> = files
+            .iter()
+            .enumerate()
+            .flat_map(|(file, planned)| {
+                let count = match &planned.plan {
+                    Ok(Plan::Cut(cut, _)) => cut.index.slices.len(),
+                    Ok(Plan::Whole(..)) => 1,
+                    Ok(Plan::Binary(..)) | Err(_) => 0,
+                };
+                (0..count).map(move |slice| (file, slice))
+            })
+            .collect();
+        let batch = Batch::new(self.cache());
+        let how = How {
+            threads: (jobs.len() >= cores()).then_some(1),
+            batch: Some(&batch),
+        };
+        let kernels: Vec<Vec<Vec<&str>>> = files.iter().map(PlannedFile::kernels).collect();
+        let of = jobs
+            .iter()
+            .map(|(file, slice)| kernels[*file][*slice].len())
+            .sum();
+        let mut done = 0;
+        let report = |(file, slice): &(usize, usize), _: &_| {
+            let last = &kernels[*file][*slice];
+            done += last.len();
+            progress(&Prepared { done, of, last });
+        };
+        let results = on_all_cores(&jobs, report, |(file, slice)| {
+            let code = match &files[*file].plan {
+                Ok(Plan::Cut(cut, _)) => cut.code(*slice, how),
+                Ok(Plan::Whole(request, _)) => {
+                    self.cached_or_compiled(&request.with_threads(how.threads))
+                }
+                Ok(Plan::Binary(..)) | Err(_) => return None,
+            };
+            Some(code.map(|code| (code.cache, code.compile)))
+        });
+        let mut results = results.into_iter().flatten();
+        drop(kernels);
+        files
+            .into_iter()
+            .map(|PlannedFile { name, plan }| {
+                let result = plan.and_then(|plan| match plan {
+                    Plan::Binary(..) => Ok(Warm::Binary),
+                    Plan::Whole(request, _) => {
+                        let used = results.next().transpose()?;
+                        let (used, time) = used.unwrap_or((CacheUse::Off, Duration::ZERO));
+                        Ok(self.warm_of(request.key, used, time))
+                    }
+                    Plan::Cut(cut, report) => {
+                        let slices = cut.index.slices.len();
+                        let code: Vec<_> = results.by_ref().take(slices).collect();
+                        self.warm_of_slices(&cut, &report, code)
+                    }
+                });
+                Warmed { name, result }
+            })
+            .collect()
+    }
+
+    fn is_off(&self) -> bool {
+        !self.cache().policy().enabled() || self.cache().folder().is_none()
+    }
+
+    fn plan_file(&self, path: &Path, options: &JitOptions) -> PlannedFile {
+        let name = path.display().to_string();
+        let plan = match std::fs::read(path) {
+            // Nothing of it is loaded.
+            Ok(bytes) => {
+                let plan = self.plan(&Source::trusted(&name, &bytes), options);
+                plan.map(Plan::into_owned)
+            }
+            Err(source) => Err(LoadError::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        };
+        PlannedFile { name, plan }
+    }
+
+    fn warm_of_slices(
+        &self,
+        cut: &Cut,
+        report: &SlicedReport,
+        code: Vec<Result<(CacheUse, Duration), LoadError>>,
+    ) -> Result<Warm, LoadError> {
+        let (mut compiled, mut time) = (0, Duration::ZERO);
+        for code in code {
+            let (used, compile) = code?;
+            compiled += usize::from(used == CacheUse::Miss);
+            time += compile;
+        }
+        let Some(index) = report.key else {
+            return Ok(Warm::Off);
+        };
+        let mut keys = cut.index.slices.iter().chain([&index]);
+        Ok(match keys.all(|key| self.cache().contains(key)) {
+            true => Warm::Slices {
+                index,
+                slices: cut.index.slices.len(),
+                compiled,
+                time,
+            },
+            false => Warm::NotKept(index),
+        })
+    }
+
     fn warm_one(&self, source: &Source<'_>, options: &JitOptions) -> Result<Warm, LoadError> {
-        if !self.cache().policy().enabled() || self.cache().folder().is_none() {
+        if self.is_off() {
             return Ok(Warm::Off);
         }
         let selected = self.select(source, options)?;
@@ -123,17 +267,33 @@ impl Loader {
         };
         let request = self.request(source, ptx, selected.reason, options)?;
         let compiled = self.cached_or_compiled(&request)?;
-        let key = request.key;
-        Ok(match compiled.cache {
+        Ok(self.warm_of(request.key, compiled.cache, compiled.compile))
+    }
+
+    fn warm_of(&self, key: Key, used: CacheUse, time: Duration) -> Warm {
+        match used {
             CacheUse::Hit | CacheUse::Shared => Warm::Hit(key),
-            CacheUse::Miss if self.cache().contains(&key) => Warm::Compiled(key, compiled.compile),
+            CacheUse::Miss if self.cache().contains(&key) => Warm::Compiled(key, time),
             CacheUse::Miss | CacheUse::Off => Warm::NotKept(key),
-        })
+        }
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// A file, and how it is cut.
+struct PlannedFile {
+    name: String,
+    plan: Result<Plan<'static>, LoadError>,
+}
+
+impl PlannedFile {
+    /// What the progress names of each of its slices.
+    fn kernels(&self) -> Vec<Vec<&str>> {
+        match &self.plan {
+            Ok(Plan::Cut(cut, _)) => cut.index.by_slice(),
+            Ok(Plan::Whole(..)) => vec![vec![&self.name]],
+            Ok(Plan::Binary(..)) | Err(_) => Vec::new(),
+        }
+    }
 }
 
 /// `options` for one of `count` modules that are compiled at the same time: where
@@ -145,46 +305,15 @@ fn sharing_cores(options: &JitOptions, count: usize) -> JitOptions {
     }
 }
 
-/// Does `work` on each of `items`; the results are in their order.
-fn on_all_cores<T: Sync>(
-    items: &[T],
-    progress: impl FnMut(&Progress<'_>) + Send,
-    work: impl Fn(&T) -> Warmed + Sync,
-) -> Vec<Warmed> {
-    let next = AtomicUsize::new(0);
-    let answers = Mutex::new((
-        0,
-        progress,
-        (0..items.len()).map(|_| None).collect::<Vec<_>>(),
-    ));
-    let worker = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { break };
-            let warmed = work(item);
-            debug!(source = warmed.name, result = ?warmed.result, "warmed");
-            let mut answers = answers
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let (done, progress, all) = &mut *answers;
-            *done += 1;
-            progress(&Progress {
-                done: *done,
-                of: items.len(),
-                last: &warmed,
-            });
-            all[index] = Some(warmed);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..cores().min(items.len()) {
-            // Where no more threads can be started, the others do the work.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
-        }
-        worker();
-    });
-    let (_, _, all) = answers
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    all.into_iter().flatten().collect()
+/// Counts the sources that are done.
+fn counted<T>(
+    of: usize,
+    mut progress: impl FnMut(&Progress<'_>) + Send,
+) -> impl FnMut(&T, &Warmed) + Send {
+    let mut done = 0;
+    move |_, last| {
+        debug!(source = last.name, result = ?last.result, "warmed");
+        done += 1;
+        progress(&Progress { done, of, last });
+    }
 }

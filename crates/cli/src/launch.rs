@@ -2,8 +2,9 @@
 
 use super::sample::{ArgKind, Buffer, Outcome, Sample};
 use ptxkit::driver::{
-    Arg, Context, DeviceBuffer, Error, Event, LaunchConfig, Module, PitchedBuffer, Stream,
+    Arg, Context, DeviceBuffer, Error, Event, Global, Kernel, LaunchConfig, PitchedBuffer, Stream,
 };
+use ptxkit::loader::{LoadError, SlicedModule};
 
 /// The result of the launches.
 pub struct Launched {
@@ -25,15 +26,18 @@ enum LaunchArgument {
     Pitched(PitchedBuffer<u8>),
 }
 
-/// Runs `sample` on a kernel of `module`. Errors of the kernel are part of the outcome. This returns
+/// Runs `sample` on a `kernel` of `module`. Errors of the kernel are part of the outcome. This returns
 /// an error if the kernel cannot be launched.
 #[allow(unsafe_code, reason = "the user names the code to be run")]
-pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
-    let context = module.context();
-    let kernel = module.kernel(&sample.kernel)?;
+pub fn launch(
+    sample: &Sample,
+    module: &SlicedModule,
+    kernel: &Kernel,
+) -> Result<Launched, LoadError> {
+    let context = kernel.context();
     for global in &sample.globals {
         if let Some(initial) = &global.initial {
-            module.global(&global.name)?.write(initial)?;
+            variable(module, kernel, &global.name)?.write(initial)?;
         }
     }
     let passed = pass(sample, context)?;
@@ -78,12 +82,12 @@ pub fn launch(sample: &Sample, module: &Module) -> Result<Launched, Error> {
                 error: Some(error),
             });
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     Ok(Launched {
         outcome: Outcome {
             args: passed.iter().map(read_back).collect::<Result<_, _>>()?,
-            globals: read_globals(sample, module)?,
+            globals: read_globals(sample, module, kernel)?,
             ..Outcome::default()
         },
         milliseconds: Some(f64::from(elapsed) / f64::from(sample.launches)),
@@ -147,10 +151,22 @@ fn read_back(passed: &LaunchArgument) -> Result<Vec<u8>, Error> {
     }
 }
 
-fn read_globals(sample: &Sample, module: &Module) -> Result<Vec<Vec<u8>>, Error> {
+fn read_globals(
+    sample: &Sample,
+    module: &SlicedModule,
+    kernel: &Kernel,
+) -> Result<Vec<Vec<u8>>, LoadError> {
     let read = |global: &super::sample::Global| match &global.expected {
-        Some(expected) => module.global(&global.name)?.read(expected.bytes.len()),
+        Some(expected) => Ok(variable(module, kernel, &global.name)?.read(expected.bytes.len())?),
         None => Ok(Vec::new()),
     };
     sample.globals.iter().map(read).collect()
+}
+
+/// A variable as the kernel accesses it; one that it does not access lies in another slice.
+fn variable(module: &SlicedModule, kernel: &Kernel, name: &str) -> Result<Global, LoadError> {
+    match kernel.module().global(name) {
+        Err(Error::UnknownGlobal { .. }) => module.global(name),
+        found => Ok(found?),
+    }
 }

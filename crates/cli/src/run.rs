@@ -9,11 +9,11 @@ use super::matching::{Analysis, unknown_kernel};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
-use ptxkit::cache::Cache;
+use ptxkit::cache::{Cache, Environment, Policy, Slicing};
 use ptxkit::driver::{self, Context, CudaError, DriverKind, Selection};
 use ptxkit::image::{self, EntryKind, Image, ImageError, UnpackLimit, Unpacker};
 use ptxkit::jit::JitOptions;
-use ptxkit::loader::{self, Loaded, Loader, Source};
+use ptxkit::loader::{self, LoadError, Loader, Source};
 use ptxkit::ptx;
 use ptxkit::ptx::signature::{KernelSignature, signatures};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
@@ -46,6 +46,10 @@ pub struct RunArgs {
     /// is one
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Selection,
+    /// Compile the kernel apart from the others of its module: auto (of a large one),
+    /// always or never; the default is PTXKIT_SLICED, or auto
+    #[arg(long, value_name = "WHEN")]
+    pub sliced: Option<Slicing>,
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -75,14 +79,14 @@ pub struct Finished {
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let request = Request::read(args)?;
     if let Some(folder) = isolate::folder() {
-        let finished = execute(&request, args.device)?;
+        let finished = execute(&request, args)?;
         isolate::hand_over(&folder, &finished)?;
         return Ok(VERIFIED);
     }
     let finished = if request.prints(args.format) {
         isolate::execute()?
     } else {
-        execute(&request, args.device)?
+        execute(&request, args)?
     };
     conclude(&request.sample, finished, args.format)
 }
@@ -222,7 +226,8 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
 
 /// Selects the device, loads, launches.
 #[allow(unsafe_code, reason = "the user names the code to be run")]
-fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure> {
+fn execute(request: &Request, args: &RunArgs) -> Result<Finished, Failure> {
+    let selection = args.device;
     let name = request.name();
     let image = open(&name, &request.bytes)?;
     let text = match &image {
@@ -247,11 +252,21 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     let selected = driver::select(selection).map_err(|error| of_driver(&error))?;
     let device = selected.device;
     let context = Context::primary(&device).map_err(|error| of_driver(&error))?;
-    let loader = Loader::new(context, Cache::from_environment());
+    let mut policy = Policy::from_environment(&Environment::read());
+    if let Some(slicing) = args.sliced {
+        policy = policy.with_slicing(slicing);
+    }
+    let loader = Loader::new(context, Cache::new(policy));
     // SAFETY: the user vouches for the binary, as for any program.
     let source = unsafe { Source::image(&name, &request.bytes) };
-    let loaded = loader.load(&source, &JitOptions::default());
-    let Loaded { module, report, .. } = loaded.map_err(|error| {
+    let failed = |error: LoadError| {
+        if let LoadError::Driver(driver::Error::UnknownKernel {
+            name: kernel,
+            known,
+        }) = &error
+        {
+            return unknown_kernel(kernel, &name, known.iter().map(String::as_str));
+        }
         let analysis = analysis();
         let errors = analysis.as_ref().and_then(|read| read.errors.as_ref());
         // A GPU driver may support PTX that this front end does not: its own error takes precedence.
@@ -259,14 +274,16 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
             Some(errors) => Failure::rendered(errors),
             None => of_load(&error, &name, &image, analysis.as_ref()),
         }
+    };
+    let module = loader.load_sliced(&source, &JitOptions::default());
+    let module = module.map_err(failed)?;
+    let kernel = module.kernel(&sample.kernel).map_err(failed)?;
+    let launched = launch::launch(sample, &module, &kernel).map_err(|error| match error {
+        LoadError::Driver(error) => of_driver(&error),
+        error => Failure::new(error),
     })?;
-    let launched = launch::launch(&request.sample, &module).map_err(|error| match &error {
-        driver::Error::UnknownKernel {
-            name: kernel,
-            known,
-        } => unknown_kernel(kernel, &name, known.iter().map(String::as_str)),
-        _ => of_driver(&error),
-    })?;
+    let report = module.kernel_report(&sample.kernel).cloned();
+    let report = report.ok_or_else(|| unknown_kernel(&sample.kernel, &name, [].into_iter()))?;
     let Launched {
         outcome,
         milliseconds,
@@ -275,7 +292,14 @@ fn execute(request: &Request, selection: Selection) -> Result<Finished, Failure>
     Ok(Finished {
         report: RunReport {
             device: device.name().map_err(|error| of_driver(&error))?,
-            image: report.image,
+            image: match module.report().whole {
+                Some(_) => report.image,
+                None => format!(
+                    "{}, cut into {} slices",
+                    report.image,
+                    module.report().slices
+                ),
+            },
             cache: match report.cache {
                 // A run loads one module: nothing to share.
                 loader::CacheUse::Hit | loader::CacheUse::Shared => CacheUse::Hit,

@@ -27,8 +27,8 @@ fn names(ending: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What `ptxkit run` says of a sample, and its exit status.
-fn run(sample: &Path) -> (Value, i32) {
+/// What `ptxkit run` says of a sample, whole or in slices, and its exit status.
+fn run(sample: &Path, sliced: &str) -> (Value, i32) {
     let program =
         std::env::var("PTXKIT_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ptxkit").to_owned());
     let device = std::env::var("PTXKIT_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
@@ -38,6 +38,7 @@ fn run(sample: &Path) -> (Value, i32) {
         .arg(sample)
         .args(["--device", &device, "--format", "json"])
         .env("CUDA_CACHE_PATH", cache.path())
+        .env("PTXKIT_SLICED", sliced)
         .output()
         .unwrap();
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -52,10 +53,12 @@ fn run(sample: &Path) -> (Value, i32) {
 }
 
 fn verify(name: &str) {
-    let (report, status) = run(&samples().join(format!("{name}.toml")));
-    assert_eq!(report["verified"], true, "{report:#}");
-    assert_eq!(report["mismatches"], 0, "{report:#}");
-    assert_eq!(status, 0);
+    for sliced in ["never", "always"] {
+        let (report, status) = run(&samples().join(format!("{name}.toml")), sliced);
+        assert_eq!(report["verified"], true, "{sliced}: {report:#}");
+        assert_eq!(report["mismatches"], 0, "{sliced}: {report:#}");
+        assert_eq!(status, 0);
+    }
 }
 
 /// One test a sample, so that each is named where it fails.
@@ -163,7 +166,7 @@ fn run_planted(name: &str, from: &str, to: &str) -> (Value, i32) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("planted.toml");
     std::fs::write(&path, text).unwrap();
-    run(&path)
+    run(&path, "auto")
 }
 
 #[test]

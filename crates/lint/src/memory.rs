@@ -39,15 +39,6 @@ impl Access {
     /// The access of an instruction; `None` if it does not access memory.
     #[inline]
     pub fn of(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Access> {
-        match instruction.opcode {
-            Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom | Opcode::Red => {
-                Access::of_shape(function, instruction)
-            }
-            _ => None,
-        }
-    }
-
-    fn of_shape(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Access> {
         let shape = function.effect_of(instruction)?.access?;
         if shape.number >= instruction.operands.len {
             return None;

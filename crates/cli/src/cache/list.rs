@@ -1,5 +1,6 @@
 //! `ptxkit cache list` and `show`.
 
+use std::collections::{HashMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CommandOutput, failed, text_of};
 use crate::quantity::{show_age, show_size};
 use crate::report::in_ms;
-use ptxkit::cache::{Cache, Entry, Tier};
+use ptxkit::cache::{Cache, Entry, Key, Tier};
 use terminal::failure::Failure;
 use terminal::output::{Escaped, Lines};
 
@@ -28,7 +29,20 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
     let now = SystemTime::now();
     let mut rows =
         vec![["KEY", "SIZE", "USED", "HITS", "TARGET", "SOURCE", "KERNELS"].map(str::to_owned)];
-    rows.extend(entries.iter().map(|entry| {
+    let sizes: HashMap<Key, u64> = entries.iter().map(|one| (one.key, one.size)).collect();
+    // A module that is cut is one row, unless a kernel is looked for.
+    let slices: HashSet<Key> = match kernel {
+        None => entries
+            .iter()
+            .flat_map(|one| &one.provenance.slices)
+            .copied()
+            .collect(),
+        Some(_) => HashSet::new(),
+    };
+    let shown = entries.iter().filter(|entry| !slices.contains(&entry.key));
+    rows.extend(shown.map(|entry| {
+        let own = entry.provenance.slices.iter();
+        let found: Vec<u64> = own.filter_map(|key| sizes.get(key).copied()).collect();
         let hits = match entry.tier {
             Tier::Writable => entry.hits.to_string(),
             // Uses are not counted there.
@@ -36,12 +50,12 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
         };
         [
             entry.key.short(),
-            show_size(entry.size),
+            show_size(entry.size + found.iter().sum::<u64>()),
             show_age(now.duration_since(entry.used).unwrap_or_default()),
             hits,
             entry.provenance.target.clone(),
             entry.provenance.source.clone(),
-            kernels(entry) + remark(entry),
+            kernels(entry) + &in_slices(entry, found.len()) + remark(entry),
         ]
     }));
     let text = if entries.is_empty() {
@@ -64,6 +78,15 @@ fn kernels(entry: &Entry) -> String {
         text += &format!(" and {} more", kernels.len() - MAX_KERNELS);
     }
     text
+}
+
+/// How many slices a module has, and how many of them are there.
+fn in_slices(entry: &Entry, found: usize) -> String {
+    match entry.provenance.slices.len() {
+        0 => String::new(),
+        all if all == found => format!(" ({all} slices)"),
+        all => format!(" ({found} of {all} slices)"),
+    }
 }
 
 /// The start of a name that is too long for a line; `show` prints all of it.
@@ -140,10 +163,29 @@ pub fn show(cache: &Cache, key: &str) -> Result<CommandOutput, Failure> {
     for (index, kernel) in provenance.kernels.iter().enumerate() {
         lines.add(if index == 0 { "kernels" } else { "" }, kernel);
     }
+    let slices = slices(cache, entry)?;
+    for (index, slice) in slices.iter().enumerate() {
+        lines.add(if index == 0 { "slices" } else { "" }, slice);
+    }
     for other in entries.iter().skip(1) {
         lines.add("also", other.path.display().to_string());
     }
     Ok(CommandOutput::new(lines.0, json(entry)))
+}
+
+/// The slices of a module: the key of each, and its kernels.
+fn slices(cache: &Cache, entry: &Entry) -> Result<Vec<String>, Failure> {
+    let slices = &entry.provenance.slices;
+    if slices.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entries = cache.entries().map_err(failed)?;
+    let by_key: HashMap<Key, &Entry> = entries.iter().map(|one| (one.key, one)).collect();
+    let words = |key: &Key| match by_key.get(key) {
+        Some(slice) => format!("{}  {}", key.short(), kernels(slice)),
+        None => format!("{}  not there: compiled when it is needed", key.short()),
+    };
+    Ok(slices.iter().map(words).collect())
 }
 
 /// The only blob that matches `key`. The same blob in several folders counts once.
@@ -188,6 +230,7 @@ fn json(entry: &Entry) -> Value {
         "compile_ms": in_ms(provenance.compile_time),
         "image": provenance.image,
         "kernels": provenance.kernels,
+        "slices": provenance.slices.iter().map(Key::to_string).collect::<Vec<_>>(),
     })
 }
 

@@ -19,7 +19,8 @@ The environment selects the cache, for all programs that use it:
   CUDA_CACHE_PATH        the folder, by default ~/.nv/ComputeCache; blobs are in its subfolder ptxkit-v1
   CUDA_CACHE_MAXSIZE     the maximum size of all blobs in bytes, by default 1 GiB, at most 4 GiB
   CUDA_CACHE_DISABLE     1: disables the cache
-  PTXKIT_CACHE_READONLY  further folders to search, separated by `:`, never written to";
+  PTXKIT_CACHE_READONLY  further folders to search, separated by `:`, never written to
+  PTXKIT_SLICED          whether large modules are compiled in slices: auto, always, never";
 
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum CacheCommand {

@@ -35,7 +35,10 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<CommandOutput
     let mut chosen = HashSet::new();
     for key in keys {
         let entries = cache.find(key).map_err(failed)?;
-        chosen.insert(list::only(key, &entries)?.key);
+        let entry = list::only(key, &entries)?;
+        chosen.insert(entry.key);
+        // A module that is cut comes with its slices.
+        chosen.extend(&entry.provenance.slices);
     }
     let mut progress = Progress::of_bytes("export");
     let moved = cache

@@ -8,7 +8,7 @@ use super::{CommandOutput, text_of};
 use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
-use ptxkit::cache::{Cache, CacheError, Key};
+use ptxkit::cache::{Cache, CacheError, Key, Slicing};
 use ptxkit::driver::{self, Context, Selection, select};
 use ptxkit::image::{self, Target};
 use ptxkit::jit::JitOptions;
@@ -18,7 +18,9 @@ use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
 Loads of the same text with the same options, driver and architecture hit the
-compiled code. An NVIDIA target needs NVIDIA's driver and a GPU of any
+compiled code. A module of 64 KiB or more with many kernels is compiled in slices,
+which `ptxkit run` and `Loader::load_sliced` use; for programs that load it whole,
+give --sliced=never. An NVIDIA target needs NVIDIA's driver and a GPU of any
 architecture; --target cpu needs neither.
 
 Exit status: 0 all files are in the cache, 2 an error.";
@@ -49,6 +51,10 @@ pub struct WarmArgs {
     /// Generate debug information
     #[arg(long)]
     debug: bool,
+    /// Compile the kernels apart, for programs that load them so: auto (of large modules),
+    /// always or never; the default is PTXKIT_SLICED, or auto
+    #[arg(long, value_name = "WHEN")]
+    sliced: Option<Slicing>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +78,10 @@ impl std::str::FromStr for WarmTarget {
 }
 
 pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
+    let cache = &match args.sliced {
+        Some(slicing) => Cache::new(cache.policy().clone().with_slicing(slicing)),
+        None => cache.clone(),
+    };
     if !cache.policy().enabled() {
         return Err(
             Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
@@ -90,8 +100,9 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
             None => device.target().map_err(|error| of_driver(&error))?,
         };
         let mut progress = Progress::new("warm");
-        let warmed = loader.warm_files(&args.files, &options, |now| {
-            progress.show(now.done as u64, now.of as u64, &now.last.name);
+        let warmed = loader.warm_files_sliced(&args.files, &options, |now| {
+            let last = now.last.first().copied().unwrap_or_default();
+            progress.show(now.done as u64, now.of as u64, last);
         });
         drop(progress);
         for (path, one) in args.files.iter().zip(&warmed) {
@@ -155,6 +166,8 @@ impl WarmArgs {
 enum Outcome<'a> {
     Hit(Key),
     Compiled(Key, f64),
+    /// The slices, and how many of them were compiled.
+    Slices(Key, usize, usize, f64),
     NotKept(Key),
     Evicted(Key),
     Binary,
@@ -169,6 +182,13 @@ impl<'a> Outcome<'a> {
             }
             Ok(Warm::Hit(key)) => Outcome::Hit(*key),
             Ok(Warm::Compiled(key, time)) => Outcome::Compiled(*key, in_ms(*time)),
+            Ok(Warm::Slices { index, .. }) if !cache.contains(index) => Outcome::Evicted(*index),
+            Ok(Warm::Slices {
+                index,
+                slices,
+                compiled,
+                time,
+            }) => Outcome::Slices(*index, *slices, *compiled, in_ms(*time)),
             Ok(Warm::NotKept(key)) => Outcome::NotKept(*key),
             // The cache is enabled: checked above.
             Ok(Warm::Binary | Warm::Off) => Outcome::Binary,
@@ -179,7 +199,7 @@ impl<'a> Outcome<'a> {
     /// Whether later loads hit, or do not need the cache.
     fn is_there(&self) -> bool {
         match self {
-            Outcome::Hit(_) | Outcome::Compiled(..) | Outcome::Binary => true,
+            Outcome::Hit(_) | Outcome::Compiled(..) | Outcome::Slices(..) | Outcome::Binary => true,
             Outcome::NotKept(_) | Outcome::Evicted(_) | Outcome::Failed(_) => false,
         }
     }
@@ -188,6 +208,13 @@ impl<'a> Outcome<'a> {
         match self {
             Outcome::Hit(key) => format!("was there  {}", key.short()),
             Outcome::Compiled(key, ms) => format!("compiled in {ms:.1} ms  {}", key.short()),
+            Outcome::Slices(key, slices, 0, _) => {
+                format!("was there in {slices} slices  {}", key.short())
+            }
+            Outcome::Slices(key, slices, compiled, ms) => format!(
+                "{compiled} of {slices} slices compiled, {ms:.1} ms of compiling  {}",
+                key.short()
+            ),
             Outcome::NotKept(_) => {
                 "compiled, but not cached: it is larger than the cache, or the folder cannot be written".into()
             }
@@ -203,13 +230,21 @@ impl<'a> Outcome<'a> {
         let (result, key, ms, error) = match self {
             Outcome::Hit(key) => ("hit", Some(key), None, None),
             Outcome::Compiled(key, ms) => ("compiled", Some(key), Some(*ms), None),
+            Outcome::Slices(key, _, 0, _) => ("hit", Some(key), None, None),
+            Outcome::Slices(key, _, _, ms) => ("compiled", Some(key), Some(*ms), None),
             Outcome::NotKept(key) => ("not kept", Some(key), None, None),
             Outcome::Evicted(key) => ("evicted", Some(key), None, None),
             Outcome::Binary => ("binary", None, None, None),
             Outcome::Failed(error) => ("failed", None, None, Some(error.to_string())),
         };
+        let (slices, compiled) = match self {
+            Outcome::Slices(_, slices, compiled, _) => (Some(slices), Some(compiled)),
+            _ => (None, None),
+        };
         json!({
             "source": text_of(path),
+            "slices": slices,
+            "compiled_slices": compiled,
             "target": target,
             "result": result,
             "key": key.map(Key::to_string),

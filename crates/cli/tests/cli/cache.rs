@@ -322,6 +322,107 @@ fn an_archive_is_taken_in_elsewhere() {
     assert_eq!(hit[0]["result"], "hit");
 }
 
+/// A module of three kernels that share nothing, each of which stores its number.
+fn three_kernels() -> (tempfile::TempDir, String) {
+    let kernels = ["one", "two", "three"]
+        .iter()
+        .zip(1..)
+        .map(|(name, number)| {
+            format!(
+                ".visible .entry {name}(.param .u64 out) {{\n\
+             .reg .b64 %rd; ld.param.u64 %rd, [out]; cvta.to.global.u64 %rd, %rd;\n\
+             st.global.u32 [%rd], {number}; ret;\n}}\n"
+            )
+        });
+    let kernels: String = kernels.collect();
+    file(
+        "three.ptx",
+        &format!(".version 6.3\n.target sm_50\n.address_size 64\n{kernels}"),
+    )
+}
+
+#[test]
+fn a_module_is_warmed_listed_and_exported_with_its_slices() {
+    let here = tempfile::tempdir().unwrap();
+    let (_folder, path) = three_kernels();
+    let device = device();
+    let warm = ["warm", &path, "--target", &device, "--sliced", "always"];
+    let warmed = json(here.path(), &warm);
+    assert_eq!(warmed[0]["result"], "compiled");
+    assert_eq!(warmed[0]["slices"], 3);
+    assert_eq!(warmed[0]["compiled_slices"], 3);
+    assert_eq!(json(here.path(), &warm)[0]["result"], "hit");
+
+    let run = |cache: &Path, sliced: &str| -> serde_json::Value {
+        let args = [
+            "run",
+            &path,
+            "--kernel",
+            "two",
+            "--device",
+            &device,
+            "--arg",
+            "out:u32:1",
+        ];
+        let args = [&args[..], &["--sliced", sliced, "--format", "json"]].concat();
+        let output = ptxkit(cache, &args);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let sliced = run(here.path(), "always");
+    assert_eq!(sliced["cache"], "hit");
+    let image = sliced["image"].as_str().unwrap();
+    assert!(image.ends_with(", cut into 3 slices"), "{image}");
+    // So small a module is whole by default.
+    assert_eq!(run(here.path(), "auto")["cache"], "miss");
+    assert_eq!(run(here.path(), "never")["cache"], "hit");
+
+    let key = warmed[0]["key"].as_str().unwrap();
+    let list = stdout(&ptxkit(here.path(), &["cache", "list"]));
+    // The head, the module in slices and the whole one.
+    assert_eq!(list.lines().count(), 3, "{list}");
+    let row = list
+        .lines()
+        .find(|line| line.starts_with(&key[..12]))
+        .unwrap();
+    assert!(row.ends_with("one three two (3 slices)"), "{row}");
+    let of_two = json(here.path(), &["list", "--kernel", "two"]);
+    assert_eq!(of_two.as_array().unwrap().len(), 3);
+    assert_eq!(json(here.path(), &["verify"])["good"], 5);
+
+    let archive = here.path().join("three.tar").display().to_string();
+    assert_eq!(json(here.path(), &["export", &archive, key])["blobs"], 4);
+    let there = tempfile::tempdir().unwrap();
+    assert_eq!(json(there.path(), &["import", &archive])["blobs"], 4);
+    assert_eq!(run(there.path(), "always")["cache"], "hit");
+
+    let slice = json(there.path(), &["show", sliced["key"].as_str().unwrap()]);
+    assert_eq!(slice["kernels"], serde_json::json!(["two"]));
+    std::fs::remove_file(slice["path"].as_str().unwrap()).unwrap();
+    let list = stdout(&ptxkit(there.path(), &["cache", "list"]));
+    assert!(list.contains("(2 of 3 slices)"), "{list}");
+    let shown = stdout(&ptxkit(there.path(), &["cache", "show", key]));
+    assert!(
+        shown.contains("not there: compiled when it is needed"),
+        "{shown}"
+    );
+    assert_eq!(run(there.path(), "always")["cache"], "miss");
+    assert_eq!(
+        json(there.path(), &warm)[0]["compiled_slices"],
+        serde_json::Value::from(0)
+    );
+}
+
+#[test]
+fn a_word_for_slicing_that_is_none_is_an_error() {
+    let cache = tempfile::tempdir().unwrap();
+    let path = sample("vecadd.ptx");
+    let output = ptxkit(cache.path(), &["run", &path, "--sliced", "sometimes"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("auto, always and never"), "{said}");
+}
+
 /// What an import of `from` says, and its exit status.
 fn imported(from: &Path) -> (Option<i32>, String) {
     let cache = tempfile::tempdir().unwrap();

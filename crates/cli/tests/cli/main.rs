@@ -33,6 +33,7 @@ fn ptxkit_with(cache: &Path, variables: &[(&str, &Path)], args: &[&str]) -> Outp
         .env_remove("CUDA_CACHE_DISABLE")
         .env_remove("CUDA_CACHE_MAXSIZE")
         .env_remove("PTXKIT_CACHE_READONLY")
+        .env_remove("PTXKIT_SLICED")
         .env_remove("RUST_LOG")
         .env("CUDA_CACHE_PATH", cache)
         .envs(variables.iter().copied())

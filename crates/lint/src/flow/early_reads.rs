@@ -108,8 +108,8 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
     if early.is_empty() {
         return None;
     }
-    let loops = Loops::new(&flow.graph)?;
-    let mut overlap = Overlap::new(function, flow, &loops);
+    let loops = function.loops()?;
+    let mut overlap = Overlap::new(function, flow, loops);
     let mut found = Vec::new();
     for (copies, reads) in early {
         for (copy, event) in copies {
@@ -294,8 +294,10 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
 
     /// Which threads come to an instruction.
     fn conditions(&mut self, id: InstructionId) -> Option<Conditions> {
-        let new = || Orders::new(self.function, self.flow, self.loops);
-        let orders = self.orders.get_or_insert_with(new);
+        if self.orders.is_none() {
+            self.orders = Orders::of_function(self.function);
+        }
+        let orders = self.orders.as_ref()?;
         let block = self.flow.graph.block_of(id);
         let evaluator = &mut self.evaluator;
         let mut conditions = Conditions::default();

@@ -538,7 +538,7 @@ impl Warp {
         use SpecialRegister as S;
         let lanes = |each: &dyn Fn(u32) -> u32| {
             let each = (0..WARP).map(|lane| i64::from(each(lane)));
-            Some(Sum::exact(Lanes::each(each.collect())))
+            Some(Sum::exact(Lanes::each(each)))
         };
         let tid = |axis| lanes(&|lane| self.shape.coordinate(self.number * WARP + lane, axis));
         let side = |axis: usize| Some(Sum::number(i64::from(self.shape.0[axis])));
@@ -566,7 +566,7 @@ fn choose(lanes: &Lanes, yes: Option<Sum>, no: Option<Sum>) -> Option<Sum> {
                 0 => no.lanes.at(lane),
                 _ => yes.lanes.at(lane),
             });
-            Some(Sum::exact(Lanes::each(each.collect())))
+            Some(Sum::exact(Lanes::each(each)))
         }
     }
 }

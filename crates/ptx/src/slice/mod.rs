@@ -23,6 +23,9 @@ use numbered::Stems;
 use text::{Head, Piece};
 pub use whole::Whole;
 
+/// A shorter text is not [`cut`]: it compiles soon enough.
+pub const SHORTEST: usize = 64 << 10;
+
 /// Cuts a module by kernel. Compiles nothing, and takes time in proportion to the text.
 ///
 /// A slice has one kernel, or several that must stay together: they share a `.global`
@@ -55,6 +58,26 @@ pub fn cut(source: &str, module: &Module<'_>) -> Slices {
     cut_within(source, module, &Limits::of(source))
 }
 
+/// Cuts a module wherever that keeps its meaning, also where it saves no time.
+///
+/// ```
+/// use ptxkit_ptx::{read, slice::cut_always};
+///
+/// let source = ".version 8.0\n.target sm_80\n.entry a() { ret; }\n.entry b() { ret; }";
+/// assert_eq!(cut_always(source, &read(source).module).slices().len(), 2);
+/// ```
+pub fn cut_always(source: &str, module: &Module<'_>) -> Slices {
+    let limits = Limits {
+        kernels: 1,
+        text: 0,
+        slice: 100,
+        // A short text, too, may reach all its functions from each kernel.
+        steps: (source.len() / 4).max(1 << 16),
+        ..Limits::of(source)
+    };
+    cut_within(source, module, &limits)
+}
+
 fn cut_within(source: &str, module: &Module<'_>, limits: &Limits) -> Slices {
     match Slices::cut(source, module, limits) {
         Ok(slices) => slices,
@@ -81,7 +104,7 @@ impl Limits {
     fn of(source: &str) -> Limits {
         Limits {
             kernels: 8,
-            text: 64 << 10,
+            text: SHORTEST,
             slice: 50,
             copies: 4 << 20,
             // Linear in the text.

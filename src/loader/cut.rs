@@ -1,0 +1,179 @@
+//! A module that is cut: its slices, each of which the first use of one of its kernels
+//! compiles and loads.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Mutex, OnceLock, Weak};
+
+use super::compile::{Compiled, Request, is_of_ptx};
+use super::constant::Written;
+use super::error::explain;
+use super::index::Index;
+use super::modules::{WeakLoaded, lock};
+use super::plan::cut;
+use super::{LoadError, Loaded, Loader};
+use crate::cache::{Batch, Digest};
+use crate::driver::{self, JitError};
+use ptx::slice::Slices;
+
+pub(super) struct Cut {
+    pub loader: Loader,
+    /// Of the whole module.
+    request: Request<'static>,
+    pub index: Index,
+    /// Made by the first slice that must be compiled where the index was in the cache.
+    slices: OnceLock<Slices>,
+    slots: Vec<Slot>,
+    pub written: Mutex<Written>,
+}
+
+/// The place of one slice.
+#[derive(Debug, Default)]
+struct Slot {
+    loaded: OnceLock<Loaded>,
+    /// Held by the thread that loads the slice. Why it does not compile.
+    failure: Mutex<Option<driver::Error>>,
+}
+
+/// How slices are compiled. The default is for one that is needed now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct How<'a> {
+    /// The threads for one compile, unless the options say otherwise.
+    pub threads: Option<u32>,
+    /// Where several are compiled at once: they are stored together.
+    pub batch: Option<&'a Batch>,
+}
+
+/// A module that may be unloaded meanwhile.
+#[derive(Debug)]
+pub(super) struct WeakCut(pub Weak<Cut>);
+
+impl WeakLoaded for WeakCut {
+    fn is_loaded(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl fmt::Debug for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cut")
+            .field("key", &self.request.key)
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cut {
+    pub(super) fn new(
+        loader: &Loader,
+        request: Request<'static>,
+        index: Index,
+        slices: Option<Slices>,
+    ) -> Cut {
+        Cut {
+            loader: loader.clone(),
+            request,
+            slots: index.slices.iter().map(|_| Slot::default()).collect(),
+            index,
+            slices: slices.map(OnceLock::from).unwrap_or_default(),
+            written: Mutex::default(),
+        }
+    }
+
+    /// The slice of a kernel.
+    pub(super) fn slice_of(&self, kernel: &str) -> Result<usize, driver::Error> {
+        let unknown = || driver::Error::UnknownKernel {
+            name: kernel.to_owned(),
+            known: self.index.kernel_names(),
+        };
+        self.index.kernel(kernel).ok_or_else(unknown)
+    }
+
+    /// A slice that is loaded.
+    pub(super) fn loaded(&self, slice: usize) -> Option<&Loaded> {
+        self.slots.get(slice)?.loaded.get()
+    }
+
+    /// A slice, loaded by the first thread that asks for it. Others wait, unless they
+    /// ask for another slice.
+    pub(super) fn load(&self, slice: usize, how: How<'_>) -> Result<&Loaded, LoadError> {
+        let slot = &self.slots[slice];
+        if let Some(loaded) = slot.loaded.get() {
+            return Ok(loaded);
+        }
+        let mut failure = lock(&slot.failure);
+        if let Some(loaded) = slot.loaded.get() {
+            return Ok(loaded);
+        }
+        if let Some(error) = &*failure {
+            return Err(error.clone().into());
+        }
+        let (key, image) = (self.index.slices[slice], &self.request.reason);
+        let loaded = self
+            .loader
+            .load_compiled(key, image, || self.code(slice, how));
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(LoadError::Driver(error)) => {
+                if is_of_ptx(&error) {
+                    *failure = Some(error.clone());
+                }
+                return Err(error.into());
+            }
+            Err(error) => return Err(error),
+        };
+        // Held until the slice counts as loaded, so that no write is lost between the two.
+        let written = lock(&self.written);
+        written.copy_to(&self.index, slice, &loaded.module)?;
+        Ok(slot.loaded.get_or_init(|| loaded))
+    }
+
+    /// The code of a slice, from the cache or compiled.
+    pub(super) fn code(&self, slice: usize, how: How<'_>) -> Result<Compiled, LoadError> {
+        let key = self.index.slices[slice];
+        let code = self.loader.cached_or(&key, |lock, lookup| {
+            let text = self.text(slice);
+            let digest = Digest::of(text.as_bytes());
+            let made = self
+                .loader
+                .key(digest, &self.request.target, &self.request.options)?;
+            let request = self.request.of_slice(&text, made, how.threads);
+            // An index of another build of this program may cut otherwise.
+            let lock = lock.filter(|_| made == key);
+            let compiled = self.loader.compile(&request, lock, how.batch, lookup);
+            compiled.map_err(|error| explain(self.loader.context(), &request, error))
+        });
+        // What is remembered of a failure has the lines of the slice, which other modules
+        // may have too.
+        code.map_err(|error| match error {
+            LoadError::Driver(driver::Error::Jit(error)) => {
+                driver::Error::Jit(self.with_original_lines(slice, error)).into()
+            }
+            error => error,
+        })
+    }
+
+    fn slices(&self) -> &Slices {
+        self.slices.get_or_init(|| {
+            let text = self.request.ptx.text();
+            let slicing = self.loader.cache().policy().slicing();
+            cut(text, &ptx::read(text).module, slicing)
+        })
+    }
+
+    fn text(&self, slice: usize) -> Cow<'_, str> {
+        let text = self.request.ptx.text();
+        match self.slices().slices().get(slice) {
+            Some(slice) => slice.text(text),
+            None => text.into(),
+        }
+    }
+
+    fn with_original_lines(&self, slice: usize, error: JitError) -> JitError {
+        let text = self.request.ptx.text();
+        match self.slices().slices().get(slice) {
+            Some(slice) => error.with_lines(|line| slice.original_line(text, line)),
+            None => error,
+        }
+    }
+}
