@@ -250,10 +250,13 @@ fn many_threads_and_streams_come_to_an_end() {
                 let mine = stream(thread % 2);
                 let at = memory + u64::from(thread) * 64;
                 for round in 0..200 {
-                    let stream = if round % 7 == 0 { null_mut() } else { mine };
-                    // The second word is left to `mine`: a stream that does not wait for
-                    // the default stream is not ordered with it.
-                    ok!(cuMemsetD32Async(at + 8, round, 14, stream));
+                    // Each stream has words of its own: one that does not wait for the
+                    // default stream is not ordered with it.
+                    let (stream, words) = match round % 7 {
+                        0 => (null_mut(), at + 32),
+                        _ => (mine, at + 8),
+                    };
+                    ok!(cuMemsetD32Async(words, round, 6, stream));
                     ok!(cuEventRecord(shared as CUevent, mine));
                     ok!(cuStreamWaitEvent(mine, shared as CUevent, 0));
                     let gate = (round % 50 == 0).then(|| Gate::close(mine));
