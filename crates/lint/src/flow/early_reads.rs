@@ -244,7 +244,6 @@ fn forward(graph: &Graph, block: BlockId) -> impl Iterator<Item = BlockId> + '_ 
 struct Overlap<'o, 'm, 'a> {
     function: &'o FunctionContext<'m, 'a>,
     flow: &'o Flow<'m, 'a>,
-    loops: &'o Loops,
     orders: Option<Orders<'o, 'm, 'a>>,
     evaluator: Evaluator<'o, 'm, 'a>,
     threads: usize,
@@ -269,7 +268,6 @@ impl<'o, 'm, 'a> Overlap<'o, 'm, 'a> {
         Overlap {
             function,
             flow,
-            loops,
             orders: None,
             evaluator: Evaluator::new(function, flow, loops, shape, budget),
             threads: shape.threads() as usize,
