@@ -1,7 +1,7 @@
 //! An mbarrier that threads use before they can know that it is initialised.
 
 use super::mbarriers::{self, Deed, MbarrierUse, has_deed, uses};
-use crate::flow::{InstructionId, Variance};
+use crate::flow::{BlockId, InstructionId, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Mnemonic;
 use ptx::names::{Modifier, Opcode};
@@ -62,11 +62,24 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let all = uses(function);
+    // Threads come to the head of a loop a first time as they come to the one block before it,
+    // also where some go round more often.
+    let first = |block| {
+        let outside = |from: &BlockId| !flow.graph.dominates(block, *from);
+        let mut before = flow.graph.predecessors(block).filter(outside);
+        match (before.next(), before.next()) {
+            (Some(before), None) if flow.graph.successors(before).count() == 1 => before,
+            _ => block,
+        }
+    };
     let by_all = |one: &&MbarrierUse<'_>| {
         let step = &flow.instructions.steps[one.id.index()];
         let guard = flow.values.guard(&flow.instructions, step);
         let guarded = guard.map_or(Variance::Block, |guard| divergence.of(guard));
-        divergence.control(flow.graph.block_of(one.id)).max(guarded) == Variance::Block
+        divergence
+            .control(first(flow.graph.block_of(one.id)))
+            .max(guarded)
+            == Variance::Block
     };
     let used = |one: &&MbarrierUse<'_>| !matches!(one.deed, Deed::Init | Deed::Other);
     let mut told = Vec::new();
