@@ -312,9 +312,10 @@ fn one_input(
         return Err("a slice that was put was not found".into());
     }
     let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
-    let verdict = has_goals
-        .then(|| verdict(hit.memory <= 2.1e6))
-        .unwrap_or_default();
+    let verdict = match has_goals {
+        true => verdict(hit.memory <= 2.1e6),
+        false => "",
+    };
     println!(
         "device memory for one kernel           ours {:>10}  peer {:>10}  all slices {}  {verdict}",
         megabytes(hit.memory),

@@ -82,7 +82,7 @@ impl Loader {
     /// next load does not read it.
     ///
     /// A module that is not cut is compiled and loaded by this call, as by `load`: PTX
-    /// with mistakes, and what [`SlicedReport::whole`] says. `PTXKIT_SLICED`, or
+    /// with mistakes, and others, of which [`SlicedReport`] says why. `PTXKIT_SLICED`, or
     /// [`Policy::with_slicing`](crate::cache::Policy::with_slicing), forbid cutting or
     /// cut small modules too.
     pub fn load_sliced(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::debug;
 
 use super::cores::{cores, on_all_cores};
-use super::cut::{Cut, How};
+use super::cut::How;
 use super::plan::Plan;
 use super::prepare::Prepared;
 use super::select::Payload;
@@ -178,14 +178,22 @@ impl Loader {
             progress(&Prepared { done, of, last });
         };
         let results = on_all_cores(&jobs, report, |(file, slice)| {
-            let code = match &files[*file].plan {
-                Ok(Plan::Cut(cut, _)) => cut.code(*slice, how),
-                Ok(Plan::Whole(request, _)) => {
-                    self.cached_or_compiled(&request.with_threads(how.threads))
+            match &files[*file].plan {
+                Ok(Plan::Cut(cut, _)) => {
+                    let key = cut.index.slices[*slice];
+                    // Another thread may be about to store it.
+                    Some(cut.code(*slice, how).map(|code| match code.cache {
+                        CacheUse::Miss => Warm::Compiled(key, code.compile),
+                        _ => Warm::Hit(key),
+                    }))
                 }
-                Ok(Plan::Binary(..)) | Err(_) => return None,
-            };
-            Some(code.map(|code| (code.cache, code.compile)))
+                Ok(Plan::Whole(request, _)) => {
+                    let request = request.with_threads(how.threads);
+                    let code = self.cached_or_compiled(&request);
+                    Some(code.map(|code| self.warm_of(request.key, code.cache, code.compile)))
+                }
+                Ok(Plan::Binary(..)) | Err(_) => None,
+            }
         });
         let mut results = results.into_iter().flatten();
         drop(kernels);
@@ -195,14 +203,13 @@ impl Loader {
                 let result = plan.and_then(|plan| match plan {
                     Plan::Binary(..) => Ok(Warm::Binary),
                     Plan::Whole(request, _) => {
-                        let used = results.next().transpose()?;
-                        let (used, time) = used.unwrap_or((CacheUse::Off, Duration::ZERO));
-                        Ok(self.warm_of(request.key, used, time))
+                        let warm = results.next().transpose()?;
+                        Ok(warm.unwrap_or(Warm::NotKept(request.key)))
                     }
                     Plan::Cut(cut, report) => {
                         let slices = cut.index.slices.len();
-                        let code: Vec<_> = results.by_ref().take(slices).collect();
-                        self.warm_of_slices(&cut, &report, code)
+                        let warm: Vec<_> = results.by_ref().take(slices).collect();
+                        self.warm_of_slices(&report, warm)
                     }
                 });
                 Warmed { name, result }
@@ -230,26 +237,33 @@ impl Loader {
         PlannedFile { name, plan }
     }
 
+    /// What became of a module whose slices were warmed.
     fn warm_of_slices(
         &self,
-        cut: &Cut,
         report: &SlicedReport,
-        code: Vec<Result<(CacheUse, Duration), LoadError>>,
+        warm: Vec<Result<Warm, LoadError>>,
     ) -> Result<Warm, LoadError> {
-        let (mut compiled, mut time) = (0, Duration::ZERO);
-        for code in code {
-            let (used, compile) = code?;
-            compiled += usize::from(used == CacheUse::Miss);
-            time += compile;
-        }
         let Some(index) = report.key else {
             return Ok(Warm::Off);
         };
-        let mut keys = cut.index.slices.iter().chain([&index]);
-        Ok(match keys.all(|key| self.cache().contains(key)) {
+        let slices = warm.len();
+        let (mut compiled, mut time) = (0, Duration::ZERO);
+        let mut is_kept = self.cache().contains(&index);
+        for warm in warm {
+            match warm? {
+                Warm::Compiled(key, took) => {
+                    compiled += 1;
+                    time += took;
+                    is_kept &= self.cache().contains(&key);
+                }
+                Warm::Hit(key) => is_kept &= self.cache().contains(&key),
+                _ => is_kept = false,
+            }
+        }
+        Ok(match is_kept {
             true => Warm::Slices {
                 index,
-                slices: cut.index.slices.len(),
+                slices,
                 compiled,
                 time,
             },

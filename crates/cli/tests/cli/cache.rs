@@ -362,7 +362,7 @@ fn a_module_is_warmed_listed_and_exported_with_its_slices() {
             "--device",
             &device,
             "--arg",
-            "out:u32:1",
+            "buf:u32:1=zeros",
         ];
         let args = [&args[..], &["--sliced", sliced, "--format", "json"]].concat();
         let output = ptxkit(cache, &args);
