@@ -236,7 +236,8 @@ fn parent() -> Fallible<()> {
         one_input(&mut bench, peer, &name, &text, count == 500)?;
     }
     let files = std::env::var_os("PTXKIT_BENCH_SLICED").unwrap_or_default();
-    for path in std::env::split_paths(&files) {
+    let named = |path: &PathBuf| !path.as_os_str().is_empty();
+    for path in std::env::split_paths(&files).filter(named) {
         let text = std::fs::read_to_string(&path)?;
         one_input(&mut bench, peer, &path.display().to_string(), &text, false)?;
     }
