@@ -626,7 +626,7 @@ fn what_the_cpu_device_lacks_it_refuses_by_name() {
         ),
         (
             "tex.2dms.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0, %i1, %i2, %i2}];",
-            "several samples",
+            "cannot run `tex.2dms.v4",
         ),
         ("txq.channel_order.b32 %v0, [%t];", "unsupported query"),
     ] {
