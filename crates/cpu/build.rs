@@ -9,10 +9,8 @@ fn main() {
     // The manifest names the version of the code generator.
     println!("cargo::rerun-if-changed=Cargo.toml");
     let mut files = vec![PathBuf::from("Cargo.toml")];
-    for folder in ["src", "../ptx/src"] {
-        println!("cargo::rerun-if-changed={folder}");
-        collect(Path::new(folder), &mut files);
-    }
+    println!("cargo::rerun-if-changed=src");
+    collect(Path::new("src"), &mut files);
     files.sort();
     // FNV-1a: changes are told apart, nothing is defended against.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

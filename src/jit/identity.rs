@@ -10,9 +10,10 @@ pub fn compiler_identity(kind: DriverKind) -> String {
     match kind {
         #[cfg(feature = "cpu")]
         DriverKind::Cpu => format!(
-            "ptxkit {} {} {:?} {}",
+            "ptxkit {} {} {} {:?} {}",
             env!("CARGO_PKG_VERSION"),
             cpu::COMPILER_SOURCES,
+            ptx::SOURCES,
             cpu::CompileOptions::from_environment().vectorization,
             processor_features().join(",")
         ),

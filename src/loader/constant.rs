@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::LoadError;
-use super::cut::{Cut, How};
+use super::cut::{CompileSettings, Cut};
 use super::index::{Index, Variable};
 use super::modules::lock;
 use crate::driver::{self, Error, Global, Module, Pod};
@@ -29,7 +29,7 @@ enum Place {
 /// What the host wrote to constants: the first bytes of each, as many as were ever
 /// written.
 #[derive(Debug, Default)]
-pub(super) struct Written(BTreeMap<String, Vec<u8>>);
+pub(super) struct ConstantWrites(BTreeMap<String, Vec<u8>>);
 
 impl Constant {
     pub(super) fn whole(global: Global) -> Constant {
@@ -101,7 +101,7 @@ impl Constant {
         let loaded = slices.iter().find_map(|slice| cut.loaded(*slice));
         let loaded = match (loaded, slices.first()) {
             (Some(loaded), _) => loaded,
-            (None, Some(first)) => cut.load(*first, How::default())?,
+            (None, Some(first)) => cut.load(*first, CompileSettings::default())?,
             (None, None) => return Err(unknown().into()),
         };
         Ok(loaded.module.global(name)?.read(len)?)
@@ -116,7 +116,7 @@ impl Constant {
     }
 }
 
-impl Written {
+impl ConstantWrites {
     /// Writes the constants of a slice that was loaded just now.
     pub(super) fn copy_to(
         &self,

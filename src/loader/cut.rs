@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Mutex, OnceLock, Weak};
 
 use super::compile::{Compiled, Request, is_of_ptx};
-use super::constant::Written;
+use super::constant::ConstantWrites;
 use super::error::explain;
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
@@ -24,7 +24,7 @@ pub(super) struct Cut {
     /// Made by the first slice that must be compiled where the index was in the cache.
     slices: OnceLock<Slices>,
     slots: Vec<Slot>,
-    pub written: Mutex<Written>,
+    pub written: Mutex<ConstantWrites>,
 }
 
 /// The place of one slice.
@@ -37,7 +37,7 @@ struct Slot {
 
 /// How slices are compiled. The default is for one that is needed now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct How<'a> {
+pub(super) struct CompileSettings<'a> {
     /// The threads for one compile, unless the options say otherwise.
     pub threads: Option<u32>,
     /// Where several are compiled at once: they are stored together.
@@ -96,7 +96,11 @@ impl Cut {
 
     /// A slice, loaded by the first thread that asks for it. Others wait, unless they
     /// ask for another slice.
-    pub(super) fn load(&self, slice: usize, how: How<'_>) -> Result<&Loaded, LoadError> {
+    pub(super) fn load(
+        &self,
+        slice: usize,
+        settings: CompileSettings<'_>,
+    ) -> Result<&Loaded, LoadError> {
         let slot = &self.slots[slice];
         if let Some(loaded) = slot.loaded.get() {
             return Ok(loaded);
@@ -111,7 +115,7 @@ impl Cut {
         let (key, image) = (self.index.slices[slice], &self.request.reason);
         let loaded = self
             .loader
-            .load_compiled(key, image, || self.code(slice, how));
+            .load_compiled(key, image, || self.code(slice, settings));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(LoadError::Driver(error)) => {
@@ -129,7 +133,11 @@ impl Cut {
     }
 
     /// The code of a slice, from the cache or compiled.
-    pub(super) fn code(&self, slice: usize, how: How<'_>) -> Result<Compiled, LoadError> {
+    pub(super) fn code(
+        &self,
+        slice: usize,
+        settings: CompileSettings<'_>,
+    ) -> Result<Compiled, LoadError> {
         let key = self.index.slices[slice];
         let code = self.loader.cached_or(&key, |lock, lookup| {
             let text = self.text(slice);
@@ -137,10 +145,10 @@ impl Cut {
             let made = self
                 .loader
                 .key(digest, &self.request.target, &self.request.options)?;
-            let request = self.request.of_slice(&text, made, how.threads);
+            let request = self.request.of_slice(&text, made, settings.threads);
             // An index of another build of this program may cut otherwise.
             let lock = lock.filter(|_| made == key);
-            let compiled = self.loader.compile(&request, lock, how.batch, lookup);
+            let compiled = self.loader.compile(&request, lock, settings.batch, lookup);
             compiled.map_err(|error| explain(self.loader.context(), &request, error))
         });
         // What is remembered of a failure has the lines of the slice, which other modules

@@ -225,8 +225,8 @@ impl<'a> Reader<'a> {
 /// is cut.
 pub(super) fn digest_for_index(source: Digest, slicing: &str) -> Digest {
     let mut bytes = source.as_bytes().to_vec();
-    let version = env!("CARGO_PKG_VERSION");
-    bytes.extend_from_slice(format!("slices {VERSION} {version} {slicing}").as_bytes());
+    let sources = ptx::SOURCES;
+    bytes.extend_from_slice(format!("slices {VERSION} {sources} {slicing}").as_bytes());
     Digest::of(&bytes)
 }
 

@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::LoadError;
 use super::cores::{cores, on_all_cores};
-use super::cut::{Cut, How};
+use super::cut::{CompileSettings, Cut};
 use super::sliced::{Parts, SlicedModule};
 use crate::cache::Batch;
 
@@ -41,8 +41,8 @@ impl SlicedModule {
         what: Prepare<'_>,
         progress: impl FnMut(&Prepared<'_>) + Send,
     ) -> Result<(), LoadError> {
-        let results = self.each_slice(what, progress, |cut, slice, how| {
-            cut.load(slice, how).map(|_| ())
+        let results = self.each_slice(what, progress, |cut, slice, settings| {
+            cut.load(slice, settings).map(|_| ())
         })?;
         results.into_iter().collect()
     }
@@ -53,7 +53,7 @@ impl SlicedModule {
         &self,
         what: Prepare<'_>,
         mut progress: impl FnMut(&Prepared<'_>) + Send,
-        work: impl Fn(&Cut, usize, How<'_>) -> Result<R, LoadError> + Sync,
+        work: impl Fn(&Cut, usize, CompileSettings<'_>) -> Result<R, LoadError> + Sync,
     ) -> Result<Vec<Result<R, LoadError>>, LoadError> {
         let cut = match &self.parts {
             Parts::Cut(cut) => cut,
@@ -79,7 +79,7 @@ impl SlicedModule {
         };
         // Where the slices occupy all cores, each is compiled by one thread.
         let batch = Batch::new(cut.loader.cache());
-        let how = How {
+        let settings = CompileSettings {
             threads: (slices.len() >= cores()).then_some(1),
             batch: Some(&batch),
         };
@@ -92,7 +92,7 @@ impl SlicedModule {
             progress(&Prepared { done, of, last });
         };
         Ok(on_all_cores(&slices, report, |slice| {
-            work(cut, *slice, how)
+            work(cut, *slice, settings)
         }))
     }
 }

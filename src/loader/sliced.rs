@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::constant::Constant;
 use super::counters::count;
-use super::cut::{Cut, How};
+use super::cut::{CompileSettings, Cut};
 use super::plan::Plan;
 use super::{CacheUse, LoadError, Loaded, Loader, Report, Source};
 use crate::cache::Key;
@@ -196,7 +196,10 @@ impl SlicedModule {
     pub fn kernel(&self, name: &str) -> Result<Kernel, LoadError> {
         let module = match &self.parts {
             Parts::Whole(loaded) => &loaded.module,
-            Parts::Cut(cut) => &cut.load(cut.slice_of(name)?, How::default())?.module,
+            Parts::Cut(cut) => {
+                &cut.load(cut.slice_of(name)?, CompileSettings::default())?
+                    .module
+            }
         };
         Ok(module.kernel(name)?)
     }
@@ -222,9 +225,10 @@ impl SlicedModule {
         };
         let variable = cut.index.variable(name).ok_or_else(|| unknown(name))?;
         match &variable.slices[..] {
-            [slice] if !variable.is_constant => {
-                Ok(cut.load(*slice, How::default())?.module.global(name)?)
-            }
+            [slice] if !variable.is_constant => Ok(cut
+                .load(*slice, CompileSettings::default())?
+                .module
+                .global(name)?),
             _ => Err(LoadError::Copied {
                 variable: name.to_owned(),
             }),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cut::{Cut, How};
+use super::cut::{CompileSettings, Cut};
 use super::plan::Plan;
 use super::{LoadError, Loader, Source};
 use crate::driver::Error;
@@ -58,7 +58,7 @@ impl SlicedCode {
         match &self.0 {
             Parts::Whole(code) if slice == 0 => Ok(code.to_vec()),
             Parts::Cut(cut) if slice < cut.index.slices.len() => {
-                Ok(cut.code(slice, How::default())?.to_vec())
+                Ok(cut.code(slice, CompileSettings::default())?.to_vec())
             }
             _ => Err(Error::BadImage(format!("there is no slice {slice}")).into()),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::debug;
 
 use super::cores::{cores, on_all_cores};
-use super::cut::How;
+use super::cut::CompileSettings;
 use super::plan::Plan;
 use super::prepare::Prepared;
 use super::select::Payload;
@@ -162,7 +162,7 @@ impl Loader {
             })
             .collect();
         let batch = Batch::new(self.cache());
-        let how = How {
+        let settings = CompileSettings {
             threads: (jobs.len() >= cores()).then_some(1),
             batch: Some(&batch),
         };
@@ -182,13 +182,13 @@ impl Loader {
                 Ok(Plan::Cut(cut, _)) => {
                     let key = cut.index.slices[*slice];
                     // Another thread may be about to store it.
-                    Some(cut.code(*slice, how).map(|code| match code.cache {
+                    Some(cut.code(*slice, settings).map(|code| match code.cache {
                         CacheUse::Miss => Warm::Compiled(key, code.compile),
                         _ => Warm::Hit(key),
                     }))
                 }
                 Ok(Plan::Whole(request, _)) => {
-                    let request = request.with_threads(how.threads);
+                    let request = request.with_threads(settings.threads);
                     let code = self.cached_or_compiled(&request);
                     Some(code.map(|code| self.warm_of(request.key, code.cache, code.compile)))
                 }

@@ -29,3 +29,7 @@ pub use diagnostic::{Diagnostic, Diagnostics};
 pub use digest::Digest;
 pub use parse::{Reading, read, read_head, read_into, skip_comments};
 pub use text::{NotPtx, Ptx, text_of};
+
+/// A hash of this crate's sources, for the keys of what a cache keeps of reading PTX.
+#[doc(hidden)]
+pub const SOURCES: &str = env!("PTXKIT_PTX_SOURCES");

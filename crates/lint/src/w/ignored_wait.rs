@@ -1,6 +1,6 @@
 //! `mbarrier.try_wait` whose answer nobody reads.
 
-use super::mbarriers::{Deed, deed, has_deed};
+use super::mbarriers::{MbarrierOperation, has_operation, operation};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -44,7 +44,7 @@ AGAIN:
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_deed(function.context, Deed::Wait) {
+    if !has_operation(function.context, MbarrierOperation::Wait) {
         return;
     }
     let Some(flow) = function.flow() else {
@@ -52,7 +52,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     };
     for (id, step, instruction) in function.steps() {
         let block = flow.graph.block_of(id);
-        if deed(function.mnemonic(instruction)) != Some(Deed::Wait) || !flow.graph.is_reached(block)
+        if operation(function.mnemonic(instruction)) != Some(MbarrierOperation::Wait)
+            || !flow.graph.is_reached(block)
         {
             continue;
         }

@@ -1,6 +1,6 @@
 //! An mbarrier that threads use before they can know that it is initialised.
 
-use super::mbarriers::{self, Deed, MbarrierUse, has_deed, uses};
+use super::mbarriers::{self, MbarrierOperation, MbarrierUse, has_operation, uses};
 use crate::flow::{BlockId, InstructionId, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Mnemonic;
@@ -55,7 +55,7 @@ pub static RULE: Rule = Rule {
 const MANY: usize = 64;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_deed(function.context, Deed::Init) {
+    if !has_operation(function.context, MbarrierOperation::Init) {
         return;
     }
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
@@ -81,17 +81,24 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             .max(guarded)
             == Variance::Block
     };
-    let used = |one: &&MbarrierUse<'_>| !matches!(one.deed, Deed::Init | Deed::Other);
+    let used = |one: &&MbarrierUse<'_>| {
+        !matches!(
+            one.operation,
+            MbarrierOperation::Init | MbarrierOperation::Other
+        )
+    };
     let mut told = Vec::new();
     for one in all.iter().filter(used).filter(by_all).take(MANY) {
-        let same = |init: &&MbarrierUse<'_>| init.deed == Deed::Init && init.place.is(&one.place);
+        let same = |init: &&MbarrierUse<'_>| {
+            init.operation == MbarrierOperation::Init && init.place.is(&one.place)
+        };
         let mut inits = all.iter().filter(same).peekable();
         if inits.peek().is_none() || told.contains(&one.place) {
             continue;
         }
         // Another may be this one.
         let unknown = |init: &MbarrierUse<'_>| {
-            init.deed == Deed::Init
+            init.operation == MbarrierOperation::Init
                 && (init.place.variable.is_none() || init.place.offset.is_none())
         };
         if all.iter().any(unknown) || is_ordered(function, flow, one.id) {

@@ -8,16 +8,16 @@ use ptx::names::{Modifier, Opcode};
 
 /// What an instruction does with an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum MbarrierOperation {
     Init,
     /// Arrives, and says perhaps how many bytes it expects.
     Arrive,
     /// Says how many bytes it expects, and nothing else.
-    Expect,
+    ExpectTx,
     /// Asks whether a phase is complete.
     Wait,
     /// Counts the bytes that a copy has brought.
-    Count,
+    CompleteTx,
     Other,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Deed {
 pub(super) struct MbarrierUse<'m> {
     pub id: InstructionId,
     pub instruction: &'m Instruction,
-    pub deed: Deed,
+    pub operation: MbarrierOperation,
     /// Whether it says how many bytes are expected.
     pub expects: bool,
     pub place: Place,
@@ -60,19 +60,23 @@ impl Place {
 }
 
 /// What an instruction does with an mbarrier, if it is given one.
-pub(super) fn deed(mnemonic: &Mnemonic<'_>) -> Option<Deed> {
+pub(super) fn operation(mnemonic: &Mnemonic<'_>) -> Option<MbarrierOperation> {
     let has = |word| mnemonic.modifiers.has(word);
     Some(match mnemonic.opcode {
         Opcode::Mbarrier if has(Modifier::PendingCount) => return None,
-        Opcode::Mbarrier if has(Modifier::Init) => Deed::Init,
-        Opcode::Mbarrier if has(Modifier::TryWait) || has(Modifier::TestWait) => Deed::Wait,
-        Opcode::Mbarrier if has(Modifier::Arrive) || has(Modifier::ArriveDrop) => Deed::Arrive,
-        Opcode::Mbarrier if has(Modifier::ExpectTx) => Deed::Expect,
-        Opcode::Mbarrier => Deed::Other,
-        Opcode::Cp if has(Modifier::Mbarrier) => Deed::Arrive,
-        _ if has(Modifier::MbarrierArriveOne) => Deed::Arrive,
+        Opcode::Mbarrier if has(Modifier::Init) => MbarrierOperation::Init,
+        Opcode::Mbarrier if has(Modifier::TryWait) || has(Modifier::TestWait) => {
+            MbarrierOperation::Wait
+        }
+        Opcode::Mbarrier if has(Modifier::Arrive) || has(Modifier::ArriveDrop) => {
+            MbarrierOperation::Arrive
+        }
+        Opcode::Mbarrier if has(Modifier::ExpectTx) => MbarrierOperation::ExpectTx,
+        Opcode::Mbarrier => MbarrierOperation::Other,
+        Opcode::Cp if has(Modifier::Mbarrier) => MbarrierOperation::Arrive,
+        _ if has(Modifier::MbarrierArriveOne) => MbarrierOperation::Arrive,
         _ if has(Modifier::MbarrierCompleteTxBytes) || has(Modifier::MbarrierCompleteTx16B) => {
-            Deed::Count
+            MbarrierOperation::CompleteTx
         }
         _ => return None,
     })
@@ -84,8 +88,8 @@ pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
 }
 
 /// Whether the module has an instruction that does this.
-pub(super) fn has_deed(context: &ModuleContext<'_, '_>, wanted: Deed) -> bool {
-    context.has_mnemonic(|mnemonic| deed(mnemonic) == Some(wanted))
+pub(super) fn has_operation(context: &ModuleContext<'_, '_>, wanted: MbarrierOperation) -> bool {
+    context.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
 }
 
 /// The uses of mbarriers in a kernel; none in one that calls what may use others.
@@ -100,14 +104,14 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     for (id, _, instruction) in function.steps() {
         if instruction.opcode == Opcode::Call {
             let name = callee(function.operands(instruction));
-            let touches = |m: &Mnemonic<'_>| deed(m).is_some();
+            let touches = |m: &Mnemonic<'_>| operation(m).is_some();
             if name.is_none_or(|name| function.context.may_execute(name, touches)) {
                 return Vec::new();
             }
             continue;
         }
         let mnemonic = function.mnemonic(instruction);
-        let Some(deed) = deed(mnemonic) else {
+        let Some(operation) = operation(mnemonic) else {
             continue;
         };
         // Of a copy, it is the last of the addresses.
@@ -120,7 +124,7 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
             found.push(MbarrierUse {
                 id,
                 instruction,
-                deed,
+                operation,
                 expects: expects(mnemonic),
                 place: place(function, instruction.operands.start as usize + number),
             });

@@ -1,6 +1,6 @@
 //! A wait for a phase of an mbarrier at which nobody arrives.
 
-use super::mbarriers::{self, Deed, MbarrierUse, has_deed, uses};
+use super::mbarriers::{self, MbarrierOperation, MbarrierUse, has_operation, uses};
 use crate::flow::{Definition, ValueId};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::names::Modifier;
@@ -63,7 +63,7 @@ AGAIN:
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_deed(function.context, Deed::Wait) {
+    if !has_operation(function.context, MbarrierOperation::Wait) {
         return;
     }
     let Some(flow) = function.flow() else {
@@ -71,14 +71,21 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     };
     let all = uses(function);
     let is_open = mbarriers::is_open(function);
-    for wait in all.iter().filter(|one| one.deed == Deed::Wait) {
-        let of = |deed| {
-            let uses = all.iter().filter(move |one| one.deed == deed);
+    for wait in all
+        .iter()
+        .filter(|one| one.operation == MbarrierOperation::Wait)
+    {
+        let of = |operation| {
+            let uses = all.iter().filter(move |one| one.operation == operation);
             uses.filter(|one| one.place.may_be(&wait.place, &is_open))
         };
         // Who initialises it may let others use it that are not seen here.
-        let initialised = of(Deed::Init).any(|init| init.place.variable == wait.place.variable);
-        let arrived = of(Deed::Arrive).chain(of(Deed::Other)).next().is_some();
+        let initialised =
+            of(MbarrierOperation::Init).any(|init| init.place.variable == wait.place.variable);
+        let arrived = of(MbarrierOperation::Arrive)
+            .chain(of(MbarrierOperation::Other))
+            .next()
+            .is_some();
         if wait.place.variable.is_some()
             && initialised
             && !arrived

@@ -1,6 +1,6 @@
 //! A copy that counts bytes at an mbarrier which expects none.
 
-use super::mbarriers::{self, Deed, has_deed, uses};
+use super::mbarriers::{self, MbarrierOperation, has_operation, uses};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -60,12 +60,15 @@ AGAIN:
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_deed(function.context, Deed::Count) {
+    if !has_operation(function.context, MbarrierOperation::CompleteTx) {
         return;
     }
     let all = uses(function);
     let is_open = mbarriers::is_open(function);
-    for copy in all.iter().filter(|one| one.deed == Deed::Count) {
+    for copy in all
+        .iter()
+        .filter(|one| one.operation == MbarrierOperation::CompleteTx)
+    {
         let mut expecting = all.iter().filter(|one| one.expects);
         if expecting.any(|one| one.place.may_be(&copy.place, &is_open)) {
             continue;
