@@ -20,7 +20,7 @@ pub(crate) struct Batch {
 struct Queue {
     compiled: Vec<(CompileLock, Blob)>,
     /// Whether a thread is storing.
-    is_stored: bool,
+    is_storing: bool,
 }
 
 impl Batch {
@@ -46,7 +46,7 @@ impl Batch {
         let blob = lock.publish(provenance, code);
         let mut queue = self.queue();
         queue.compiled.push((lock, blob.clone()));
-        if !std::mem::replace(&mut queue.is_stored, true) {
+        if !std::mem::replace(&mut queue.is_storing, true) {
             while !queue.compiled.is_empty() {
                 let compiled = std::mem::take(&mut queue.compiled);
                 drop(queue);
@@ -56,7 +56,7 @@ impl Batch {
                 drop(compiled);
                 queue = self.queue();
             }
-            queue.is_stored = false;
+            queue.is_storing = false;
         }
         blob
     }
