@@ -72,7 +72,7 @@ struct Measured {
     /// driver's part. The loader and the digest are the rest.
     lookup: f64,
     load: f64,
-    /// SHA-256 of the text alone.
+    /// BLAKE3 of the text alone.
     digest: f64,
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Lookups at each size run beside lookups among 100 blobs, puts beside a plain
-//! file that is written, synced and renamed, and checksums beside SHA-256.
+//! file that is written, synced and renamed, and checksums beside BLAKE3.
 
 mod paired;
 
@@ -158,7 +158,7 @@ fn puts(folder: &Path, blobs: u64, bytes: u64) {
 }
 
 /// What a process pays once for a blob of 4 MiB, beside reading it and taking
-/// its SHA-256.
+/// its BLAKE3.
 fn checksum() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let code: Vec<u8> = (0..4 << 20)
@@ -167,7 +167,7 @@ fn checksum() {
     put(&cache(folder.path(), 4 << 30), &key(1), &code);
     let path = path(folder.path(), &key(1));
     paired(
-        "first hit of 4 MiB, SHA-256 of it",
+        "first hit of 4 MiB, BLAKE3 of it",
         50,
         0.5,
         || assert!(is_hit(&cache(folder.path(), 4 << 30), 1)),

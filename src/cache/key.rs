@@ -3,11 +3,10 @@
 use std::fmt;
 
 use ptx::Digest;
-use sha2::{Digest as _, Sha256};
 
 /// The version of the blob layout and of the key's fields. A change of either
 /// raises it, so that versions of this crate never read each other's blobs.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// Bytes of a key that are hash.
 const HASH: usize = 24;
@@ -54,21 +53,21 @@ pub struct KeyParts<'a> {
 impl Key {
     /// The key of what is made from `parts`.
     pub fn new(parts: &KeyParts<'_>) -> Key {
-        let mut hash = Sha256::new();
-        hash.update(SCHEMA.to_le_bytes());
+        let mut hash = blake3::Hasher::new();
+        hash.update(&SCHEMA.to_le_bytes());
         hash.update(parts.source.as_bytes());
-        hash.update(parts.driver_version.to_le_bytes());
+        hash.update(&parts.driver_version.to_le_bytes());
         // With their lengths, so that no two divisions of the same bytes agree.
         for field in [
             parts.target.as_bytes(),
             parts.compiler.as_bytes(),
             parts.options,
         ] {
-            hash.update((field.len() as u64).to_le_bytes());
+            hash.update(&(field.len() as u64).to_le_bytes());
             hash.update(field);
         }
         let mut key = [0; 32];
-        key[..HASH].copy_from_slice(&hash.finalize()[..HASH]);
+        key[..HASH].copy_from_slice(&hash.finalize().as_bytes()[..HASH]);
         key[HASH..].copy_from_slice(&Generation::of(parts).to_bytes());
         Key(key)
     }

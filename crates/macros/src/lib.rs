@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use proc_macro::{Delimiter, Literal, Span, TokenStream, TokenTree};
-use sha2::{Digest, Sha256};
 
-/// SHA-256 of a PTX file without the NULs at its end, as an array of 32 bytes. The
+/// BLAKE3 of a PTX file without the NULs at its end, as an array of 32 bytes. The
 /// path is a string literal, relative to the file it is written in.
 ///
 /// A procedural macro, as the compiler's interpreter takes minutes for a `const fn`
@@ -37,7 +36,7 @@ fn digest(input: TokenStream) -> Result<[u8; 32], (String, Span)> {
         let why = format!("{} is not PTX text: it has a NUL byte", path.display());
         return Err((why, span));
     }
-    Ok(Sha256::digest(text).into())
+    Ok(*blake3::hash(text).as_bytes())
 }
 
 /// The one literal in `input`, which another macro may have put into a group.

@@ -215,7 +215,7 @@ impl Ptx {
         self.kernels().iter().find(|kernel| kernel.name == name)
     }
 
-    /// The SHA-256 of the original bytes without trailing NULs, for cache keys. Computed once.
+    /// The BLAKE3 hash of the original bytes without trailing NULs, for cache keys. Computed once.
     #[cfg(feature = "digest")]
     pub fn digest(&self) -> crate::Digest {
         *self
