@@ -1,10 +1,12 @@
 //! The CPU device of ptxkit under the driver's own C names: programs that load
 //! `libcuda.so.1` run on it when they find this library in its place.
 //!
-//! Every row of ptxkit's table is exported. An entry that the CPU device lacks
-//! returns `CUDA_ERROR_NOT_SUPPORTED`.
+//! Every row of ptxkit's table is exported, and [forms of earlier CUDA versions](earlier).
+//! An entry that the CPU device lacks returns `CUDA_ERROR_NOT_SUPPORTED`.
 
 #![allow(non_snake_case)] // the C API's own names
+
+pub mod earlier;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -69,6 +71,7 @@ fn find(symbol: &str, version: c_int) -> Result<*const c_void, c_uint> {
         },
     ];
     let forms: Vec<Export> = exports()
+        .chain(earlier::exports())
         .chain(own)
         .filter(|export| export.base == symbol)
         .collect();
@@ -128,6 +131,23 @@ pub unsafe extern "C" fn cuGetProcAddress(
     unsafe { cuGetProcAddress_v2(symbol, address, cuda_version, flags, std::ptr::null_mut()) }
 }
 
+/// A private table of the driver by its number: this one has none. NVRTC asks for some,
+/// and calls this entry without looking whether it is there.
+///
+/// # Safety
+/// `table` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetExportTable(
+    table: *mut *const c_void,
+    _number: *const CUuuid,
+) -> c_int {
+    if !table.is_null() {
+        // SAFETY: not null, so the caller's place for a pointer.
+        unsafe { table.write(std::ptr::null()) };
+    }
+    NOT_SUPPORTED
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +160,19 @@ mod tests {
         );
         assert_eq!(find("cuMemAlloc", 2000), Err(VERSION_NOT_SUFFICIENT));
         assert_eq!(find("cuMemAlloc_v2", 12000), Err(SYMBOL_NOT_FOUND));
+        // A wrong form is worse than none.
+        assert_eq!(
+            find("cuCtxCreate", 13000),
+            Ok(cuCtxCreate_v4 as *const c_void)
+        );
+        assert_eq!(
+            find("cuCtxCreate", 12000),
+            Ok(cuCtxCreate_v3 as *const c_void)
+        );
+        assert_eq!(
+            find("cuGraphAddKernelNode", 11000),
+            Ok(earlier::cuGraphAddKernelNode as *const c_void)
+        );
         assert_eq!(
             find("cuGetProcAddress", 11080),
             Ok(cuGetProcAddress as *const c_void)

@@ -53,6 +53,20 @@ fn entries_are_there_by_symbol_and_by_get_proc_address() {
 }
 
 #[test]
+fn a_private_table_is_asked_for_in_vain() {
+    type GetExportTable = unsafe extern "C" fn(*mut *const c_void, *const [u8; 16]) -> c_int;
+    let library = library();
+    let mut table: *const c_void = std::ptr::dangling();
+    // SAFETY: the symbol has this signature; the result goes to a pointer.
+    let code = unsafe {
+        let get: Symbol<GetExportTable> = library.get(b"cuGetExportTable").unwrap();
+        get(&mut table, &[7; 16])
+    };
+    assert_eq!((code, table), (801, std::ptr::null()));
+    std::mem::forget(library);
+}
+
+#[test]
 fn ptxkit_itself_does_not_take_the_library_for_a_gpu() {
     // Cargo's search path holds the library, as a user's may.
     if let Ok(driver) = api::Api::nvidia() {

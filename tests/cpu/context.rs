@@ -4,11 +4,11 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Barrier;
 
-use ptxkit::driver::api::{CUcontext, CUstream};
+use ptxkit::driver::api::{CUcontext, CUstream, ContextParams, EdgeData, ExecAffinity};
 
 use crate::entry::{
     CONTEXT_IS_DESTROYED, Current, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE,
-    alloc, detail, event, stream,
+    NOT_SUPPORTED, alloc, detail, event, stream,
 };
 
 #[test]
@@ -109,4 +109,78 @@ fn wrong_and_freed_handles_are_refused() {
     ok!(cuMemFree_v2(memory));
     assert_eq!(cu!(cuMemFree_v2(memory)), INVALID_VALUE);
     assert!(detail().contains("cannot be freed"), "{}", detail());
+}
+
+#[test]
+fn contexts_are_named_as_since_cuda_13() {
+    let first = Current::new();
+    let second = Current::new();
+    let mut device = -1;
+    ok!(cuCtxGetDevice_v2(&mut device, first.0));
+    assert_eq!(device, 0);
+    ok!(cuCtxSynchronize_v2(first.0));
+    ok!(cuCtxSynchronize_v2(null_mut()));
+    let gone = second.0;
+    drop(second);
+    assert_eq!(cu!(cuCtxSynchronize_v2(gone)), INVALID_CONTEXT);
+    assert_eq!(cu!(cuCtxGetDevice_v2(&mut device, gone)), INVALID_CONTEXT);
+    let (mut made, mut current) = (null_mut(), null_mut());
+    ok!(cuCtxCreate_v4(&mut made, null_mut(), 0, 0));
+    ok!(cuCtxGetCurrent(&mut current));
+    assert_eq!(made, current);
+    ok!(cuCtxDestroy_v2(made));
+    let mut half = ExecAffinity { kind: 0, count: 1 };
+    let mut params = ContextParams {
+        affinities: &mut half,
+        num_affinities: 1,
+        graphics: null_mut(),
+    };
+    assert_eq!(cu!(cuCtxCreate_v4(&mut made, &mut params, 0, 0)), 224);
+}
+
+#[test]
+fn edges_of_graphs_are_full_dependencies() {
+    let _current = Current::new();
+    let (mut graph, mut nodes) = (null_mut(), [null_mut(); 2]);
+    ok!(cuGraphCreate(&mut graph, 0));
+    for node in &mut nodes {
+        ok!(cuGraphAddEmptyNode(node, graph, null_mut(), 0));
+    }
+    let [before, after] = nodes;
+    let programmatic = EdgeData {
+        kind: 1,
+        ..EdgeData::default()
+    };
+    assert_eq!(
+        cu!(cuGraphAddDependencies_v2(
+            graph,
+            &before,
+            &after,
+            &programmatic,
+            1
+        )),
+        NOT_SUPPORTED
+    );
+    let edges = || {
+        let (mut from, mut to, mut count) = (null_mut(), null_mut(), 1);
+        let mut data = programmatic;
+        ok!(cuGraphGetEdges_v2(
+            graph, &mut from, &mut to, &mut data, &mut count
+        ));
+        assert_eq!(data, EdgeData::default());
+        (count, from, to)
+    };
+    assert_eq!(edges(), (0, null_mut(), null_mut()));
+    let full = EdgeData::default();
+    ok!(cuGraphAddDependencies_v2(graph, &before, &after, &full, 1));
+    assert_eq!(edges(), (1, before, after));
+    ok!(cuGraphRemoveDependencies_v2(
+        graph,
+        &before,
+        &after,
+        std::ptr::null(),
+        1
+    ));
+    assert_eq!(edges().0, 0);
+    ok!(cuGraphDestroy(graph));
 }

@@ -33,6 +33,7 @@ pub const INVALID_HANDLE: i32 = 400;
 pub const NOT_READY: i32 = 600;
 pub const CONTEXT_IS_DESTROYED: i32 = 709;
 pub const NOT_PERMITTED: i32 = 800;
+pub const NOT_SUPPORTED: i32 = 801;
 
 /// What the last failure had to say.
 pub fn detail() -> String {

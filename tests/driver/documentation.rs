@@ -247,6 +247,14 @@ const ALONE: &[(&[&str], &str)] = &[
         "deprecated; `Device::compute_capability` asks for the attributes",
     ),
     (
+        &["cuCtxCreate_v4"],
+        "`Context::create` makes the same, without graphics clients",
+    ),
+    (
+        &["cuMemAllocHost_v2"],
+        "`PinnedBuffer` gives flags, with `cuMemHostAlloc`",
+    ),
+    (
         &["cuMemRangeGetAttributes"],
         "`ManagedBuffer` asks for one at a time",
     ),

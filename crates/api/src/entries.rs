@@ -70,6 +70,8 @@ macro_rules! driver_entries {
         fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 3020;
         /// The same with a share of the multiprocessors.
         fn cuCtxCreate_v3(pctx: *mut CUcontext, params: *mut ExecAffinity, num_params: c_int, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 11040;
+        /// The same with what a context may share with graphics; null for a context of all.
+        fn cuCtxCreate_v4(pctx: *mut CUcontext, params: *mut ContextParams, flags: c_uint, dev: CUdevice) = "cuCtxCreate" 12050;
         /// The share of the multiprocessors that the current context has.
         fn cuCtxGetExecAffinity(p_exec_affinity: *mut ExecAffinity, kind: c_uint) = "cuCtxGetExecAffinity" 11040;
         /// Destroys a context and all that lives in it.
@@ -84,10 +86,14 @@ macro_rules! driver_entries {
         fn cuCtxGetCurrent(pctx: *mut CUcontext) = "cuCtxGetCurrent" 4000;
         /// The current context's device.
         fn cuCtxGetDevice(device: *mut CUdevice) = "cuCtxGetDevice" 2000;
+        /// The device of any context; null for the current one.
+        fn cuCtxGetDevice_v2(device: *mut CUdevice, ctx: CUcontext) = "cuCtxGetDevice" 13000;
         /// The current context's flags.
         fn cuCtxGetFlags(flags: *mut c_uint) = "cuCtxGetFlags" 7000;
         /// Waits for all work of the current context.
         fn cuCtxSynchronize() = "cuCtxSynchronize" 2000;
+        /// Waits for all work of any context; null for the current one.
+        fn cuCtxSynchronize_v2(ctx: CUcontext) = "cuCtxSynchronize" 13000;
         /// A limit of the current context: stack, heap, printf buffer.
         fn cuCtxGetLimit(pvalue: *mut usize, limit: c_uint) = "cuCtxGetLimit" 3010;
         /// Sets a limit of the current context.
@@ -244,6 +250,8 @@ macro_rules! driver_entries {
         fn cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) = "cuMemAllocManaged" 6000;
         /// Allocates pinned host memory.
         fn cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, flags: c_uint) = "cuMemHostAlloc" 2020;
+        /// The same without flags.
+        fn cuMemAllocHost_v2(pp: *mut *mut c_void, bytesize: usize) = "cuMemAllocHost" 3020;
         /// Frees pinned host memory.
         fn cuMemFreeHost(p: *mut c_void) = "cuMemFreeHost" 2000;
         /// The device's address of pinned host memory.
@@ -510,6 +518,8 @@ macro_rules! driver_entries {
         fn cuStreamAddCallback(h_stream: CUstream, callback: StreamCallback, user_data: *mut c_void, flags: c_uint) = "cuStreamAddCallback" 5000;
         /// A stream's context.
         fn cuStreamGetCtx(h_stream: CUstream, pctx: *mut CUcontext) = "cuStreamGetCtx" 9020;
+        /// The same, or the green context of a stream that has one.
+        fn cuStreamGetCtx_v2(h_stream: CUstream, pctx: *mut CUcontext, p_green_ctx: *mut CUgreenCtx) = "cuStreamGetCtx" 12050;
         /// A stream's flags.
         fn cuStreamGetFlags(h_stream: CUstream, flags: *mut c_uint) = "cuStreamGetFlags" 5050;
         /// A stream's priority.
@@ -556,6 +566,8 @@ macro_rules! driver_entries {
         fn cuEventQuery(h_event: CUevent) = "cuEventQuery" 2000;
         /// Milliseconds between two events.
         fn cuEventElapsedTime(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) = "cuEventElapsedTime" 2000;
+        /// The same, as CUDA 12.8 has it.
+        fn cuEventElapsedTime_v2(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) = "cuEventElapsedTime" 12080;
         /// Records an event in a stream, from a captured stream as a node of its own.
         fn cuEventRecordWithFlags(h_event: CUevent, h_stream: CUstream, flags: c_uint) = "cuEventRecordWithFlags" 11010;
 
@@ -610,10 +622,16 @@ macro_rules! driver_entries {
         fn cuGraphNodeGetType(h_node: CUgraphNode, node_type: *mut c_uint) = "cuGraphNodeGetType" 10000;
         /// Which node comes after which, or how many such pairs there are.
         fn cuGraphGetEdges(h_graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, num_edges: *mut usize) = "cuGraphGetEdges" 10000;
+        /// The same with what each edge carries.
+        fn cuGraphGetEdges_v2(h_graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, edge_data: *mut EdgeData, num_edges: *mut usize) = "cuGraphGetEdges" 12030;
         /// Lets nodes come after others.
         fn cuGraphAddDependencies(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize) = "cuGraphAddDependencies" 10000;
+        /// The same with what each edge carries.
+        fn cuGraphAddDependencies_v2(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const EdgeData, num_dependencies: usize) = "cuGraphAddDependencies" 12030;
         /// Lets them be independent.
         fn cuGraphRemoveDependencies(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, num_dependencies: usize) = "cuGraphRemoveDependencies" 10000;
+        /// The same with what each edge carries.
+        fn cuGraphRemoveDependencies_v2(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const EdgeData, num_dependencies: usize) = "cuGraphRemoveDependencies" 12030;
         /// Makes a graph ready to be launched.
         fn cuGraphInstantiateWithFlags(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph, flags: u64) = "cuGraphInstantiateWithFlags" 11040;
         /// Gives a graph that is ready the parameters of another of the same shape.

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 pub use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
-    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
-    CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
+    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUgreenCtx,
+    CUhostFn, CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
     CUmemPoolPtrExportData, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
@@ -52,6 +52,36 @@ pub struct ExecAffinity {
     /// Multiprocessors.
     pub count: c_uint,
 }
+
+/// `CUctxCreateParams` with what it points to as addresses.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ContextParams {
+    /// How many multiprocessors; null for all.
+    pub affinities: *mut ExecAffinity,
+    /// How many affinities.
+    pub num_affinities: c_int,
+    /// `CUctxCigParam`: a graphics client to share with, or null.
+    pub graphics: *mut c_void,
+}
+
+/// `CUgraphEdgeData`: all zeros for an edge that one node's end opens.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeData {
+    /// Which part of the first node opens it: 0 is its end.
+    pub from_port: u8,
+    /// Which part of the second one waits: 0 is all of it.
+    pub to_port: u8,
+    /// `CU_GRAPH_DEPENDENCY_TYPE_*`: 0 is a full dependency.
+    pub kind: u8,
+    /// Zeros.
+    pub reserved: [u8; 5],
+}
+
+const _: () = assert!(size_of::<EdgeData>() == size_of::<cudarc::driver::sys::CUgraphEdgeData>());
+const _: () =
+    assert!(size_of::<ContextParams>() == size_of::<cudarc::driver::sys::CUctxCreateParams>());
 
 /// `CUstreamBatchMemOpParams` as the numbers that it is made of.
 #[repr(C)]

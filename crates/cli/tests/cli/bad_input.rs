@@ -280,4 +280,16 @@ fn an_access_out_of_bounds_names_its_place() {
             "line 9",
         ],
     );
+    // What a C program sees of it, which prints no more than the error's number.
+    let reported = |said: &str| {
+        let mut lines = said.lines();
+        lines
+            .any(|line| line.starts_with("CUDA_ERROR_ILLEGAL_ADDRESS: ") && line.contains("0x1000"))
+    };
+    assert!(!reported(&said), "{said}");
+    let cache = tempfile::tempdir().unwrap();
+    let report = ("PTXKIT_CPU_REPORT", Path::new("stderr"));
+    let output = ptxkit_with(cache.path(), &[report], &["run", &path, "--device", "cpu"]);
+    let said = stderr(&output);
+    assert!(reported(&said), "{said}");
 }

@@ -1,25 +1,40 @@
 //! Contexts.
 
 use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::entry::entries;
 use crate::state::context::{self, Context};
-use crate::state::status::Status;
+use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
 use crate::state::{device, stream, teardown};
-use api::{CUcontext, CUdevice, ExecAffinity};
+use api::{CUcontext, CUdevice, ContextParams, ExecAffinity};
+
+/// Makes a context and pushes it on this thread.
+fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> Result {
+    device::check(device)?;
+    context::check_flags(flags)?;
+    if context.is_null() {
+        return Err(Status::INVALID_VALUE.into());
+    }
+    let made = Context::new(device, flags, false);
+    context.put(made.pointer())?;
+    context::push(made);
+    Ok(())
+}
+
+/// A context by its handle; the current one for null.
+fn named_or_current(handle: usize) -> Result<Arc<Context>> {
+    match handle {
+        0 => context::current(),
+        _ => context::find(handle),
+    }
+}
 
 entries! {
     fn cuCtxCreate_v2(context: *mut CUcontext, flags: c_uint, device: CUdevice) {
-        device::check(device)?;
-        context::check_flags(flags)?;
-        if context.is_null() {
-            return Err(Status::INVALID_VALUE.into());
-        }
-        let made = Context::new(device, flags, false);
-        context.put(made.pointer())?;
-        context::push(made);
-        Ok(())
+        create(context, flags, device)
     }
 
     fn cuCtxCreate_v3(
@@ -33,6 +48,26 @@ entries! {
         context::check_flags(flags)?;
         Err(Status::UNSUPPORTED_EXEC_AFFINITY
             .because("a context of the CPU device has all workers"))
+    }
+
+    fn cuCtxCreate_v4(
+        context: *mut CUcontext,
+        params: *mut ContextParams,
+        flags: c_uint,
+        device: CUdevice,
+    ) {
+        if !params.is_null() {
+            let params = params.get()?;
+            if params.num_affinities != 0 {
+                return Err(Status::UNSUPPORTED_EXEC_AFFINITY
+                    .because("a context of the CPU device has all workers"));
+            }
+            if !params.graphics.is_null() {
+                return Err(Status::NOT_SUPPORTED
+                    .because("the CPU device shares nothing with graphics clients"));
+            }
+        }
+        create(context, flags, device)
     }
 
     fn cuCtxGetExecAffinity(affinity: *mut ExecAffinity, kind: c_uint) {
@@ -83,11 +118,7 @@ entries! {
     }
 
     fn cuCtxGetId(context: CUcontext, id: *mut u64) {
-        let context = match context.is_null() {
-            true => context::current()?,
-            false => context::find(context.addr())?,
-        };
-        id.put(context.id() as u64)
+        id.put(named_or_current(context.addr())?.id() as u64)
     }
 
     fn cuCtxGetSharedMemConfig(config: *mut c_uint) {
@@ -143,12 +174,22 @@ entries! {
         device.put(context::current()?.device())
     }
 
+    fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext) {
+        device.put(named_or_current(context.addr())?.device())
+    }
+
     fn cuCtxGetFlags(flags: *mut c_uint) {
         flags.put(context::current()?.flags.load(Ordering::Relaxed))
     }
 
     fn cuCtxSynchronize() {
         let context = context::current()?;
+        context.wait();
+        context.finish_wait()
+    }
+
+    fn cuCtxSynchronize_v2(context: CUcontext) {
+        let context = named_or_current(context.addr())?;
         context.wait();
         context.finish_wait()
     }
@@ -174,11 +215,7 @@ entries! {
     }
 
     fn cuCtxGetApiVersion(context: CUcontext, version: *mut c_uint) {
-        if context.is_null() {
-            context::current()?;
-        } else {
-            context::find(context.addr())?;
-        }
+        named_or_current(context.addr())?;
         version.put(3020)
     }
 

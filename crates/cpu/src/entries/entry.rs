@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::state::host_function;
@@ -75,9 +77,29 @@ pub(super) fn outcome(body: impl FnOnce() -> Result) -> c_int {
 
 #[cold]
 fn failed(failure: Failure) -> c_int {
+    let Failure { status, detail } = failure;
+    let detail = detail.unwrap_or_default();
     // A thread that is ending has dropped its thread-locals.
-    let _ = DETAIL.try_with(|detail| *detail.borrow_mut() = failure.detail.unwrap_or_default());
-    failure.status.0
+    let _ = DETAIL.try_with(|last| {
+        // Each call returns a sticky error again.
+        if *last.borrow() != detail && !detail.is_empty() {
+            report(status, &detail);
+        }
+        *last.borrow_mut() = detail;
+    });
+    status.0
+}
+
+/// Prints why an entry fails where `PTXKIT_CPU_REPORT=stderr` asks for it: a C program sees
+/// the status alone.
+fn report(status: Status, detail: &str) {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    if *ASKED.get_or_init(|| std::env::var_os("PTXKIT_CPU_REPORT").is_some_and(|to| to == "stderr"))
+    {
+        let name = status.name().unwrap_or_default().to_string_lossy();
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{name}: {detail}");
+    }
 }
 
 /// The text of the last failure on this thread, or an empty string.

@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 
 use super::entry::entries;
 use crate::state::handle::pointer;
-use crate::state::status::Status;
+use crate::state::status::{Result, Status};
 use crate::state::{context, event};
 use api::{CUevent, CUstream};
 
@@ -12,6 +12,37 @@ use api::{CUevent, CUstream};
 const DISABLE_TIMING: c_uint = 2;
 const INTERPROCESS: c_uint = 4;
 const KNOWN_FLAGS: c_uint = 7;
+
+/// Milliseconds between two events.
+fn elapsed(start: usize, end: usize) -> Result<f32> {
+    let (start, end) = (event::find(start)?, event::find(end)?);
+    start.context()?.check()?;
+    start.check_captured()?;
+    end.check_captured()?;
+    if !start.timed || !end.timed {
+        return Err(Status::INVALID_HANDLE
+            .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));
+    }
+    let (Some(first), Some(last)) = (start.last(), end.last()) else {
+        return Err(Status::INVALID_HANDLE.because("an event that was never recorded has no time"));
+    };
+    if !first.mark.passed() || !last.mark.passed() {
+        return Err(Status::NOT_READY.into());
+    }
+    // A fault skips the recording.
+    let (Some(first), Some(last)) = (first.reached.get(), last.reached.get()) else {
+        return Err(start
+            .context()?
+            .finish_wait()
+            .err()
+            .unwrap_or(Status::NOT_READY.into()));
+    };
+    let seconds = match last.checked_duration_since(*first) {
+        Some(ahead) => ahead.as_secs_f64(),
+        None => -first.duration_since(*last).as_secs_f64(),
+    };
+    Ok((seconds * 1e3) as f32)
+}
 
 entries! {
     fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
@@ -64,30 +95,10 @@ entries! {
     }
 
     fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
-        let (start, end) = (event::find(start.addr())?, event::find(end.addr())?);
-        start.context()?.check()?;
-        start.check_captured()?;
-        end.check_captured()?;
-        if !start.timed || !end.timed {
-            return Err(Status::INVALID_HANDLE
-                .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));
-        }
-        let (Some(first), Some(last)) = (start.last(), end.last()) else {
-            return Err(
-                Status::INVALID_HANDLE.because("an event that was never recorded has no time")
-            );
-        };
-        if !first.mark.passed() || !last.mark.passed() {
-            return Err(Status::NOT_READY.into());
-        }
-        // A fault skips the recording.
-        let (Some(first), Some(last)) = (first.reached.get(), last.reached.get()) else {
-            return start.context()?.finish_wait();
-        };
-        let seconds = match last.checked_duration_since(*first) {
-            Some(ahead) => ahead.as_secs_f64(),
-            None => -first.duration_since(*last).as_secs_f64(),
-        };
-        milliseconds.put((seconds * 1e3) as f32)
+        milliseconds.put(elapsed(start.addr(), end.addr())?)
+    }
+
+    fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent) {
+        milliseconds.put(elapsed(start.addr(), end.addr())?)
     }
 }

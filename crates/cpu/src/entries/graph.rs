@@ -13,7 +13,7 @@ use crate::state::user_pointer::UserPointer;
 use crate::state::{context, event};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, EdgeData,
 };
 
 /// The nodes that a caller names, which must be of the graph.
@@ -42,6 +42,42 @@ fn edges(
 ) -> Result<Vec<(usize, usize)>> {
     let before = named(graph, from, count)?;
     Ok(before.into_iter().zip(named(graph, to, count)?).collect())
+}
+
+/// Writes the edges of a graph, as many as there is memory for, and their number.
+fn write_edges(
+    graph: &Graph,
+    from: UserPointer<CUgraphNode>,
+    to: UserPointer<CUgraphNode>,
+    count: UserPointer<usize>,
+) -> Result {
+    let edges = graph.edges();
+    if !from.is_null() && !to.is_null() {
+        let capacity = count.get()?;
+        for (index, (before, after)) in edges.iter().take(capacity).enumerate() {
+            from.put_at(index, pointer(*before))?;
+            to.put_at(index, pointer(*after))?;
+        }
+        // The rest of the array is null.
+        for index in edges.len()..capacity {
+            from.put_at(index, std::ptr::null_mut())?;
+            to.put_at(index, std::ptr::null_mut())?;
+        }
+    }
+    count.put(edges.len())
+}
+
+/// Every edge of the CPU device is a full dependency.
+fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
+    if data.is_null() {
+        return Ok(());
+    }
+    let is_full = |data: &EdgeData| *data == EdgeData::default();
+    match data.slice(count)?.iter().all(is_full) {
+        true => Ok(()),
+        false => Err(Status::NOT_SUPPORTED
+            .because("the CPU device has no programmatic edges between graph nodes")),
+    }
 }
 
 /// Adds a node.
@@ -96,20 +132,24 @@ entries! {
         to: *mut CUgraphNode,
         count: *mut usize,
     ) {
-        let edges = graph::find(graph.addr())?.edges();
-        if !from.is_null() && !to.is_null() {
-            let capacity = count.get()?;
-            for (index, (before, after)) in edges.iter().take(capacity).enumerate() {
-                from.put_at(index, pointer(*before))?;
-                to.put_at(index, pointer(*after))?;
-            }
-            // The rest of the array is null.
-            for index in edges.len()..capacity {
-                from.put_at(index, std::ptr::null_mut())?;
-                to.put_at(index, std::ptr::null_mut())?;
+        let graph = graph::find(graph.addr())?;
+        write_edges(&graph, from, to, count)
+    }
+
+    fn cuGraphGetEdges_v2(
+        graph: CUgraph,
+        from: *mut CUgraphNode,
+        to: *mut CUgraphNode,
+        data: *mut EdgeData,
+        count: *mut usize,
+    ) {
+        if !data.is_null() {
+            for index in 0..count.get()? {
+                data.put_at(index, EdgeData::default())?;
             }
         }
-        count.put(edges.len())
+        let graph = graph::find(graph.addr())?;
+        write_edges(&graph, from, to, count)
     }
 
     fn cuGraphAddDependencies(
@@ -122,12 +162,36 @@ entries! {
         graph.add_edges(&edges(&graph, from, to, count)?)
     }
 
+    fn cuGraphAddDependencies_v2(
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        data: *const EdgeData,
+        count: usize,
+    ) {
+        check_edge_data(data, count)?;
+        let graph = graph::find(graph.addr())?;
+        graph.add_edges(&edges(&graph, from, to, count)?)
+    }
+
     fn cuGraphRemoveDependencies(
         graph: CUgraph,
         from: *const CUgraphNode,
         to: *const CUgraphNode,
         count: usize,
     ) {
+        let graph = graph::find(graph.addr())?;
+        graph.remove_edges(&edges(&graph, from, to, count)?)
+    }
+
+    fn cuGraphRemoveDependencies_v2(
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        data: *const EdgeData,
+        count: usize,
+    ) {
+        check_edge_data(data, count)?;
         let graph = graph::find(graph.addr())?;
         graph.remove_edges(&edges(&graph, from, to, count)?)
     }

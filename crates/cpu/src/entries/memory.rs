@@ -5,7 +5,8 @@ use std::ffi::{c_uint, c_void};
 use super::entry::entries;
 use crate::memory::Purpose;
 use crate::state::device::{self, arena};
-use crate::state::status::Status;
+use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
 use crate::state::{context, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
@@ -14,6 +15,17 @@ const PITCH: usize = 512;
 
 /// What `cuMemFree` and `cuMemFreeAsync` take.
 const OF_DEVICE: &[Purpose] = &[Purpose::Device, Purpose::Managed];
+
+fn allocate_pinned(address: UserPointer<*mut c_void>, bytes: usize, flags: c_uint) -> Result {
+    let context = context::working()?;
+    // CU_MEMHOSTALLOC_PORTABLE, _DEVICEMAP, _WRITECOMBINED
+    if address.is_null() || flags & !7 != 0 {
+        return Err(Status::INVALID_VALUE
+            .because("unknown flags of pinned memory, or the pointer for its address is null"));
+    }
+    let start = memory::allocate(&context, bytes, Purpose::Host, flags)?;
+    address.put(std::ptr::with_exposed_provenance_mut(start as usize))
+}
 
 entries! {
     fn cuMemGetInfo_v2(free: *mut usize, all: *mut usize) {
@@ -94,14 +106,11 @@ entries! {
     }
 
     fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) {
-        let context = context::working()?;
-        // CU_MEMHOSTALLOC_PORTABLE, _DEVICEMAP, _WRITECOMBINED
-        if address.is_null() || flags & !7 != 0 {
-            return Err(Status::INVALID_VALUE
-                .because("unknown flags of pinned memory, or the pointer for its address is null"));
-        }
-        let start = memory::allocate(&context, bytes, Purpose::Host, flags)?;
-        address.put(std::ptr::with_exposed_provenance_mut(start as usize))
+        allocate_pinned(address, bytes, flags)
+    }
+
+    fn cuMemAllocHost_v2(address: *mut *mut c_void, bytes: usize) {
+        allocate_pinned(address, bytes, 0)
     }
 
     fn cuMemFreeHost(address: *mut c_void) {

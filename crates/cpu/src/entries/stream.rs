@@ -12,7 +12,9 @@ use crate::state::status::{Result, Status};
 use crate::state::stream::{self, LEAST_PRIORITY, NON_BLOCKING};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{context, event, host_function};
-use api::{AttributeBits, CUcontext, CUdevice, CUevent, CUhostFn, CUstream, StreamCallback};
+use api::{
+    AttributeBits, CUcontext, CUdevice, CUevent, CUgreenCtx, CUhostFn, CUstream, StreamCallback,
+};
 
 fn create(result: UserPointer<CUstream>, flags: c_uint, priority: c_int) -> Result {
     context::working()?;
@@ -115,6 +117,16 @@ entries! {
 
     fn cuStreamGetCtx(stream: CUstream, context: *mut CUcontext) {
         context.put(stream::find(stream.addr())?.0.pointer())
+    }
+
+    fn cuStreamGetCtx_v2(
+        stream: CUstream,
+        context: *mut CUcontext,
+        green_context: *mut CUgreenCtx,
+    ) {
+        let (of_stream, _) = stream::find(stream.addr())?;
+        green_context.put_optional(std::ptr::null_mut());
+        context.put(of_stream.pointer())
     }
 
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) {
