@@ -67,6 +67,9 @@ pub fn write(source: &str, head: &Head, pieces: &[Piece], kept: Stems) -> Text {
         strings: Vec::new(),
         known_strings: NameMap::default(),
     };
+    let length: u64 = pieces.iter().map(Piece::bytes).sum();
+    let length = length.min(source.len() as u64) as usize;
+    writer.out.text.reserve(length);
     for (line, start) in &head.lines {
         writer.line(line, Some(*start));
     }
@@ -171,6 +174,8 @@ impl<'s> Writer<'s> {
             let text = source.get(start..token_end).unwrap_or_default();
             let expected = std::mem::replace(&mut next, Next::Any);
             match kind {
+                // Most names are those of registers.
+                TokenKind::Identifier if text.starts_with('%') => {}
                 TokenKind::Identifier => {
                     if expected == Next::String && self.known_strings.insert(text, ()).is_none() {
                         self.strings.push(text);
