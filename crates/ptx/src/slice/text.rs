@@ -121,7 +121,9 @@ const PLAIN: [Plain; 256] = {
 };
 
 fn plain_byte(bytes: &[u8], at: usize) -> Plain {
-    bytes.get(at).map_or(Plain::No, |byte| PLAIN[*byte as usize])
+    bytes
+        .get(at)
+        .map_or(Plain::No, |byte| PLAIN[*byte as usize])
 }
 
 /// Whether a word may be one that is numbered, or that says what follows it.
