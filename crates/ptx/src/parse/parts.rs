@@ -178,4 +178,49 @@ mod tests {
         assert_eq!(starts("\u{e9}.entry", 3), [0]);
         assert_eq!(starts("", 3), [0]);
     }
+
+    /// Whatever is wrong, the parts make the whole or are none.
+    #[test]
+    fn damaged_texts_are_read_alike() {
+        let words = [
+            "{",
+            "}",
+            "\"",
+            ";",
+            "/*",
+            "*/",
+            "//",
+            "#",
+            "@@DWARF",
+            "\u{e9}",
+            ".visible ",
+            ".func f()\n",
+            "\n.entry k() {",
+            "\n.entry k() { ret; }\n",
+            ".version 8.0\n",
+            "/*\n.entry",
+            "\n.pragma \"\n.entry a\";",
+            ".weak\n",
+            "",
+            "",
+        ];
+        let whole = with_between("/* a\n.entry */ .global .u32 a;\n");
+        let mut random = 1_u64;
+        let mut below = |end: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as usize % end
+        };
+        let mut in_many = 0;
+        for _ in 0..2000 {
+            let mut damaged = whole.clone();
+            for _ in 0..=below(3) {
+                let at = damaged.floor_char_boundary(below(damaged.len()));
+                damaged.insert_str(at, words[below(words.len())]);
+            }
+            in_many += read_in_parts(&damaged);
+        }
+        assert!(in_many > 1000, "{in_many}");
+    }
 }
