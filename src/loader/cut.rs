@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock, Weak};
 
 use super::compile::{Compiled, Request, is_of_ptx};
 use super::constant::ConstantWrites;
+use super::cores::cores;
 use super::error::explain;
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
@@ -209,7 +210,7 @@ impl Cut {
         self.slices.get_or_init(|| {
             let text = self.request.ptx.text();
             let slicing = self.loader.cache().policy().slicing();
-            cut(text, &ptx::read(text).module, slicing)
+            cut(text, &ptx::read_parallel(text, cores()).module, slicing)
         })
     }
 
