@@ -71,13 +71,18 @@ pub fn context() -> Context {
 pub fn kernel(ptx: &str, name: &str) -> (Context, Stream, Kernel) {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
-    let ptx = match std::env::var("PTXKIT_SLICED").as_deref() {
-        Ok("always") => slice(ptx, name),
-        _ => ptx.to_owned(),
+    let ptx = match is_sliced() {
+        true => slice(ptx, name),
+        false => ptx.to_owned(),
     };
     let module = Module::load(&context, ptx.as_bytes()).expect("the module loads");
     let kernel = module.kernel(name).expect("the kernel is there");
     (context, stream, kernel)
+}
+
+/// Whether [`kernel`] loads slices.
+pub fn is_sliced() -> bool {
+    std::env::var("PTXKIT_SLICED").is_ok_and(|word| word == "always")
 }
 
 fn slice(ptx: &str, kernel: &str) -> String {
