@@ -7,14 +7,21 @@
 //! starts itself again. Timed is from before the loader is made, with the PTX in memory and
 //! a context, until the code of the kernels is on the device.
 //!
-//! `PTXKIT_BENCH_SLICED` names more PTX files to measure.
+//! Below the figures of 500 kernels are those of their parts: reading, checking, cutting and
+//! writing the slices, by one thread and by all, and the steps of a load of all kernels from
+//! the cache, beside the same calls of the driver one after another.
+//!
+//! The second input is real code, of CUB: the first part of `large` in
+//! `crates/ptx/tests/conformance/recorded`. `PTXKIT_BENCH_SLICED` names more PTX files.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ptxkit::cache::Cache;
-use ptxkit::driver::{Context, DriverKind, Selection, select};
+use lzma_rust2::XzReader;
+use ptxkit::cache::{Cache, Digest};
+use ptxkit::driver::{Context, DriverKind, Module, Selection, select};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Prepare, Source};
 use ptxkit::ptx;
@@ -48,6 +55,24 @@ fn module(count: u32) -> String {
     text
 }
 
+/// The start of a long module that nvcc made of CUB.
+fn real_code() -> Fallible<String> {
+    let recorded = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/crates/ptx/tests/conformance/recorded"
+    );
+    let folder = std::env::var_os("PTXKIT_RECORDED").unwrap_or_else(|| recorded.into());
+    let packed = std::fs::File::open(Path::new(&folder).join("large.xz"))?;
+    let mut text = String::new();
+    XzReader::new(packed, false).read_to_string(&mut text)?;
+    // About as long as the module of 500 kernels.
+    let end = text
+        .get(3_500_000..)
+        .and_then(|rest| rest.find("\n\t// .globl"));
+    text.truncate(3_500_000 + end.ok_or("the text is shorter")?);
+    Ok(text)
+}
+
 /// What a child measured: seconds, and bytes of device memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
@@ -56,6 +81,23 @@ struct Measured {
     cut: f64,
     memory: f64,
     compiles: f64,
+    /// The steps of all of it.
+    steps: [f64; 4],
+}
+
+impl Measured {
+    /// Four steps, by the times before, between and after them.
+    fn between(times: &[Instant]) -> Measured {
+        let mut steps = [0.0; 4];
+        for (step, times) in steps.iter_mut().zip(times.windows(2)) {
+            *step = (times[1] - times[0]).as_secs_f64();
+        }
+        Measured {
+            time: steps.iter().sum(),
+            steps,
+            ..Measured::default()
+        }
+    }
 }
 
 fn context() -> Fallible<Context> {
@@ -75,6 +117,9 @@ fn child(role: &str) -> Fallible<()> {
         "first" => ours(&context, &bytes, Some(&kernel))?,
         "all" => ours(&context, &bytes, None)?,
         "whole" => whole(&context, &bytes, &kernel)?,
+        "one thread" => front_end(&bytes, 1)?,
+        "all threads" => front_end(&bytes, std::thread::available_parallelism()?.get())?,
+        "one by one" => one_by_one(&context, &bytes)?,
         "driver" => {
             bytes.push(0);
             by_driver(&context, &bytes, &kernel)?
@@ -86,9 +131,10 @@ fn child(role: &str) -> Fallible<()> {
         time,
         cut,
         compiles,
+        steps: [a, b, c, d],
         ..
     } = measured;
-    println!("{time} {cut} {memory} {compiles}");
+    println!("{time} {cut} {memory} {compiles} {a} {b} {c} {d}");
     Ok(())
 }
 
@@ -103,15 +149,19 @@ fn ours(context: &Context, bytes: &[u8], kernel: Option<&str>) -> Fallible<Measu
     let loader = Loader::new(context.clone(), Cache::from_environment());
     let source = Source::new("bench.ptx", bytes);
     let module = loader.load_sliced(&source, &JitOptions::default())?;
+    let loaded = started.elapsed().as_secs_f64();
+    let mut prepared = loaded;
     let kernels = match kernel {
         Some(kernel) => vec![module.kernel(kernel)?],
         None => {
             module.prepare(Prepare::All, |_| ())?;
+            prepared = started.elapsed().as_secs_f64();
             let names = module.kernel_names();
             let kernels = names.iter().map(|name| module.kernel(name));
             kernels.collect::<Result<_, _>>()?
         }
     };
+    let found = started.elapsed().as_secs_f64();
     for kernel in &kernels {
         // Drivers before CUDA 12.4 put the code there with the first launch.
         let _ = kernel.load();
@@ -123,9 +173,68 @@ fn ours(context: &Context, bytes: &[u8], kernel: Option<&str>) -> Fallible<Measu
         cut: module.report().cut.as_secs_f64(),
         compiles: loader.counters().compiles as f64,
         memory: 0.0,
+        steps: [loaded, prepared - loaded, found - prepared, time - found],
     };
     std::mem::forget((module, kernels));
     Ok(measured)
+}
+
+/// The front end by so many threads: reading, checking, cutting, and the slices' texts with
+/// their digests.
+fn front_end(bytes: &[u8], threads: usize) -> Fallible<Measured> {
+    let text = std::str::from_utf8(bytes)?;
+    let mut times = vec![Instant::now()];
+    let module = ptx::read_parallel(text, threads).module;
+    times.push(Instant::now());
+    ptx::check_parallel(&module, text, threads);
+    times.push(Instant::now());
+    let slices = ptx::slice::cut(text, &module);
+    times.push(Instant::now());
+    let slices = slices.slices();
+    std::thread::scope(|scope| {
+        for share in slices.chunks(slices.len().div_ceil(threads).max(1)) {
+            scope.spawn(move || {
+                for slice in share {
+                    std::hint::black_box(Digest::of(slice.text(text).as_bytes()));
+                }
+            });
+        }
+    });
+    times.push(Instant::now());
+    Ok(Measured::between(&times))
+}
+
+/// The code of all slices from the cache, loaded by one thread: looking it up, loading it,
+/// finding the kernels, putting their code on the device.
+fn one_by_one(context: &Context, bytes: &[u8]) -> Fallible<Measured> {
+    let loader = Loader::new(context.clone(), Cache::from_environment());
+    let source = Source::new("bench.ptx", bytes);
+    let code = loader.code_sliced(&source, &JitOptions::default())?;
+    let module = ptx::read(std::str::from_utf8(bytes)?).module;
+    let names = signatures(&module, std::str::from_utf8(bytes)?);
+    let mut times = vec![Instant::now()];
+    let codes = names
+        .iter()
+        .map(|kernel| Ok((&kernel.name, code.code(code.slice_of(&kernel.name)?)?)))
+        .collect::<Fallible<Vec<_>>>()?;
+    times.push(Instant::now());
+    let modules = codes
+        .iter()
+        // SAFETY: the compiler of this device made it.
+        .map(|(name, code)| Ok((name, unsafe { Module::load_image(context, code) }?)))
+        .collect::<Fallible<Vec<_>>>()?;
+    times.push(Instant::now());
+    let kernels = modules
+        .iter()
+        .map(|(name, module)| Ok(module.kernel(name)?))
+        .collect::<Fallible<Vec<_>>>()?;
+    times.push(Instant::now());
+    for kernel in &kernels {
+        let _ = kernel.load();
+    }
+    times.push(Instant::now());
+    std::mem::forget((modules, kernels));
+    Ok(Measured::between(&times))
 }
 
 /// This crate's load of the whole module.
@@ -199,11 +308,12 @@ fn once(role: &str, ptx: &Path, kernel: &str, cache: &Path) -> Fallible<Measured
         .filter_map(|word| word.parse().ok())
         .collect();
     match numbers[..] {
-        [time, cut, memory, compiles] => Ok(Measured {
+        [time, cut, memory, compiles, a, b, c, d] => Ok(Measured {
             time,
             cut,
             memory,
             compiles,
+            steps: [a, b, c, d],
         }),
         _ => Err(format!("{role} failed: {} {text}", output.status).into()),
     }
@@ -235,6 +345,7 @@ fn parent() -> Fallible<()> {
         let name = format!("{count} kernels");
         one_input(&mut bench, peer, &name, &text, count == 500)?;
     }
+    one_input(&mut bench, peer, "CUB", &real_code()?, false)?;
     let files = std::env::var_os("PTXKIT_BENCH_SLICED").unwrap_or_default();
     let named = |path: &PathBuf| !path.as_os_str().is_empty();
     for path in std::env::split_paths(&files).filter(named) {
@@ -323,7 +434,24 @@ fn one_input(
         megabytes(peer_hit.memory),
         megabytes(all_hit.memory),
     );
+    for threads in ["one thread", "all threads"] {
+        let parts = median(3, || once(threads, &ptx, kernel, &cache))?;
+        steps(threads, parts, ["read", "check", "cut", "texts"]);
+    }
+    let names = ["load_sliced", "prepare", "kernels", "cuFuncLoad"];
+    steps("all kernels, cached", all_hit, names);
+    let one_by_one = median(3, || once("one by one", &ptx, kernel, &cache))?;
+    let names = ["look up", "load", "kernels", "cuFuncLoad"];
+    steps("the same, one by one", one_by_one, names);
     Ok(())
+}
+
+fn steps(title: &str, measured: Measured, names: [&str; 4]) {
+    print!("{title:<38} {:>15}", show(measured.time));
+    for (name, time) in names.iter().zip(measured.steps) {
+        print!("  {name} {}", show(time));
+    }
+    println!();
 }
 
 /// The text with one more instruction in a kernel.

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use ptxkit::ptx::slice::cut;
+use ptxkit::ptx::slice::{Slices, cut, cut_always};
 use ptxkit::ptx::{check, read};
 
 /// Kernels behind the module, so that it has enough text and kernels to be cut.
@@ -16,16 +16,21 @@ static KERNELS: LazyLock<String> = LazyLock::new(|| {
 });
 
 fuzz_target!(|source: &str| {
-    let source = format!("{source}{}", *KERNELS);
-    let reading = read(&source);
-    let right = reading.diagnostics.is_empty() && check(&reading.module, &source).is_empty();
-    for slice in cut(&source, &reading.module).slices() {
-        let text = slice.text(&source);
-        slice.original_line(&source, 9);
+    let long = format!("{source}{}", *KERNELS);
+    slices_are_right(&long, &cut(&long, &read(&long).module));
+    slices_are_right(source, &cut_always(source, &read(source).module));
+});
+
+fn slices_are_right(source: &str, slices: &Slices) {
+    let reading = read(source);
+    let right = reading.diagnostics.is_empty() && check(&reading.module, source).is_empty();
+    for slice in slices.slices() {
+        let text = slice.text(source);
+        slice.original_line(source, 9);
         if right {
             let reading = read(&text);
             assert_eq!(reading.diagnostics, [], "{text}");
             assert_eq!(check(&reading.module, &text), [], "{text}");
         }
     }
-});
+}

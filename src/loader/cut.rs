@@ -7,10 +7,12 @@ use std::sync::{Mutex, OnceLock, Weak};
 
 use super::compile::{Compiled, Request, is_of_ptx};
 use super::constant::ConstantWrites;
+use super::cores::cores;
 use super::error::explain;
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
 use super::plan::cut;
+use super::start::CompilerStart;
 use super::{LoadError, Loaded, Loader};
 use crate::cache::{Batch, Digest};
 use crate::driver::{self, JitError};
@@ -25,14 +27,35 @@ pub(super) struct Cut {
     slices: OnceLock<Slices>,
     slots: Vec<Slot>,
     pub written: Mutex<ConstantWrites>,
+    #[allow(dead_code, reason = "held, not read")]
+    start: CompilerStart,
 }
 
 /// The place of one slice.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Slot {
     loaded: OnceLock<Loaded>,
-    /// Held by the thread that loads the slice. Why it does not compile.
-    failure: Mutex<Option<driver::Error>>,
+    /// Held by the thread that compiles or loads the slice.
+    state: Mutex<State>,
+}
+
+/// What is known of a slice that is not loaded.
+#[derive(Default)]
+struct State {
+    code: Option<Compiled>,
+    /// Why it does not compile.
+    failure: Option<driver::Error>,
+}
+
+impl State {
+    fn remember(&mut self, error: LoadError) -> LoadError {
+        if let LoadError::Driver(error) = &error
+            && is_of_ptx(error)
+        {
+            self.failure = Some(error.clone());
+        }
+        error
+    }
 }
 
 /// How slices are compiled. The default is for one that is needed now.
@@ -58,7 +81,7 @@ impl fmt::Debug for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cut")
             .field("key", &self.request.key)
-            .field("slots", &self.slots)
+            .field("index", &self.index)
             .finish_non_exhaustive()
     }
 }
@@ -69,6 +92,7 @@ impl Cut {
         request: Request<'static>,
         index: Index,
         slices: Option<Slices>,
+        start: CompilerStart,
     ) -> Cut {
         Cut {
             loader: loader.clone(),
@@ -77,6 +101,7 @@ impl Cut {
             index,
             slices: slices.map(OnceLock::from).unwrap_or_default(),
             written: Mutex::default(),
+            start,
         }
     }
 
@@ -105,31 +130,51 @@ impl Cut {
         if let Some(loaded) = slot.loaded.get() {
             return Ok(loaded);
         }
-        let mut failure = lock(&slot.failure);
+        let mut state = lock(&slot.state);
         if let Some(loaded) = slot.loaded.get() {
             return Ok(loaded);
         }
-        if let Some(error) = &*failure {
-            return Err(error.clone().into());
-        }
+        let code = self.take_code(slice, &mut state, settings)?;
         let (key, image) = (self.index.slices[slice], &self.request.reason);
-        let loaded = self
-            .loader
-            .load_compiled(key, image, || self.code(slice, settings));
-        let loaded = match loaded {
-            Ok(loaded) => loaded,
-            Err(LoadError::Driver(error)) => {
-                if is_of_ptx(&error) {
-                    *failure = Some(error.clone());
-                }
-                return Err(error.into());
-            }
-            Err(error) => return Err(error),
-        };
+        let again = || self.code(slice, settings);
+        let loaded = self.loader.load_compiled(key, image, code, again);
+        let loaded = loaded.map_err(|error| state.remember(error))?;
         // Held until the slice counts as loaded, so that no write is lost between the two.
         let written = lock(&self.written);
         written.copy_to(&self.index, slice, &loaded.module)?;
         Ok(slot.loaded.get_or_init(|| loaded))
+    }
+
+    /// Gets the code of a slice, for whoever loads it next.
+    pub(super) fn fetch(
+        &self,
+        slice: usize,
+        settings: CompileSettings<'_>,
+    ) -> Result<(), LoadError> {
+        let slot = &self.slots[slice];
+        let mut state = lock(&slot.state);
+        if slot.loaded.get().is_none() {
+            state.code = Some(self.take_code(slice, &mut state, settings)?);
+        }
+        Ok(())
+    }
+
+    fn take_code(
+        &self,
+        slice: usize,
+        state: &mut State,
+        settings: CompileSettings<'_>,
+    ) -> Result<Compiled, LoadError> {
+        if let Some(error) = &state.failure {
+            return Err(error.clone().into());
+        }
+        match state.code.take() {
+            Some(code) => Ok(code),
+            None => {
+                let code = self.code(slice, settings);
+                code.map_err(|error| state.remember(error))
+            }
+        }
     }
 
     /// The code of a slice, from the cache or compiled.
@@ -165,7 +210,7 @@ impl Cut {
         self.slices.get_or_init(|| {
             let text = self.request.ptx.text();
             let slicing = self.loader.cache().policy().slicing();
-            cut(text, &ptx::read(text).module, slicing)
+            cut(text, &ptx::read_parallel(text, cores()).module, slicing)
         })
     }
 

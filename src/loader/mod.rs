@@ -16,6 +16,7 @@ mod select;
 mod sliced;
 mod sliced_code;
 mod source;
+mod start;
 mod warm;
 
 use std::sync::{Arc, Once, OnceLock};
@@ -190,30 +191,29 @@ impl Loader {
             return Ok(loaded);
         }
         info!("selected {}", request.reason);
-        let loaded = self.load_compiled(request.key, &request.reason, || {
-            self.cached_or_compiled(request)
-        })?;
+        let code = || self.cached_or_compiled(request);
+        let loaded = self.load_compiled(request.key, &request.reason, code()?, code)?;
         if let Some(shared) = &mut shared {
             **shared = Some(SharedModule::new(&loaded));
         }
         Ok(loaded)
     }
 
-    /// Loads the module of `key` from its code, which `code` takes from the cache or
-    /// compiles. `image` says which image it is.
+    /// Loads the module of `key` from its code. Where what the cache had does not load,
+    /// `again` compiles it. `image` says which image it is.
     fn load_compiled(
         &self,
         key: Key,
         image: &str,
-        code: impl Fn() -> Result<Compiled, LoadError>,
+        mut compiled: Compiled,
+        again: impl FnOnce() -> Result<Compiled, LoadError>,
     ) -> Result<Loaded, LoadError> {
-        let mut compiled = code()?;
         let (module, load) = match self.load_code(&compiled) {
             // The cache is never the reason that a load fails.
             Err(error) if compiled.cache == CacheUse::Hit && !is_of_context(&error) => {
                 let why = format!("it does not load: {error}");
                 self.cache().discard(&key, &why);
-                compiled = code()?;
+                compiled = again()?;
                 self.load_code(&compiled)?
             }
             loaded => loaded?,

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 
 use super::compile::Request;
-use super::cores::on_all_cores;
+use super::cores::{cores, on_all_cores};
 use super::cut::{Cut, WeakCut};
 use super::index::{Index, digest_for_index};
 use super::select::{Payload, SelectedPtx};
 use super::sliced::SlicedReport;
+use super::start::CompilerStart;
 use super::{CacheUse, LoadError, Loader, Source};
 use crate::cache::{CompileLock, Digest, Key, Lookup, Provenance, Slicing};
-use crate::driver::{DriverKind, Error};
-use crate::jit::{self, JitOptions};
+use crate::driver::Error;
+use crate::jit::JitOptions;
 use ptx::diagnostic::Severity;
 use ptx::slice::{SHORTEST, Slices};
 
@@ -25,6 +26,28 @@ pub(super) enum Plan<'a> {
     Cut(Arc<Cut>, SlicedReport),
     /// Which image it is, and its bytes.
     Binary(String, Cow<'a, [u8]>),
+}
+
+/// How a module is cut.
+struct FoundIndex {
+    index: Index,
+    cache: CacheUse,
+    /// The rest is of a module that was read.
+    slices: Option<Slices>,
+    start: CompilerStart,
+    time: Duration,
+}
+
+impl FoundIndex {
+    fn new(index: Index, cache: CacheUse) -> FoundIndex {
+        FoundIndex {
+            index,
+            cache,
+            slices: None,
+            start: CompilerStart::default(),
+            time: Duration::ZERO,
+        }
+    }
 }
 
 impl Plan<'_> {
@@ -77,7 +100,14 @@ impl Loader {
             let report = SlicedReport::cut(&cut, image, CacheUse::Shared, key, Duration::ZERO);
             return Ok(Plan::Cut(cut, report));
         }
-        let (index, slices, cache, time) = self.index(&request, slicing, &key);
+        let found = self.index(&request, slicing, &key);
+        let FoundIndex {
+            index,
+            slices,
+            start,
+            cache,
+            time,
+        } = found;
         if let Some(why) = &index.whole {
             return whole(request, why);
         }
@@ -86,7 +116,7 @@ impl Loader {
             Some(ptx) => Request { ptx, ..request }.into_owned(),
             None => request.into_owned(),
         };
-        let cut = Arc::new(Cut::new(self, request, index, slices));
+        let cut = Arc::new(Cut::new(self, request, index, slices, start));
         if let Some(shared) = &mut shared {
             **shared = Some(WeakCut(Arc::downgrade(&cut)));
         }
@@ -95,15 +125,10 @@ impl Loader {
     }
 
     /// The index of a module, from the cache or by reading it.
-    fn index(
-        &self,
-        request: &Request<'_>,
-        slicing: Slicing,
-        key: &Key,
-    ) -> (Index, Option<Slices>, CacheUse, Duration) {
+    fn index(&self, request: &Request<'_>, slicing: Slicing, key: &Key) -> FoundIndex {
         let (lock, cache) = match self.cache().lookup(key) {
             Lookup::Hit(blob) => match Index::read(&blob) {
-                Some(index) => return (index, None, CacheUse::Hit, Duration::ZERO),
+                Some(index) => return FoundIndex::new(index, CacheUse::Hit),
                 None => {
                     self.cache().discard(key, "it is no index");
                     (None, CacheUse::Miss)
@@ -113,71 +138,60 @@ impl Loader {
             // Nobody reports a failure for this key.
             Lookup::Failed(_) | Lookup::Off => (None, CacheUse::Off),
         };
+        // It takes longer than all that follows.
+        let start = self.start_compiler();
         let started = Instant::now();
         let cut = self.read_and_cut(request, slicing);
         let time = started.elapsed();
-        match cut {
+        let (index, slices) = match cut {
             Ok((index, slices)) => {
                 if let Some(lock) = lock {
                     self.put_index(lock, request, &index, time);
                 }
-                (index, slices, cache, time)
+                (index, slices)
             }
             // The compiler has the last word: it may read newer PTX than this crate.
-            Err(why) => (Index::whole(why), None, cache, time),
+            Err(why) => (Index::whole(why), None),
+        };
+        FoundIndex {
+            slices,
+            start,
+            time,
+            ..FoundIndex::new(index, cache)
         }
     }
 
-    /// Reads, checks and cuts; beside that, the driver's compiler is started. An error
-    /// says why PTX that has mistakes is not cut.
+    /// Reads, checks and cuts, on all cores. An error says why PTX that has mistakes is not
+    /// cut.
     fn read_and_cut(
         &self,
         request: &Request<'_>,
         slicing: Slicing,
     ) -> Result<(Index, Option<Slices>), String> {
-        std::thread::scope(|scope| {
-            if self.context().device().driver().kind() == DriverKind::Nvidia {
-                // Where there is no thread, the first kernel waits for that.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.start_compiler());
-            }
-            let text = request.ptx.text();
-            let reading = ptx::read(text);
-            let mut found = reading.diagnostics;
-            if found.is_empty() {
-                found = ptx::check(&reading.module, text);
-            }
-            if found.iter().any(|found| found.severity == Severity::Error) {
-                return Err("there are mistakes in it".to_owned());
-            }
-            let slices = cut(text, &reading.module, slicing);
-            if let Some(why) = slices.whole() {
-                return Ok((Index::whole(why.to_string()), None));
-            }
-            let keys = on_all_cores(
-                slices.slices(),
-                |_, _| (),
-                |slice| {
-                    let digest = Digest::of(slice.text(text).as_bytes());
-                    self.key(digest, &request.target, &request.options)
-                },
-            );
-            let keys: Result<Vec<Key>, Error> = keys.into_iter().collect();
-            let keys = keys.map_err(|error| error.to_string())?;
-            Ok((Index::new(&reading.module, &slices, keys), Some(slices)))
-        })
-    }
-
-    /// The first compile of a process loads the compiler.
-    fn start_compiler(&self) {
-        const NOTHING: &str =
-            ".version 6.0\n.target sm_50\n.address_size 64\n.entry f() { ret; }\n";
-        self.shared.started.call_once(|| {
-            let compiled = jit::compile(self.context(), NOTHING, &JitOptions::default());
-            debug!(
-                "compiler started: {:?}",
-                compiled.map(|made| made.wall_time_ms)
-            );
-        });
+        let text = request.ptx.text();
+        let reading = ptx::read_parallel(text, cores());
+        let mut found = reading.diagnostics;
+        if found.is_empty() {
+            found = ptx::check_parallel(&reading.module, text, cores());
+        }
+        if found.iter().any(|found| found.severity == Severity::Error) {
+            return Err("there are mistakes in it".to_owned());
+        }
+        let slices = cut(text, &reading.module, slicing);
+        if let Some(why) = slices.whole() {
+            return Ok((Index::whole(why.to_string()), None));
+        }
+        let keys = on_all_cores(
+            slices.slices(),
+            |_, _| (),
+            |slice| {
+                let digest = Digest::of(slice.text(text).as_bytes());
+                self.key(digest, &request.target, &request.options)
+            },
+        );
+        let keys: Result<Vec<Key>, Error> = keys.into_iter().collect();
+        let keys = keys.map_err(|error| error.to_string())?;
+        Ok((Index::new(&reading.module, &slices, keys), Some(slices)))
     }
 
     fn put_index(&self, lock: CompileLock, request: &Request<'_>, index: &Index, time: Duration) {

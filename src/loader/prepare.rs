@@ -1,10 +1,13 @@
 //! Slices compiled before they are needed, on all cores.
 
+use std::sync::{Mutex, PoisonError, TryLockError};
+
 use tracing::debug;
 
 use super::LoadError;
 use super::cores::{cores, on_all_cores};
 use super::cut::{CompileSettings, Cut};
+use super::modules::lock;
 use super::sliced::{Parts, SlicedModule};
 use crate::cache::Batch;
 
@@ -41,20 +44,6 @@ impl SlicedModule {
         what: Prepare<'_>,
         progress: impl FnMut(&Prepared<'_>) + Send,
     ) -> Result<(), LoadError> {
-        let results = self.each_slice(what, progress, |cut, slice, settings| {
-            cut.load(slice, settings).map(|_| ())
-        })?;
-        results.into_iter().collect()
-    }
-
-    /// Does `work` on the slices of kernels, on all cores. The results are in the order of
-    /// the slices.
-    pub(super) fn each_slice<R: Send>(
-        &self,
-        what: Prepare<'_>,
-        mut progress: impl FnMut(&Prepared<'_>) + Send,
-        work: impl Fn(&Cut, usize, CompileSettings<'_>) -> Result<R, LoadError> + Sync,
-    ) -> Result<Vec<Result<R, LoadError>>, LoadError> {
         let cut = match &self.parts {
             Parts::Cut(cut) => cut,
             Parts::Whole(loaded) => {
@@ -63,7 +52,7 @@ impl SlicedModule {
                         loaded.module.kernel(name)?;
                     }
                 }
-                return Ok(Vec::new());
+                return Ok(());
             }
         };
         let kernels = cut.index.by_slice();
@@ -83,16 +72,84 @@ impl SlicedModule {
             threads: (slices.len() >= cores()).then_some(1),
             batch: Some(&batch),
         };
-        let of = slices.iter().map(|slice| kernels[*slice].len()).sum();
-        let mut done = 0;
-        let report = |slice: &usize, result: &Result<R, LoadError>| {
-            let last = &kernels[*slice];
-            debug!(?last, failed = result.is_err(), "prepared");
-            done += last.len();
-            progress(&Prepared { done, of, last });
+        let loads = Loads {
+            cut,
+            settings,
+            of: slices.iter().map(|slice| kernels[*slice].len()).sum(),
+            kernels: &kernels,
+            ready: Mutex::default(),
+            loading: Mutex::new(Loading {
+                progress,
+                done: 0,
+                failed: None,
+            }),
         };
-        Ok(on_all_cores(&slices, report, |slice| {
-            work(cut, *slice, settings)
-        }))
+        on_all_cores(
+            &slices,
+            |_, ()| (),
+            |slice| {
+                loads.load(*slice, cut.fetch(*slice, settings));
+            },
+        );
+        let loading = loads.loading.into_inner();
+        let failed = loading.unwrap_or_else(PoisonError::into_inner).failed;
+        failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Loads slices whose code is ready. One thread loads at a time, as in the driver; what the
+/// others make ready meanwhile it loads next.
+struct Loads<'a, P> {
+    cut: &'a Cut,
+    settings: CompileSettings<'a>,
+    kernels: &'a [Vec<&'a str>],
+    /// The kernels of all slices.
+    of: usize,
+    ready: Mutex<Vec<(usize, Result<(), LoadError>)>>,
+    loading: Mutex<Loading<P>>,
+}
+
+struct Loading<P> {
+    progress: P,
+    done: usize,
+    /// The first slice that failed.
+    failed: Option<(usize, LoadError)>,
+}
+
+impl<P: FnMut(&Prepared<'_>)> Loads<'_, P> {
+    /// Loads a slice whose code was fetched, unless another thread is loading and does it.
+    fn load(&self, slice: usize, fetched: Result<(), LoadError>) {
+        lock(&self.ready).push((slice, fetched));
+        // Whoever finds another thread loading may have come after its last look.
+        while !lock(&self.ready).is_empty() {
+            let mut loading = match self.loading.try_lock() {
+                Ok(loading) => loading,
+                Err(TryLockError::Poisoned(loading)) => loading.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            for (slice, fetched) in std::mem::take(&mut *lock(&self.ready)) {
+                self.load_now(slice, fetched, &mut loading);
+            }
+        }
+    }
+
+    fn load_now(&self, slice: usize, fetched: Result<(), LoadError>, loading: &mut Loading<P>) {
+        let loaded = fetched.and_then(|()| self.cut.load(slice, self.settings));
+        let last = &self.kernels[slice];
+        debug!(?last, failed = loaded.is_err(), "prepared");
+        if let Err(error) = loaded
+            && loading
+                .failed
+                .as_ref()
+                .is_none_or(|(first, _)| slice < *first)
+        {
+            loading.failed = Some((slice, error));
+        }
+        loading.done += last.len();
+        (loading.progress)(&Prepared {
+            done: loading.done,
+            of: self.of,
+            last,
+        });
     }
 }

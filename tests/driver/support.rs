@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ptxkit::driver::{Context, Device, DriverKind, Kernel, Module, Selection, Stream, select};
+use ptxkit::ptx::slice::cut_always;
 
 /// Tests run beside one another, but for those that stop a whole GPU: a capture
 /// forbids others to wait for its context, and while a function of the host
@@ -65,13 +66,29 @@ pub fn context() -> Context {
     context
 }
 
-/// A context, a stream of it, and a kernel of some PTX.
+/// A context, a stream of it, and a kernel of some PTX, of which the whole is loaded, or with
+/// `PTXKIT_SLICED=always` the slice of the kernel.
 pub fn kernel(ptx: &str, name: &str) -> (Context, Stream, Kernel) {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
+    let ptx = match is_sliced() {
+        true => slice(ptx, name),
+        false => ptx.to_owned(),
+    };
     let module = Module::load(&context, ptx.as_bytes()).expect("the module loads");
     let kernel = module.kernel(name).expect("the kernel is there");
     (context, stream, kernel)
+}
+
+/// Whether [`kernel`] loads slices.
+pub fn is_sliced() -> bool {
+    std::env::var("PTXKIT_SLICED").is_ok_and(|word| word == "always")
+}
+
+fn slice(ptx: &str, kernel: &str) -> String {
+    let slices = cut_always(ptx, &ptxkit::ptx::read(ptx).module);
+    let slice = slices.kernel(kernel).expect("the kernel is in a slice");
+    slices.slices()[slice].text(ptx).into_owned()
 }
 
 const CHILD: &str = "PTXKIT_TEST_CHILD";

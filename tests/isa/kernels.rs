@@ -12,6 +12,7 @@ use ptxkit::driver::{
     Context, Device, DeviceBuffer, DriverKind, Kernel, LaunchConfig, Module, Selection, Stream,
     select,
 };
+use ptxkit::ptx::{self, slice::cut_always};
 
 /// Threads of a block.
 const BLOCK: usize = 128;
@@ -113,19 +114,33 @@ pub struct Kernels {
     kernels: Vec<Result<Kernel, String>>,
 }
 
+/// Whether each kernel is loaded as a slice of its module.
+fn is_sliced() -> bool {
+    std::env::var("PTXKIT_SLICED").is_ok_and(|word| word == "always")
+}
+
+/// The slices of the kernels `k0`, `k1` … of a module.
+fn slices(whole: &str, count: usize) -> impl Iterator<Item = String> {
+    let slices = cut_always(whole, &ptx::read(whole).module);
+    assert_eq!(slices.slices().len(), count);
+    (0..count).map(move |n| {
+        let slice = slices.kernel(&format!("k{n}")).expect("the kernel is cut");
+        slices.slices()[slice].text(whole).into_owned()
+    })
+}
+
 impl Kernels {
     /// `lanes` says whether the CPU device runs threads together in vectors.
     pub fn load(device: &Device, bodies: &[&str], lanes: Vectorization) -> Kernels {
         let context = Context::primary(device).expect("a context");
         let stream = Stream::new(&context).expect("a stream");
-        let load = |bodies: &[&str]| -> Result<Module, String> {
-            let text = text(bodies);
+        let load = |text: &str| -> Result<Module, String> {
             if device.driver().kind() == DriverKind::Nvidia {
                 return Module::load(&context, text.as_bytes()).map_err(|e| e.to_string());
             }
             let mut options = CompileOptions::default();
             options.vectorization = lanes;
-            let blob = compile(&text, &options).map_err(|e| e.to_string())?;
+            let blob = compile(text, &options).map_err(|e| e.to_string())?;
             // SAFETY: it was compiled a moment ago.
             unsafe { Module::load_image(&context, &blob) }.map_err(|e| e.to_string())
         };
@@ -134,12 +149,17 @@ impl Kernels {
                 .kernel(&format!("k{number}"))
                 .map_err(|error| error.to_string())
         };
-        let kernels = match load(bodies) {
+        let whole = text(bodies);
+        let kernels = match load(&whole) {
+            Ok(_) if is_sliced() => slices(&whole, bodies.len())
+                .enumerate()
+                .map(|(n, slice)| load(&slice).and_then(|module| kernel(&module, n)))
+                .collect(),
             Ok(module) => (0..bodies.len()).map(|n| kernel(&module, n)).collect(),
             // Each alone, to see which of them it is.
             Err(_) => bodies
                 .iter()
-                .map(|&body| load(&[body]).and_then(|module| kernel(&module, 0)))
+                .map(|&body| load(&text(&[body])).and_then(|module| kernel(&module, 0)))
                 .collect(),
         };
         Kernels {

@@ -356,7 +356,7 @@ fn an_alias_goes_with_its_function() {
         kernel("alone", "mov.u32 %r, 1;"),
     ));
     let module = load(&loader(folder.path()), &ptx).unwrap();
-    assert_eq!(result_on_gpu(&module, "called"), on_gpu(17));
+    assert_eq!(result_of(&module, "called"), 17);
     assert_eq!(result_of(&module, "alone"), 1);
 }
 

@@ -1,6 +1,6 @@
-//! Cuts modules, and checks each slice: `slices [--into FOLDER] FILE…`
+//! Cuts modules, and checks each slice: `slices [--into FOLDER] [--always] FILE…`
 //!
-//! Prints a line for each module: its name, kernels, slices, the kernels of the largest
+//! With `--always`, modules are cut too where that saves no time. Prints a line for each module: its name, kernels, slices, the kernels of the largest
 //! slice, the length of all slices beside the module's, and why it is not cut. With
 //! `--into`, the slices are written there, as `MODULE/NUMBER.ptx`, with a list of their
 //! kernels, `MODULE/kernels`: `NUMBER KERNEL`. Exit status 1 if the front end finds an
@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ptxkit_ptx::ast::Module;
 use ptxkit_ptx::diagnostic::render;
-use ptxkit_ptx::slice::cut;
+use ptxkit_ptx::slice::{Slices, cut, cut_always};
 use ptxkit_ptx::{check, read, text_of};
 
 fn main() -> ExitCode {
@@ -23,9 +24,17 @@ fn main() -> ExitCode {
     {
         into = arguments.drain(..2.min(arguments.len())).nth(1);
     }
+    let mut cut: Cut = cut;
+    if arguments
+        .first()
+        .is_some_and(|first| first == Path::new("--always"))
+    {
+        arguments.remove(0);
+        cut = cut_always;
+    }
     let mut right = true;
     for file in &arguments {
-        match one(file, into.as_deref()) {
+        match one(file, into.as_deref(), cut) {
             Ok(accepted) => right &= accepted,
             Err(error) => {
                 eprintln!("{}: {error}", file.display());
@@ -36,7 +45,9 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!right))
 }
 
-fn one(file: &Path, into: Option<&Path>) -> std::io::Result<bool> {
+type Cut = fn(&str, &Module<'_>) -> Slices;
+
+fn one(file: &Path, into: Option<&Path>, cut: Cut) -> std::io::Result<bool> {
     let bytes = std::fs::read(file)?;
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     let source = text_of(bytes);

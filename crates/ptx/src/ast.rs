@@ -110,6 +110,17 @@ pub enum Item<'a> {
     Directive(Directive<'a>),
 }
 
+impl Item<'_> {
+    /// The span of the whole item.
+    pub fn span(&self) -> Span {
+        match self {
+            Item::Variable(variable) => variable.span,
+            Item::Function(function) => function.span,
+            Item::Directive(directive) => directive.span,
+        }
+    }
+}
+
 /// A directive that declares nothing, with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive<'a> {

@@ -18,16 +18,18 @@ mod requirements;
 pub mod signature;
 pub mod slice;
 mod text;
+mod threads;
 mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_with, references,
+    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_parallel, check_with,
+    references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
-pub use parse::{Reading, read, read_head, read_into, skip_comments};
+pub use parse::{Reading, read, read_head, read_into, read_parallel, skip_comments};
 pub use text::{NotPtx, Ptx, text_of};
 
 /// A hash of this crate's sources, for the keys of what a cache keeps of reading PTX.

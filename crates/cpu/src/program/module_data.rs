@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::ir::LoweringError;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
-    FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
+    DirectiveKind, FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span,
+    Variable,
 };
 use ptx::names::Type;
 
@@ -103,6 +104,15 @@ pub(crate) fn module_data<'m, 'a>(
                 }
             }
             Item::Directive(_) => {}
+        }
+    }
+    // Calls of an alias are calls of the function, whose body may come later.
+    for item in &module.items {
+        if let Item::Directive(directive) = item
+            && let DirectiveKind::Alias { name, function } = directive.kind
+            && let Some(&function @ ModuleSymbol::Function(_)) = data.symbols.get(function.text)
+        {
+            data.symbols.insert(name.text, function);
         }
     }
     // Initializers may refer to later variables.

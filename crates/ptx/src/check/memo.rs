@@ -228,13 +228,9 @@ mod tests {
     fn found(source: &str, accepted: AcceptedKeys) -> Vec<Diagnostic> {
         let options = CheckOptions::default();
         let mut report = Report::default();
-        check_each(
-            &read(source).module,
-            source,
-            &options,
-            accepted,
-            &mut report,
-        );
+        let module = read(source).module;
+        let all = 0..module.items.len();
+        check_each(&module, source, &options, all, accepted, &mut report);
         report.into_vec()
     }
 

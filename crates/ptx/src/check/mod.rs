@@ -28,6 +28,7 @@ mod video;
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::ast::{DirectiveKind, Item, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
@@ -35,6 +36,7 @@ use super::isa::special;
 use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
 use super::requirements::{Requirement, Requirements};
+use super::threads::{on_threads, parts, shares};
 use super::version::Floor;
 pub(crate) use codegen::SYSTEM;
 use linkage::Declarations;
@@ -231,6 +233,41 @@ pub fn check_with<'a>(
     report.into_vec()
 }
 
+/// Like [`check`], on up to `threads` threads. A short text is checked by the calling one, and
+/// so is, once more, a text with errors: the result is that of `check`.
+///
+/// ```
+/// use ptxkit_ptx::{check, check_parallel, read_parallel};
+///
+/// let kernels = (0..9000).map(|n| format!(".entry k{n}()\n{{\n\tbar.sync \tx;\n\tret;\n}}\n"));
+/// let source = format!(".version 8.0\n.target sm_80\n{}", kernels.collect::<String>());
+/// let module = read_parallel(&source, 4).module;
+/// assert_eq!(check_parallel(&module, &source, 4), check(&module, &source));
+/// ```
+pub fn check_parallel<'a>(module: &Module<'a>, source: &'a str, threads: usize) -> Vec<Diagnostic> {
+    let count = parts(source.len(), threads);
+    if count > 1 && is_right(module, source, count) {
+        return Vec::new();
+    }
+    check(module, source)
+}
+
+/// Checks the items of a module in so many shares, each on a thread.
+fn is_right<'a>(module: &Module<'a>, source: &'a str, count: usize) -> bool {
+    let options = &CheckOptions::default();
+    let weights = module.items.iter().map(|item| {
+        let span = item.span();
+        span.end.saturating_sub(span.start) as usize
+    });
+    let found = on_threads(shares(weights, count), |share| {
+        let mut report = Report::with_limit(1);
+        let accepted = memo::AcceptedKeys::default();
+        check_each(module, source, options, share, accepted, &mut report);
+        report.into_vec().is_empty()
+    });
+    found.into_iter().all(|right| right)
+}
+
 /// Like [`check_with`], and adds the errors to a report.
 pub fn check_into<'a>(
     module: &Module<'a>,
@@ -238,13 +275,9 @@ pub fn check_into<'a>(
     options: &CheckOptions,
     report: &mut Report,
 ) {
-    check_each(
-        module,
-        source,
-        options,
-        memo::AcceptedKeys::default(),
-        report,
-    );
+    let all = 0..module.items.len();
+    let accepted = memo::AcceptedKeys::default();
+    check_each(module, source, options, all, accepted, report);
 }
 
 /// The `.version` that a module needs for all that it uses, as far as the table knows;
@@ -255,15 +288,18 @@ pub(crate) fn floor<'a>(
     options: &CheckOptions,
 ) -> Option<Version> {
     let mut report = Report::with_limit(1);
+    let all = 0..module.items.len();
     let accepted = memo::AcceptedKeys::default();
-    let floor = check_each(module, source, options, accepted, &mut report);
+    let floor = check_each(module, source, options, all, accepted, &mut report);
     report.into_vec().is_empty().then_some(floor)
 }
 
+/// Checks a share of the items; of those before it only what they declare.
 fn check_each<'a>(
     module: &Module<'a>,
     source: &'a str,
     options: &CheckOptions,
+    share: Range<usize>,
     accepted: memo::AcceptedKeys,
     report: &mut Report,
 ) -> Version {
@@ -289,27 +325,37 @@ fn check_each<'a>(
     }
     let mut declarations = Declarations::default();
     let mut files = HashSet::new();
-    for item in &module.items {
+    for (index, item) in module.items.iter().enumerate().take(share.end) {
+        let is_checked = index >= share.start;
         let missing = |requirement| context.missing_requirement(requirement);
         for wrong in requirements.item(item).filter_map(missing) {
             report.add(wrong);
         }
         match item {
             Item::Variable(variable) => {
-                variable::check(variable, DeclarationPlace::Module, &context, report);
+                if is_checked {
+                    variable::check(variable, DeclarationPlace::Module, &context, report);
+                }
                 declarations.variable(variable, source, report);
                 context.symbols.declare_variable(variable);
+                if !is_checked {
+                    continue;
+                }
                 let symbol = |name: &str| context.symbols.get(name);
                 if let Some(wrong) = initializer::check(variable, source, symbol) {
                     report.add(wrong);
                 }
             }
             Item::Function(function) => {
-                head::function(function, &context, report);
+                if is_checked {
+                    head::function(function, &context, report);
+                }
                 declarations.function(function, report);
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name, symbol);
-                function::check(function, &context, &mut requirements, report);
+                if is_checked {
+                    function::check(function, &context, &mut requirements, report);
+                }
             }
             Item::Directive(directive) => match &directive.kind {
                 DirectiveKind::Alias { name, function } => {

@@ -80,6 +80,12 @@ impl<'a> Mnemonics<'a> {
         }))
     }
 
+    /// The id of a mnemonic, which is added unless it is in the table.
+    pub fn share(&mut self, mnemonic: Mnemonic<'a>) -> MnemonicId {
+        let known = self.known(&mnemonic.text);
+        known.unwrap_or_else(|| self.add(mnemonic))
+    }
+
     /// The mnemonic with this text, if it is in the table.
     pub fn known(&self, text: &str) -> Option<MnemonicId> {
         let (hash, start) = hash(text.as_bytes());

@@ -14,10 +14,12 @@ mod instruction;
 mod mnemonic;
 mod module;
 mod operand;
+mod parts;
 mod statement;
 
 use super::ast::{Module, Span};
 use super::diagnostic::{Code, Diagnostic, Report};
+use super::threads;
 use super::token::{LexicalErrors, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
@@ -44,6 +46,28 @@ pub fn read(source: &str) -> Reading<'_> {
     Reading {
         module,
         diagnostics: report.into_vec(),
+    }
+}
+
+/// Like [`read`], on up to `threads` threads. A short text is read by the calling one, and so
+/// is, once more, a text with errors: the result is that of `read`.
+///
+/// ```
+/// use ptxkit_ptx::{read, read_parallel};
+///
+/// let kernels = (0..9000).map(|n| format!(".entry k{n}()\n{{\n\tbar.sync \t0;\n\tret;\n}}\n"));
+/// let source = format!(".version 8.0\n.target sm_80\n{}", kernels.collect::<String>());
+/// assert_eq!(read_parallel(&source, 4), read(&source));
+/// ```
+pub fn read_parallel(source: &str, threads: usize) -> Reading<'_> {
+    let count = threads::parts(source.len(), threads);
+    let whole = count > 1 && u32::try_from(source.len()).is_ok();
+    match whole.then(|| parts::in_parts(source, count)).flatten() {
+        Some(module) => Reading {
+            module,
+            diagnostics: Vec::new(),
+        },
+        None => read(source),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::token::TokenKind;
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        buffers: Buffers::for_text(input.source.len()),
+        buffers: Buffers::for_text(input.len()),
         report,
     };
     let mut rest = input;

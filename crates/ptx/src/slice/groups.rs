@@ -1,7 +1,5 @@
 //! Which kernels stay together, and what each group of them needs.
 
-use std::cmp::Reverse;
-
 use super::graph::{Graph, Kind, NodeId};
 use super::whole::Whole;
 use crate::check::SYSTEM;
@@ -116,6 +114,9 @@ impl Reached {
 
     /// Joins the kernels that use a node, the costliest first, until the copies of all
     /// others take no more than the limit.
+    ///
+    /// Costs are compared by their sizes, and nodes of one size are shared or copied all
+    /// alike: one kernel more seldom changes how the others are grouped.
     fn share_costly_nodes(&mut self, graph: &Graph<'_>, limit: u64) {
         let mut copies = vec![0_u64; graph.nodes.len()];
         let mut last_group = vec![None; graph.nodes.len()];
@@ -126,31 +127,26 @@ impl Reached {
                 }
             }
         }
-        let mut costs: Vec<(u64, NodeId)> = copies
+        let sizes: Vec<u32> = copies
             .iter()
             .zip(&graph.nodes)
-            .enumerate()
-            .map(|(node, (copies, of))| {
-                let cost = copies.saturating_sub(1).saturating_mul(of.bytes);
-                (cost, node as NodeId)
-            })
-            .filter(|(cost, _)| *cost > 0)
+            .map(|(copies, of)| size(copies.saturating_sub(1).saturating_mul(of.bytes)))
             .collect();
-        let mut total = costs
-            .iter()
-            .fold(0_u64, |total, (cost, _)| total.saturating_add(*cost));
-        if total <= limit {
+        let mut counts = [0_u64; SIZES];
+        for size in &sizes {
+            counts[*size as usize] += 1;
+        }
+        let mut total = 0_u64;
+        let copied = counts.iter().enumerate().take_while(|(size, count)| {
+            let most = 1_u64.checked_shl(*size as u32).unwrap_or(u64::MAX) - 1;
+            total = total.saturating_add(most.saturating_mul(**count));
+            total <= limit
+        });
+        let copied = copied.count() as u32;
+        if copied as usize == SIZES {
             return;
         }
-        costs.sort_unstable_by_key(|(cost, node)| (Reverse(*cost), *node));
-        let mut shared = vec![false; graph.nodes.len()];
-        for (cost, node) in costs {
-            if total <= limit {
-                break;
-            }
-            total = total.saturating_sub(cost);
-            shared[node as usize] = true;
-        }
+        let shared: Vec<bool> = sizes.iter().map(|size| *size >= copied).collect();
         for root in &self.roots {
             for node in self.nodes.get(root.nodes.clone()).unwrap_or_default() {
                 if shared[*node as usize] {
@@ -197,6 +193,14 @@ impl Reached {
         }
         groups
     }
+}
+
+/// The number of different [`size`]s.
+const SIZES: usize = u64::BITS as usize + 1;
+
+/// The number of binary digits.
+fn size(cost: u64) -> u32 {
+    u64::BITS - cost.leading_zeros()
 }
 
 /// Disjoint sets of nodes.

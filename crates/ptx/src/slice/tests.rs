@@ -348,9 +348,43 @@ fn copies_have_a_limit() {
             .map(|slice| slice.kernels().join(" "));
         kernels.collect::<Vec<_>>().join(" | ")
     };
-    assert_eq!(kernels(150_000), "a | b | c");
-    assert_eq!(kernels(149_999), "a b | c");
-    assert_eq!(kernels(49_999), "a b c");
+    // Up to 131,071 and 65,535 bytes.
+    assert_eq!(kernels(196_606), "a | b | c");
+    assert_eq!(kernels(196_605), "a b | c");
+    assert_eq!(kernels(65_535), "a b | c");
+    assert_eq!(kernels(65_534), "a b c");
+}
+
+/// Above the limit, too, a new kernel leaves most others as they are grouped.
+#[test]
+fn copies_above_the_limit_are_chosen_alike() {
+    const TABLES: [&str; 2] = ["even", "odd"];
+    let mut lines = TABLES
+        .map(|table| format!(".global .align 4 .b8 {table}[1000];\n"))
+        .concat();
+    // Which tables are copied.
+    let mut before = Vec::new();
+    let mut changes = 0;
+    for count in 0..80 {
+        let table = TABLES[count % 2];
+        lines += &format!("K(k{count}): ld.global.u32 %r1, [{table}];\n");
+        let source = module(&lines);
+        let limits = Limits {
+            copies: 20_000,
+            ..ANY
+        };
+        let slices = cut_within(&source, &read(&source).module, &limits);
+        let is_alone = |kernel: &str| {
+            let slice = slices.kernel(kernel).unwrap();
+            slices.slices()[slice].kernels().len() == 1
+        };
+        let now = vec![is_alone("k0"), count == 0 || is_alone("k1")];
+        changes += usize::from(count > 0 && now != before);
+        before = now;
+    }
+    assert_eq!(before, [false, false]);
+    // The costlier of the two alone would be another one with each kernel.
+    assert!(changes <= 6, "{changes}");
 }
 
 #[test]

@@ -67,6 +67,9 @@ pub fn write(source: &str, head: &Head, pieces: &[Piece], kept: Stems) -> Text {
         strings: Vec::new(),
         known_strings: NameMap::default(),
     };
+    let length: u64 = pieces.iter().map(Piece::bytes).sum();
+    let length = length.min(source.len() as u64) as usize;
+    writer.out.text.reserve(length);
     for (line, start) in &head.lines {
         writer.line(line, Some(*start));
     }
@@ -89,6 +92,50 @@ struct Writer<'s> {
     /// The labels of the names of inlined functions in the order in which they are used.
     strings: Vec<&'s str>,
     known_strings: NameMap<'s, ()>,
+}
+
+/// What a byte is to [`Writer::plain`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    No,
+    Space,
+    /// Of a name, word or number, but for `$`, which begins most numbered names.
+    Word,
+    Mark,
+}
+
+const PLAIN: [Plain; 256] = {
+    let mut plain = [Plain::No; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        plain[byte] = match byte as u8 {
+            b' ' | b'\t' | b'\n' | b'\r' => Plain::Space,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'%' | b'.' => Plain::Word,
+            b',' | b';' | b':' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'+'
+            | b'-' | b'@' | b'!' | b'|' | b'=' => Plain::Mark,
+            _ => Plain::No,
+        };
+        byte += 1;
+    }
+    plain
+};
+
+fn plain_byte(bytes: &[u8], at: usize) -> Plain {
+    bytes
+        .get(at)
+        .map_or(Plain::No, |byte| PLAIN[*byte as usize])
+}
+
+/// Whether a word may be one that is numbered, or that says what follows it.
+fn is_special(word: &[u8]) -> bool {
+    match word.first() {
+        Some(b'_' | b'B' | b'L') => true,
+        Some(b'p') => word.starts_with(b"prototype_"),
+        Some(b'i') => word == b"inlined_at",
+        Some(b'f') => word == b"function_name",
+        Some(b'.') => word == b".loc" || word == b".file",
+        _ => false,
+    }
 }
 
 /// What the parts of a `.loc` directive make of the next token.
@@ -145,16 +192,19 @@ impl<'s> Writer<'s> {
         };
         let mut next = Next::Any;
         // The text from `copied` to `end` is still to be copied.
-        let mut copied = span.start as usize;
-        let mut end = copied;
+        let first = span.start as usize;
+        let (mut copied, mut end) = (first, first);
         loop {
+            if next == Next::Any && end > first {
+                end = self.plain(source.as_bytes(), &mut copied, end);
+            }
             let (kind, token) = token_at(source, end as u32, &self.errors);
             if kind == TokenKind::End {
                 break;
             }
             let (start, token_end) = (token.start() as usize, token.end() as usize);
             let between = source.get(end..start).unwrap_or_default();
-            if end == span.start as usize {
+            if end == first {
                 copied = start;
             } else if !between.is_empty() {
                 let line_end = between.contains('\n');
@@ -204,6 +254,48 @@ impl<'s> Writer<'s> {
             }
         }
         self.copy(copied, end);
+    }
+
+    /// Passes what is copied token by token: no comment, string, numbered name or `.loc`.
+    /// Returns where it ends.
+    fn plain(&mut self, bytes: &[u8], copied: &mut usize, at: usize) -> usize {
+        let mut end = at;
+        loop {
+            let start = end;
+            match plain_byte(bytes, start) {
+                Plain::No => return start,
+                Plain::Mark => end += 1,
+                Plain::Word => {
+                    while plain_byte(bytes, end) == Plain::Word {
+                        end += 1;
+                    }
+                    let word = bytes.get(start..end).unwrap_or_default();
+                    if is_special(word) || bytes.get(end) == Some(&b'$') {
+                        return start;
+                    }
+                }
+                Plain::Space => {
+                    let mut line_end = false;
+                    while plain_byte(bytes, end) == Plain::Space {
+                        line_end |= bytes.get(end) == Some(&b'\n');
+                        end += 1;
+                    }
+                    // A comment is white space too.
+                    if plain_byte(bytes, end) == Plain::No {
+                        return start;
+                    }
+                    let is_one = matches!(bytes.get(start..end), Some(b"\n" | b" "));
+                    if !is_one {
+                        self.copy(*copied, start);
+                        *copied = end;
+                        self.out.text.push(if line_end { '\n' } else { ' ' });
+                    }
+                    if line_end {
+                        self.out.lines.push(Some(end as u32));
+                    }
+                }
+            }
+        }
     }
 
     fn copy(&mut self, start: usize, end: usize) {

@@ -106,6 +106,38 @@ fn compiler_output_printed_and_read_again() {
     assert!(lost.is_empty(), "{lost:?} changed by printing");
 }
 
+/// Several threads read and check what one does, also where something is wrong in the
+/// second half.
+#[test]
+fn several_threads_agree() {
+    let mut texts: Vec<String> = vec![read("large"), read("kernels")];
+    let entries = entries(&read("corpus")).into_iter();
+    texts.extend(
+        entries
+            .map(|entry| entry.text)
+            .filter(|text| text.len() > 300_000),
+    );
+    let wrong: Vec<String> = texts
+        .iter()
+        .map(|text| {
+            let half = text.ceil_char_boundary(text.len() / 2);
+            let at = half + text[half..].find(';').unwrap_or_default();
+            format!("{} x{}", &text[..at], &text[at..])
+        })
+        .collect();
+    for text in texts.iter().chain(&wrong) {
+        let one = ptx::read(text);
+        let found = ptx::check(&one.module, text);
+        for threads in [2, 7] {
+            let several = ptx::read_parallel(text, threads);
+            assert!(several == one, "{threads} threads: {:.60}", text);
+            assert_eq!(ptx::check_parallel(&one.module, text, threads), found);
+        }
+    }
+    println!("several threads: {} modules", texts.len() + wrong.len());
+    assert!(texts.len() > 5, "{}", texts.len());
+}
+
 /// What is accepted as a whole is accepted in slices.
 #[test]
 fn slices_of_compiler_output() {
