@@ -72,12 +72,15 @@ mod tests {
 
     #[test]
     fn shares_have_about_equal_weight() {
-        let of = |weights: &[usize], count| shares(weights.iter().copied(), count);
-        assert_eq!(of(&[1, 1, 1, 1, 1, 1], 3), [0..2, 2..4, 4..6]);
-        assert_eq!(of(&[9, 1, 1, 1], 2), [0..1, 1..4]);
-        assert_eq!(of(&[0, 0, 9, 0], 2), [0..3, 3..4]);
-        assert_eq!(of(&[5], 4), [0..1]);
-        assert_eq!(of(&[0, 0], 4), [0..2]);
+        let of = |weights: &[usize], count| -> Vec<(usize, usize)> {
+            let shares = shares(weights.iter().copied(), count).into_iter();
+            shares.map(|share| (share.start, share.end)).collect()
+        };
+        assert_eq!(of(&[1, 1, 1, 1, 1, 1], 3), [(0, 2), (2, 4), (4, 6)]);
+        assert_eq!(of(&[9, 1, 1, 1], 2), [(0, 1), (1, 4)]);
+        assert_eq!(of(&[0, 0, 9, 0], 2), [(0, 3), (3, 4)]);
+        assert_eq!(of(&[5], 4), [(0, 1)]);
+        assert_eq!(of(&[0, 0], 4), [(0, 2)]);
         assert_eq!(of(&[], 4), []);
     }
 }
