@@ -276,6 +276,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
                 return None;
             }
             let around = ModuleInfo {
+                source: self.context.source,
                 effects: &self.context.effects,
                 variables: &self.context.variables,
                 functions: &self.context.functions,

@@ -4,6 +4,7 @@
 
 pub mod ast;
 mod check;
+pub mod control_flow;
 pub mod dependence;
 pub mod diagnostic;
 #[cfg(feature = "digest")]
@@ -11,10 +12,12 @@ mod digest;
 pub mod explanation;
 mod features;
 pub mod isa;
+mod name_map;
 pub mod names;
 mod parse;
 pub mod printer;
 mod requirements;
+pub mod scope;
 pub mod signature;
 pub mod slice;
 mod text;
@@ -23,12 +26,12 @@ mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_parallel, check_with,
-    references,
+    CheckOptions, Level, Reference, check, check_into, check_parallel, check_with, references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
+pub use name_map::{NameMap, Seed};
 pub use parse::{Reading, read, read_head, read_into, read_parallel, skip_comments};
 pub use text::{NotPtx, Ptx, text_of};
 

@@ -3,8 +3,8 @@
 
 use super::host::HostIsa;
 use crate::program::{
-    Arg, Base, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity, UniformityInfo,
-    block_frequencies,
+    Arg, Base, GROUP, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
+    UniformityInfo, block_frequencies,
 };
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -54,7 +54,7 @@ pub(super) fn choose(
     let uniformity = UniformityInfo::new(program);
     // Divergence at a jump table has no lowering.
     let divergent_table = program.blocks.iter().any(|b| match &b.terminator {
-        Terminator::Table { index, .. } => uniformity.arg(program, *index) != Uniformity::Uniform,
+        Terminator::Table { index, .. } => !uniformity.is_uniform(program, *index),
         _ => false,
     });
     if divergent_table {
@@ -62,7 +62,7 @@ pub(super) fn choose(
     }
     let frequencies = block_frequencies(program);
     let loops = frequencies.iter().any(|&frequency| frequency > 1);
-    let width = u64::from(WIDTH);
+    let width = u64::from(GROUP);
     // Estimated run time of a lane group, vectorized and scalar; size of vector code.
     let (mut vector, mut scalar, mut code) = (0, 0, 0);
     for (block, frequency) in program.blocks.iter().zip(frequencies) {
@@ -89,16 +89,13 @@ pub(super) fn choose(
         }
     }
     let pays = vector * 2 < scalar && code < if loops { MAX_CODE_WITH_LOOPS } else { MAX_CODE };
-    (pays || vectorization == Vectorization::Always).then_some((WIDTH, uniformity))
+    (pays || vectorization == Vectorization::Always).then_some((GROUP, uniformity))
 }
 
 /// The largest vector function, in the cost model's units. Threads without loops end
 /// soon, so that their code must be cheap to compile.
 const MAX_CODE: u64 = 128;
 const MAX_CODE_WITH_LOOPS: u64 = 1024;
-
-/// Threads of a lane group.
-const WIDTH: u32 = 16;
 
 /// The lowering of a step for a lane group whose registers have this uniformity.
 pub(super) fn lowering(

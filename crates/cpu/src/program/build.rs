@@ -16,6 +16,7 @@ use ptx::ast::{
 };
 use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode, Type};
+use ptx::scope;
 
 pub(super) struct Builder<'m, 'a> {
     pub module: &'m ModuleData<'m, 'a>,
@@ -65,7 +66,7 @@ pub(crate) fn build<'m, 'a>(
         carry: None,
         calls: Vec::new(),
     };
-    builder.scopes.enter();
+    builder.scopes = builder.scopes_of(body);
     let mut params = Vec::new();
     let mut param_bytes = 0_u32;
     for param in &kernel.params {
@@ -87,9 +88,8 @@ pub(crate) fn build<'m, 'a>(
             align,
         });
         param_bytes = end;
-        builder
-            .scopes
-            .declare(param.name.text, Symbol::Variable(Storage::Param(offset)));
+        let symbol = Symbol::Variable(Storage::Param(offset));
+        builder.declare_name(param.name, None, symbol);
     }
     builder.statements(body);
     builder.end(Terminator::Exit);
@@ -207,37 +207,37 @@ impl<'m, 'a> Builder<'m, 'a> {
         self.errors.push(error);
     }
 
-    /// Declares the labels of the scope that `statements` begins: a jump may
-    /// precede its label.
-    fn declare_labels(&mut self, statements: &'m [Statement<'a>]) {
-        let mut depth = 0_u32;
-        for statement in statements {
-            match statement {
-                Statement::Begin(_) => depth += 1,
-                Statement::End(_) if depth == 0 => break,
-                Statement::End(_) => depth -= 1,
-                Statement::Label(name) if depth == 0 => {
-                    let block = self.new_block();
-                    self.scopes.declare(name.text, Symbol::Label(block));
-                }
-                _ => {}
-            }
+    /// The scopes of a copy of a function with this body: each label gets a block.
+    pub fn scopes_of(&mut self, body: &'m Body<'a>) -> Scopes<'a> {
+        let label = |_| Symbol::Label(self.new_block());
+        Scopes::new(&body.statements, label, |_| {})
+    }
+
+    pub fn declare_name(&mut self, name: Name<'a>, count: Option<u32>, symbol: Symbol) {
+        // The front end reports what is declared twice.
+        let _ = self.scopes.declare(name, count, symbol);
+    }
+
+    /// What a name means in the function.
+    pub fn find(&self, name: Name<'a>) -> Option<Symbol> {
+        // Nearly all names are registers.
+        if let Some(word) = self.module.word(name)
+            && let Some(Reg(first)) = self.scopes.register(word)
+        {
+            return Some(Symbol::Register(Reg(first + scope::number(word))));
         }
+        let found = self.scopes.find(name.text)?;
+        Some(found.meaning.numbered(found.number))
     }
 
     pub fn statements(&mut self, body: &'m Body<'a>) {
-        self.scopes.enter();
-        self.declare_labels(&body.statements);
         for (i, statement) in body.statements.iter().enumerate() {
             match statement {
-                Statement::Begin(_) => {
-                    self.scopes.enter();
-                    self.declare_labels(&body.statements[i + 1..]);
-                }
-                Statement::End(_) => self.scopes.leave(),
+                Statement::Begin(_) => self.scopes.open(),
+                Statement::End(_) => self.scopes.close(),
                 Statement::Label(name) => {
                     self.leave_guard();
-                    if let Some(Symbol::Label(block)) = self.scopes.find(name.text) {
+                    if let Some(Symbol::Label(block)) = self.find(*name) {
                         self.end_and_open(Terminator::Jump(block), block);
                     }
                 }
@@ -251,6 +251,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                         self.report(error);
                     }
                 }
+                Statement::Targets(targets) if !targets.calls => {
+                    self.declare_name(targets.name, None, Symbol::Targets(i));
+                }
                 Statement::Location { .. }
                 | Statement::Targets { .. }
                 | Statement::Prototype { .. }
@@ -258,7 +261,6 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         self.leave_guard();
-        self.scopes.leave();
     }
 
     pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
@@ -282,7 +284,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 ));
             }
         };
-        self.scopes.declare(name, symbol);
+        self.declare_name(variable.name, None, symbol);
         Ok(())
     }
 
@@ -298,7 +300,6 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
-        let name = variable.name.text;
         let class = class_of(variable.ty).ok_or_else(|| {
             LoweringError::unsupported(
                 variable.span,
@@ -306,22 +307,22 @@ impl<'m, 'a> Builder<'m, 'a> {
             )
         })?;
         let first = Reg(self.registers.len() as u32);
-        let symbol = match variable.count {
-            // A short text can declare four billion registers.
-            Some(count) if count > 1 << 20 => {
-                return Err(LoweringError::unsupported(
-                    variable.span,
-                    "more than 1048576 registers in one declaration",
-                ));
-            }
-            Some(count) => Symbol::Range(first, count),
-            None if variable.vector > 1 => Symbol::Vector(first, variable.vector),
-            None => Symbol::Register(first),
+        let components = variable.vector.max(1);
+        let symbol = match components {
+            1 => Symbol::Register(first),
+            _ => Symbol::Vector(first, components),
         };
-        let count = variable.count.unwrap_or(u32::from(variable.vector.max(1)));
+        let count = u64::from(variable.count.unwrap_or(1)) * u64::from(components);
+        // A short text can declare four billion registers.
+        if count > 1 << 20 {
+            return Err(LoweringError::unsupported(
+                variable.span,
+                "more than 1048576 registers in one declaration",
+            ));
+        }
         let end = self.registers.len() + count as usize;
         self.registers.resize(end, class);
-        self.scopes.declare(name, symbol);
+        self.declare_name(variable.name, variable.count, symbol);
         Ok(())
     }
 
@@ -339,7 +340,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     pub fn label(&mut self, name: Name<'a>) -> Result<BlockId, LoweringError> {
-        match self.scopes.find(name.text) {
+        match self.find(name) {
             Some(Symbol::Label(block)) => Ok(block),
             _ => Err(LoweringError::invalid(
                 self.module.span(name),
@@ -507,17 +508,14 @@ impl<'m, 'a> Builder<'m, 'a> {
         let [index, Operand::Name(list)] = body.list(ast.operands) else {
             return Err(malformed());
         };
-        let labels = body
-            .statements
-            .iter()
-            .find_map(|s| match s {
-                Statement::Targets(table) if !table.calls && table.name.text == list.text => {
-                    Some(&table.targets)
-                }
-                _ => None,
-            })
-            .ok_or_else(malformed)?;
-        let targets = labels
+        let Some(Symbol::Targets(at)) = self.find(*list) else {
+            return Err(malformed());
+        };
+        let Some(Statement::Targets(table)) = body.statements.get(at) else {
+            return Err(malformed());
+        };
+        let targets = table
+            .targets
             .iter()
             .map(|&l| self.label(l))
             .collect::<Result<_, _>>()?;

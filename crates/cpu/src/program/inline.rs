@@ -40,7 +40,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         let function = match self.module.symbols.get(name.text) {
             Some(ModuleSymbol::Function(function)) => *function,
-            _ if matches!(self.scopes.find(name.text), Some(Symbol::Register(_))) => {
+            _ if matches!(self.find(name), Some(Symbol::Register(_))) => {
                 return Err(LoweringError::unsupported(
                     ast.span,
                     "a call through a register",
@@ -107,10 +107,10 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
 
         // The callee sees none of the caller's names.
-        let outer = std::mem::take(&mut self.scopes);
-        self.scopes.enter();
+        let inner = self.scopes_of(body);
+        let outer = std::mem::replace(&mut self.scopes, inner);
         for (formal, symbol) in function.params.iter().chain(&function.returns).zip(formals) {
-            self.scopes.declare(formal.name.text, symbol);
+            self.declare_name(formal.name, None, symbol);
         }
         self.calls.push((name, after));
         // The guards of the body are independent of the call's own guard.

@@ -2,26 +2,18 @@
 
 use crate::blob::ParamLayout;
 use ptx::ast::{FloatValue, Span};
+use ptx::control_flow::Graph;
 use ptx::isa::{self, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub(crate) use ptx::ast::Modifiers;
+pub(crate) use ptx::control_flow::BlockId;
 
 /// A virtual register: an index into [`Program::registers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Reg(pub u32);
 
 impl Reg {
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// A basic block: an index into [`Program::blocks`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct BlockId(pub u32);
-
-impl BlockId {
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -279,6 +271,19 @@ pub(crate) struct Program<'a> {
 }
 
 impl Program<'_> {
+    /// The control-flow graph of its blocks as they are.
+    pub fn graph(&self) -> Graph {
+        let mut edges = Vec::with_capacity(self.blocks.len() * 2);
+        for (from, block) in (0..).zip(&self.blocks) {
+            let next = block.terminator.successors();
+            edges.extend(next.map(|to| (from, to.0)));
+        }
+        // A branch or table may name a block twice.
+        edges.sort_unstable();
+        edges.dedup();
+        Graph::new(self.blocks.len(), &edges)
+    }
+
     pub fn list(&self, list: ArgList) -> &[Arg] {
         let start = list.start as usize;
         self.args

@@ -7,11 +7,11 @@
 
 mod build;
 mod call_params;
+mod frequency;
 mod inline;
 mod ir;
 mod live_ranges;
 mod liveness;
-mod loops;
 mod module_data;
 mod operands;
 mod reg_class;
@@ -21,11 +21,11 @@ mod spin_loops;
 mod uniformity;
 
 pub(crate) use build::build;
+pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,
     RegClass, Step, Storage, SystemCall, Terminator,
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
-pub(crate) use loops::block_frequencies;
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use uniformity::{NoWrap, Uniformity, UniformityInfo};
+pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};

@@ -9,6 +9,7 @@ use ptx::ast::{
     Variable,
 };
 use ptx::names::Type;
+use ptx::scope;
 
 /// The symbol table of a module, shared by all of its kernels.
 pub(crate) struct ModuleData<'m, 'a> {
@@ -35,6 +36,11 @@ impl ModuleData<'_, '_> {
     /// The place of a name in the text.
     pub fn span(&self, name: Name<'_>) -> Span {
         name.span(self.source)
+    }
+
+    /// The bytes of a name, by which registers are found.
+    pub fn word(&self, name: Name<'_>) -> Option<u64> {
+        scope::word(name, self.source)
     }
 
     /// 1-based line of a place in the text.

@@ -9,7 +9,7 @@ use ptx::names::{Modifier, SpecialRegister};
 
 impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, LoweringError> {
-        if let Some(symbol) = self.scopes.find(name.text) {
+        if let Some(symbol) = self.find(name) {
             return Ok(symbol);
         }
         let unknown = || {
@@ -101,7 +101,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     })
                 }
                 Symbol::Variable(storage) => Arg::Symbol(storage, 0),
-                Symbol::Label(_) | Symbol::Range(..) => {
+                Symbol::Label(_) | Symbol::Targets(_) => {
                     return Err(LoweringError::unsupported(
                         self.module.span(*name),
                         format!("the address of the label {}", name.text),

@@ -1,61 +1,43 @@
-//! Lexical scopes of a function.
-
-use std::collections::HashMap;
+//! What the names of a function mean.
 
 use super::ir::{BlockId, Reg, Storage};
+use ptx::scope::{self, Meaning};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Symbol {
+    /// A register, or the first of `%r<9>`.
     Register(Reg),
     /// `.reg .v4 .f32 %v`: the first component and the number of components.
     Vector(Reg, u8),
-    /// `%r<9>`: `%r0` is the first.
-    Range(Reg, u32),
     Variable(Storage),
     Label(BlockId),
+    /// `.branchtargets`: the index of the statement.
+    Targets(usize),
 }
 
-/// The scopes of one function instance, innermost last.
-#[derive(Default)]
-pub(super) struct Scopes<'a> {
-    stack: Vec<HashMap<&'a str, Symbol>>,
-}
+impl Meaning for Symbol {
+    type Register = Reg;
 
-impl<'a> Scopes<'a> {
-    pub fn enter(&mut self) {
-        self.stack.push(HashMap::new());
-    }
-
-    pub fn leave(&mut self) {
-        self.stack.pop();
-    }
-
-    pub fn declare(&mut self, name: &'a str, symbol: Symbol) {
-        if let Some(scope) = self.stack.last_mut() {
-            scope.insert(name, symbol);
+    fn register(&self) -> Option<Reg> {
+        match self {
+            Symbol::Register(reg) => Some(*reg),
+            _ => None,
         }
     }
+}
 
-    pub fn find(&self, name: &str) -> Option<Symbol> {
-        // `%r12` may be declared as `%r<13>`. The stem itself may end in digits.
-        let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        for scope in self.stack.iter().rev() {
-            match scope.get(name) {
-                // The stem of a range without a number is not a register.
-                Some(Symbol::Range(..)) | None => {}
-                Some(&symbol) => return Some(symbol),
+impl Symbol {
+    /// One of a range.
+    pub fn numbered(self, number: u32) -> Symbol {
+        match self {
+            Symbol::Register(Reg(first)) => Symbol::Register(Reg(first + number)),
+            Symbol::Vector(Reg(first), components) => {
+                Symbol::Vector(Reg(first + number * u32::from(components)), components)
             }
-            for split in digits..name.len() {
-                let (stem, number) = name.split_at(split);
-                if let Some(&Symbol::Range(first, count)) = scope.get(stem)
-                    && (number.len() == 1 || !number.starts_with('0'))
-                    && let Ok(number) = number.parse::<u32>()
-                    && number < count
-                {
-                    return Some(Symbol::Register(Reg(first.0 + number)));
-                }
-            }
+            one => one,
         }
-        None
     }
 }
+
+/// The scopes of one function instance.
+pub(super) type Scopes<'a> = scope::Scopes<'a, Symbol>;

@@ -33,13 +33,16 @@ pub(super) fn simplify(program: &mut Program<'_>) {
     }
 
     // An unreachable block must not be merged with a reachable successor.
-    let reached = reachable(program);
-    let predecessors = predecessors(program, &reached);
-    for i in (0..count).filter(|&i| reached[i]) {
+    let graph = program.graph();
+    let mut retained: Vec<bool> = (0..count as u32)
+        .map(|block| graph.is_reached(BlockId(block)))
+        .collect();
+    for i in 0..count {
         while let Terminator::Jump(to) = program.blocks[i].terminator
+            && retained[i]
             && to.index() != i
             && to.index() != 0
-            && predecessors[to.index()] == 1
+            && graph.predecessors(to).nth(1).is_none()
         {
             let empty = BasicBlock {
                 steps: Vec::new(),
@@ -49,44 +52,23 @@ pub(super) fn simplify(program: &mut Program<'_>) {
             let block = &mut program.blocks[i];
             block.steps.append(&mut merged.steps);
             block.terminator = merged.terminator;
+            retained[to.index()] = false;
         }
     }
-    renumber(program);
+    renumber(program, &retained);
 }
 
-/// The number of edges to each block from reachable blocks.
-fn predecessors(program: &Program<'_>, reached: &[bool]) -> Vec<u32> {
-    let mut edges = vec![0; program.blocks.len()];
-    for (block, _) in program.blocks.iter().zip(reached).filter(|&(_, &r)| r) {
-        for to in block.terminator.successors() {
-            edges[to.index()] += 1;
-        }
-    }
-    edges
-}
-
-fn reachable(program: &Program<'_>) -> Vec<bool> {
-    let mut reached = vec![false; program.blocks.len()];
-    let mut worklist = vec![BlockId(0)];
-    while let Some(at) = worklist.pop() {
-        if !std::mem::replace(&mut reached[at.index()], true) {
-            worklist.extend(program.blocks[at.index()].terminator.successors());
-        }
-    }
-    reached
-}
-
-fn renumber(program: &mut Program<'_>) {
-    let reached = reachable(program);
+/// Removes the other blocks.
+fn renumber(program: &mut Program<'_>, retained: &[bool]) {
     let mut numbers = vec![BlockId(0); program.blocks.len()];
-    let retained = numbers.iter_mut().zip(&reached).filter(|&(_, &r)| r);
-    for (next, (number, _)) in retained.enumerate() {
+    let numbered = numbers.iter_mut().zip(retained).filter(|&(_, &r)| r);
+    for (next, (number, _)) in numbered.enumerate() {
         *number = BlockId(next as u32);
     }
-    let mut reached = reached.iter();
+    let mut retained = retained.iter();
     program
         .blocks
-        .retain(|_| reached.next().copied().unwrap_or(false));
+        .retain(|_| retained.next().copied().unwrap_or(false));
     for block in &mut program.blocks {
         retarget(&mut block.terminator, |to| numbers[to.index()]);
     }

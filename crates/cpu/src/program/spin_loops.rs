@@ -7,7 +7,6 @@
 
 use super::ir::{ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator};
 use super::liveness::RegisterSet;
-use super::loops::{back_edges, natural_loop};
 use super::simplify_cfg::retarget;
 use ptx::ast::Span;
 use ptx::isa::Effect;
@@ -18,11 +17,12 @@ pub(super) fn insert_yields(program: &mut Program<'_>) {
     if !polls {
         return;
     }
-    for (from, to) in back_edges(program) {
-        let inside = natural_loop(program, from, to);
-        if !exit_depends_on_poll(program, &inside) {
-            continue;
-        }
+    let graph = program.graph();
+    let waiting = |&(from, to): &(BlockId, BlockId)| {
+        exit_depends_on_poll(program, &graph.natural_loop(from, to))
+    };
+    let waiting: Vec<_> = graph.back_edges().filter(waiting).collect();
+    for (from, to) in waiting {
         let line =
             program.blocks[from.index()]
                 .steps

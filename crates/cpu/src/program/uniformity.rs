@@ -1,16 +1,26 @@
 //! Uniformity analysis: whether the threads of a lane group have the same value
 //! in a register, values with a constant stride, or unrelated values.
 //!
-//! A lane group is a set of threads with consecutive `%tid.x` and the same `%tid.y`
-//! and `%tid.z`. It takes every branch as a whole; where the threads diverge, the
-//! scalar function takes over. So a value computed from uniform values is uniform.
+//! A lane group is a set of threads that differ in the low bits of `%tid.x` alone, so that
+//! its first has a multiple of [`GROUP`] there. It takes every branch as a whole; where the
+//! threads diverge, the scalar function takes over. So a value computed from uniform values
+//! is uniform. The lattice, and what instructions make of it, is that of
+//! [`ptx::dependence`].
 
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
 use super::liveness::Liveness;
+use ptx::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
+
+/// The threads of a lane group, and the bits of `%tid.x` in which they differ.
+pub(crate) const GROUP: u32 = 1 << LANE_BITS;
+const LANE_BITS: usize = 4;
+
+/// No large stride is contiguous.
+const MAX_STRIDE: i32 = 1 << 20;
 
 /// How the value of a register varies over the threads of a lane group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,30 +35,31 @@ pub(crate) enum Uniformity {
 }
 
 impl Uniformity {
-    fn stride(self) -> Option<i64> {
-        match self {
-            Uniformity::Uniform => Some(0),
-            Uniformity::Affine(stride) => Some(stride),
-            Uniformity::Divergent => None,
+    /// That of a register of this class.
+    fn of(dependence: &Dependence, class: RegClass) -> Uniformity {
+        if dependence.is_uniform() {
+            return Uniformity::Uniform;
         }
-    }
-
-    fn from_stride(stride: i64) -> Uniformity {
-        if stride == 0 {
-            Uniformity::Uniform
-        } else {
-            Uniformity::Affine(stride)
-        }
-    }
-
-    fn join(self, other: Uniformity) -> Uniformity {
-        if self == other {
-            self
-        } else {
-            Uniformity::Divergent
+        let has_stride = matches!(class, RegClass::I32 | RegClass::I64);
+        match dependence.linear {
+            Some(linear) if has_stride => {
+                let stride = linear.bits[0];
+                let mut bits = linear.bits[..LANE_BITS].iter().zip(0..);
+                let same = bits.all(|(part, bit)| stride.checked_mul(1 << bit) == Some(*part));
+                match same && stride.abs() < MAX_STRIDE {
+                    true => Uniformity::Affine(stride.into()),
+                    false => Uniformity::Divergent,
+                }
+            }
+            _ => Uniformity::Divergent,
         }
     }
 }
+
+/// Unknowns in registers have no number: at another time, the same register holds another.
+const UNKNOWN: u32 = 0;
+
+const DIVERGENT: Dependence = Dependence::opaque(Sources::LANES);
 
 /// A 32-bit affine value that must not wrap around within the lane group: otherwise
 /// its extension to 64 bits is not affine.
@@ -61,73 +72,34 @@ pub(crate) struct NoWrap {
 
 /// The result of the analysis, by register.
 pub(crate) struct UniformityInfo {
+    facts: Vec<Dependence>,
     registers: Vec<Uniformity>,
 }
 
 impl UniformityInfo {
     pub fn new(program: &Program<'_>) -> UniformityInfo {
-        // `None` is the optimistic start: a loop-carried register has the uniformity
-        // of its initial value until the back edge says otherwise.
-        let mut facts: Vec<Option<Uniformity>> = vec![None; program.registers.len()];
+        let mut facts = Facts {
+            program,
+            // `None` is the optimistic start: a loop-carried register has the uniformity
+            // of its initial value until the back edge says otherwise.
+            known: vec![None; program.registers.len()],
+        };
+        let uniform = Dependence::uniform(Sources::NONE, UNKNOWN);
         // Registers that may be read before they are written are 0 in all threads.
         for reg in Liveness::new(program).live_in(BlockId(0)).iter() {
-            facts[reg.index()] = Some(Uniformity::Uniform);
+            facts.known[reg.index()] = Some(uniform);
         }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            let mut meet =
-                |facts: &mut Vec<Option<Uniformity>>, reg: Reg, uniformity: Uniformity| {
-                    let has_stride = matches!(
-                        program.registers[reg.index()],
-                        RegClass::I32 | RegClass::I64
-                    );
-                    let uniformity = if has_stride || uniformity == Uniformity::Uniform {
-                        uniformity
-                    } else {
-                        Uniformity::Divergent
-                    };
-                    let old = facts[reg.index()];
-                    let new = old.map_or(uniformity, |old| old.join(uniformity));
-                    if old != Some(new) {
-                        facts[reg.index()] = Some(new);
-                        changed = true;
-                    }
-                };
-            for block in &program.blocks {
-                for step in &block.steps {
-                    match step {
-                        Step::Instruction(i) => {
-                            let uniformity = result(program, i, &facts);
-                            let mut written = Vec::new();
-                            program.effects(i, &mut |_| {}, &mut |reg| written.push(reg));
-                            if let Some(uniformity) = uniformity {
-                                for reg in written {
-                                    meet(&mut facts, reg, uniformity);
-                                }
-                            }
-                        }
-                        Step::SystemCall { result, .. } => {
-                            if let Some(reg) = result {
-                                meet(&mut facts, *reg, Uniformity::Divergent);
-                            }
-                        }
-                    }
-                }
-                if let Terminator::Sync { instruction, .. } = &block.terminator {
-                    let mut written = Vec::new();
-                    program.effects(instruction, &mut |_| {}, &mut |reg| written.push(reg));
-                    for reg in written {
-                        meet(&mut facts, reg, Uniformity::Divergent);
-                    }
-                }
-            }
-        }
+        while facts.round() {}
+        // What is never written is never read.
+        let known = facts.known.into_iter();
+        let facts: Vec<_> = known.map(|fact| fact.unwrap_or(uniform)).collect();
         UniformityInfo {
             registers: facts
-                .into_iter()
-                .map(|s| s.unwrap_or(Uniformity::Uniform))
+                .iter()
+                .zip(&program.registers)
+                .map(|(fact, class)| Uniformity::of(fact, *class))
                 .collect(),
+            facts,
         }
     }
 
@@ -135,34 +107,38 @@ impl UniformityInfo {
         self.registers[reg.index()]
     }
 
-    /// The uniformity of an operand's value, or of the address that it names.
-    pub fn arg(&self, program: &Program<'_>, arg: Arg) -> Uniformity {
-        let facts: &dyn Fn(Reg) -> Option<Uniformity> = &|reg| Some(self.of(reg));
-        arg_uniformity(program, arg, facts).unwrap_or(Uniformity::Divergent)
+    /// Whether all threads of a lane group have the same in an operand.
+    pub fn is_uniform(&self, program: &Program<'_>, arg: Arg) -> bool {
+        let mut parts = Vec::new();
+        let known = operand(
+            program,
+            arg,
+            &|reg| Some(self.facts[reg.index()]),
+            &mut parts,
+        );
+        known.is_some() && parts.iter().all(Dependence::is_uniform)
     }
 
     /// The operand that must not wrap for the instruction's result to be affine.
     pub fn no_wrap(&self, program: &Program<'_>, i: &Instruction) -> Option<NoWrap> {
         let args = program.list(i.args);
-        let Some(&Arg::Reg(to)) = args.first() else {
+        let (Some(&Arg::Reg(to)), Some(from)) = (args.first(), extended(i)) else {
             return None;
         };
-        if !matches!(self.of(to), Uniformity::Affine(_)) {
+        let Uniformity::Affine(_) = self.of(to) else {
+            return None;
+        };
+        let operands = operands(program, i, &|reg| Some(self.facts[reg.index()]))?;
+        // It cannot wrap.
+        if is_affine(&computed(i, &operands, Wrapping::Possible)) {
             return None;
         }
-        let types: Vec<Type> = i.modifiers.types().collect();
-        let from = match (i.opcode, types.as_slice()) {
-            (O::Cvt, [to, from]) if to.bits() > from.bits() => *from,
-            (O::Mul | O::Mad, [ty]) if i.modifiers.has(M::Wide) => *ty,
-            _ => return None,
-        };
-        let signed = matches!(from, Type::S32);
         args[1..].iter().take(2).find_map(|&arg| match arg {
             Arg::Reg(reg) => match self.of(reg) {
                 Uniformity::Affine(stride) => Some(NoWrap {
                     reg,
                     stride,
-                    signed,
+                    signed: from == Type::S32,
                 }),
                 _ => None,
             },
@@ -174,116 +150,238 @@ impl UniformityInfo {
     pub fn may_diverge(&self, program: &Program<'_>, block: BlockId) -> bool {
         match &program.blocks[block.index()].terminator {
             Terminator::Branch { predicate, .. } => self.of(predicate.reg) != Uniformity::Uniform,
-            Terminator::Table { index, .. } => self.arg(program, *index) != Uniformity::Uniform,
+            Terminator::Table { index, .. } => !self.is_uniform(program, *index),
             _ => false,
         }
     }
 }
 
-fn arg_uniformity(
-    program: &Program<'_>,
-    arg: Arg,
-    facts: &dyn Fn(Reg) -> Option<Uniformity>,
-) -> Option<Uniformity> {
-    Some(match arg {
-        Arg::Reg(reg) | Arg::Address(Base::Reg(reg), _) => facts(reg)?,
-        Arg::Not(reg) | Arg::Select { reg, .. } => match facts(reg)? {
-            Uniformity::Uniform => Uniformity::Uniform,
-            _ => Uniformity::Divergent,
-        },
-        Arg::Special(S::TidX | S::Laneid) => Uniformity::Affine(1),
-        Arg::Special(
-            S::LanemaskEq | S::LanemaskGe | S::LanemaskGt | S::LanemaskLe | S::LanemaskLt,
-        ) => Uniformity::Divergent,
-        Arg::List(list) => {
-            let mut all = Uniformity::Uniform;
-            for &part in program.list(list) {
-                if arg_uniformity(program, part, facts)? != Uniformity::Uniform {
-                    all = Uniformity::Divergent;
-                }
-            }
-            all
-        }
-        _ => Uniformity::Uniform,
-    })
+/// What is known so far of each register: of all its values, as a register is not followed
+/// from block to block.
+struct Facts<'p, 'a> {
+    program: &'p Program<'a>,
+    known: Vec<Option<Dependence>>,
 }
 
-/// A constant operand.
-fn constant(arg: Arg) -> Option<i64> {
-    match arg {
-        Arg::Int(n) => Some(n.cast_signed()),
+impl Facts<'_, '_> {
+    /// Whether something has changed.
+    fn round(&mut self) -> bool {
+        let program = self.program;
+        let mut changed = false;
+        for block in &program.blocks {
+            for step in &block.steps {
+                let fact = match step {
+                    Step::Instruction(i) => result(program, i, &|reg: Reg| self.known[reg.index()]),
+                    Step::SystemCall { .. } => Some(DIVERGENT),
+                };
+                if let Some(fact) = fact {
+                    program.step_effects(step, &mut |_| {}, &mut |reg| {
+                        changed |= self.meet(reg, fact);
+                    });
+                }
+            }
+            if let Terminator::Sync { instruction, .. } = &block.terminator {
+                program.effects(instruction, &mut |_| {}, &mut |reg| {
+                    changed |= self.meet(reg, DIVERGENT);
+                });
+            }
+        }
+        changed
+    }
+
+    fn meet(&mut self, reg: Reg, mut fact: Dependence) -> bool {
+        if let Some(linear) = &mut fact.linear {
+            linear.base.symbol = linear.base.symbol.map(|_| UNKNOWN);
+        }
+        let known = &mut self.known[reg.index()];
+        let met = known.map_or(fact, |known| known.join(&fact, UNKNOWN));
+        known.replace(met) != Some(met)
+    }
+}
+
+/// What is known of a register.
+type Known<'k> = dyn Fn(Reg) -> Option<Dependence> + 'k;
+
+/// The operands of an instruction without its destination; `None` as long as one is
+/// unknown.
+fn operands(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option<Vec<Dependence>> {
+    let mut operands = Vec::new();
+    for &arg in program.list(i.args).get(1..)? {
+        operand(program, arg, known, &mut operands)?;
+    }
+    Some(operands)
+}
+
+fn operand(
+    program: &Program<'_>,
+    arg: Arg,
+    known: &Known<'_>,
+    operands: &mut Vec<Dependence>,
+) -> Option<()> {
+    // Each has an unknown of its own.
+    let symbol = operands.len() as u32 + 1;
+    let uniform = Dependence::uniform(Sources::NONE, symbol);
+    let register = |reg: Reg| {
+        let mut fact = known(reg)?;
+        if let Some(linear) = &mut fact.linear {
+            linear.base.symbol = linear.base.symbol.map(|_| symbol);
+        }
+        Some(fact)
+    };
+    operands.push(match arg {
+        Arg::Reg(reg) => register(reg)?,
+        Arg::Address(Base::Reg(reg), offset) => {
+            let mut fact = register(reg)?;
+            fact.linear = fact.linear.and_then(|linear| linear.moved(offset));
+            fact
+        }
+        Arg::Not(reg) | Arg::Select { reg, .. } => {
+            Dependence::function(register(reg)?.sources, symbol)
+        }
+        Arg::Int(number) => Dependence::number(number.cast_signed()),
+        // The lanes of a group are those of one warp.
+        Arg::Special(S::TidX | S::Laneid) => {
+            special(S::TidX, &Shape::default(), symbol).of_group(LANE_BITS, symbol)
+        }
+        // There are lane groups only in blocks with a multiple of that many threads.
+        Arg::Special(S::NtidX) => {
+            let mut size = uniform;
+            if let Some(linear) = &mut size.linear {
+                linear.base.align = LANE_BITS as u8;
+            }
+            size
+        }
+        Arg::Special(register) => {
+            special(register, &Shape::default(), symbol).of_group(LANE_BITS, symbol)
+        }
+        Arg::Float(_) | Arg::Symbol(..) | Arg::Address(..) => uniform,
+        Arg::List(list) => {
+            for &part in program.list(list) {
+                operand(program, part, known, operands)?;
+            }
+            return Some(());
+        }
+        Arg::Sink => return Some(()),
+    });
+    Some(())
+}
+
+/// How the result of an instruction depends on the lane; `None` as long as that of an
+/// operand is unknown.
+fn result(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option<Dependence> {
+    let args = program.list(i.args);
+    if !program.has_destination(i) {
+        return None;
+    }
+    let operands = operands(program, i, known)?;
+    let mut sources = operands
+        .iter()
+        .fold(Sources::NONE, |all, operand| all | operand.sources);
+    if i.meaning.carry_in
+        && let Some(carry) = program.carry
+    {
+        sources = sources | known(carry)?.sources;
+    }
+    let function = Dependence::function(sources, UNKNOWN);
+    // A copy of a register that was a call parameter.
+    let copies = matches!(args, [Arg::Reg(_), Arg::Reg(_)]);
+    let mut result = match i.opcode {
+        O::Ld | O::Ldu | O::St if copies => match widths_match(program, i) {
+            true => operands.first().copied().unwrap_or(function),
+            false => function,
+        },
+        O::Ld | O::Ldu => match args.get(1) {
+            // Each thread has its own local frame.
+            Some(&Arg::Address(base, _)) if is_local(i, base) => DIVERGENT,
+            _ => function,
+        },
+        O::St => function,
+        O::Isspacep => DIVERGENT,
+        O::Cvta if i.modifiers.has(M::Local) => DIVERGENT,
+        _ => match i.meaning.result {
+            Outcome::Operands => function,
+            Outcome::Linear | Outcome::Compared => {
+                let scalar = !reads_divergent(program, i, known) && !i.meaning.carry_in;
+                let same_widths = i.opcode != O::Cvt || widths_match(program, i);
+                match scalar && same_widths {
+                    true => linear(i, &operands),
+                    false => function,
+                }
+            }
+            // These are sync points, but for those that are not supported.
+            Outcome::Shuffled | Outcome::Warp | Outcome::Active | Outcome::Block => DIVERGENT,
+            Outcome::Lane | Outcome::Thread => DIVERGENT,
+        },
+    };
+    if !matches!(args, [Arg::Reg(_), ..]) {
+        // Each is a part of it.
+        result = Dependence::function(result.sources, UNKNOWN);
+    }
+    if let Some(guard) = i.guard {
+        // Some threads keep the old value.
+        let old = match args.first() {
+            Some(&Arg::Reg(reg)) => known(reg),
+            _ => None,
+        };
+        let old = old.map_or(Sources::NONE, |old| old.sources);
+        let sources = result.sources | known(guard.reg)?.sources | old;
+        result = Dependence::function(sources, UNKNOWN);
+    }
+    Some(result)
+}
+
+/// The result of integer arithmetic or of a comparison. Where an affine value is extended,
+/// it is affine as long as it does not wrap.
+fn linear(i: &Instruction, operands: &[Dependence]) -> Dependence {
+    let result = computed(i, operands, Wrapping::Possible);
+    if extended(i).is_none() || is_affine(&result) {
+        return result;
+    }
+    let mut operands = operands.to_vec();
+    for (operand, symbol) in operands.iter_mut().take(2).zip(1..) {
+        if let Some(linear) = &mut operand.linear
+            && !linear.is_uniform()
+        {
+            let mut unknown = Linear::symbol(symbol, 0);
+            unknown.bits = linear.bits;
+            *linear = unknown;
+        }
+    }
+    computed(i, &operands, Wrapping::Ignored)
+}
+
+fn computed(i: &Instruction, operands: &[Dependence], wrapping: Wrapping) -> Dependence {
+    let result = i.meaning.result;
+    transfer(result, i.opcode, &i.modifiers, operands, UNKNOWN, wrapping)
+}
+
+/// Whether it is uniform or has a stride.
+fn is_affine(dependence: &Dependence) -> bool {
+    Uniformity::of(dependence, RegClass::I64) != Uniformity::Divergent
+}
+
+/// The type that an instruction extends to 64 bits.
+fn extended(i: &Instruction) -> Option<Type> {
+    let types: Vec<Type> = i.modifiers.types().collect();
+    match (i.opcode, types.as_slice()) {
+        (O::Cvt, [to, from]) if to.bits() > from.bits() => Some(*from),
+        (O::Mul | O::Mad, [ty]) if i.modifiers.has(M::Wide) => Some(*ty),
         _ => None,
     }
 }
 
-/// The uniformity of an instruction's result; `None` as long as that of an operand
-/// is unknown.
-fn result(
-    program: &Program<'_>,
-    i: &Instruction,
-    facts: &[Option<Uniformity>],
-) -> Option<Uniformity> {
-    let args = program.list(i.args);
-    let of = |reg: Reg| facts[reg.index()];
-    let uniformity = |n: usize| -> Option<Uniformity> {
-        let arg = args.get(n).copied()?;
-        arg_uniformity(program, arg, &of)
-    };
-    if i.opcode == O::St {
-        // A store to a promoted call parameter.
-        return uniformity(1);
-    }
-    if !program.has_destination(i) {
-        return Some(Uniformity::Uniform);
-    }
-
-    let mut all_uniform = true;
-    for n in 1..args.len() {
-        all_uniform &= uniformity(n)? == Uniformity::Uniform;
-    }
-    if i.meaning.carry_in
-        && let Some(carry) = program.carry
-    {
-        all_uniform &= of(carry)? == Uniformity::Uniform;
-    }
-    if let Some(guard) = i.guard {
-        // Some threads keep the old value, so that affine values get divergent.
-        let old = match args.first() {
-            Some(&Arg::Reg(reg)) => of(reg),
-            _ => None,
-        };
-        let uniform = all_uniform
-            && of(guard.reg)? == Uniformity::Uniform
-            && old.is_none_or(|o| o == Uniformity::Uniform);
-        return Some(if uniform {
-            Uniformity::Uniform
-        } else {
-            Uniformity::Divergent
+/// Whether an instruction reads a register that has a value for each thread: its result
+/// cannot be computed once.
+fn reads_divergent(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> bool {
+    let mut divergent = false;
+    for &arg in program.list(i.args).get(1..).unwrap_or_default() {
+        program.registers_of(arg, &mut |reg| {
+            let class = program.registers[reg.index()];
+            let uniformity = known(reg).map(|fact| Uniformity::of(&fact, class));
+            divergent |= uniformity == Some(Uniformity::Divergent);
         });
     }
-
-    Some(match i.opcode {
-        O::Ld | O::Ldu => match args.get(1) {
-            Some(Arg::Reg(_)) if all_uniform || widths_match(program, i) => uniformity(1)?,
-            Some(&Arg::Address(base, _)) if all_uniform && !is_local(i, base) => {
-                Uniformity::Uniform
-            }
-            _ => Uniformity::Divergent,
-        },
-        // Each thread has its own local frame.
-        O::Isspacep => Uniformity::Divergent,
-        O::Cvta if i.modifiers.has(M::Local) => Uniformity::Divergent,
-        _ if all_uniform => match i.meaning.result {
-            Outcome::Operands | Outcome::Linear | Outcome::Compared => Uniformity::Uniform,
-            // These are sync points, but for those that are not supported.
-            Outcome::Shuffled | Outcome::Warp | Outcome::Active | Outcome::Block => {
-                Uniformity::Divergent
-            }
-            Outcome::Lane | Outcome::Thread => Uniformity::Divergent,
-        },
-        O::Cvt if !widths_match(program, i) => Uniformity::Divergent,
-        _ => affine(i, args, &uniformity)?,
-    })
+    divergent
 }
 
 /// Whether the registers of a conversion, or of a load of a call parameter, have the
@@ -307,76 +405,74 @@ fn is_local(i: &Instruction, base: Base) -> bool {
     i.modifiers.has(M::Local) || matches!(base, Base::Storage(Storage::Local(_)))
 }
 
-/// The uniformity of a result whose operands may be affine.
-fn affine(
-    i: &Instruction,
-    args: &[Arg],
-    uniformity: &dyn Fn(usize) -> Option<Uniformity>,
-) -> Option<Uniformity> {
-    let types: Vec<Type> = i.modifiers.types().collect();
-    let integer = |ty: Type| {
-        matches!(
-            ty,
-            Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
-        )
-    };
-    let divergent = Some(Uniformity::Divergent);
-    let (Some(&ty), Some(&Arg::Reg(_))) = (types.first(), args.first()) else {
-        return divergent;
-    };
-    // A stride is known only for arithmetic in the full width of the register.
-    if !integer(ty) || i.modifiers.first_of(&[M::Sat, M::Cc, M::Hi]).is_some() || i.meaning.carry_in
-    {
-        return divergent;
-    }
-    let stride = |n: usize| uniformity(n).map(Uniformity::stride);
-    let wide = i.modifiers.has(M::Wide);
-    if wide && ty.bits() != 32 {
-        return divergent;
-    }
-    // The stride of operand 1 times operand 2, one of them constant.
-    let product = || -> Option<Option<i64>> {
-        let (a, b) = (stride(1)?, stride(2)?);
-        Some(match (a, b, constant(args[1]), constant(args[2])) {
-            (Some(0), Some(0), _, _) => Some(0),
-            (Some(a), _, _, Some(c)) => a.checked_mul(factor(c, ty, wide)),
-            (_, Some(b), Some(c), _) => b.checked_mul(factor(c, ty, wide)),
-            _ => None,
-        })
-    };
-    let found: Option<i64> = match i.opcode {
-        O::Mov if args.len() == 2 && !matches!(args[1], Arg::List(_)) => stride(1)?,
-        O::Cvta => stride(1)?,
-        O::Add => combine(stride(1)?, stride(2)?, i64::checked_add),
-        O::Sub => combine(stride(1)?, stride(2)?, i64::checked_sub),
-        O::Mul => product()?,
-        O::Mad => combine(product()?, stride(3)?, i64::checked_add),
-        O::Shl => match constant(args[2]) {
-            Some(by @ 0..=31) => stride(1)?.and_then(|s| s.checked_mul(1 << by)),
-            _ => None,
-        },
-        O::Cvt => match types.as_slice() {
-            [to, from] if integer(*to) && integer(*from) && !i.modifiers.has(M::Sat) => stride(1)?,
-            _ => None,
-        },
-        _ => None,
-    };
-    // No large stride is contiguous, and products of it could overflow.
-    Some(match found {
-        Some(stride) if stride.abs() < 1 << 20 => Uniformity::from_stride(stride),
-        _ => Uniformity::Divergent,
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{build, module_data};
+    use ptx::ast::Item;
 
-/// A constant factor, extended as the multiplication extends it.
-fn factor(constant: i64, ty: Type, wide: bool) -> i64 {
-    match (ty, wide) {
-        (Type::U32, true) => i64::from(constant as u32),
-        (_, _) if ty.bits() == 32 => i64::from(constant as i32),
-        _ => constant,
+    #[test]
+    fn parts_of_the_index_of_a_thread() {
+        let source = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {
+            .reg .b32 %r<16>; .reg .b64 %x<4>; .reg .pred %p<2>;
+            mov.u32 %r0, %tid.x;
+            and.b32 %r1, %r0, 31;
+            shr.u32 %r2, %r0, 5;
+            and.b32 %r3, %r0, -16;
+            mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x; mad.lo.s32 %r6, %r4, %r5, %r0;
+            shr.s32 %r7, %r6, 4;
+            xor.b32 %r8, %r0, 1;
+            bfe.u32 %r9, %r0, 0, 5; shl.b32 %r10, %r9, 2;
+            mul.lo.u32 %r11, %r0, %r4;
+            add.s32 %r12, %r6, 3; shr.u32 %r13, %r12, 4;
+            mov.u32 %r14, %laneid; mov.u32 %r15, %lanemask_lt;
+            setp.lt.u32 %p0, %r1, 32; setp.lt.u32 %p1, %r1, 7;
+            mul.wide.s32 %x0, %r6, 4; mul.wide.s32 %x1, %r12, 4;
+            add.s64 %x2, %x0, %x1; cvt.u64.u32 %x3, %r8;
+        }";
+        let reading = ptx::read(source);
+        let (data, _) = module_data(&reading.module, source);
+        let Some(Item::Function(kernel)) = reading.module.items.first() else {
+            panic!("no kernel");
+        };
+        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
+        let info = UniformityInfo::new(&program);
+        use Uniformity::{Affine, Divergent, Uniform};
+        let found: Vec<_> = (0..22).map(|reg| info.of(Reg(reg))).collect();
+        let integers = [
+            Affine(1),
+            Affine(1),
+            Uniform,
+            Uniform,
+            Uniform,
+            Uniform,
+            Affine(1),
+            Uniform,
+            Divergent,
+            Affine(1),
+            Affine(4),
+            Divergent,
+            Affine(1),
+            Divergent,
+            Affine(1),
+            Divergent,
+        ];
+        assert_eq!(found[..16], integers);
+        assert_eq!(found[16..20], [Affine(4), Affine(4), Affine(8), Divergent]);
+        assert_eq!(found[20..], [Uniform, Divergent]);
+        // The first index is a multiple of the group, so that nothing in it is carried.
+        let steps = program.blocks.iter().flat_map(|block| &block.steps);
+        let checks: Vec<_> = steps
+            .filter_map(|step| match step {
+                Step::Instruction(i) => info.no_wrap(&program, i),
+                Step::SystemCall { .. } => None,
+            })
+            .collect();
+        let check = NoWrap {
+            reg: Reg(12),
+            stride: 1,
+            signed: true,
+        };
+        assert_eq!(checks, [check]);
     }
-}
-
-fn combine(a: Option<i64>, b: Option<i64>, f: impl Fn(i64, i64) -> Option<i64>) -> Option<i64> {
-    f(a?, b?)
 }

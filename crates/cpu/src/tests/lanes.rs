@@ -156,6 +156,28 @@ fn indices_that_wrap() {
     }
 }
 
+/// What a warp or half of it shares is computed once, and lanes of it are consecutive.
+#[test]
+fn parts_of_the_index() {
+    let store = "st.global.u32 [%x2], %r9;";
+    for body in [
+        "and.b32 %r3, %r2, 31; shr.u32 %r4, %r2, 5; mad.lo.u32 %r5, %r4, 40, %r3; mul.wide.u32 %x3, %r5, 4; \
+         add.u64 %x3, %x3, %in; ld.global.u32 %r9, [%x3];",
+        "and.b32 %r3, %i, -8; and.b32 %r4, %i, 20; xor.b32 %r5, %i, 5; or.b32 %r6, %r4, 3; shl.b32 %r7, %r3, 8; \
+         mad.lo.u32 %r9, %r5, 3, %r6; add.u32 %r9, %r9, %r7;",
+        "sub.u32 %r3, %i, 24; shr.s32 %r4, %r3, 4; shr.u32 %r5, %r3, 5; div.s32 %r6, %r3, 16; rem.s32 %r7, %r3, 16; \
+         mad.lo.u32 %r9, %r4, 7, %r5; mad.lo.u32 %r9, %r6, 77, %r9; mad.lo.u32 %r9, %r7, 777, %r9;",
+        "shr.u32 %r3, %i, 4; setp.lt.u32 %p0, %r3, 3; @%p0 bra FEW; mov.u32 %r9, 5; bra DONE; FEW: \
+         bfe.u32 %r9, %i, 0, 3; add.u32 %r9, %r9, 1; DONE:",
+        "mov.u32 %r9, %laneid; mov.u32 %r3, %warpid; mad.lo.u32 %r9, %r3, 100, %r9; bfe.s32 %r4, %i, 1, 4; \
+         add.u32 %r9, %r9, %r4; cvt.u16.u32 %h0, %i; cvt.u32.u16 %r5, %h0; add.u32 %r9, %r9, %r5;",
+        "mov.b64 %x3, {%i, %n}; mov.b64 {%r3, %r4}, %x3; mad.lo.u32 %r9, %r3, 5, %r4; add.cc.u32 %r9, %r9, %r3; \
+         addc.u32 %r9, %r9, %r4;",
+    ] {
+        agree(&format!(".reg .b16 %h<2>; {ADDRESSES} {body} {store}"));
+    }
+}
+
 /// A register that nothing has written is 0 for every thread.
 #[test]
 fn registers_never_written() {

@@ -136,6 +136,21 @@ fn names_of_deeply_nested_blocks_are_their_own() {
     assert_eq!(run(4, 1, 4, &body).unwrap(), [sum; 4]);
 }
 
+/// As ptxas has it: all digits at the end of a name are the number, vectors have numbers
+/// too, and a block may have a table of labels of its own.
+#[test]
+fn names_with_numbers() {
+    let body = "{ .reg .b32 %a<12>, %a1<2>, %b4; .reg .v2 .b32 %v<3>;
+        mov.b32 %a07, 7; mov.b32 %a11, 11; add.u32 %a7, %a7, %a11; mov.b32 %b4, 100;
+        mov.b32 %v0.y, 1; mov.b32 %v1.x, 2; mov.b32 %v1.y, 3; mov.b32 %v2.x, 4;
+        add.u32 %a7, %a7, %b4; add.u32 %a7, %a7, %v1.y; add.u32 %a7, %a7, %v0.y;
+        and.b32 %r1, %t, 1; to: .branchtargets even, odd; brx.idx %r1, to;
+        even: { .reg .b32 %a<12>; mov.b32 %a7, 9; add.u32 %b4, %a7, 0; } bra done;
+        odd: mov.b32 %b4, 1;
+        done: add.u32 %a7, %a7, %b4; st.global.u32 [%at], %a7; }";
+    assert_eq!(run(2, 1, 2, body).unwrap(), [131, 123]);
+}
+
 #[test]
 fn one_warp_may_shuffle_while_others_wait() {
     let body = "setp.ge.u32 %p0, %t, 32; mov.u32 %r0, %t; @%p0 bra wait;

@@ -1,7 +1,8 @@
 //! Asynchronous operations that must be waited for, alone or in groups.
 
 use super::InstructionId;
-use super::graph::{BlockId, Graph};
+use super::graph::Graph;
+use ptx::control_flow::BlockId;
 
 /// What an instruction does to pending asynchronous operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

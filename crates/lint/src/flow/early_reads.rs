@@ -6,16 +6,17 @@ use std::rc::Rc;
 
 use super::conditions::Conditions;
 use super::evaluate::Evaluator;
-use super::graph::{BlockId, Graph};
+use super::graph::Graph;
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::Sum;
 use super::launch::Block;
-use super::loops::Loops;
 use crate::context::callee;
 use crate::memory::{Access, AccessKind};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{FunctionKind, Instruction, Mnemonic, Operand, Space};
+use ptx::control_flow::BlockId;
+use ptx::control_flow::Loops;
 use ptx::names::{Modifier, Opcode};
 
 /// A copy, and a read of what it writes.

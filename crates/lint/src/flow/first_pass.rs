@@ -8,13 +8,13 @@
 use super::HashMap;
 use super::divergence::Variance;
 use super::effect::Terminator;
-use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::parting::{Parting, partings};
 use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
 use crate::{Flow, FunctionContext};
+use ptx::control_flow::BlockId;
 use ptx::isa::Effect;
 
 /// The threads that come to a block of the graph.
@@ -50,7 +50,7 @@ impl FirstPass {
         let (graph, instructions) = (&flow.graph, &flow.instructions);
         let block = Block::of(function.function, function.body);
         let exits = exits(function, flow);
-        let meets = graph.post_dominators_past(&exits)?;
+        let meets = graph.post_dominators_past(&exits);
         let together = Together::new(function, flow);
         let decides = deciding(flow, &meets, &exits, &together.blocks);
         let mut conditions = Truths::new(function, flow, block);

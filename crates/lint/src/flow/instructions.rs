@@ -5,8 +5,7 @@ use super::effect::{Effect, Terminator};
 use super::names::{Names, Reference, Register, VariableId};
 use ptx::NameMap;
 use ptx::ast::{
-    AddressBase, Body, Function, FunctionKind, Instruction, Name, Operand, Statement, Targets,
-    Variable,
+    AddressBase, Body, Function, FunctionKind, Instruction, Name, Operand, Statement, Variable,
 };
 use ptx::names::{Opcode, Type};
 
@@ -58,14 +57,6 @@ impl RegisterOperand {
     pub const RETURNED: u32 = u32::MAX - 1;
 }
 
-/// A label and the instruction that it marks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Label<'a> {
-    pub scope: u32,
-    pub name: Name<'a>,
-    pub at: u32,
-}
-
 /// A function as a list of instructions.
 #[derive(Debug)]
 pub struct Instructions<'m, 'a> {
@@ -81,11 +72,10 @@ pub struct Instructions<'m, 'a> {
     variables: Vec<&'m Variable<'a>>,
     /// The registers that are declared one by one, in order.
     single: Vec<Register>,
-    pub(super) labels: Vec<Label<'a>>,
-    /// The scope of each jump, and the parent of each scope.
-    pub(super) jumps: HashMap<u32, u32>,
-    pub(super) scopes: Vec<u32>,
-    pub(super) tables: HashMap<&'a str, &'m Targets<'a>>,
+    /// The index of the instruction behind each label.
+    pub(super) labels: Vec<u32>,
+    /// Each jump with the labels that it leads to.
+    targets: Vec<(InstructionId, u32)>,
     /// The number of variables that are parameters; they come first.
     parameters: u32,
     kernel: bool,
@@ -99,6 +89,7 @@ pub struct Instructions<'m, 'a> {
 
 /// The parts of the module that [`Instructions`] needs.
 pub(crate) struct ModuleInfo<'s, 'm, 'a> {
+    pub source: &'a str,
     pub effects: &'s [Effect],
     pub variables: &'s NameMap<'a, &'m Variable<'a>>,
     pub functions: &'s NameMap<'a, &'m Function<'a>>,
@@ -113,7 +104,7 @@ impl<'m, 'a> Instructions<'m, 'a> {
         let statements = body.statements.len();
         let mut reader = Reader {
             around,
-            names: Names::default(),
+            names: Names::new(&body.statements, around.source),
             written: Vec::new(),
             partial: Vec::new(),
             constants: Vec::new(),
@@ -126,9 +117,7 @@ impl<'m, 'a> Instructions<'m, 'a> {
                 variables: Vec::new(),
                 single: Vec::new(),
                 labels: Vec::new(),
-                jumps: HashMap::default(),
-                scopes: vec![0],
-                tables: HashMap::default(),
+                targets: Vec::new(),
                 parameters: 0,
                 kernel: function.kind == FunctionKind::Entry,
                 returned: Vec::new(),
@@ -163,6 +152,14 @@ impl<'m, 'a> Instructions<'m, 'a> {
             Some(Statement::Instruction(instruction)) => Some(instruction),
             _ => None,
         }
+    }
+
+    /// The index of the instruction behind each label that a jump leads to.
+    pub(super) fn targets(&self, jump: InstructionId) -> impl Iterator<Item = u32> + '_ {
+        let first = self.targets.partition_point(|(id, _)| *id < jump);
+        let of_jump = self.targets[first..].iter();
+        let of_jump = of_jump.take_while(move |(id, _)| *id == jump);
+        of_jump.map(|(_, label)| self.labels[*label as usize])
     }
 
     /// The registers that it reads, its guard first.
@@ -244,38 +241,27 @@ struct Reader<'s, 'm, 'a> {
 impl<'m, 'a> Reader<'_, 'm, 'a> {
     fn read(&mut self) {
         let body = self.instructions.body;
-        let mut scope = 0;
         for (index, statement) in body.statements.iter().enumerate() {
             match statement {
-                Statement::Begin(_) => {
-                    self.instructions.scopes.push(scope);
-                    scope = self.instructions.scopes.len() as u32 - 1;
-                    self.names.open();
-                }
-                Statement::End(_) => {
-                    scope = self.instructions.scopes[scope as usize];
-                    self.names.close();
-                }
+                Statement::Begin(_) => self.names.open(),
+                Statement::End(_) => self.names.close(),
                 Statement::Variable(variable) => {
                     self.names.declare(variable);
                 }
-                Statement::Label(name) => self.instructions.labels.push(Label {
-                    scope,
-                    name: *name,
-                    at: self.instructions.steps.len() as u32,
-                }),
-                Statement::Targets(targets) => {
-                    self.instructions.tables.insert(targets.name.text, targets);
+                Statement::Label(_) => {
+                    let next = self.instructions.steps.len() as u32;
+                    self.instructions.labels.push(next);
                 }
+                Statement::Targets(targets) => self.names.declare_targets(targets),
                 Statement::Instruction(instruction) => {
-                    self.instruction(index as u32, instruction, scope);
+                    self.instruction(index as u32, instruction);
                 }
                 Statement::Location(_) | Statement::Prototype(_) | Statement::Directive(_) => {}
             }
         }
     }
 
-    fn instruction(&mut self, statement: u32, instruction: &Instruction, scope: u32) {
+    fn instruction(&mut self, statement: u32, instruction: &Instruction) {
         let effects = self.around.effects;
         let mnemonic = instruction.mnemonic.index();
         let Some(effect) = effects.get(mnemonic) else {
@@ -307,12 +293,13 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         if instruction.opcode == Opcode::Call {
             written = self.call(instruction, &mut step);
         }
-        if effect.terminator != Terminator::FallThrough && scope != 0 {
-            self.instructions
-                .jumps
-                .insert(self.instructions.steps.len() as u32, scope);
+        let mut operands = instruction.operands.len;
+        if let Terminator::Jump | Terminator::IndirectJump = effect.terminator {
+            self.jump(instruction);
+            // The last is a label or a table of labels.
+            operands = operands.saturating_sub(1);
         }
-        for place in 0..instruction.operands.len {
+        for place in 0..operands {
             self.operand(first + place, place < written, &mut step);
         }
         if instruction.opcode == Opcode::Ret {
@@ -334,6 +321,15 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         self.instructions.slots.append(&mut self.written);
         step.end = self.instructions.slots.len() as u32;
         self.instructions.steps.push(step);
+    }
+
+    fn jump(&mut self, instruction: &Instruction) {
+        let id = InstructionId(self.instructions.steps.len() as u32);
+        let operands = self.instructions.body.list(instruction.operands);
+        if let Some(Operand::Name(name)) = operands.last() {
+            let targets = &mut self.instructions.targets;
+            self.names.targets(*name, |label| targets.push((id, label)));
+        }
     }
 
     /// Notes `mov.pred p, 1`.
@@ -392,7 +388,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
     }
 
     fn lookup(&mut self, name: Name<'a>) -> Reference {
-        self.names.get(name.text, self.around.variables)
+        self.names.get(name, self.around.variables)
     }
 
     fn operand(&mut self, place: u32, written: bool, step: &mut Step) {

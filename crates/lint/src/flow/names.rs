@@ -1,7 +1,8 @@
-//! Name resolution: the register or variable that a name in a function refers to.
+//! The registers and variables that the names in a function refer to.
 
 use ptx::NameMap;
-use ptx::ast::{Space, Variable};
+use ptx::ast::{Name, Space, Statement, Targets, Variable};
+use ptx::scope::{self, Meaning, Scopes};
 
 /// A register of the function, by number; `%r<9>` is nine of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,18 +27,35 @@ pub enum Reference {
 /// Registers beyond this number share one id: a text may declare billions.
 const MAX_REGISTERS: u32 = 1 << 22;
 
+/// What a declaration declares.
+#[derive(Clone, Copy, Debug)]
+enum Declared<'m, 'a> {
+    /// A register, the first of `%r<9>`, or a variable.
+    Reference(Reference),
+    /// A label, by number in the order of the text.
+    Label(u32),
+    /// `.branchtargets`
+    Targets(&'m Targets<'a>),
+}
+
+impl Meaning for Declared<'_, '_> {
+    type Register = Register;
+
+    fn register(&self) -> Option<Register> {
+        match self {
+            Declared::Reference(Reference::Register(register)) => Some(*register),
+            _ => None,
+        }
+    }
+}
+
 /// The names that are in scope at one place of a function.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names<'m, 'a> {
-    /// `%r<9>`, innermost block last.
-    ranges: Vec<Range<'a>>,
-    singles: NameMap<'a, Reference>,
-    /// The declarations that open blocks shadow; `None` marks the start of a block.
-    undo: Vec<Option<(&'a str, Option<Reference>)>>,
-    depths: Vec<usize>,
-    /// The first bytes of the registers such as `%r5` that have been declared alone, not by
-    /// `%r<9>`: a bit each.
-    lone: u128,
+    source: &'a str,
+    scopes: Scopes<'a, Declared<'m, 'a>>,
+    /// The variables of the module that were named so far.
+    of_module: NameMap<'a, VariableId>,
     /// The number of registers.
     pub registers: u32,
     /// The registers that are declared one by one, in order.
@@ -46,140 +64,112 @@ pub(super) struct Names<'m, 'a> {
     pub variables: Vec<&'m Variable<'a>>,
 }
 
-/// The bytes of a prefix as one number, 0 for one that is too long. Most have two or
-/// three.
-fn key(prefix: &[u8]) -> u64 {
-    match prefix.len() {
-        0..=8 => prefix
-            .iter()
-            .fold(0, |key, byte| key << 8 | u64::from(*byte)),
-        _ => 0,
-    }
-}
-
-/// The bit of the first byte of a name.
-fn first_byte(name: &str) -> u128 {
-    1 << (name.as_bytes().first().copied().unwrap_or(0) & 127)
-}
-
-#[derive(Debug)]
-struct Range<'a> {
-    prefix: &'a str,
-    key: u64,
-    count: u32,
-    first: u32,
-}
-
 impl<'m, 'a> Names<'m, 'a> {
+    pub fn new(statements: &[Statement<'a>], source: &'a str) -> Self {
+        let mut labels = 0..;
+        let label = |_| Declared::Label(labels.next().unwrap_or(u32::MAX));
+        Names {
+            source,
+            scopes: Scopes::new(statements, label, |_| {}),
+            of_module: NameMap::default(),
+            registers: 0,
+            single: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
+
     pub fn open(&mut self) {
-        self.undo.push(None);
-        self.depths.push(self.ranges.len());
+        self.scopes.open();
     }
 
     pub fn close(&mut self) {
-        let Some(depth) = self.depths.pop() else {
-            return;
+        self.scopes.close();
+    }
+
+    /// Declares a register or variable; nothing is returned for `%r<9>`.
+    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Reference {
+        let reference = match variable.space {
+            Space::Reg => {
+                let first = self.registers;
+                let count = variable.count.unwrap_or(1);
+                self.registers = first.saturating_add(count).min(MAX_REGISTERS);
+                let register = Register(first.min(MAX_REGISTERS - 1));
+                if variable.count.is_none() {
+                    self.single.push(register);
+                }
+                Reference::Register(register)
+            }
+            _ => Reference::Variable(self.add(variable)),
         };
-        self.ranges.truncate(depth);
-        while let Some(Some((name, before))) = self.undo.pop() {
-            match before {
-                Some(before) => self.singles.insert(name, before),
-                None => self.singles.remove(name),
+        self.bind(
+            variable.name,
+            variable.count,
+            Declared::Reference(reference),
+        );
+        match variable.count {
+            Some(_) => Reference::Nothing,
+            None => reference,
+        }
+    }
+
+    pub fn declare_targets(&mut self, targets: &'m Targets<'a>) {
+        self.bind(targets.name, None, Declared::Targets(targets));
+    }
+
+    fn bind(&mut self, name: Name<'a>, count: Option<u32>, declared: Declared<'m, 'a>) {
+        // A name that is declared twice is an error of the checker.
+        let _ = self.scopes.declare(name, count, declared);
+    }
+
+    fn add(&mut self, variable: &'m Variable<'a>) -> VariableId {
+        self.variables.push(variable);
+        VariableId(self.variables.len() as u32 - 1)
+    }
+
+    /// What a name refers to; a variable of the module gets its id on first use.
+    pub fn get(&mut self, name: Name<'a>, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
+        let numbered = |first: Register, number: u32| {
+            let register = first.0.saturating_add(number).min(MAX_REGISTERS - 1);
+            Reference::Register(Register(register))
+        };
+        // Nearly all names are registers.
+        if let Some(word) = scope::word(name, self.source)
+            && let Some(first) = self.scopes.register(word)
+        {
+            return numbered(first, scope::number(word));
+        }
+        if let Some(found) = self.scopes.find(name.text) {
+            return match found.meaning {
+                Declared::Reference(Reference::Register(first)) => numbered(first, found.number),
+                Declared::Reference(reference) => reference,
+                Declared::Label(_) | Declared::Targets(_) => Reference::Nothing,
             };
         }
-    }
-
-    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Reference {
-        let name = variable.name.text;
-        if variable.space != Space::Reg {
-            let id = VariableId(self.variables.len() as u32);
-            self.variables.push(variable);
-            return self.insert(name, Reference::Variable(id));
+        if let Some(id) = self.of_module.get(name.text) {
+            return Reference::Variable(*id);
         }
-        let first = self.registers;
-        let count = variable.count.unwrap_or(1);
-        self.registers = first.saturating_add(count).min(MAX_REGISTERS);
-        match variable.count {
-            Some(count) => {
-                self.ranges.push(Range {
-                    prefix: name,
-                    key: key(name.as_bytes()),
-                    count,
-                    first,
-                });
-                Reference::Nothing
-            }
-            None => {
-                let register = Register(first.min(MAX_REGISTERS - 1));
-                self.single.push(register);
-                if name.ends_with(|last: char| last.is_ascii_digit()) {
-                    self.lone |= first_byte(name);
-                }
-                self.insert(name, Reference::Register(register))
-            }
-        }
-    }
-
-    fn insert(&mut self, name: &'a str, reference: Reference) -> Reference {
-        let before = self.singles.insert(name, reference);
-        if !self.depths.is_empty() {
-            self.undo.push(Some((name, before)));
-        }
-        reference
-    }
-
-    /// What `name` refers to; a variable of the module gets its id on first use.
-    pub fn get(&mut self, name: &'a str, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
-        // What stands alone is declared in a block inside of that of the range.
-        if self.lone & first_byte(name) != 0
-            && let Some(known @ Reference::Register(_)) = self.singles.get(name)
-        {
-            return *known;
-        }
-        if let Some(register) = self.numbered(name) {
-            return Reference::Register(register);
-        }
-        if let Some(known) = self.singles.get(name) {
-            return *known;
-        }
-        match module.get(name) {
+        match module.get(name.text) {
             Some(variable) if variable.space != Space::Reg => {
-                let id = VariableId(self.variables.len() as u32);
-                self.variables.push(variable);
-                // The end of a block does not end the scope of the module's names.
-                self.singles.insert(name, Reference::Variable(id));
+                let id = self.add(variable);
+                self.of_module.insert(name.text, id);
                 Reference::Variable(id)
             }
             _ => Reference::Nothing,
         }
     }
 
-    /// `%r5` of `%r<9>`
-    fn numbered(&self, name: &str) -> Option<Register> {
-        const MOST_DIGITS: usize = 9;
-        let bytes = name.as_bytes();
-        let (mut length, mut number, mut power) = (bytes.len(), 0, 1);
-        while let Some(digit) = length.checked_sub(1).map(|last| bytes[last])
-            && digit.is_ascii_digit()
-        {
-            if bytes.len() - length == MOST_DIGITS {
-                return None;
+    /// Calls `target` with the number of each label that a jump to this name leads to.
+    pub fn targets(&self, name: Name<'a>, mut target: impl FnMut(u32)) {
+        match self.scopes.get(name.text) {
+            Some(Declared::Label(number)) => target(number),
+            Some(Declared::Targets(table)) => {
+                for name in &table.targets {
+                    if let Some(Declared::Label(number)) = self.scopes.get(name.text) {
+                        target(number);
+                    }
+                }
             }
-            length -= 1;
-            number += u32::from(digit - b'0') * power;
-            power = power.wrapping_mul(10);
+            _ => {}
         }
-        if length == bytes.len() {
-            return None;
-        }
-        let prefix = &bytes[..length];
-        let mut ranges = self.ranges.iter().rev();
-        let key = key(prefix);
-        let same = |range: &&Range<'_>| {
-            range.key == key && (key != 0 || range.prefix.as_bytes() == prefix)
-        };
-        let range = ranges.find(|range| same(range) && number < range.count)?;
-        let register = range.first.saturating_add(number);
-        Some(Register(register.min(MAX_REGISTERS - 1)))
     }
 }

@@ -5,7 +5,7 @@ use super::names::Reference;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{AddressBase, Operand};
-use ptx::dependence::{self, Dependence, Shape, Sources};
+use ptx::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::names::{Modifier, Opcode};
 
 /// Symbols of what is no value: variables and special registers.
@@ -65,6 +65,7 @@ impl Operands<'_, '_, '_> {
                     &mnemonic.modifiers,
                     &operands,
                     value.0,
+                    Wrapping::Ignored,
                 )
             });
         let is_part = match self.function.body.operands.get(first as usize) {

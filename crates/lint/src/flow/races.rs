@@ -14,10 +14,10 @@ use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::{Interval, Node, Orders};
 use super::lanes::{Lanes, Symbols, WARP};
-use super::loops::{LoopId, Loops};
 use crate::Flow;
 use crate::memory::AccessKind;
 use ptx::ast::Operand;
+use ptx::control_flow::{LoopId, Loops};
 use ptx::signature::layout;
 
 /// Two accesses that two threads make at any time, one before the other or after.

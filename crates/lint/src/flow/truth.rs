@@ -9,7 +9,7 @@ use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Modifiers, Operand};
-use ptx::dependence::{self, Dependence, Linear};
+use ptx::dependence::{self, Dependence, Linear, Wrapping};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// For which threads a predicate may be true, and for which false.
@@ -307,7 +307,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
         };
         let bound = match open {
             [true, true] => {
-                let sources = dependence::compare(modifiers, &a, &b, 0).sources;
+                let sources = dependence::compare(modifiers, &a, &b, 0, Wrapping::Ignored).sources;
                 self.dependences.variance(sources)
             }
             _ => Variance::Block,

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::effect::Terminator;
-use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, WARP};
 use super::names::Reference;
@@ -12,6 +11,7 @@ use super::values::{Definition, ValueId};
 use crate::context::callee;
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Mnemonic, Operand};
+use ptx::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// A set of the 16 barriers of a block, a bit each.
@@ -101,7 +101,7 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
                 needed.extend(flow.values.reads(&flow.instructions, step).map(|(_, v)| v));
             }
         }
-        let meets = graph.post_dominators()?;
+        let meets = graph.post_dominators();
         let mut visited = vec![0; graph.blocks.len()];
         let mut budget = graph.blocks.len() * VISITS_OF_EACH + 1000;
         for (epoch, block) in (1..).zip(&graph.order) {

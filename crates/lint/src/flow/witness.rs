@@ -1,11 +1,12 @@
 //! Witness paths: paths that control surely takes and on which a register is uninitialized.
 
-use super::graph::{BlockId, Graph};
+use super::graph::Graph;
 use super::instructions::{InstructionId, Instructions};
 use super::uninitialized::{Uninitialized, UninitializedValues, condition_of, copied, edge, plain};
 use super::values::{Definition, ValueId, Values};
 use crate::Flow;
 use ptx::ast::Operand;
+use ptx::control_flow::BlockId;
 
 /// The paths of a function that bypass the writes of its registers.
 ///
@@ -16,7 +17,7 @@ pub(crate) struct WitnessPaths<'f, 'm, 'a> {
     flow: &'f Flow<'m, 'a>,
     uninitialized: &'f UninitializedValues,
     /// The immediate post-dominator of each block.
-    after: Option<Vec<Option<BlockId>>>,
+    after: Vec<Option<BlockId>>,
 }
 
 impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
@@ -52,16 +53,13 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
     /// Whether control always reaches `to` from `from`. A branch between the two may be
     /// correlated: the same condition may decide whether the register was written.
     fn come(&self, from: BlockId, to: BlockId) -> bool {
-        let Some(after) = &self.after else {
-            return false;
-        };
         let mut at = Some(from);
         // Bounds the time.
         for _ in 0..64 {
             if at == Some(to) {
                 return true;
             }
-            at = at.and_then(|at| after[at.index()]);
+            at = at.and_then(|at| self.after[at.index()]);
         }
         first_turn_comes(&self.flow.graph, from, to)
     }

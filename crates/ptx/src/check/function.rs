@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::form;
-use super::registers;
 use super::symbols::{Role, Scopes, Symbol};
 use super::variable::DeclarationPlace;
 use super::{Context, call, directive, duplicate, head, initializer, range, variable};
@@ -17,6 +16,7 @@ use crate::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::isa::special::{self, Special};
 use crate::names::{Opcode, SpecialRegister, Type};
 use crate::requirements::Requirements;
+use crate::scope;
 
 /// The state of the check at an instruction.
 pub struct Checker<'c, 'm, 'a> {
@@ -46,11 +46,12 @@ pub fn check<'m, 'a>(
         return;
     };
     let mut labels_lost = body.broken;
-    let mut scopes = Scopes::new(&body.statements, |label| {
+    let twice = |label| {
         // After a duplicate label another one is probably missing.
         labels_lost = true;
         duplicate(label, context.source, report);
-    });
+    };
+    let mut scopes = Scopes::new(&body.statements, |_| Symbol::Label, twice);
     let parameter = match function.kind {
         FunctionKind::Entry => Role::KernelParameter,
         FunctionKind::Func => Role::Parameter,
@@ -58,7 +59,8 @@ pub fn check<'m, 'a>(
     let returns = function.returns.iter().map(|one| (one, Role::Returned));
     let parameters = function.params.iter().map(|one| (one, parameter));
     for (variable, role) in returns.chain(parameters) {
-        if let Err(name) = scopes.declare(variable, role) {
+        let symbol = Symbol::of(variable, role);
+        if let Err(name) = scopes.declare(variable.name, variable.count, symbol) {
             duplicate(name, context.source, report);
         }
     }
@@ -95,15 +97,14 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             Statement::End(_) => self.scopes.close(),
             Statement::Variable(variable) => self.declare(variable, kind),
             Statement::Targets(targets) => {
-                let table = self
-                    .scopes
-                    .declare_table(targets.name, Symbol::Targets(targets));
+                let symbol = Symbol::Targets(targets);
+                let table = self.scopes.declare(targets.name, None, symbol);
                 self.report_duplicate(table);
                 directive::targets(self, targets);
             }
             Statement::Prototype(prototype) => {
                 let symbol = Symbol::Prototype(prototype);
-                let table = self.scopes.declare_table(prototype.name, symbol);
+                let table = self.scopes.declare(prototype.name, None, symbol);
                 self.report_duplicate(table);
                 directive::prototype(self, prototype);
             }
@@ -136,7 +137,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
             self.context,
             self.report,
         );
-        let declared = self.scopes.declare(variable, Role::Own);
+        let symbol = Symbol::of(variable, Role::Own);
+        let declared = self.scopes.declare(variable.name, variable.count, symbol);
         self.report_duplicate(declared);
         let source = self.context.source;
         if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
@@ -167,7 +169,7 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     /// The type of a register, by the fast lookup, which covers nearly all.
     pub fn register(&self, name: Name<'a>) -> Option<Type> {
         self.scopes
-            .register(registers::word(name, self.context.source)?)
+            .register(scope::word(name, self.context.source)?)
     }
 
     /// Whether a name is declared; reports it if not.

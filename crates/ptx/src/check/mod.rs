@@ -18,7 +18,6 @@ mod mov;
 mod operand;
 mod range;
 mod references;
-mod registers;
 mod symbols;
 mod texture;
 mod type_match;
@@ -42,7 +41,6 @@ pub(crate) use codegen::SYSTEM;
 use linkage::Declarations;
 pub use references::{Reference, references};
 use symbols::{ModuleSymbols, Symbol};
-pub use symbols::{NameMap, Seed};
 use variable::DeclarationPlace;
 
 /// The module-level state of the check.

@@ -91,9 +91,17 @@ impl<'m, 'a> Found<'m, 'a> {
 
     fn mentioned(&mut self, name: Name<'a>) {
         let found = self.scopes.find(name.text);
-        if let Some((_, declaration)) = found.or_else(|| self.module.find(name.text)) {
+        let own = found.map(|found| found.name);
+        let of_module = || self.module.find(name.text).map(|(_, name)| name);
+        if let Some(declaration) = own.or_else(of_module) {
             self.references.push(Reference { name, declaration });
         }
+    }
+
+    fn variable(&mut self, variable: &'m Variable<'a>) {
+        let symbol = Symbol::of(variable, Role::Own);
+        // A name that is declared twice is an error elsewhere.
+        let _ = self.scopes.declare(variable.name, variable.count, symbol);
     }
 
     fn function(&mut self, function: &'m Function<'a>) {
@@ -102,10 +110,9 @@ impl<'m, 'a> Found<'m, 'a> {
         let Some(body) = &function.body else {
             return;
         };
-        self.scopes = Scopes::new(&body.statements, |_| {});
+        self.scopes = Scopes::new(&body.statements, |_| Symbol::Label, |_| {});
         for variable in parameters() {
-            // A name that is declared twice is an error elsewhere.
-            let _ = self.scopes.declare(variable, Role::Own);
+            self.variable(variable);
         }
         for statement in &body.statements {
             self.statement(statement, body);
@@ -119,13 +126,13 @@ impl<'m, 'a> Found<'m, 'a> {
             Statement::End(_) => self.scopes.close(),
             Statement::Label(name) => self.declared(*name),
             Statement::Variable(variable) => {
-                let _ = self.scopes.declare(variable, Role::Own);
+                self.variable(variable);
                 self.declared(variable.name);
                 self.initializer(variable);
             }
             Statement::Targets(targets) => {
                 let table = Symbol::Targets(targets);
-                let _ = self.scopes.declare_table(targets.name, table);
+                let _ = self.scopes.declare(targets.name, None, table);
                 self.declared(targets.name);
                 targets
                     .targets
@@ -134,7 +141,7 @@ impl<'m, 'a> Found<'m, 'a> {
             }
             Statement::Prototype(prototype) => {
                 let table = Symbol::Prototype(prototype);
-                let _ = self.scopes.declare_table(prototype.name, table);
+                let _ = self.scopes.declare(prototype.name, None, table);
                 self.declared(prototype.name);
             }
             Statement::Instruction(instruction) => {

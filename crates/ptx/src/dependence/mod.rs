@@ -11,7 +11,8 @@
 //! values and comparisons are treated as in Sampaio, de Souza, Collange and Pereira:
 //! "Divergence Analysis", TOPLAS 35(4), 2013, with bits in place of one stride.
 //!
-//! Arithmetic is taken not to wrap where the base is not a number.
+//! Where the base is not a number, sums may wrap around. Whoever tells people of it takes
+//! them not to, and whoever compiles may not: [`Wrapping`].
 
 mod transfer;
 
@@ -124,6 +125,15 @@ impl Base {
 
 const MAX_ALIGN: u8 = 62;
 
+/// What is taken of arithmetic on unknowns, which may wrap around in a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrapping {
+    /// That it does not: unknowns are as small as people think of them.
+    Ignored,
+    /// Nothing: what is said holds for all that the unknowns may be.
+    Possible,
+}
+
 /// A sum over the bits of the thread's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
@@ -228,12 +238,37 @@ impl Linear {
     }
 
     /// Whether a register of so many bits holds it in every thread, and it is at
-    /// least 0. Of an unknown nothing else is assumed.
-    fn fits(&self, bits: u32, signed: bool) -> bool {
+    /// least 0.
+    fn fits(&self, bits: u32, signed: bool, wrapping: Wrapping) -> bool {
+        let bits = bits - u32::from(signed);
+        match (self.base.symbol, wrapping) {
+            (Some(_), Wrapping::Ignored) => true,
+            (Some(_), Wrapping::Possible) => self.is_beside(bits),
+            (None, _) => {
+                let (low, high) = self.range();
+                let limit = 1_i64.checked_shl(bits).filter(|limit| *limit > 0);
+                low >= 0 && high < limit.unwrap_or(i64::MAX)
+            }
+        }
+    }
+
+    /// What it is in a wider register, where each thread's is extended.
+    fn extended(&self, bits: u32, signed: bool, symbol: u32, wrapping: Wrapping) -> Option<Linear> {
+        match (wrapping, self.as_number()) {
+            (Wrapping::Ignored, _) => Some(*self),
+            (_, Some(number)) if !signed => Some(Linear::number(number & mask(bits))),
+            (_, Some(_)) => Some(*self),
+            _ if self.fits(bits, signed, wrapping) => Some(*self),
+            _ if self.is_uniform() => Some(Linear::symbol(symbol, self.align().min(bits) as u8)),
+            _ => None,
+        }
+    }
+
+    /// Whether all that is added to the unknown is in bits where that has none, so that
+    /// nothing is carried. The unknown itself may be negative.
+    fn is_beside(&self, bits: u32) -> bool {
         let (low, high) = self.range();
-        let limit = 1_i64.checked_shl(bits - u32::from(signed));
-        let limit = limit.filter(|limit| *limit > 0).unwrap_or(i64::MAX);
-        self.base.symbol.is_some() || low >= 0 && high < limit
+        low >= 0 && high <= mask(u32::from(self.base.align).min(bits))
     }
 
     /// All of it is a multiple of 2 to this power.
@@ -334,13 +369,32 @@ impl Linear {
     /// What `and` with a number leaves.
     fn and(&self, number: i64, symbol: u32) -> Option<Linear> {
         let Some(low) = self.low(significant(number)) else {
-            return self.unknown_alone(number.trailing_zeros(), symbol);
+            return self.and_beside(number, symbol);
         };
         let taken = low.map(|part| Some(part & number))?;
         match number < 0 {
             false => Some(taken),
             true => self.minus(&low, symbol)?.plus(&taken, symbol),
         }
+    }
+
+    /// The same of an unknown with what is beside it.
+    fn and_beside(&self, number: i64, symbol: u32) -> Option<Linear> {
+        self.base.symbol?;
+        let cut = number.trailing_zeros().min(62) as u8;
+        if self.is_uniform() {
+            return Some(Linear::symbol(symbol, cut));
+        }
+        if !self.is_beside(31) {
+            return None;
+        }
+        let mut beside = *self;
+        beside.base = Base::number(self.base.offset);
+        let beside = beside.low(u32::from(self.base.align).min(31))?;
+        let mut taken = beside.map(|part| Some(part & number))?;
+        taken.base.symbol = Some(symbol);
+        taken.base.align = self.base.align.max(cut);
+        Some(taken)
     }
 
     /// An unknown of which so many low bits are cut off, with all that is added to it.
@@ -477,6 +531,29 @@ impl Dependence {
     fn linear(linear: Linear, block: Sources) -> Dependence {
         Dependence {
             sources: linear.sources() | block.only(Sources::BLOCK),
+            linear: Some(linear),
+        }
+    }
+
+    /// The same to the threads that share all but so many low bits of `%tid.x`: what those
+    /// have in common is part of the unknown.
+    #[must_use]
+    pub fn of_group(&self, lane_bits: usize, symbol: u32) -> Dependence {
+        let lanes = (0..lane_bits.min(5)).map(|bit| Sources::lane(bit as u32));
+        let lanes = lanes.fold(Sources::NONE, |all, lane| all | lane);
+        let sources = self.sources.only(lanes);
+        let Some(mut linear) = self.linear else {
+            return Dependence::function(sources, symbol);
+        };
+        let others = linear.bits[lane_bits.min(BITS)..].iter_mut();
+        let others = others.chain([&mut linear.row, &mut linear.plane]);
+        let shared = others.fold(0, |all, part| all | std::mem::take(part));
+        if shared != 0 {
+            linear.base.symbol = Some(symbol);
+            linear.base.align = linear.base.align.min(shared.trailing_zeros() as u8);
+        }
+        Dependence {
+            sources,
             linear: Some(linear),
         }
     }

@@ -17,7 +17,22 @@ fn words(text: &str) -> (Opcode, Modifiers) {
 fn run(text: &str, operands: &[Dependence]) -> Dependence {
     let (opcode, modifiers) = words(text);
     let result = crate::isa::meaning(opcode, &modifiers).result;
-    transfer(result, opcode, &modifiers, operands, SYMBOL)
+    transfer(
+        result,
+        opcode,
+        &modifiers,
+        operands,
+        SYMBOL,
+        Wrapping::Ignored,
+    )
+}
+
+/// The same where unknowns may be anything.
+fn run_any(text: &str, operands: &[Dependence]) -> Dependence {
+    let (opcode, modifiers) = words(text);
+    let result = crate::isa::meaning(opcode, &modifiers).result;
+    let any = Wrapping::Possible;
+    transfer(result, opcode, &modifiers, operands, SYMBOL, any)
 }
 
 fn tid() -> Dependence {
@@ -223,4 +238,68 @@ fn phis_of_one_step_keep_it() {
     assert_eq!((linear.base.symbol, linear.base.align), (Some(5), 7));
     assert_eq!(t.join(&t, 5), t);
     assert_eq!(t.join(&number(3), 5), Dependence::opaque(t.sources));
+}
+
+#[test]
+fn what_may_wrap_is_not_extended() {
+    let (t, n) = (tid(), parameter(7));
+    let index = run("add.s32", &[n, t]);
+    let lanes = |found: Dependence| found.sources.any(Sources::LANES);
+    for (text, other) in [
+        ("cvt.u64.u32", 0),
+        ("mul.wide.u32", 4),
+        ("mul.wide.s32", 4),
+        ("shr.u32", 2),
+    ] {
+        let operands = [index, number(other)];
+        let taken = if other == 0 { 1 } else { 2 };
+        assert_eq!(run_any(text, &operands[..taken]).linear, None, "{text}");
+        let next_to = run("shl.b32", &[n, number(10)]);
+        let beside = run("add.s32", &[next_to, t]);
+        let found = run_any(text, &[beside, number(other)][..taken]);
+        let expected = run(text, &[beside, number(other)][..taken]);
+        assert_eq!(found, expected, "{text}");
+        assert!(found.linear.is_some(), "{text}");
+    }
+    // A sum of both may be less than one of them, and equals it in no thread or in all.
+    let more = run("add.s32", &[index, number(5)]);
+    assert!(lanes(run_any("setp.lt.s32", &[index, more])));
+    assert!(run_any("setp.eq.s32", &[index, more]).is_uniform());
+    assert!(run("setp.lt.s32", &[index, more]).is_uniform());
+    // Division rounds negative numbers up.
+    let aligned = run("shl.b32", &[n, number(10)]);
+    let index = run("add.s32", &[aligned, t]);
+    assert!(lanes(run_any("div.s32", &[index, number(1024)])));
+    assert!(!lanes(run_any("div.u32", &[index, number(1024)])));
+    assert!(!lanes(run_any("shr.s32", &[index, number(10)])));
+    // 0xFFFFFFFB is much to an unsigned product.
+    let product = run_any("mul.wide.u32", &[number(-5), number(4)]);
+    assert_eq!(product.as_number(), Some(0xffff_fffb * 4));
+}
+
+/// Half warps: threads that differ in the low four bits of `%tid.x`.
+#[test]
+fn a_group_shares_the_upper_bits() {
+    let t = tid().of_group(4, 3);
+    let bits = |found: &Dependence| found.linear.map(|linear| linear.bits);
+    let lane = Some([1, 2, 4, 8, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bits(&t), lane);
+    assert_eq!(bits(&run_any("and.b32", &[t, number(31)])), lane);
+    assert_eq!(bits(&run_any("and.b32", &[t, number(15)])), lane);
+    let four = run_any("and.b32", &[t, number(-4)]);
+    assert_eq!(bits(&four), Some([0, 0, 4, 8, 0, 0, 0, 0, 0, 0]));
+    for of_group in [
+        run_any("shr.u32", &[t, number(4)]),
+        run_any("shr.u32", &[t, number(5)]),
+        run_any("and.b32", &[t, number(-16)]),
+        run_any("setp.lt.u32", &[t, number(64)]),
+        special(SpecialRegister::TidY, &Shape::default(), 1).of_group(4, 3),
+    ] {
+        assert!(of_group.is_uniform(), "{of_group:?}");
+    }
+    let cut = run_any("setp.lt.u32", &[t, number(65)]);
+    assert!(cut.sources.any(Sources::LANES));
+    let next = run_any("add.s32", &[t, number(1)]);
+    assert_eq!(run_any("and.b32", &[next, number(31)]).linear, None);
+    assert_eq!(run_any("shr.u32", &[next, number(4)]).linear, None);
 }

@@ -1,6 +1,6 @@
 //! What an instruction makes of the dependence of its operands.
 
-use super::{BITS, Dependence, Linear, Shape, Sources, mask};
+use super::{BITS, Dependence, Linear, Shape, Sources, Wrapping, mask};
 use crate::ast::Modifiers;
 use crate::isa::Outcome;
 use crate::names::{Modifier, Opcode, SpecialRegister, Type};
@@ -69,17 +69,18 @@ pub fn transfer(
     modifiers: &Modifiers,
     operands: &[Dependence],
     symbol: u32,
+    wrapping: Wrapping,
 ) -> Dependence {
     let each = operands.iter().map(|operand| operand.sources);
     let sources = each.fold(Sources::NONE, |all, one| all | one);
     match result {
         // The carry is no operand: who knows where it comes from adds its sources.
         Outcome::Operands => Dependence::function(sources, symbol),
-        Outcome::Linear => match integer(opcode, modifiers, operands, symbol) {
+        Outcome::Linear => match integer(opcode, modifiers, operands, symbol, wrapping) {
             Some(linear) => Dependence::linear(linear, sources),
             None => Dependence::function(sources, symbol),
         },
-        Outcome::Compared => compared(modifiers, operands, symbol),
+        Outcome::Compared => compared(modifiers, operands, symbol, wrapping),
         Outcome::Shuffled => shuffle(modifiers, operands, sources, symbol),
         Outcome::Warp => Dependence::function(sources.without(Sources::LANES), symbol),
         Outcome::Active => {
@@ -93,11 +94,16 @@ pub fn transfer(
 }
 
 /// A comparison, and the predicate that it is combined with.
-fn compared(modifiers: &Modifiers, operands: &[Dependence], symbol: u32) -> Dependence {
+fn compared(
+    modifiers: &Modifiers,
+    operands: &[Dependence],
+    symbol: u32,
+    wrapping: Wrapping,
+) -> Dependence {
     let [a, b, rest @ ..] = operands else {
         return Dependence::opaque(Sources::THREAD);
     };
-    let result = compare(modifiers, a, b, symbol);
+    let result = compare(modifiers, a, b, symbol, wrapping);
     let rest = rest.iter().map(|operand| operand.sources);
     let sources = rest.fold(result.sources, |all, one| all | one);
     Dependence::function(sources, symbol)
@@ -160,6 +166,7 @@ fn integer(
     modifiers: &Modifiers,
     operands: &[Dependence],
     symbol: u32,
+    wrapping: Wrapping,
 ) -> Option<Linear> {
     let has = |word| modifiers.has(word);
     let plain = !has(Modifier::Sat) && !has(Modifier::Cc);
@@ -177,17 +184,30 @@ fn integer(
     let number = |place: usize| operand(place)?.as_number();
     let (a, b) = (operand(0)?, operand(1));
     // Whole and not negative, so that a logical shift and a division are what they seem.
-    let natural = a.fits(ty.bits(), is_signed(ty));
+    let natural = a.fits(ty.bits(), is_signed(ty), wrapping);
+    let possible = wrapping == Wrapping::Possible;
+    // An unknown may be negative, and division rounds to 0.
+    let divisible = natural && !(possible && is_signed(ty) && a.base.symbol.is_some());
     let result = match opcode {
         // Of several parts a number is made that is none of them.
-        Opcode::Mov | Opcode::Cvta => (operands.len() == 1).then_some(a),
-        Opcode::Cvt => convert(modifiers, operands.first()?.linear?),
+        Opcode::Mov => (operands.len() == 1).then_some(a),
+        // An address of one space is at a distance from the generic one.
+        Opcode::Cvta if possible => a.plus(&Linear::symbol(symbol, 0), symbol),
+        Opcode::Cvta => (operands.len() == 1).then_some(a),
+        Opcode::Cvt => convert(modifiers, operands.first()?.linear?, symbol, wrapping),
         Opcode::Add => a.plus(&b?, symbol),
         Opcode::Sub => a.minus(&b?, symbol),
         Opcode::Neg => a.times(-1, symbol),
         Opcode::Not => Linear::number(-1).minus(&a, symbol),
+        // These take 24 bits of their operands.
+        Opcode::Mul24 | Opcode::Mad24 if possible => None,
         Opcode::Mul | Opcode::Mul24 | Opcode::Mad | Opcode::Mad24 if !has(Modifier::Hi) => {
             let wide = has(Modifier::Wide);
+            let side = |side: Linear| match wide {
+                true => side.extended(ty.bits(), is_signed(ty), symbol, wrapping),
+                false => Some(side),
+            };
+            let (a, b) = (side(a)?, side(b?)?);
             let from = |linear: &Linear| {
                 let number = linear.as_number()?;
                 let unsigned = wide && !is_signed(ty);
@@ -197,10 +217,10 @@ fn integer(
                     number
                 })
             };
-            let product = match (from(&a), from(&b?)) {
+            let product = match (from(&a), from(&b)) {
                 (_, Some(factor)) => a.times(factor, symbol),
-                (Some(factor), _) => b?.times(factor, symbol),
-                _ => multiple(&a, &b?, symbol),
+                (Some(factor), _) => b.times(factor, symbol),
+                _ => multiple(&a, &b, symbol),
             }?;
             match opcode {
                 Opcode::Mad | Opcode::Mad24 if wide => {
@@ -219,8 +239,8 @@ fn integer(
             let by = u32::try_from(number(1)?).ok()?;
             a.shift_right(by.min(62), symbol)
         }
-        Opcode::Div if natural => a.shift_right(power(number(1)?)?, symbol),
-        Opcode::Rem if natural => a.and(mask(power(number(1)?)?), symbol),
+        Opcode::Div if divisible => a.shift_right(power(number(1)?)?, symbol),
+        Opcode::Rem if divisible => a.and(mask(power(number(1)?)?), symbol),
         Opcode::And => match (a.as_number(), number(1)) {
             (_, Some(number)) => a.and(number, symbol),
             (Some(number), _) => b?.and(number, symbol),
@@ -237,7 +257,7 @@ fn integer(
             (Some(number), _) => b?.xor(number, symbol),
             _ => a.joined(&b?, symbol).or_else(|| b?.joined(&a, symbol)),
         },
-        Opcode::Bfe if natural => {
+        Opcode::Bfe if natural && !is_signed(ty) => {
             let (from, count) = (number(1)?, number(2)?);
             let from = u32::try_from(from).ok().filter(|from| *from < 32)?;
             let count = u32::try_from(count)
@@ -275,11 +295,19 @@ fn power(number: i64) -> Option<u32> {
 }
 
 /// A conversion of integers; one that is not the same number in each thread is none.
-fn convert(modifiers: &Modifiers, value: Linear) -> Option<Linear> {
+fn convert(
+    modifiers: &Modifiers,
+    value: Linear,
+    symbol: u32,
+    wrapping: Wrapping,
+) -> Option<Linear> {
     let mut types = modifiers.types();
     let (to, from) = (types.next()?, types.next()?);
     if value.base.symbol.is_some() {
-        return Some(value);
+        return match to.bits() > from.bits() {
+            true => value.extended(from.bits(), is_signed(from), symbol, wrapping),
+            false => Some(value),
+        };
     }
     let (low, high) = value.range();
     let fits = |ty: Type| match is_signed(ty) {
@@ -303,11 +331,17 @@ fn convert(modifiers: &Modifiers, value: Linear) -> Option<Linear> {
 ///
 /// A side of lanes that all lie between two multiples of what is else added is the
 /// same for a warp: `%tid.x >= roundup(n, 32)`.
-pub fn compare(modifiers: &Modifiers, a: &Dependence, b: &Dependence, symbol: u32) -> Dependence {
+pub fn compare(
+    modifiers: &Modifiers,
+    a: &Dependence,
+    b: &Dependence,
+    symbol: u32,
+    wrapping: Wrapping,
+) -> Dependence {
     let sources = a.sources | b.sources;
     let block = sources.only(Sources::BLOCK);
     let difference = match (&a.linear, &b.linear) {
-        (Some(a), Some(b)) => a.minus(b, symbol),
+        (Some(a), Some(b)) if is_true_difference(modifiers, a, b, wrapping) => a.minus(b, symbol),
         _ => None,
     };
     let Some(difference) = difference else {
@@ -323,6 +357,19 @@ pub fn compare(modifiers: &Modifiers, a: &Dependence, b: &Dependence, symbol: u3
         false => sources,
     };
     Dependence::function(sources, symbol)
+}
+
+/// Whether two sides compare as their difference does. Equality holds modulo the width.
+fn is_true_difference(modifiers: &Modifiers, a: &Linear, b: &Linear, wrapping: Wrapping) -> bool {
+    let Some(ty) = modifiers.types().last() else {
+        return false;
+    };
+    let fits = |side: &Linear| side.fits(ty.bits(), is_signed(ty), wrapping);
+    let is_equality = modifiers.first_of(&[Modifier::Eq, Modifier::Ne]).is_some();
+    match wrapping {
+        Wrapping::Ignored => true,
+        Wrapping::Possible => is_integer(ty) && (is_equality || fits(a) && fits(b)),
+    }
 }
 
 /// For `a < b` and `a >= b` 0, for `a <= b` and `a > b` 1: the first difference on the

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::graph::{Graph, Kind, NodeId};
 use crate::ast::{Body, Instruction, List, Module, Name, Operand, Statement};
-use crate::check::NameMap;
+use crate::name_map::NameMap;
 use crate::names::{Modifier, Opcode};
 
 /// Functions of the driver that read what an address points to, and do not keep it.

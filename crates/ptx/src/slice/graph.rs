@@ -3,7 +3,7 @@
 use super::numbered::Stems;
 use super::whole::Whole;
 use crate::ast::{DirectiveKind, Function, FunctionKind, Item, Linkage, Space, Variable};
-use crate::check::NameMap;
+use crate::name_map::NameMap;
 use crate::names::Type;
 use crate::signature::layout;
 

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::check::NameMap;
+use crate::name_map::NameMap;
 
 /// The part of a name before its number.
 struct Stem {

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use super::numbered::{Numbers, Stems};
 use crate::ast::{Linkage, Span};
-use crate::check::NameMap;
+use crate::name_map::NameMap;
 use crate::token::{LexicalErrors, TokenKind, token_at};
 
 /// A declaration or directive of the module in a slice.

@@ -2,30 +2,37 @@
 //! their names: most operands of a module are such registers.
 
 use crate::ast::Name;
-use crate::names::Type;
 
 const SLOTS: usize = 64;
 
 /// A cache of the registers of a function. A slot holds one range, by its prefix, or
 /// one single register such as `%temp`.
 #[derive(Clone, Debug)]
-pub struct Registers([Slot; SLOTS]);
+pub struct Registers<R>([Slot<R>; SLOTS]);
 
-impl Default for Registers {
+impl<R: Copy> Default for Registers<R> {
     fn default() -> Self {
-        Registers([Slot::default(); SLOTS])
+        Registers([Slot::FREE; SLOTS])
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+#[derive(Clone, Copy, Debug)]
+struct Slot<R> {
     /// The bytes of the prefix `%r` as a number, or 0 if the slot is free. For a single
     /// register see [`single`].
     prefix: u64,
     /// The bytes of the last name, `%r98`. Names with the same prefix compare like their
     /// numbers. For a single register, the bytes of its name.
     last: u64,
-    ty: Option<Type>,
+    register: Option<R>,
+}
+
+impl<R> Slot<R> {
+    const FREE: Slot<R> = Slot {
+        prefix: 0,
+        last: 0,
+        register: None,
+    };
 }
 
 /// The bytes of a name of at most eight bytes as a number. The lowest byte is the last
@@ -49,6 +56,15 @@ fn digits(word: u64) -> u32 {
     (upper & (0xF0 * EACH)).trailing_zeros() / 8
 }
 
+/// The number at the end of a name, of its bytes; 0 without one.
+#[inline]
+pub fn number(word: u64) -> u32 {
+    let each = (0..digits(word))
+        .rev()
+        .map(|place| (word >> (8 * place)) as u32 & 15);
+    each.fold(0, |number, digit| number * 10 + digit)
+}
+
 #[inline]
 fn slot(prefix: u64) -> usize {
     (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SLOTS
@@ -61,10 +77,10 @@ fn single(word: u64) -> u64 {
     !word
 }
 
-impl Registers {
-    /// The type of the register with these name bytes.
+impl<R: Copy> Registers<R> {
+    /// The register with these name bytes; of a range, the first.
     #[inline]
-    pub fn get(&self, word: u64) -> Option<Type> {
+    pub fn get(&self, word: u64) -> Option<R> {
         let digits = digits(word);
         let prefix = match digits {
             0 => single(word),
@@ -73,14 +89,14 @@ impl Registers {
         };
         let slot = &self.0[slot(prefix)];
         if slot.prefix == prefix && word <= slot.last {
-            slot.ty
+            slot.register
         } else {
             None
         }
     }
 
     /// Adds `%r<9>`, the only range of this prefix.
-    pub fn set(&mut self, prefix: u64, name: &str, count: u32, ty: Type) {
+    pub fn set(&mut self, prefix: u64, name: &str, count: u32, register: R) {
         self.forget(prefix);
         let slot = &mut self.0[slot(prefix)];
         if slot.prefix != 0 || prefix == 0 || !name.starts_with('%') {
@@ -100,19 +116,19 @@ impl Registers {
         *slot = Slot {
             prefix,
             last,
-            ty: Some(ty),
+            register: Some(register),
         };
     }
 
     /// Adds `%temp`, declared by itself.
-    pub fn set_single(&mut self, word: u64, ty: Type) {
+    pub fn set_single(&mut self, word: u64, register: R) {
         let prefix = single(word);
         let slot = &mut self.0[slot(prefix)];
         if word != 0 && (slot.prefix == 0 || slot.prefix == prefix) {
             *slot = Slot {
                 prefix,
                 last: word,
-                ty: Some(ty),
+                register: Some(register),
             };
         }
     }
@@ -126,7 +142,7 @@ impl Registers {
     pub fn forget(&mut self, prefix: u64) {
         let slot = &mut self.0[slot(prefix)];
         if slot.prefix == prefix {
-            *slot = Slot::default();
+            *slot = Slot::FREE;
         }
     }
 }
@@ -134,6 +150,7 @@ impl Registers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Type;
 
     fn bytes(text: &str) -> u64 {
         text.bytes()
@@ -157,31 +174,34 @@ mod tests {
         let mut registers = Registers::default();
         registers.set(bytes("%r"), "%r", 12, Type::B32);
         registers.set(bytes("%rd"), "%rd", 3_000_000, Type::B64);
-        let get = |registers: &Registers, text: &str| registers.get(bytes(text));
-        for (name, ty) in [
-            ("%r0", Some(Type::B32)),
-            ("%r9", Some(Type::B32)),
-            ("%r11", Some(Type::B32)),
-            ("%r08", Some(Type::B32)),
+        let get = |registers: &Registers<Type>, text: &str| {
+            let word = bytes(text);
+            Some((registers.get(word)?, number(word)))
+        };
+        for (name, found) in [
+            ("%r0", Some((Type::B32, 0))),
+            ("%r9", Some((Type::B32, 9))),
+            ("%r11", Some((Type::B32, 11))),
+            ("%r08", Some((Type::B32, 8))),
             ("%r12", None),
             ("%r99", None),
             ("%r008", None),
             ("%r", None),
-            ("%rd99999", Some(Type::B64)),
+            ("%rd99999", Some((Type::B64, 99_999))),
             ("%p1", None),
             ("%rx1", None),
             ("%r1x", None),
             ("%12", None),
             ("12345678", None),
         ] {
-            assert_eq!(get(&registers, name), ty, "{name}");
+            assert_eq!(get(&registers, name), found, "{name}");
         }
         registers.forget(bytes("%r"));
         assert_eq!(get(&registers, "%r1"), None);
         registers.set(bytes("r"), "r", 9, Type::B32);
         assert_eq!(get(&registers, "r1"), None);
         registers.set_single(bytes("%temp"), Type::B16);
-        assert_eq!(get(&registers, "%temp"), Some(Type::B16));
+        assert_eq!(get(&registers, "%temp"), Some((Type::B16, 0)));
         assert_eq!(get(&registers, "%temp0"), None);
         assert_eq!(get(&registers, "%tem"), None);
         registers.forget_single(bytes("%temp"));

@@ -1,7 +1,6 @@
 //! The loop nest of a function: its natural loops, and which lies in which.
 
-use super::STEPS_FOR_EACH;
-use super::graph::{BlockId, Graph};
+use super::{BlockId, Graph};
 
 /// A loop, by number; inner loops come before those around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +26,9 @@ pub struct Loop {
     pub depth: usize,
 }
 
+/// The limit of steps for each block: the time must not be superlinear.
+const STEPS_FOR_EACH: usize = 200;
+
 /// No deeper nest is followed: whoever asks what lies in what goes through it.
 const NESTED: usize = 32;
 
@@ -42,7 +44,7 @@ impl Loops {
     /// `None` where a loop has two entries, or where it takes too many steps or is too
     /// deep.
     pub fn new(graph: &Graph) -> Option<Loops> {
-        let count = graph.blocks.len();
+        let count = graph.block_count();
         let mut nest = Loops {
             loops: Vec::new(),
             innermost: vec![None; count],
@@ -104,27 +106,38 @@ impl Loops {
     }
 
     /// A loop by its number.
+    #[inline]
     pub fn get(&self, id: LoopId) -> &Loop {
         &self.loops[id.index()]
     }
 
     /// The innermost loop around a block.
+    #[inline]
     pub fn innermost(&self, block: BlockId) -> Option<LoopId> {
         self.innermost[block.index()]
     }
 
     /// The loop whose head a block is.
+    #[inline]
     pub fn headed_by(&self, block: BlockId) -> Option<LoopId> {
         self.innermost(block)
             .filter(|id| self.get(*id).head == block)
     }
 
     /// The loop itself and those around it, from the inside out.
+    #[inline]
     pub fn around(&self, from: Option<LoopId>) -> impl Iterator<Item = LoopId> + '_ {
         std::iter::successors(from, |id| self.get(*id).parent)
     }
 
+    /// The number of loops around a block.
+    #[inline]
+    pub fn depth(&self, block: BlockId) -> usize {
+        self.innermost(block).map_or(0, |id| self.get(id).depth)
+    }
+
     /// Whether a block lies in a loop.
+    #[inline]
     pub fn contains(&self, id: LoopId, block: BlockId) -> bool {
         self.around(self.innermost(block)).any(|outer| outer == id)
     }
