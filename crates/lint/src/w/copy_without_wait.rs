@@ -86,8 +86,7 @@ pub(super) fn unwaited<'m, 'a>(
     event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
     mut found: impl FnMut(&'m ptx::ast::Instruction),
 ) {
-    let mut known = function.instructions().map(|i| function.mnemonic(i));
-    if !function.context.has_mnemonic(&begins) || !known.any(&begins) {
+    if !function.has_mnemonic(&begins) {
         return;
     }
     let Some(flow) = function.flow() else {

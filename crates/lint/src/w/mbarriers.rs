@@ -1,8 +1,8 @@
 //! What a kernel does with its mbarriers.
 
+use crate::FunctionContext;
 use crate::context::callee;
 use crate::flow::{InstructionId, Term, VariableId};
-use crate::{FunctionContext, ModuleContext};
 use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode};
 
@@ -87,9 +87,9 @@ pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode == Opcode::Mbarrier && mnemonic.modifiers.has(Modifier::ExpectTx)
 }
 
-/// Whether the module has an instruction that does this.
-pub(super) fn has_operation(context: &ModuleContext<'_, '_>, wanted: MbarrierOperation) -> bool {
-    context.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
+/// Whether the function has an instruction that does this.
+pub(super) fn has_operation(function: &FunctionContext<'_, '_>, wanted: MbarrierOperation) -> bool {
+    function.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
 }
 
 /// The uses of mbarriers in a kernel; none in one that calls what may use others.
