@@ -243,14 +243,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
     /// at each instruction.
-    pub fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+    pub(crate) fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
         let mnemonics = &self.context.module.mnemonics;
         let mut numbers = self.distinct_mnemonics().iter();
         numbers.any(|number| wanted(&mnemonics[*number as usize]))
     }
 
     /// The same by effect.
-    pub fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
+    pub(crate) fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
         let effects = &self.context.effects;
         let mut numbers = self.distinct_mnemonics().iter();
         numbers.any(|number| wanted(&effects[*number as usize]))

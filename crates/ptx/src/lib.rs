@@ -22,7 +22,8 @@ mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_with, references,
+    CheckOptions, Level, NameMap, Reference, Seed, check, check_into, check_with, is_surely_valid,
+    references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]

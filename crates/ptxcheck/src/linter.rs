@@ -8,7 +8,7 @@ use super::suppression::{self, Suppressions};
 use lint::{self, CleanFunctions, Code, Finding, Findings};
 use ptx::ast::Module;
 use ptx::diagnostic::{Report, Severity};
-use ptx::{check_into, read_into};
+use ptx::{check_into, is_surely_valid, read_into};
 
 /// The findings of a text.
 #[derive(Debug, Default)]
@@ -62,6 +62,18 @@ fn lint_with<'a>(
     settings: &Settings,
     run: impl FnOnce(&Module<'a>, &'a str, &lint::Options, &mut Findings),
 ) -> TextFindings {
+    let options = lint::Options {
+        rules: settings.selection.rules(),
+        target: settings.check.target,
+        version: settings.check.version,
+    };
+    // Errors alone need no tree of the whole text, and most texts have none.
+    if options.rules.is_empty()
+        && !suppression::is_mentioned(source)
+        && is_surely_valid(source, &settings.check)
+    {
+        return TextFindings::default();
+    }
     let mut report = Report::with_limit(settings.max_findings);
     let module = read_into(source, &mut report);
     check_into(&module, source, &settings.check, &mut report);
@@ -71,11 +83,6 @@ fn lint_with<'a>(
         .collect();
     let mut found: Vec<Finding> = report.into_vec().into_iter().map(Finding::from).collect();
 
-    let options = lint::Options {
-        rules: settings.selection.rules(),
-        target: settings.check.target,
-        version: settings.check.version,
-    };
     let mut of_rules = Findings::with_limit(settings.max_findings);
     run(&module, source, &options, &mut of_rules);
     omitted.extend(of_rules.omitted());
