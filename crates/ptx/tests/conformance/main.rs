@@ -93,7 +93,7 @@ fn compiler_output() {
 fn compiler_output_is_surely_valid() {
     let options = ptx::CheckOptions::default();
     for Entry { name, text, .. } in entries(&read("corpus")) {
-        let accepted = judge::judge(text.as_bytes()).0 == judge::Verdict::Accepted;
+        let accepted = judge::judge(text.as_bytes()).0 == Verdict::Accepted;
         assert_eq!(ptx::is_surely_valid(&text, &options), accepted, "{name}");
     }
 }
