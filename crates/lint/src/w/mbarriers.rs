@@ -101,7 +101,14 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     let Some(flow) = function.flow() else {
         return found;
     };
-    for (id, _, instruction) in function.steps() {
+    // Most mnemonics have nothing to do with mbarriers.
+    let concerns = |m: &Mnemonic<'_>| m.opcode == Opcode::Call || operation(m).is_some();
+    let mnemonics = function.context.module.mnemonics.iter();
+    let concerns: Vec<bool> = mnemonics.map(concerns).collect();
+    for (id, step, instruction) in function.steps() {
+        if !concerns[step.mnemonic as usize] {
+            continue;
+        }
         if instruction.opcode == Opcode::Call {
             let name = callee(function.operands(instruction));
             let touches = |m: &Mnemonic<'_>| operation(m).is_some();
