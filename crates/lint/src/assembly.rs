@@ -63,7 +63,7 @@ fn marked(text: &str, offset: u32) -> Vec<Span> {
     const MARK: &str = " inline asm";
     let mut regions = Vec::new();
     let mut open = None;
-    for (at, _) in text.match_indices(MARK) {
+    for at in memchr::memmem::find_iter(text.as_bytes(), MARK) {
         let place = offset + at as u32;
         if text[..at].ends_with("// begin") {
             open.get_or_insert(place);

@@ -11,7 +11,7 @@ use super::flow::{
     Instructions, Linear, Loops, ModuleInfo, Origins, Step, Synchronization, UninitializedValues,
     Users, ValueId, Values, Variance,
 };
-use super::memory::{self, Place};
+use super::memory::{self, MemoryAccess, Place};
 use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
@@ -94,6 +94,8 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     loops: OnceCell::new(),
                     synchronization: OnceCell::new(),
                     assembly: OnceCell::new(),
+                    mnemonics: OnceCell::new(),
+                    accesses: OnceCell::new(),
                     places: OnceCell::new(),
                     barrier_mistakes: OnceCell::new(),
                 })
@@ -151,11 +153,6 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         false
     }
 
-    /// The effect of each mnemonic of the module.
-    pub(crate) fn effects(&self) -> &[Effect] {
-        &self.effects
-    }
-
     /// Whether the module has a mnemonic of which `wanted` is true.
     pub fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
         self.module.mnemonics.iter().any(wanted)
@@ -198,6 +195,8 @@ pub struct FunctionContext<'m, 'a> {
     loops: OnceCell<Option<Loops>>,
     synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
+    mnemonics: OnceCell<Vec<u32>>,
+    accesses: OnceCell<Vec<MemoryAccess<'m>>>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
 }
@@ -226,6 +225,35 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The opcode with its modifiers.
     pub fn mnemonic(&self, instruction: &Instruction) -> &'m Mnemonic<'a> {
         self.context.module.mnemonic(instruction)
+    }
+
+    /// The numbers of its distinct mnemonics: few, whatever its length.
+    fn distinct_mnemonics(&self) -> &[u32] {
+        self.mnemonics.get_or_init(|| {
+            let mut seen = vec![false; self.context.module.mnemonics.len()];
+            for instruction in self.instructions() {
+                if let Some(seen) = seen.get_mut(instruction.mnemonic.index()) {
+                    *seen = true;
+                }
+            }
+            let numbers = (0..).zip(seen).filter(|(_, seen)| *seen);
+            numbers.map(|(number, _)| number).collect()
+        })
+    }
+
+    /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
+    /// at each instruction.
+    pub(crate) fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
+        let mnemonics = &self.context.module.mnemonics;
+        let mut numbers = self.distinct_mnemonics().iter();
+        numbers.any(|number| wanted(&mnemonics[*number as usize]))
+    }
+
+    /// The same by effect.
+    pub(crate) fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
+        let effects = &self.context.effects;
+        let mut numbers = self.distinct_mnemonics().iter();
+        numbers.any(|number| wanted(&effects[*number as usize]))
     }
 
     /// The operands in source order.
@@ -418,6 +446,11 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             Operand::Float(float) => float.span,
         }
         .or(instruction.opcode_span)
+    }
+
+    /// The accesses to memory, in source order; none where there is no [`flow`](Self::flow).
+    pub(crate) fn accesses(&self) -> &[MemoryAccess<'m>] {
+        self.accesses.get_or_init(|| memory::accesses(self))
     }
 
     /// The accesses to variables that are known.

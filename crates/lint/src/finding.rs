@@ -183,6 +183,8 @@ pub struct Findings {
     counts: BTreeMap<Code, usize>,
     /// The places of the findings that are added once.
     told: HashSet<(Code, u32)>,
+    /// How often a rule had something to say, whether or not that was added.
+    said: usize,
     code: Code,
     /// A placeholder for findings beyond the limit.
     dropped: Finding,
@@ -197,6 +199,7 @@ impl Findings {
             limit,
             counts: BTreeMap::new(),
             told: HashSet::new(),
+            said: 0,
             code,
             dropped: Finding::new(code, Span::default(), ""),
         }
@@ -210,6 +213,7 @@ impl Findings {
 
     /// Adds a finding of the current rule; help and a fix can be added to the result.
     pub fn add(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+        self.said += 1;
         let count = self.counts.entry(self.code).or_default();
         *count += 1;
         if *count > self.limit {
@@ -225,8 +229,16 @@ impl Findings {
     pub fn add_once(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
         match self.told.insert((self.code, span.start)) {
             true => self.add(span, message),
-            false => &mut self.dropped,
+            false => {
+                self.said += 1;
+                &mut self.dropped
+            }
         }
+    }
+
+    /// How often a rule had something to say.
+    pub(super) fn said(&self) -> usize {
+        self.said
     }
 
     /// The number of findings that were dropped, by code.

@@ -18,10 +18,12 @@ pub mod memory;
 pub mod multiprocessor;
 mod p;
 mod placement;
+mod unchanged;
 mod w;
 
 pub use context::{Flow, FunctionContext, ModuleContext};
 pub use finding::{Code, Edit, Finding, Findings, Fix, ParseCodeError};
+pub use unchanged::CleanFunctions;
 
 use ptx::ast::{Module, Version};
 use ptx::diagnostic::MAX_DIAGNOSTICS;
@@ -153,9 +155,22 @@ pub fn run_into<'a>(
     findings: &mut Findings,
 ) {
     let context = ModuleContext::new(module, source, options);
+    run_in(&context, options, findings, |function, look| {
+        look(function);
+    });
+}
+
+/// Calls back for each function: `look` runs the rules over it, and tells whether they have
+/// nothing to say of it.
+fn run_in<'m, 'a>(
+    context: &'m ModuleContext<'m, 'a>,
+    options: &Options,
+    findings: &mut Findings,
+    mut each: impl FnMut(&FunctionContext<'m, 'a>, &mut dyn FnMut(&FunctionContext<'m, 'a>) -> bool),
+) {
     for rule in &options.rules {
         if let Check::Module(check) = rule.check {
-            check(&context, findings.of(rule));
+            check(context, findings.of(rule));
         }
     }
     let of_functions: Vec<_> = options
@@ -166,12 +181,17 @@ pub fn run_into<'a>(
             Check::Module(_) => None,
         })
         .collect();
-    if !of_functions.is_empty() {
-        for function in context.functions() {
+    if of_functions.is_empty() {
+        return;
+    }
+    for function in context.functions() {
+        each(&function, &mut |function| {
+            let said = findings.said();
             for (rule, check) in &of_functions {
-                check(&function, findings.of(rule));
+                check(function, findings.of(rule));
             }
-        }
+            findings.said() == said
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Instructions that read or write memory.
 
-use super::context::FunctionContext;
-use super::flow::{Linear, Origin, Reference, Term, VariableId};
+use super::context::{Flow, FunctionContext};
+use super::flow::{InstructionId, Linear, Origin, Reference, Term, VariableId};
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
@@ -54,6 +54,33 @@ impl Access {
             span: function.operand_span(instruction, operand),
         })
     }
+}
+
+/// An instruction that accesses memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryAccess<'m> {
+    pub id: InstructionId,
+    pub instruction: &'m Instruction,
+    pub access: Access,
+}
+
+/// Every access to memory, in source order.
+pub(crate) fn accesses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MemoryAccess<'m>> {
+    let Some(flow) = function.flow() else {
+        return Vec::new();
+    };
+    let steps = flow.instructions.ids().zip(&flow.instructions.steps);
+    let accessing = steps.filter(|(_, step)| function.effect(step).access.is_some());
+    let found = accessing.filter_map(|(id, _)| {
+        let instruction = flow.instructions.get(id)?;
+        let access = Access::of(function, instruction)?;
+        Some(MemoryAccess {
+            id,
+            instruction,
+            access,
+        })
+    });
+    found.collect()
 }
 
 /// The properties that all accesses with one mnemonic share.
@@ -152,14 +179,15 @@ impl Place<'_, '_> {
 /// Every access to a variable that is known.
 pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m, 'a>> {
     let mut places = Vec::new();
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
+    let Some(flow) = function.flow() else {
+        return places;
+    };
+    for MemoryAccess { access, .. } in function.accesses() {
+        let access = *access;
+        if access.bytes == 0 {
             continue;
-        };
-        let Some((id, offset)) = offset_in_variable(function, access.address) else {
-            continue;
-        };
-        let Some(flow) = function.flow().filter(|_| access.bytes > 0) else {
+        }
+        let Some((id, offset)) = offset_in_variable(function, flow, access.address) else {
             continue;
         };
         let variable = flow.instructions.variable(id);
@@ -180,9 +208,9 @@ pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m
 /// The variable that an address lies in, and the bytes from its start.
 fn offset_in_variable(
     function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
     address: usize,
 ) -> Option<(VariableId, Linear)> {
-    let flow = function.flow()?;
     match (
         flow.instructions.reference(address),
         function.body.operands.get(address)?,

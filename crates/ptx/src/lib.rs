@@ -26,7 +26,8 @@ mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, Reference, check, check_into, check_parallel, check_with, references,
+    CheckOptions, Level, Reference, check, check_into, check_parallel, check_with, is_surely_valid,
+    references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::config::Settings;
 use super::origin::Origins;
 use super::suppression::{self, Suppressions};
-use lint::{self, Code, Finding, Findings};
+use lint::{self, CleanFunctions, Code, Finding, Findings};
+use ptx::ast::Module;
 use ptx::diagnostic::{Report, Severity};
-use ptx::{check_into, read_into};
+use ptx::{check_into, is_surely_valid, read_into};
 
 /// The findings of a text.
 #[derive(Debug, Default)]
@@ -39,6 +40,40 @@ impl TextFindings {
 ///
 /// `path` is that of its file, for the settings of single files.
 pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
+    lint_with(source, path, settings, lint::run_into)
+}
+
+/// The same for a text that was linted before: functions that had no findings then, and have not
+/// changed, are not linted again.
+pub fn lint_again(
+    source: &str,
+    path: &Path,
+    settings: &Settings,
+    clean: &mut CleanFunctions,
+) -> TextFindings {
+    lint_with(source, path, settings, |module, source, options, found| {
+        clean.run_into(module, source, options, found);
+    })
+}
+
+fn lint_with<'a>(
+    source: &'a str,
+    path: &Path,
+    settings: &Settings,
+    run: impl FnOnce(&Module<'a>, &'a str, &lint::Options, &mut Findings),
+) -> TextFindings {
+    let options = lint::Options {
+        rules: settings.selection.rules(),
+        target: settings.check.target,
+        version: settings.check.version,
+    };
+    // Errors alone need no tree of the whole text, and most texts have none.
+    if options.rules.is_empty()
+        && !suppression::is_mentioned(source)
+        && is_surely_valid(source, &settings.check)
+    {
+        return TextFindings::default();
+    }
     let mut report = Report::with_limit(settings.max_findings);
     let module = read_into(source, &mut report);
     check_into(&module, source, &settings.check, &mut report);
@@ -48,13 +83,8 @@ pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
         .collect();
     let mut found: Vec<Finding> = report.into_vec().into_iter().map(Finding::from).collect();
 
-    let options = lint::Options {
-        rules: settings.selection.rules(),
-        target: settings.check.target,
-        version: settings.check.version,
-    };
     let mut of_rules = Findings::with_limit(settings.max_findings);
-    lint::run_into(&module, source, &options, &mut of_rules);
+    run(&module, source, &options, &mut of_rules);
     omitted.extend(of_rules.omitted());
     found.extend(of_rules.into_vec());
 

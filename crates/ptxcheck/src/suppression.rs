@@ -31,6 +31,11 @@ pub static UNUSED: Rule = Rule {
 const MARK: &str = "ptxcheck:";
 const VERB: &str = "disable=";
 
+/// Whether a text may have comments that suppress findings.
+pub fn is_mentioned(source: &str) -> bool {
+    memchr::memmem::find(source.as_bytes(), MARK.as_bytes()).is_some()
+}
+
 /// The comments of a text that suppress findings.
 #[derive(Debug, Default)]
 pub struct Suppressions {
@@ -61,7 +66,7 @@ impl Suppressions {
     pub fn read(module: &Module<'_>, source: &str) -> Suppressions {
         let mut found = Suppressions::default();
         // Finding comments takes longer than searching the word.
-        if memchr::memmem::find(source.as_bytes(), MARK.as_bytes()).is_none() {
+        if !is_mentioned(source) {
             return found;
         }
         let all = comments(source);

@@ -6,7 +6,7 @@ use super::instructions::InstructionId;
 use super::intervals::Fact;
 use super::names::VariableId;
 use super::origin::Origin;
-use crate::memory::{Access, AccessKind};
+use crate::memory::{Access, AccessKind, MemoryAccess};
 use crate::{Flow, FunctionContext};
 use ptx::ast::Space;
 use ptx::names::{Modifier, SpecialRegister};
@@ -46,10 +46,14 @@ pub fn accesses(
     space: Space,
 ) -> Vec<SharedAccess> {
     let mut found = Vec::new();
-    for (id, step, instruction) in function.steps() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess {
+        id,
+        instruction,
+        access,
+    } in function.accesses()
+    {
+        let (id, access) = (*id, *access);
+        let step = &flow.instructions.steps[id.index()];
         let block = flow.graph.block_of(id);
         let generic = access.space.is_none();
         if !(generic || access.space == Some(space)) || !flow.graph.is_reached(block) {

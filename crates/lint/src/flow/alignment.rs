@@ -6,7 +6,7 @@ use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::launch::Block;
 use crate::FunctionContext;
-use crate::memory::Access;
+use crate::memory::{Access, MemoryAccess};
 use ptx::control_flow::BlockId;
 use ptx::names::SpecialRegister;
 
@@ -31,10 +31,7 @@ pub fn misaligned(function: &FunctionContext<'_, '_>) -> Vec<Misaligned> {
 
 fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
     let mut moving = Vec::new();
-    for (id, step, instruction) in function.steps() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess { id, access, .. } in function.accesses() {
         if access.bytes < 8 {
             continue;
         }
@@ -48,7 +45,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         let thread = Term::Special(SpecialRegister::TidX);
         let stride = linear.coefficient(thread).unsigned_abs();
         if stride % access.bytes != 0 {
-            moving.push((id, step, access));
+            moving.push((*id, *access));
         }
     }
     if moving.is_empty() {
@@ -59,7 +56,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
     let orders = Orders::of_function(function)?;
     let shape = Block::of(function).usual();
     let mut found = Vec::new();
-    for (id, step, access) in moving {
+    for (id, access) in moving {
         let block = flow.graph.block_of(id);
         if !flow.graph.is_reached(block) {
             continue;
@@ -78,6 +75,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
             let met = conditions.assume(&mut evaluator, fact.predicate, fact.holds, place);
             met.is_some()
         });
+        let step = &flow.instructions.steps[id.index()];
         if let Some(guard) = flow.values.guard(&flow.instructions, step) {
             let met = conditions.assume(&mut evaluator, guard, !step.negated, place);
             known &= met.is_some();

@@ -63,7 +63,7 @@ pub(crate) fn mistakes(function: &FunctionContext<'_, '_>) -> Vec<BarrierMistake
 
 fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
     if function.function.kind != FunctionKind::Entry
-        || !function.context.has_mnemonic(is_barrier)
+        || !function.has_mnemonic(is_barrier)
         || !function.instructions().any(|instruction| {
             matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) && {
                 let mnemonic = function.mnemonic(instruction);

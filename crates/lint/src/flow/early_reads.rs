@@ -77,11 +77,7 @@ pub(crate) fn early_reads(function: &FunctionContext<'_, '_>) -> Vec<EarlyRead> 
 
 fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<EarlyRead>> {
     let kernel = function.function.kind == FunctionKind::Entry;
-    if !kernel || !function.context.has_mnemonic(is_copy) {
-        return None;
-    }
-    let mut instructions = function.instructions();
-    if !instructions.any(|instruction| is_copy(function.mnemonic(instruction))) {
+    if !kernel || !function.has_mnemonic(is_copy) {
         return None;
     }
     let flow = function.flow()?;

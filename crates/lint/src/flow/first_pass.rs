@@ -219,6 +219,11 @@ fn exits(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<bool> {
     let graph = &flow.graph;
     let mut exits = vec![false; graph.blocks.len()];
     for block in graph.order.iter().rev() {
+        let mut next = graph.successors(*block).peekable();
+        let goes_on = next.peek().is_some();
+        if !next.all(|to| exits[to.index()]) {
+            continue;
+        }
         let mut ends = false;
         let quiet = graph.blocks[block.index()].steps().all(|id| {
             let step = &flow.instructions.steps[id.index()];
@@ -234,10 +239,7 @@ fn exits(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<bool> {
             }
         });
         ends |= graph.blocks[block.index()].falls_off && flow.instructions.is_kernel();
-        let mut next = graph.successors(*block).peekable();
-        let goes_on = next.peek().is_some();
-        let all = next.all(|to| exits[to.index()]);
-        exits[block.index()] = quiet && all && (ends || goes_on);
+        exits[block.index()] = quiet && (ends || goes_on);
     }
     exits
 }

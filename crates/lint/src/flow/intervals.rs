@@ -101,19 +101,17 @@ impl Synchronization {
         flow: &Flow<'m, 'a>,
         loops: &Loops,
     ) -> Self {
-        // Most instructions bear on no order, and that their mnemonic says.
-        let effects = function.context.effects().iter();
-        let bears: Vec<bool> = effects.map(may_bear).collect();
         let tested = OnceCell::new();
         let tested = || tested.get_or_init(|| Tested::new(function, flow));
         let of: Vec<Order> = function
             .steps()
-            .map(
-                |(_, step, instruction)| match bears.get(step.mnemonic as usize) {
-                    Some(false) => Order::None,
-                    _ => order(function, flow, tested, step, instruction),
-                },
-            )
+            .map(|(_, step, instruction)| {
+                // Most instructions bear on no order, and that their mnemonic says.
+                match may_bear(function.effect(step)) {
+                    false => Order::None,
+                    true => order(function, flow, tested, step, instruction),
+                }
+            })
             .collect();
         let mut ordered = vec![false; loops.ids().count()];
         for block in &flow.graph.order {
@@ -126,15 +124,13 @@ impl Synchronization {
                 }
             }
         }
-        let waits = |instruction: &Instruction| {
-            function.effect_of(instruction).is_some_and(|effect| {
-                let Meaning {
-                    class, convergence, ..
-                } = effect.meaning;
-                class == Class::Barrier && convergence == Convergence::Mask
-            })
+        let waits = |effect: &Effect| {
+            let Meaning {
+                class, convergence, ..
+            } = effect.meaning;
+            class == Class::Barrier && convergence == Convergence::Mask
         };
-        let of_warps_alone = !of.contains(&Order::Barrier) && function.instructions().any(waits);
+        let of_warps_alone = !of.contains(&Order::Barrier) && function.has_effect(waits);
         Synchronization {
             of,
             of_warps_alone,

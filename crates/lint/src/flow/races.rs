@@ -421,9 +421,17 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             let to = (to >> grain).min(end) - base;
             from as usize..(to + 1).max(from) as usize
         };
+        // Most accesses lie where no other writes: none of their threads meets one.
+        let span = |one: &Instance| (one.range.0 >> grain, (one.range.1 - 1) >> grain);
+        // Of a value that nothing is known of, no other store is different.
+        let looks = |one: &&Instance| {
+            one.of.access.kind != AccessKind::Store || one.value != Known::Unknown
+        };
+        let of_writes = Spans::new(writes().map(span));
+        let of_looks = Spans::new(instances.iter().filter(looks).map(span));
         // Which warps write each place.
         let mut written = vec![0_u32; (end - base) as usize + 1];
-        for write in writes() {
+        for write in writes().filter(|write| of_looks.meet(span(write))) {
             let some = write.conditions.is_of_threads();
             for warp in 0..warps {
                 let of_warp = warp * WARP as usize..threads.min((warp + 1) * WARP as usize);
@@ -438,14 +446,12 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let mut tried = 0;
         // The threads of an access that meet a write of another warp, and who writes there.
         let mut candidates: Vec<(usize, u32)> = Vec::new();
-        for second in instances {
-            let is_store = second.of.access.kind == AccessKind::Store;
-            // Of a value that nothing is known of, no other store is different.
-            if is_store && second.value == Known::Unknown {
-                continue;
-            }
+        for second in instances.iter().filter(looks) {
             if !self.evaluator.spend(1) {
                 return None;
+            }
+            if !of_writes.meet(span(second)) {
+                continue;
             }
             let mut tried_here = 0;
             candidates.clear();
@@ -516,5 +522,29 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             threads,
             of_any_block: same && loses,
         }
+    }
+}
+
+/// Places, as the first and the last of each of some ranges that lie apart, in order.
+struct Spans(Vec<(i64, i64)>);
+
+impl Spans {
+    fn new(spans: impl Iterator<Item = (i64, i64)>) -> Spans {
+        let mut all: Vec<_> = spans.collect();
+        all.sort_unstable();
+        all.dedup_by(|next, before| {
+            let meet = next.0 <= before.1;
+            if meet {
+                before.1 = before.1.max(next.1);
+            }
+            meet
+        });
+        Spans(all)
+    }
+
+    /// Whether a range has a place of these.
+    fn meet(&self, (first, last): (i64, i64)) -> bool {
+        let at = self.0.partition_point(|span| span.1 < first);
+        self.0.get(at).is_some_and(|span| span.0 <= last)
     }
 }

@@ -45,8 +45,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         Some((most, name)) => (MOST.min(most), format!("`.{name}` allows {most}")),
         None => (MOST, format!("a block has {MOST} at most")),
     };
+    let is_barrier = |opcode| matches!(opcode, Opcode::Bar | Opcode::Barrier);
+    if !function.has_mnemonic(|mnemonic| is_barrier(mnemonic.opcode)) {
+        return;
+    }
     for instruction in function.instructions() {
-        if !matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) {
+        if !is_barrier(instruction.opcode) {
             continue;
         }
         let modifiers = &function.mnemonic(instruction).modifiers;

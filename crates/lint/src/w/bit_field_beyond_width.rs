@@ -45,7 +45,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let works = |mnemonic: &Mnemonic<'_>| {
         matches!(mnemonic.opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Bmsk)
     };
-    if !function.context.has_mnemonic(works) {
+    if !function.has_mnemonic(works) {
         return;
     }
     for instruction in function.instructions() {

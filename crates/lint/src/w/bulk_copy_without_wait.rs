@@ -78,7 +78,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let has = |word| mnemonic.modifiers.has(word);
         mnemonic.opcode == Opcode::Mbarrier && (has(Modifier::TryWait) || has(Modifier::TestWait))
     };
-    if !function.context.has_mnemonic(at_mbarrier) || function.context.has_mnemonic(asks) {
+    if !function.has_mnemonic(at_mbarrier) || function.context.has_mnemonic(asks) {
         return;
     }
     for instruction in function.instructions() {

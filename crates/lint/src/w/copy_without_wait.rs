@@ -4,6 +4,7 @@ use crate::context::callee;
 use crate::flow::{AsyncEvent, InstructionId, is_waited_for};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic};
+use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -86,14 +87,15 @@ pub(super) fn unwaited<'m, 'a>(
     event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
     mut found: impl FnMut(&'m ptx::ast::Instruction),
 ) {
-    let mut known = function.instructions().map(|i| function.mnemonic(i));
-    if !function.context.has_mnemonic(&begins) || !known.any(&begins) {
+    if !function.has_mnemonic(&begins) {
         return;
     }
     let Some(flow) = function.flow() else {
         return;
     };
-    let of = |id| of_step(function, flow, id, &event);
+    let mnemonics = function.context.module.mnemonics.iter();
+    let events: Vec<AsyncEvent> = mnemonics.map(&event).collect();
+    let of = |id| of_step(function, flow, id, &events, &event);
     let is_kernel = function.function.kind == FunctionKind::Entry;
     let begun = function
         .steps()
@@ -101,36 +103,36 @@ pub(super) fn unwaited<'m, 'a>(
         .filter(|(id, ..)| flow.graph.is_reached(flow.graph.block_of(*id)));
     for (id, _, instruction) in begun.take(MANY) {
         // Who calls a function may wait for it.
-        let elsewhere = || {
-            let mut all = function.context.module.mnemonics.iter();
-            !is_kernel
-                && all
-                    .any(|m| matches!(event(m), AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups))
-        };
+        let elsewhere = || !is_kernel && events.iter().any(waits);
         if !is_waited_for(&flow.graph, id, of) && !elsewhere() {
             found(instruction);
         }
     }
 }
 
+fn waits(event: &AsyncEvent) -> bool {
+    matches!(event, AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups)
+}
+
+/// What an instruction does, where `events` are those of the mnemonics of the module.
 fn of_step<'a>(
     function: &FunctionContext<'_, 'a>,
     flow: &Flow<'_, 'a>,
     id: InstructionId,
+    events: &[AsyncEvent],
     event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
 ) -> AsyncEvent {
+    let step = &flow.instructions.steps[id.index()];
+    if function.effect(step).meaning.effect != Effect::Call {
+        return events[step.mnemonic as usize];
+    }
     let Some(instruction) = flow.instructions.get(id) else {
         return AsyncEvent::None;
     };
-    if instruction.opcode == Opcode::Call {
-        let waits = |m: &Mnemonic<'a>| {
-            matches!(event(m), AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups)
-        };
-        let name = callee(function.operands(instruction));
-        return match name.is_none_or(|name| function.context.may_execute(name, waits)) {
-            true => AsyncEvent::WaitForAll,
-            false => AsyncEvent::None,
-        };
+    let name = callee(function.operands(instruction));
+    let waits = |mnemonic: &Mnemonic<'a>| waits(&event(mnemonic));
+    match name.is_none_or(|name| function.context.may_execute(name, waits)) {
+        true => AsyncEvent::WaitForAll,
+        false => AsyncEvent::None,
     }
-    event(function.mnemonic(instruction))
 }

@@ -60,9 +60,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let writes = function.instructions().any(|instruction| {
-        let modifiers = &function.mnemonic(instruction).modifiers;
-        instruction.opcode == Opcode::St
+    let writes = function.has_mnemonic(|mnemonic| {
+        let modifiers = &mnemonic.modifiers;
+        mnemonic.opcode == Opcode::St
             && (modifiers.has(Modifier::Global) || crate::memory::space(modifiers).is_none())
     });
     // Who never asks which thread it is may be the only one.

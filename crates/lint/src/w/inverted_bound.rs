@@ -1,7 +1,7 @@
 //! `if (i < n) return;` before the work at `i`.
 
 use crate::flow::{BlockId, Definition, FirstPass, InstructionId, Linear, Term};
-use crate::memory::Access;
+use crate::memory::MemoryAccess;
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
@@ -187,20 +187,20 @@ fn accesses_at(
     from: BlockId,
     index: &Linear,
 ) -> bool {
-    function.steps().any(|(id, _, instruction)| {
-        let block = flow.graph.block_of(id);
-        let Some(access) = Access::of(function, instruction) else {
-            return false;
-        };
-        let global = matches!(access.space, None | Some(Space::Global));
-        let at = function.linear(access.address).filter(|_| global);
-        let moves = |at: &Linear| {
-            let times = at.coefficient(Term::Special(SpecialRegister::TidX));
-            let mut terms = index.terms().iter();
-            times > 0 && terms.all(|(term, factor)| at.coefficient(*term) == factor * times)
-        };
-        flow.graph.is_reached(block)
-            && flow.graph.dominates(from, block)
-            && at.is_some_and(|at| moves(&at))
-    })
+    function
+        .accesses()
+        .iter()
+        .any(|MemoryAccess { id, access, .. }| {
+            let block = flow.graph.block_of(*id);
+            let global = matches!(access.space, None | Some(Space::Global));
+            let at = function.linear(access.address).filter(|_| global);
+            let moves = |at: &Linear| {
+                let times = at.coefficient(Term::Special(SpecialRegister::TidX));
+                let mut terms = index.terms().iter();
+                times > 0 && terms.all(|(term, factor)| at.coefficient(*term) == factor * times)
+            };
+            flow.graph.is_reached(block)
+                && flow.graph.dominates(from, block)
+                && at.is_some_and(|at| moves(&at))
+        })
 }

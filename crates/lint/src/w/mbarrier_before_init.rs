@@ -55,7 +55,7 @@ pub static RULE: Rule = Rule {
 const MANY: usize = 64;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_operation(function.context, MbarrierOperation::Init) {
+    if !has_operation(function, MbarrierOperation::Init) {
         return;
     }
     let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {

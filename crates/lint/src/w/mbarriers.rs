@@ -1,8 +1,8 @@
 //! What a kernel does with its mbarriers.
 
+use crate::FunctionContext;
 use crate::context::callee;
 use crate::flow::{InstructionId, Term, VariableId};
-use crate::{FunctionContext, ModuleContext};
 use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode};
 
@@ -87,9 +87,9 @@ pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode == Opcode::Mbarrier && mnemonic.modifiers.has(Modifier::ExpectTx)
 }
 
-/// Whether the module has an instruction that does this.
-pub(super) fn has_operation(context: &ModuleContext<'_, '_>, wanted: MbarrierOperation) -> bool {
-    context.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
+/// Whether the function has an instruction that does this.
+pub(super) fn has_operation(function: &FunctionContext<'_, '_>, wanted: MbarrierOperation) -> bool {
+    function.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
 }
 
 /// The uses of mbarriers in a kernel; none in one that calls what may use others.
@@ -101,7 +101,14 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     let Some(flow) = function.flow() else {
         return found;
     };
-    for (id, _, instruction) in function.steps() {
+    // Most mnemonics have nothing to do with mbarriers.
+    let concerns = |m: &Mnemonic<'_>| m.opcode == Opcode::Call || operation(m).is_some();
+    let mnemonics = function.context.module.mnemonics.iter();
+    let concerns: Vec<bool> = mnemonics.map(concerns).collect();
+    for (id, step, instruction) in function.steps() {
+        if !concerns[step.mnemonic as usize] {
+            continue;
+        }
         if instruction.opcode == Opcode::Call {
             let name = callee(function.operands(instruction));
             let touches = |m: &Mnemonic<'_>| operation(m).is_some();

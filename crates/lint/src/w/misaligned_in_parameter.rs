@@ -1,7 +1,7 @@
 //! `ld.global.u32 a, [p+2]`, where `p` is what the host passed.
 
 use crate::flow::Term;
-use crate::memory::Access;
+use crate::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 
@@ -54,10 +54,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess { access, .. } in function.accesses() {
         let pointed = matches!(access.space, None | Some(Space::Global));
         if !pointed || access.bytes < 2 {
             continue;

@@ -1,7 +1,7 @@
 //! `ld.shared` through what the host gave.
 
 use crate::flow::Term;
-use crate::memory::Access;
+use crate::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 
@@ -56,10 +56,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess { access, .. } in function.accesses() {
         if access.space != Some(Space::Shared) {
             continue;
         }

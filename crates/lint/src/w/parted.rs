@@ -9,10 +9,7 @@ pub(super) fn has_collective(
     function: &FunctionContext<'_, '_>,
     wanted: impl Fn(&Effect) -> bool,
 ) -> bool {
-    function.context.effects().iter().any(&wanted)
-        && function
-            .instructions()
-            .any(|instruction| function.effect_of(instruction).is_some_and(&wanted))
+    function.has_effect(wanted)
 }
 
 /// `, nor to 3 others`

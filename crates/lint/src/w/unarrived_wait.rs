@@ -63,7 +63,7 @@ AGAIN:
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_operation(function.context, MbarrierOperation::Wait) {
+    if !has_operation(function, MbarrierOperation::Wait) {
         return;
     }
     let Some(flow) = function.flow() else {

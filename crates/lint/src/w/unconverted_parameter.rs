@@ -1,7 +1,7 @@
 //! `ld.global` through what the host gave, without `cvta.to.global`.
 
 use crate::flow::Origin;
-use crate::memory::Access;
+use crate::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 
@@ -47,10 +47,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess {
+        access,
+        instruction,
+        ..
+    } in function.accesses()
+    {
         if access.space != Some(Space::Global) {
             continue;
         }

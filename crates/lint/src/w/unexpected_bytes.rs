@@ -60,7 +60,7 @@ AGAIN:
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !has_operation(function.context, MbarrierOperation::CompleteTx) {
+    if !has_operation(function, MbarrierOperation::CompleteTx) {
         return;
     }
     let all = uses(function);

@@ -1,7 +1,6 @@
 //! A number of elements that is loaded, and compared with nothing.
 
 use crate::flow::{Term, Variance};
-use crate::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Instruction, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
@@ -101,11 +100,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
 /// An access to global memory that all threads of the grid come to, each at its index.
 fn access_of_all<'m>(function: &FunctionContext<'m, '_>) -> Option<&'m Instruction> {
     let (flow, divergence) = (function.flow()?, function.divergence()?);
-    let mut found = function.steps().filter(|(id, step, instruction)| {
-        let block = flow.graph.block_of(*id);
-        let Some(access) = Access::of(function, instruction) else {
-            return false;
-        };
+    let mut found = function.accesses().iter().filter(|one| {
+        let (step, access) = (&flow.instructions.steps[one.id.index()], &one.access);
+        let block = flow.graph.block_of(one.id);
         let global = matches!(access.space, None | Some(Space::Global));
         if step.guarded || !global || divergence.control(block) != Variance::Block {
             return false;
@@ -122,5 +119,5 @@ fn access_of_all<'m>(function: &FunctionContext<'m, '_>) -> Option<&'m Instructi
         linear.coefficient(Term::Special(SpecialRegister::TidX)) != 0
             && linear.terms().iter().any(|(term, _)| of_grid(term))
     });
-    found.next().map(|(.., instruction)| instruction)
+    found.next().map(|one| one.instruction)
 }

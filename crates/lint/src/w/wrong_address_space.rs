@@ -1,7 +1,7 @@
 //! `ld` with the address of shared memory, `ld.shared` with a generic one.
 
 use crate::flow::Origin;
-use crate::memory::{self, Access};
+use crate::memory::{self, MemoryAccess};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{AddressBase, Instruction, Operand, Space};
 use ptx::names::{Modifier, Opcode};
@@ -111,21 +111,19 @@ const fn is_window(space: Space) -> bool {
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    // Without such memory, and without conversions, nothing can be mixed up.
-    for instruction in function.instructions() {
-        if instruction.opcode == Opcode::Cvta {
+    let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
+        return;
+    };
+    if function.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Cvta) {
+        let instructions = function.instructions();
+        for instruction in instructions.filter(|one| one.opcode == Opcode::Cvta) {
             conversion(function, instruction, findings);
-            continue;
         }
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    }
+    for MemoryAccess { access, .. } in function.accesses() {
         if access.space == Some(Space::Param) {
             continue;
         }
-        let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
-            return;
-        };
         let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
         // Of a variable that the address names itself, ptxas takes the state space,
         // and refuses another: the front end has judged that.

@@ -189,3 +189,30 @@ fn anything_is_survived() {
         lint::run(&ptx::read(text).module, text, &lint::Options::default());
     }
 }
+
+/// A line at a time is taken away and put back: what is linted again has the findings of a text
+/// that nobody has seen before.
+#[test]
+fn what_is_linted_again_has_the_same_findings() {
+    let options = lint::Options {
+        rules: lint::RULES.to_vec(),
+        ..lint::Options::default()
+    };
+    for (name, text) in planted() {
+        let mut clean = lint::CleanFunctions::default();
+        let lines: Vec<&str> = text.lines().collect();
+        let step = lines.len().div_ceil(8);
+        for left_out in (0..=lines.len()).step_by(step) {
+            let kept = lines.iter().enumerate();
+            let kept = kept.filter(|(at, _)| *at != left_out);
+            let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
+            for version in [kept.join("\n"), text.clone()] {
+                let module = ptx::read(&version).module;
+                let mut again = lint::Findings::with_limit(usize::MAX);
+                clean.run_into(&module, &version, &options, &mut again);
+                let fresh = lint::run(&module, &version, &options);
+                assert_eq!(again.into_vec(), fresh, "{name}, line {left_out}");
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@
 use super::function::Checker;
 use super::type_match::ExpectedType;
 use super::{Allowed, mismatch, operand};
-use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Module, Operand, Span, Version};
+use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Operand, Span, Version};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::target::Availability;
 use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
@@ -17,10 +17,14 @@ use crate::token::bank;
 
 /// The matching rows of each opcode with modifiers in the module: one entry for
 /// each of [`Module::mnemonics`].
-pub struct Spellings(Vec<Spelling>);
+pub struct Spellings {
+    allowed: Allowed,
+    all: Vec<Spelling>,
+}
 
 /// An opcode with its modifiers.
 pub struct Spelling {
+    modifiers: Modifiers,
     /// It has an unknown word, which the parser has reported.
     unknown: bool,
     /// Whether the check of an operand depends only on its [key](super::memo), not on
@@ -56,17 +60,28 @@ pub struct OperandSlot {
 }
 
 impl Spellings {
-    pub fn new(module: &Module<'_>, allowed: Allowed) -> Spellings {
-        let mnemonics = module.mnemonics.iter();
-        Spellings(
-            mnemonics
-                .map(|mnemonic| Spelling::new(mnemonic, allowed))
-                .collect(),
-        )
+    pub fn new(allowed: Allowed) -> Spellings {
+        Spellings {
+            allowed,
+            all: Vec::new(),
+        }
+    }
+
+    /// Adds those of these mnemonics that are new, which follow the known ones.
+    pub fn extend(&mut self, mnemonics: &[Mnemonic<'_>]) {
+        let new = mnemonics.get(self.all.len()..).unwrap_or_default();
+        let new = new.iter().map(|one| Spelling::new(one, self.allowed));
+        self.all.extend(new);
     }
 
     pub fn get(&self, id: MnemonicId) -> Option<&Spelling> {
-        self.0.get(id.index())
+        self.all.get(id.index())
+    }
+
+    /// The modifiers of an instruction.
+    pub fn modifiers(&self, instruction: &Instruction) -> &Modifiers {
+        let spelling = self.get(instruction.mnemonic);
+        spelling.map_or(const { &Modifiers::NONE }, |spelling| &spelling.modifiers)
     }
 }
 
@@ -95,6 +110,7 @@ impl Spelling {
         let ranged =
             |candidate: &Candidate| candidate.places.iter().any(OperandSlot::depends_on_value);
         Spelling {
+            modifiers: *modifiers,
             unknown,
             // `range` looks at the constants of `createpolicy`, `call` at all.
             memoizable: !unknown

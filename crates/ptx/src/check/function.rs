@@ -38,13 +38,11 @@ pub struct Checker<'c, 'm, 'a> {
 
 pub fn check<'m, 'a>(
     function: &'m Function<'a>,
+    body: &'m Body<'a>,
     context: &Context<'m, 'a>,
     requirements: &mut Requirements<'_, 'a>,
     report: &mut Report,
 ) {
-    let Some(body) = &function.body else {
-        return;
-    };
     let mut labels_lost = body.broken;
     let twice = |label| {
         // After a duplicate label another one is probably missing.
@@ -90,7 +88,7 @@ pub fn check<'m, 'a>(
     }
 }
 
-impl<'m, 'a> Checker<'_, 'm, 'a> {
+impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
     fn statement(&mut self, statement: &'m Statement<'a>, kind: FunctionKind) {
         match statement {
             Statement::Begin(_) => self.scopes.open(),
@@ -147,8 +145,8 @@ impl<'m, 'a> Checker<'_, 'm, 'a> {
     }
 
     /// The modifiers of an instruction.
-    pub fn modifiers(&self, instruction: &Instruction) -> &'m Modifiers {
-        &self.context.module.mnemonic(instruction).modifiers
+    pub fn modifiers(&self, instruction: &Instruction) -> &'c Modifiers {
+        self.context.spellings.modifiers(instruction)
     }
 
     /// The symbol of a name.

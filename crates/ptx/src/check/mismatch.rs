@@ -58,7 +58,7 @@ pub fn count(
 
 /// A help line with the form that is closest to an instruction.
 pub fn nearest(context: &Context<'_, '_>, instruction: &Instruction, form: &Form) -> String {
-    let modifiers = &context.module.mnemonic(instruction).modifiers;
+    let modifiers = context.spellings.modifiers(instruction);
     format!("write `{}`", isa::usage(form, modifiers.as_slice()))
 }
 
@@ -121,7 +121,7 @@ fn incomplete(instruction: &Instruction) -> Option<Diagnostic> {
 
 /// Why the modifiers match no row; `None` if the opcode has no rows.
 pub fn modifiers(context: &Context<'_, '_>, instruction: &Instruction) -> Option<Diagnostic> {
-    let modifiers = &context.module.mnemonic(instruction).modifiers;
+    let modifiers = context.spellings.modifiers(instruction);
     if isa::forms_of(instruction.opcode, modifiers)
         .next()
         .is_none()

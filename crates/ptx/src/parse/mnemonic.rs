@@ -49,6 +49,11 @@ impl<'a> Mnemonics<'a> {
         self.list
     }
 
+    /// Those so far, in the order of their first use.
+    pub fn list(&self) -> &[Mnemonic<'a>] {
+        &self.list
+    }
+
     pub fn get(&self, id: MnemonicId) -> Option<&Mnemonic<'a>> {
         self.list.get(id.index())
     }

@@ -14,6 +14,7 @@ mod instruction;
 mod mnemonic;
 mod module;
 mod operand;
+mod outline;
 mod parts;
 mod statement;
 
@@ -23,6 +24,7 @@ use super::threads;
 use super::token::{LexicalErrors, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
+pub(super) use outline::read_outline;
 
 /// The result of [`read`].
 #[derive(Clone, Debug, PartialEq)]

@@ -9,17 +9,33 @@ use super::expression::literal_number;
 use super::input::{Parsed, SyntaxError, Tokens, join, keyword, name, text};
 use super::statement::{BodyReader, Buffers};
 use crate::ast::{
-    Attributes, Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module, Name,
-    Span, Version,
+    Attributes, Body, Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module,
+    Name, Span, Version,
 };
 use crate::diagnostic::{Code, Diagnostic, Report};
 use crate::token::TokenKind;
 
 /// Parses a whole module. Errors are reported and omitted from the tree.
 pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
+    let buffers = Buffers::for_text(input.len());
+    items(input, buffers, false, report)
+}
+
+/// Parses a module, and passes over the bodies of its functions: of each, the span is known.
+pub fn outline<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
+    items(input, Buffers::default(), true, report)
+}
+
+fn items<'t, 'a>(
+    input: Tokens<'t, 'a>,
+    buffers: Buffers<'a>,
+    outline: bool,
+    report: &mut Report,
+) -> Module<'a> {
     let mut reader = ModuleReader {
         module: Module::default(),
-        buffers: Buffers::for_text(input.len()),
+        buffers,
+        outline,
         report,
     };
     let mut rest = input;
@@ -162,6 +178,8 @@ fn starts_variable(word: &str) -> bool {
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
     buffers: Buffers<'a>,
+    /// Bodies are passed over.
+    outline: bool,
     report: &'r mut Report,
 }
 
@@ -389,6 +407,11 @@ impl<'a> ModuleReader<'_, 'a> {
                 input
             }
         };
+        if self.outline {
+            let (rest, body) = pass_over(next.span, inside);
+            function.body = Some(body);
+            return rest;
+        }
         let mut reader = BodyReader::new(self.report, &mut self.buffers);
         let (rest, body) = reader.body(next.span, inside);
         let declared = reader.declared.into_iter();
@@ -412,6 +435,31 @@ impl<'a> ModuleReader<'_, 'a> {
             ),
         ));
     }
+}
+
+/// A body of which only the span is known, up to the brace that closes it: braces in comments
+/// count too.
+fn pass_over<'t, 'a>(open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
+    let text = input.source.as_bytes();
+    let mut depth = 1_u32;
+    let mut braces = memchr::memchr2_iter(b'{', b'}', &text[open.end as usize..]);
+    let closing = braces.find(|at| {
+        match text[open.end as usize + at] {
+            b'{' => depth += 1,
+            _ => depth -= 1,
+        }
+        depth == 0
+    });
+    let end = closing.map_or(text.len(), |at| open.end as usize + at + 1) as u32;
+    let span = Span {
+        start: open.start,
+        end,
+    };
+    let body = Body {
+        span,
+        ..Body::default()
+    };
+    (input.skip_to(end), body)
 }
 
 #[cfg(test)]

@@ -69,6 +69,21 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     /// Parses everything up to the brace that closes the one before `input`. Errors are reported
     /// and omitted.
     pub fn body<'t>(&mut self, open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body<'a>) {
+        let rest = self.statements(input);
+        let body = Body {
+            statements: exact(&mut self.buffers.statements),
+            operands: exact(&mut self.buffers.pool.operands),
+            broken: self.broken,
+            span: Span {
+                start: open.start,
+                end: input.span_to(rest).end.max(open.end),
+            },
+        };
+        (rest, body)
+    }
+
+    /// The same, where the body stays in the buffers.
+    pub(super) fn statements<'t>(&mut self, input: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
         let mut rest = input;
         loop {
             let next = rest.peek();
@@ -116,16 +131,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
                 }
             }
         }
-        let body = Body {
-            statements: exact(&mut self.buffers.statements),
-            operands: exact(&mut self.buffers.pool.operands),
-            broken: self.broken,
-            span: Span {
-                start: open.start,
-                end: input.span_to(rest).end.max(open.end),
-            },
-        };
-        (rest, body)
+        rest
     }
 
     /// Blocks beyond the limit are matched, but omitted from the tree, because a name is looked up

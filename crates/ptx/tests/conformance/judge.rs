@@ -31,6 +31,8 @@ pub fn judge_at(text: &[u8], level: Level) -> (Verdict, String) {
         ..CheckOptions::default()
     };
     found.extend(ptx::check_with(&reading.module, source, &options));
+    let surely_valid = ptx::is_surely_valid(source, &options);
+    assert!(found.is_empty() || !surely_valid, "{found:?} in\n{source}");
     match found.iter().min_by_key(|diagnostic| diagnostic.span.start) {
         None => (Verdict::Accepted, String::new()),
         Some(first) => {

@@ -88,6 +88,16 @@ fn compiler_output() {
     );
 }
 
+/// What a compiler writes is known to be valid without a tree of the whole text.
+#[test]
+fn compiler_output_is_surely_valid() {
+    let options = ptx::CheckOptions::default();
+    for Entry { name, text, .. } in entries(&read("corpus")) {
+        let accepted = judge::judge(text.as_bytes()).0 == Verdict::Accepted;
+        assert_eq!(ptx::is_surely_valid(&text, &options), accepted, "{name}");
+    }
+}
+
 /// Printing loses nothing but the layout.
 #[test]
 fn compiler_output_printed_and_read_again() {

@@ -15,7 +15,7 @@ use lsp_types::{
 
 use super::document::Document;
 use crate::linter::{self, TextFindings};
-use lint::Finding;
+use lint::{CleanFunctions, Finding};
 use ptx::diagnostic::Severity;
 use ptx::{CheckOptions, check_into, diagnostic::Report, read_into};
 
@@ -72,7 +72,8 @@ impl Checker {
         };
         let shared = checker.shared.clone();
         std::thread::spawn(move || {
-            while let Some(message) = shared.next() {
+            let mut clean = HashMap::new();
+            while let Some(message) = shared.next(&mut clean) {
                 if sender.send(Message::Notification(message)).is_err() {
                     break;
                 }
@@ -110,11 +111,12 @@ impl Checker {
 
 impl Shared {
     /// Waits for something to publish.
-    fn next(&self) -> Option<Notification> {
+    fn next(&self, clean: &mut HashMap<String, CleanFunctions>) -> Option<Notification> {
         loop {
             let mut state = locked(&self.state);
             let document = loop {
                 if let Some(uri) = state.closed.pop() {
+                    clean.remove(uri.as_str());
                     return Some(published(uri, None, Vec::new()));
                 }
                 match state.waiting.pop() {
@@ -135,7 +137,8 @@ impl Shared {
                 }
             }
             drop(state);
-            let found = found(&document).findings;
+            let clean = clean.entry(document.uri.as_str().to_owned()).or_default();
+            let found = found_again(&document, clean).findings;
             let diagnostics = diagnostics(&document, &found);
             let mut state = locked(&self.state);
             // What has changed meanwhile is published too, or who types without a pause would see
@@ -161,6 +164,11 @@ fn published(uri: Uri, version: Option<i32>, diagnostics: Vec<Diagnostic>) -> No
 
 /// The findings of a document.
 pub fn found(document: &Document) -> TextFindings {
+    found_again(document, &mut CleanFunctions::default())
+}
+
+/// The same with what had no findings in an earlier version of it.
+fn found_again(document: &Document, clean: &mut CleanFunctions) -> TextFindings {
     let (source, settings) = (document.text.source(), &document.settings);
     if settings.excludes(&document.path) {
         return TextFindings::default();
@@ -168,7 +176,7 @@ pub fn found(document: &Document) -> TextFindings {
     // A fault in a rule must not end the session: the text before and after it is sound.
     let look = || match source.len() > MAX_LINTED {
         true => errors(source, &settings.check),
-        false => linter::lint(source, &document.path, settings),
+        false => linter::lint_again(source, &document.path, settings, clean),
     };
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_default()
 }
