@@ -2,9 +2,14 @@
 //! come to theirs together.
 
 use super::arithmetic::Relation;
-use super::evaluate::{Evaluator, Known, Place, Symbol};
-use super::lanes::{Lanes, Sum, SymbolId, Symbols};
+use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
+use super::graph::BlockId;
+use super::instructions::InstructionId;
+use super::intervals::Orders;
+use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
+use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
+use crate::FunctionContext;
 use ptx::names::{Modifier, Opcode};
 
 /// What has to hold of a thread.
@@ -33,6 +38,28 @@ impl Conditions {
     /// Whether threads are told apart by their numbers.
     pub fn is_of_threads(&self) -> bool {
         !self.masks.is_empty()
+    }
+
+    /// Those under which a thread comes to an instruction, in the first turn of the loops
+    /// around it, as far as branches say; `None` where data of each thread decides.
+    pub fn of(
+        orders: &Orders<'_, '_, '_>,
+        evaluator: &mut Evaluator<'_, '_, '_>,
+        id: InstructionId,
+    ) -> Option<Conditions> {
+        let flow = evaluator.flow;
+        let block = flow.graph.block_of(id);
+        let mut conditions = Conditions::default();
+        for fact in orders.facts_above(block, BlockId::ENTRY)? {
+            let place = evaluator.place(fact.block, Turns::default());
+            conditions.assume(evaluator, fact.predicate, fact.holds, place)?;
+        }
+        let step = &flow.instructions.steps[id.index()];
+        if let Some(guard) = flow.values.guard(&flow.instructions, step) {
+            let place = evaluator.place(block, Turns::default());
+            conditions.assume(evaluator, guard, !step.negated, place)?;
+        }
+        Some(conditions)
     }
 
     /// Adds that a predicate holds, or does not; `None` where that depends on data of
@@ -212,6 +239,28 @@ impl Conditions {
         }
         ranges.iter().all(|(_, range)| !range.is_empty())
     }
+}
+
+/// So much is worked out for each instruction of a function, and for small ones.
+const STEPS_FOR_EACH: u64 = 20;
+const STEPS: u64 = 100_000;
+
+/// The threads of the largest block that may come to an instruction, in the first turn of the
+/// loops around it; `None` where data of each thread decides.
+pub(crate) fn coming(function: &FunctionContext<'_, '_>, id: InstructionId) -> Option<ThreadSet> {
+    let (flow, loops, pass) = (function.flow()?, function.loops()?, function.first_pass()?);
+    let orders = Orders::of_function(function)?;
+    let shape = Shape(pass.block.size);
+    let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
+    let mut evaluator = Evaluator::new(function, flow, loops, shape, budget);
+    let conditions = Conditions::of(&orders, &mut evaluator, id)?;
+    let mut threads = 0..;
+    let [come, _] = ThreadSet::split(&pass.block, |_| {
+        threads
+            .next()
+            .is_some_and(|thread| conditions.admits(thread))
+    });
+    Some(come)
 }
 
 /// The same divided by what all factors have in common, the first factor positive.

@@ -297,10 +297,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             SpecialRegister::NtidX => side(0),
             SpecialRegister::NtidY => side(1),
             SpecialRegister::NtidZ => side(2),
-            SpecialRegister::Laneid => {
-                let each = (0..threads).map(|thread| i64::from(thread % WARP));
-                Sum::exact(Lanes::each(each))
-            }
+            SpecialRegister::Laneid => of_lanes(threads, |lane| lane),
+            SpecialRegister::LanemaskEq => of_lanes(threads, |lane| 1 << lane),
+            SpecialRegister::LanemaskLt => of_lanes(threads, |lane| (1 << lane) - 1),
+            SpecialRegister::LanemaskLe => of_lanes(threads, |lane| (2 << lane) - 1),
+            SpecialRegister::LanemaskGt => of_lanes(threads, |lane| -(2 << lane)),
+            SpecialRegister::LanemaskGe => of_lanes(threads, |lane| -(1 << lane)),
             SpecialRegister::CtaidX
             | SpecialRegister::CtaidY
             | SpecialRegister::CtaidZ
@@ -584,6 +586,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         }
         self.unknown(Symbol::Value(value, place.turns))
     }
+}
+
+/// A number of each lane, as a register of 32 bits holds it.
+fn of_lanes(threads: u32, of: impl Fn(i64) -> i64) -> Sum {
+    let each = (0..threads).map(|thread| of(i64::from(thread % WARP)));
+    Sum::exact(Lanes::each(each).signed(32))
 }
 
 /// A branch with two ways.
