@@ -220,6 +220,7 @@ pub static RULES: &[&Rule] = &[
     &w::inverted_bound::RULE,
     &w::unused_bound::RULE,
     &w::wrapped_index::RULE,
+    &w::null_address::RULE,
     &p::local_memory::RULE,
     &p::uncoalesced_access::RULE,
     &p::bank_conflict::RULE,

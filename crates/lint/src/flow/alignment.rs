@@ -3,7 +3,6 @@
 use super::affine::Term;
 use super::conditions::Conditions;
 use super::evaluate::Evaluator;
-use super::graph::BlockId;
 use super::intervals::Orders;
 use super::launch::Block;
 use crate::FunctionContext;
@@ -31,7 +30,7 @@ pub fn misaligned(function: &FunctionContext<'_, '_>) -> Vec<Misaligned> {
 
 fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
     let mut moving = Vec::new();
-    for (id, step, instruction) in function.steps() {
+    for (id, _, instruction) in function.steps() {
         let Some(access) = Access::of(function, instruction) else {
             continue;
         };
@@ -48,7 +47,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         let thread = Term::Special(SpecialRegister::TidX);
         let stride = linear.coefficient(thread).unsigned_abs();
         if stride % access.bytes != 0 {
-            moving.push((id, step, access));
+            moving.push((id, access));
         }
     }
     if moving.is_empty() {
@@ -59,7 +58,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
     let orders = Orders::of_function(function)?;
     let shape = Block::of(function).usual();
     let mut found = Vec::new();
-    for (id, step, access) in moving {
+    for (id, access) in moving {
         let block = flow.graph.block_of(id);
         if !flow.graph.is_reached(block) {
             continue;
@@ -69,21 +68,11 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         let Some(address) = evaluator.operand(access.address, place).sum() else {
             continue;
         };
-        let Some(facts) = orders.facts_above(block, BlockId::ENTRY) else {
+        let Some(conditions) = Conditions::of(&orders, &mut evaluator, id) else {
             continue;
         };
-        let mut conditions = Conditions::default();
-        let mut known = facts.iter().all(|fact| {
-            let place = evaluator.place(fact.block, Default::default());
-            let met = conditions.assume(&mut evaluator, fact.predicate, fact.holds, place);
-            met.is_some()
-        });
-        if let Some(guard) = flow.values.guard(&flow.instructions, step) {
-            let met = conditions.assume(&mut evaluator, guard, !step.negated, place);
-            known &= met.is_some();
-        }
         let threads = shape.threads() as usize;
-        let mut come = (0..threads).filter(|thread| known && conditions.admits(*thread));
+        let mut come = (0..threads).filter(|thread| conditions.admits(*thread));
         let Some(first) = come.next() else {
             continue;
         };

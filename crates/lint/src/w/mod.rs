@@ -22,6 +22,7 @@ pub mod misaligned_in_parameter;
 pub mod misaligned_offset;
 pub mod misaligned_stride;
 pub mod missing_return;
+pub mod null_address;
 pub mod out_of_bounds;
 pub mod parameter_as_shared;
 mod parted;

@@ -14,7 +14,8 @@ pub static RULE: Rule = Rule {
           before, it answers at once, and what the thread then reads has not come yet.\n\n\
           Reported are parities that are numbers: in a loop in which the mbarrier completes one \
           phase in each turn and all waits for it name one parity, and in two waits of which the \
-          first always comes before the other, where one phase completes between. mbarriers are \
+          first always comes before the other, where one phase completes between; and a wait for \
+          parity 1 behind the one arrival of the first phase. mbarriers are \
           told apart by variable and constant offset. A kernel has no finding for an mbarrier \
           that several instructions arrive at in a turn, or that something arrives at by an \
           address that is not known; nothing is said of a phase that is begun before all have \
@@ -103,7 +104,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(loops) = function.loops() else {
         return;
     };
-    let mut phases = Phases {
+    let phases = Phases {
         function,
         flow,
         loops,
@@ -128,6 +129,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                  that has the other one: this does not wait for it",
                 function.line(earlier.instruction.span)
             )
+        } else if number == 1 && phases.is_first(wait) {
+            format!("the first phase of {name} has parity 0: this does not wait for it")
         } else {
             continue;
         };
@@ -183,7 +186,7 @@ impl<'c, 'm> Phases<'c, 'm, '_> {
     }
 
     /// Whether a loop completes a phase in each turn, and waits for this parity alone.
-    fn repeats_in_loop(&mut self, wait: &MbarrierUse<'m>, number: i64) -> bool {
+    fn repeats_in_loop(&self, wait: &MbarrierUse<'m>, number: i64) -> bool {
         let Some(others) = self.others(wait) else {
             return false;
         };
@@ -251,29 +254,45 @@ impl<'c, 'm> Phases<'c, 'm, '_> {
         false
     }
 
-    /// A wait for the same parity that always comes before, with one phase completed between.
-    fn repeats(&mut self, wait: &MbarrierUse<'m>, number: i64) -> Option<&'c MbarrierUse<'m>> {
-        let others = self.others(wait)?;
-        let (flow, loops) = (self.flow, self.loops);
-        let block = |one: &MbarrierUse<'_>| flow.graph.block_of(one.id);
-        let straight = |one: &MbarrierUse<'_>| loops.innermost(block(one)).is_none();
-        // Each wait may have a loop of its own that asks again.
-        let alone = |one: &MbarrierUse<'_>| {
-            let around = loops.innermost(block(one));
-            around.is_none_or(|id| {
-                loops.get(id).parent.is_none()
-                    && !others.iter().any(|other| loops.contains(id, block(other)))
-            })
+    /// Whether a wait has no loop around it but one that asks again, nor anything else that is
+    /// done to its mbarrier.
+    fn is_straight(&self, wait: &MbarrierUse<'_>, others: &[&MbarrierUse<'_>]) -> bool {
+        let block = |one: &MbarrierUse<'_>| self.flow.graph.block_of(one.id);
+        let around = self.loops.innermost(block(wait));
+        let asks_again = around.is_none_or(|id| self.loops.get(id).parent.is_none());
+        let mut within = others.iter().map(|one| self.loops.innermost(block(one)));
+        asks_again && within.all(|around| around.is_none())
+    }
+
+    /// Whether a wait comes behind the one arrival of the first phase.
+    fn is_first(&self, wait: &MbarrierUse<'m>) -> bool {
+        let Some(others) = self.others(wait) else {
+            return false;
         };
+        let arrives = others
+            .iter()
+            .filter(|one| one.operation == MbarrierOperation::Arrive);
+        let mut before = arrives.filter(|one| leads_forward(self.flow, one.id, wait.id));
+        let (Some(arrive), None) = (before.next(), before.next()) else {
+            return false;
+        };
+        self.is_straight(wait, &others) && self.is_one_phase(arrive, &others)
+    }
+
+    /// A wait for the same parity that always comes before, with one phase completed between.
+    fn repeats(&self, wait: &MbarrierUse<'m>, number: i64) -> Option<&'c MbarrierUse<'m>> {
+        let others = self.others(wait)?;
+        let flow = self.flow;
+        let block = |one: &MbarrierUse<'_>| flow.graph.block_of(one.id);
         let is_earlier = |earlier: &&MbarrierUse<'m>| {
             earlier.operation == MbarrierOperation::Wait
                 && earlier.place.is(&wait.place)
                 && parity(self.function, earlier.instruction) == Some(number)
                 && block(earlier) != block(wait)
                 && flow.graph.dominates(block(earlier), block(wait))
-                && alone(earlier)
+                && self.is_straight(earlier, &others)
         };
-        if !alone(wait) || !others.iter().all(|one| straight(one)) {
+        if !self.is_straight(wait, &others) {
             return None;
         }
         let mut earlier = self.all.iter().filter(is_earlier);
