@@ -198,6 +198,7 @@ pub static RULES: &[&Rule] = &[
     &w::barrier_counts::RULE,
     &w::unawaited_arrival::RULE,
     &w::member_mask::RULE,
+    &w::grid_race::RULE,
     &w::copy_without_wait::RULE,
     &w::bulk_copy_without_wait::RULE,
     &w::wgmma_without_wait::RULE,

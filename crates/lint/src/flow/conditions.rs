@@ -10,7 +10,7 @@ use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
 use crate::FunctionContext;
-use ptx::names::{Modifier, Opcode};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// What has to hold of a thread.
 #[derive(Clone, Debug, Default)]
@@ -210,35 +210,65 @@ impl Conditions {
         other: usize,
         evaluator: &Evaluator<'_, '_, '_>,
     ) -> bool {
-        let mut ranges: Vec<(Symbols, Range)> = Vec::new();
         let own = self.tests.iter().map(|test| (test, thread));
         let all = own.chain(others.tests.iter().map(|test| (test, other)));
-        for ((sum, relation), thread) in all {
+        let all = all.map(|((sum, relation), thread)| {
             let number = sum.lanes.at(thread);
-            let Some((symbols, factor)) = primitive(&sum.symbols) else {
-                if !relation.holds(number) {
-                    return false;
-                }
-                continue;
-            };
-            let place = match ranges.iter().position(|(known, _)| *known == symbols) {
-                Some(place) => place,
-                None => {
-                    let least = least(&symbols, evaluator);
-                    ranges.push((
-                        symbols,
-                        Range {
-                            least,
-                            ..Range::ALL
-                        },
-                    ));
-                    ranges.len() - 1
-                }
-            };
-            ranges[place].1.narrow(factor, number, *relation);
-        }
-        ranges.iter().all(|(_, range)| !range.is_empty())
+            (sum.symbols, number, *relation)
+        });
+        can_hold(all, evaluator)
     }
+
+    /// The same of threads of two blocks, with the number of each; `false` where a quantity
+    /// may differ between blocks in another way.
+    pub fn agree_across(
+        &self,
+        (thread, block): (usize, i64),
+        others: &Conditions,
+        (other, its_block): (usize, i64),
+        evaluator: &Evaluator<'_, '_, '_>,
+        register: SpecialRegister,
+    ) -> bool {
+        let own = self.tests.iter().map(|test| (test, thread, block));
+        let all = own.chain(others.tests.iter().map(|test| (test, other, its_block)));
+        let all: Option<Vec<_>> = all
+            .map(|((sum, relation), thread, block)| {
+                let (symbols, shift) = evaluator.in_block(&sum.symbols, register, block)?;
+                Some((symbols, sum.lanes.at(thread).checked_add(shift)?, *relation))
+            })
+            .collect();
+        all.is_some_and(|all| can_hold(all.into_iter(), evaluator))
+    }
+}
+
+/// Whether sums can have these relations to 0 together, for some values of what is unknown.
+fn can_hold(
+    tests: impl Iterator<Item = (Symbols, i64, Relation)>,
+    evaluator: &Evaluator<'_, '_, '_>,
+) -> bool {
+    let mut ranges: Vec<(Symbols, Range)> = Vec::new();
+    for (symbols, number, relation) in tests {
+        let Some((symbols, factor)) = primitive(&symbols) else {
+            if !relation.holds(number) {
+                return false;
+            }
+            continue;
+        };
+        let place = match ranges.iter().position(|(known, _)| *known == symbols) {
+            Some(place) => place,
+            None => {
+                let least = least(&symbols, evaluator);
+                let range = Range {
+                    least,
+                    ..Range::ALL
+                };
+                ranges.push((symbols, range));
+                ranges.len() - 1
+            }
+        };
+        ranges[place].1.narrow(factor, number, relation);
+    }
+    ranges.iter().all(|(_, range)| !range.is_empty())
 }
 
 /// So much is worked out for each instruction of a function, and for small ones.

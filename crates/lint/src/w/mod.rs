@@ -12,6 +12,7 @@ pub mod early_bulk_reuse;
 pub mod early_exit_before_barrier;
 pub mod endless_loop;
 pub mod global_race;
+pub mod grid_race;
 pub mod ignored_wait;
 pub mod invariant_loop;
 pub mod inverted_bound;
