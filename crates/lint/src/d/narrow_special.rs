@@ -16,24 +16,24 @@ pub static RULE: Rule = Rule {
     bad: "\
 .entry k(.param .u64 out)
 {
-	.reg .u16 block;
+	.reg .u16 size;
 	.reg .b64 p;
 	ld.param.u64 p, [out];
 	cvta.to.global.u64 p, p;
-	mov.u16 block, %ctaid.x;
-	st.global.u16 [p], block;
+	mov.u16 size, %ntid.x;
+	st.global.u16 [p], size;
 	ret;
 }
 ",
     good: "\
 .entry k(.param .u64 out)
 {
-	.reg .u32 block;
+	.reg .u32 size;
 	.reg .b64 p;
 	ld.param.u64 p, [out];
 	cvta.to.global.u64 p, p;
-	mov.u32 block, %ctaid.x;
-	st.global.u32 [p], block;
+	mov.u32 size, %ntid.x;
+	st.global.u32 [p], size;
 	ret;
 }
 ",

@@ -6,10 +6,11 @@ use super::instructions::InstructionId;
 use super::intervals::Fact;
 use super::names::VariableId;
 use super::origin::Origin;
+use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind, MemoryAccess};
 use crate::{Flow, FunctionContext};
 use ptx::ast::Space;
-use ptx::names::{Modifier, SpecialRegister};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// An access to memory that threads share.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +40,21 @@ impl SharedAccess {
 }
 
 /// The accesses of a function to shared or global memory, in the order of the text:
-/// of global memory only those that may meet others.
+/// of global memory only those that may meet others of the block.
 pub fn accesses(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    space: Space,
+) -> Vec<SharedAccess> {
+    let mut found = all_accesses(function, flow, space);
+    if space == Space::Global {
+        retain_meeting(function, &mut found);
+    }
+    found
+}
+
+/// The same with those that each thread makes to its own part of global memory.
+pub fn all_accesses(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     space: Space,
@@ -88,9 +102,6 @@ pub fn accesses(
                 }),
         });
     }
-    if space == Space::Global {
-        retain_meeting(function, &mut found);
-    }
     found
 }
 
@@ -113,15 +124,28 @@ fn base(
         };
     }
     let linear = function.linear(access.address)?;
-    let mut bases = linear.terms().iter().filter(|(term, times)| {
-        *times == 1
-            && match term {
-                Term::Parameter(..) => true,
-                Term::Address(id) => of_space(id),
-                _ => false,
-            }
+    let mut terms = linear.terms().iter().filter(|(_, times)| *times == 1);
+    let named = terms.clone().find(|(term, _)| match term {
+        Term::Parameter(..) => true,
+        Term::Address(id) => of_space(id),
+        _ => false,
     });
-    bases.next().map(|(term, _)| *term)
+    let loaded = |(term, _): &&(Term, i64)| matches!(term, Term::Value(value) if is_loaded(function, flow, *value));
+    let base = named.or_else(|| terms.find(loaded));
+    base.map(|(term, _)| *term)
+}
+
+/// Whether a value is a pointer from memory, as far as its size says.
+fn is_loaded(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) -> bool {
+    let Some(Definition::Written(id)) = flow.values.definition(value) else {
+        return false;
+    };
+    let instruction = flow.instructions.get(id);
+    instruction.is_some_and(|instruction| {
+        let modifiers = &function.mnemonic(instruction).modifiers;
+        matches!(instruction.opcode, Opcode::Ld | Opcode::Ldu)
+            && modifiers.types().last().is_some_and(|ty| ty.bits() == 64)
+    })
 }
 
 /// The accesses to one base address.

@@ -7,7 +7,6 @@ use super::intervals::Orders;
 use super::launch::Block;
 use crate::FunctionContext;
 use crate::memory::{Access, MemoryAccess};
-use ptx::control_flow::BlockId;
 use ptx::names::SpecialRegister;
 
 /// An access that two threads make at a distance that is no multiple of its size.
@@ -66,22 +65,11 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
         let Some(address) = evaluator.operand(access.address, place).sum() else {
             continue;
         };
-        let Some(facts) = orders.facts_above(block, BlockId::ENTRY) else {
+        let Some(conditions) = Conditions::of(&orders, &mut evaluator, id) else {
             continue;
         };
-        let mut conditions = Conditions::default();
-        let mut known = facts.iter().all(|fact| {
-            let place = evaluator.place(fact.block, Default::default());
-            let met = conditions.assume(&mut evaluator, fact.predicate, fact.holds, place);
-            met.is_some()
-        });
-        let step = &flow.instructions.steps[id.index()];
-        if let Some(guard) = flow.values.guard(&flow.instructions, step) {
-            let met = conditions.assume(&mut evaluator, guard, !step.negated, place);
-            known &= met.is_some();
-        }
         let threads = shape.threads() as usize;
-        let mut come = (0..threads).filter(|thread| known && conditions.admits(*thread));
+        let mut come = (0..threads).filter(|thread| conditions.admits(*thread));
         let Some(first) = come.next() else {
             continue;
         };

@@ -2,10 +2,15 @@
 //! come to theirs together.
 
 use super::arithmetic::Relation;
-use super::evaluate::{Evaluator, Known, Place, Symbol};
-use super::lanes::{Lanes, Sum, SymbolId, Symbols};
+use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
+use super::instructions::InstructionId;
+use super::intervals::Orders;
+use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
+use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
-use ptx::names::{Modifier, Opcode};
+use crate::FunctionContext;
+use ptx::control_flow::BlockId;
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// What has to hold of a thread.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +38,28 @@ impl Conditions {
     /// Whether threads are told apart by their numbers.
     pub fn is_of_threads(&self) -> bool {
         !self.masks.is_empty()
+    }
+
+    /// Those under which a thread comes to an instruction, in the first turn of the loops
+    /// around it, as far as branches say; `None` where data of each thread decides.
+    pub fn of(
+        orders: &Orders<'_, '_, '_>,
+        evaluator: &mut Evaluator<'_, '_, '_>,
+        id: InstructionId,
+    ) -> Option<Conditions> {
+        let flow = evaluator.flow;
+        let block = flow.graph.block_of(id);
+        let mut conditions = Conditions::default();
+        for fact in orders.facts_above(block, BlockId::ENTRY)? {
+            let place = evaluator.place(fact.block, Turns::default());
+            conditions.assume(evaluator, fact.predicate, fact.holds, place)?;
+        }
+        let step = &flow.instructions.steps[id.index()];
+        if let Some(guard) = flow.values.guard(&flow.instructions, step) {
+            let place = evaluator.place(block, Turns::default());
+            conditions.assume(evaluator, guard, !step.negated, place)?;
+        }
+        Some(conditions)
     }
 
     /// Adds that a predicate holds, or does not; `None` where that depends on data of
@@ -183,35 +210,87 @@ impl Conditions {
         other: usize,
         evaluator: &Evaluator<'_, '_, '_>,
     ) -> bool {
-        let mut ranges: Vec<(Symbols, Range)> = Vec::new();
         let own = self.tests.iter().map(|test| (test, thread));
         let all = own.chain(others.tests.iter().map(|test| (test, other)));
-        for ((sum, relation), thread) in all {
+        let all = all.map(|((sum, relation), thread)| {
             let number = sum.lanes.at(thread);
-            let Some((symbols, factor)) = primitive(&sum.symbols) else {
-                if !relation.holds(number) {
-                    return false;
-                }
-                continue;
-            };
-            let place = match ranges.iter().position(|(known, _)| *known == symbols) {
-                Some(place) => place,
-                None => {
-                    let least = least(&symbols, evaluator);
-                    ranges.push((
-                        symbols,
-                        Range {
-                            least,
-                            ..Range::ALL
-                        },
-                    ));
-                    ranges.len() - 1
-                }
-            };
-            ranges[place].1.narrow(factor, number, *relation);
-        }
-        ranges.iter().all(|(_, range)| !range.is_empty())
+            (sum.symbols, number, *relation)
+        });
+        can_hold(all, evaluator)
     }
+
+    /// The same of threads of two blocks, with the number of each; `false` where a quantity
+    /// may differ between blocks in another way.
+    pub fn agree_across(
+        &self,
+        (thread, block): (usize, i64),
+        others: &Conditions,
+        (other, its_block): (usize, i64),
+        evaluator: &Evaluator<'_, '_, '_>,
+        register: SpecialRegister,
+    ) -> bool {
+        let own = self.tests.iter().map(|test| (test, thread, block));
+        let all = own.chain(others.tests.iter().map(|test| (test, other, its_block)));
+        let all: Option<Vec<_>> = all
+            .map(|((sum, relation), thread, block)| {
+                let (symbols, shift) = evaluator.in_block(&sum.symbols, register, block)?;
+                Some((symbols, sum.lanes.at(thread).checked_add(shift)?, *relation))
+            })
+            .collect();
+        all.is_some_and(|all| can_hold(all.into_iter(), evaluator))
+    }
+}
+
+/// Whether sums can have these relations to 0 together, for some values of what is unknown.
+fn can_hold(
+    tests: impl Iterator<Item = (Symbols, i64, Relation)>,
+    evaluator: &Evaluator<'_, '_, '_>,
+) -> bool {
+    let mut ranges: Vec<(Symbols, Range)> = Vec::new();
+    for (symbols, number, relation) in tests {
+        let Some((symbols, factor)) = primitive(&symbols) else {
+            if !relation.holds(number) {
+                return false;
+            }
+            continue;
+        };
+        let place = match ranges.iter().position(|(known, _)| *known == symbols) {
+            Some(place) => place,
+            None => {
+                let least = least(&symbols, evaluator);
+                let range = Range {
+                    least,
+                    ..Range::ALL
+                };
+                ranges.push((symbols, range));
+                ranges.len() - 1
+            }
+        };
+        ranges[place].1.narrow(factor, number, relation);
+    }
+    ranges.iter().all(|(_, range)| !range.is_empty())
+}
+
+/// So much is worked out for each instruction of a function, and for small ones.
+const STEPS_FOR_EACH: u64 = 20;
+const STEPS: u64 = 100_000;
+
+/// The threads of the largest block that may come to an instruction, in the first turn of the
+/// loops around it; `None` where data of each thread decides.
+pub(crate) fn coming(function: &FunctionContext<'_, '_>, id: InstructionId) -> Option<ThreadSet> {
+    let (flow, loops, pass) = (function.flow()?, function.loops()?, function.first_pass()?);
+    let orders = Orders::of_function(function)?;
+    let shape = Shape(pass.block.size);
+    let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
+    let mut evaluator = Evaluator::new(function, flow, loops, shape, budget);
+    let conditions = Conditions::of(&orders, &mut evaluator, id)?;
+    let mut threads = 0..;
+    let [come, _] = ThreadSet::split(&pass.block, |_| {
+        threads
+            .next()
+            .is_some_and(|thread| conditions.admits(thread))
+    });
+    Some(come)
 }
 
 /// The same divided by what all factors have in common, the first factor positive.

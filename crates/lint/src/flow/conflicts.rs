@@ -86,7 +86,7 @@ impl Search<'_, '_, '_> {
         false
     }
 
-    /// Whether the write of one thread and the access of another are a race.
+    /// Whether the write of one thread and the access of another of its block are a race.
     pub(super) fn meets(
         &mut self,
         write: &Instance,
@@ -94,8 +94,29 @@ impl Search<'_, '_, '_> {
         access: &Instance,
         thread: usize,
     ) -> bool {
+        let same_warp = writer / WARP as usize == thread / WARP as usize;
+        !same_warp
+            && (write.layer == 0 || access.layer == 0)
+            && self.clashes(write, writer, access, thread, true)
+            && write
+                .conditions
+                .agree(writer, &access.conditions, thread, &self.evaluator)
+            && self.matters(write, writer, access, thread)
+    }
+
+    /// Whether the write of one thread and the access of another touch the same bytes in a way
+    /// that needs order. Where a thread is `alike`, it makes the write to the same place as the
+    /// writer if the numbers say so; one of another block need not.
+    pub(super) fn clashes(
+        &self,
+        write: &Instance,
+        writer: usize,
+        access: &Instance,
+        thread: usize,
+        alike: bool,
+    ) -> bool {
         let (a, b) = (&write.of, &access.of);
-        if write.layer != 0 && access.layer != 0 || a.strong && b.strong {
+        if a.strong && b.strong {
             return false;
         }
         let between = write.offset.at(writer) - access.offset.at(thread);
@@ -106,8 +127,7 @@ impl Search<'_, '_, '_> {
         if atomic(a) && (atomic(b) || b.strong) || atomic(b) && a.strong {
             return false;
         }
-        let same_warp = writer / WARP as usize == thread / WARP as usize;
-        if same_warp || !write.conditions.admits(writer) {
+        if !write.conditions.admits(writer) {
             return false;
         }
         if b.access.kind == AccessKind::Store && a.access.kind == AccessKind::Store {
@@ -131,19 +151,28 @@ impl Search<'_, '_, '_> {
             }
             // Who has written the same itself reads that, unless it is made of what has
             // been read: all add to it.
-            let own = write.conditions.admits(thread)
+            let own = alike
+                && write.conditions.admits(thread)
                 && write.offset.at(thread) == write.offset.at(writer)
                 && !differ(write, writer, write, thread);
             if own && !atomic(a) && !self.is_made_of(a, b.id) {
                 return false;
             }
         }
-        write
-            .conditions
-            .agree(writer, &access.conditions, thread, &self.evaluator)
-            && !self.writes_back(write, writer)
-            && !(b.access.kind == AccessKind::Load && self.is_step(write, access))
-            && (b.access.kind != AccessKind::Load || self.matters(access, thread))
+        true
+    }
+
+    /// Whether anything comes of it that two accesses touch the same bytes.
+    pub(super) fn matters(
+        &mut self,
+        write: &Instance,
+        writer: usize,
+        access: &Instance,
+        thread: usize,
+    ) -> bool {
+        !self.writes_back(write, writer)
+            && (access.of.access.kind != AccessKind::Load
+                || !self.is_step(write, access) && self.is_used(access, thread))
     }
 
     /// Whether a store may write what its thread has read from there.
@@ -191,7 +220,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Whether a thread makes anything of what it reads.
-    fn matters(&mut self, read: &Instance, thread: usize) -> bool {
+    fn is_used(&mut self, read: &Instance, thread: usize) -> bool {
         let flow = self.flow;
         let Some(users) = self.evaluator.function.users() else {
             return true;

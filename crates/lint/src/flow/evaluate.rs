@@ -7,7 +7,7 @@
 
 use super::HashMap;
 use super::instructions::{InstructionId, Step};
-use super::lanes::{Lanes, Shape, Sum, SymbolId, WARP};
+use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
 use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
@@ -156,6 +156,27 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         self.symbols[id.0 as usize]
     }
 
+    /// What is unknown of a sum in the block that has this number in `register`, and what the
+    /// number adds; `None` if blocks may differ in it otherwise.
+    pub(super) fn in_block(
+        &self,
+        symbols: &Symbols,
+        register: SpecialRegister,
+        number: i64,
+    ) -> Option<(Symbols, i64)> {
+        let differs = |id: SymbolId| matches!(self.symbol(id), Symbol::Value(..));
+        if symbols.all().iter().any(|(id, _)| differs(*id)) {
+            return None;
+        }
+        match self.numbers.get(&Symbol::Special(register)) {
+            Some(id) => {
+                let (rest, factor) = symbols.without(*id);
+                Some((rest, factor.checked_mul(number)?))
+            }
+            None => Some((*symbols, 0)),
+        }
+    }
+
     /// The two that an unknown value is the least or the greatest of.
     pub(super) fn extreme(&mut self, id: SymbolId) -> Option<(Opcode, [Sum; 2])> {
         let Symbol::Value(value, turns) = self.symbol(id) else {
@@ -222,7 +243,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         if let Some(known) = known {
             return known.clone();
         }
-        if depth > Turns::DEPTH || self.depth >= DEPTH || !self.spend(1) {
+        if depth > Turns::DEPTH || self.depth >= DEPTH || self.budget == 0 {
             return Known::Unknown;
         }
         self.depth += 1;
@@ -231,6 +252,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             _ => self.phi(value, home, place),
         };
         self.depth -= 1;
+        // What all threads share takes as long as for a few of them.
+        let threads = match &known {
+            Known::Sum(sum) if !sum.is_uniform() => self.shape.threads(),
+            _ => WARP,
+        };
+        self.budget = self.budget.saturating_sub(u64::from(threads));
         if is_first {
             self.first[value.index()] = self.firsts.len() as u32;
             self.firsts.push(known.clone());
@@ -297,10 +324,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             SpecialRegister::NtidX => side(0),
             SpecialRegister::NtidY => side(1),
             SpecialRegister::NtidZ => side(2),
-            SpecialRegister::Laneid => {
-                let each = (0..threads).map(|thread| i64::from(thread % WARP));
-                Sum::exact(Lanes::each(each))
-            }
+            SpecialRegister::Laneid => of_lanes(threads, |lane| lane),
+            SpecialRegister::LanemaskEq => of_lanes(threads, |lane| 1 << lane),
+            SpecialRegister::LanemaskLt => of_lanes(threads, |lane| (1 << lane) - 1),
+            SpecialRegister::LanemaskLe => of_lanes(threads, |lane| (2 << lane) - 1),
+            SpecialRegister::LanemaskGt => of_lanes(threads, |lane| -(2 << lane)),
+            SpecialRegister::LanemaskGe => of_lanes(threads, |lane| -(1 << lane)),
             SpecialRegister::CtaidX
             | SpecialRegister::CtaidY
             | SpecialRegister::CtaidZ
@@ -584,6 +613,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         }
         self.unknown(Symbol::Value(value, place.turns))
     }
+}
+
+/// A number of each lane, as a register of 32 bits holds it.
+fn of_lanes(threads: u32, of: impl Fn(i64) -> i64) -> Sum {
+    let each = (0..threads).map(|thread| of(i64::from(thread % WARP)));
+    Sum::exact(Lanes::each(each).signed(32))
 }
 
 /// A branch with two ways.

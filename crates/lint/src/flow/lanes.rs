@@ -157,7 +157,7 @@ impl Lanes {
         }
     }
 
-    fn plus(&self, other: &Lanes) -> Lanes {
+    pub(super) fn plus(&self, other: &Lanes) -> Lanes {
         match (self, other) {
             (Lanes::Each(each, a), Lanes::Same(b)) | (Lanes::Same(b), Lanes::Each(each, a)) => {
                 Lanes::Each(each.clone(), a.wrapping_add(*b))
@@ -246,6 +246,22 @@ impl Symbols {
             *times = times.checked_mul(factor)?;
         }
         Some(product)
+    }
+
+    /// The same without one of them, and its factor.
+    pub(super) fn without(&self, symbol: SymbolId) -> (Symbols, i64) {
+        let mut rest = Symbols::default();
+        let mut factor = 0;
+        for (id, times) in self.all() {
+            match *id == symbol {
+                true => factor = *times,
+                false => {
+                    rest.all[usize::from(rest.len)] = (*id, *times);
+                    rest.len += 1;
+                }
+            }
+        }
+        (rest, factor)
     }
 
     /// `None` where a factor is no multiple.

@@ -158,7 +158,10 @@ impl Launch<'_> {
                 let other = (self.races)(line(threads));
                 races.retain(|race| other.iter().any(|other| other.second == race.second));
             }
-            return Races { shape: None, races };
+            return match races.is_empty() {
+                true => self.of_large(line),
+                false => Races { shape: None, races },
+            };
         }
         let limited = [256, 128, 64];
         let Some(threads) = limited.into_iter().find(|threads| plausible(*threads)) else {

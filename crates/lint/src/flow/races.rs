@@ -62,6 +62,7 @@ const FEW: usize = 12;
 const MANY: usize = 48;
 
 /// An access in one turn of the loops around it.
+#[derive(Clone)]
 pub(super) struct Instance {
     pub(super) of: SharedAccess,
     node: usize,
@@ -69,7 +70,7 @@ pub(super) struct Instance {
     pub(super) turns: Turns,
     pub(super) offset: Lanes,
     /// From the first byte of any thread to behind the last.
-    range: (i64, i64),
+    pub(super) range: (i64, i64),
     pub(super) conditions: Rc<Conditions>,
     pub(super) value: Known,
 }
@@ -279,7 +280,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 };
                 let conditions = Rc::new(conditions);
                 for (_, of) in of_node {
-                    let Some((symbols, instance)) = self.instance(*of, at, node, here, &conditions)
+                    let Some((symbols, instance)) =
+                        self.instance(*of, at, node.layer, here, &conditions)
                     else {
                         continue;
                     };
@@ -349,11 +351,19 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         Some(conditions)
     }
 
+    /// An access in the first turn of the loops around it, wherever barriers stand.
+    pub(super) fn first_instance(&mut self, of: SharedAccess) -> Option<(Symbols, Instance)> {
+        let block = self.flow.graph.block_of(of.id);
+        let place = self.evaluator.place(block, Turns::default());
+        let conditions = Conditions::of(self.orders, &mut self.evaluator, of.id)?;
+        self.instance(of, 0, 0, place, &Rc::new(conditions))
+    }
+
     fn instance(
         &mut self,
         of: SharedAccess,
         at: usize,
-        node: &Node,
+        layer: usize,
         place: Place,
         conditions: &Rc<Conditions>,
     ) -> Option<(Symbols, Instance)> {
@@ -384,7 +394,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let instance = Instance {
             of,
             node: at,
-            layer: node.layer,
+            layer,
             turns: place.turns,
             range: (range.0, range.1 + of.access.bytes as i64),
             offset: address.lanes,

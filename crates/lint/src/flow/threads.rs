@@ -137,6 +137,11 @@ impl ThreadSet {
         self.0 == [0; WORDS]
     }
 
+    /// How many threads it has.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|lanes| lanes.count_ones()).sum()
+    }
+
     /// Whether the thread with this number is in it.
     pub fn contains(&self, thread: usize) -> bool {
         let word = self.0.get(thread / WARP as usize);

@@ -19,6 +19,7 @@ pub static RULE: Rule = Rule {
 	ld.param.u64 p, [out];
 	cvta.to.global.u64 p, p;
 	mov.u32 i, %ctaid.x;
+	mad.wide.u32 p, i, 4, p;
 	st.global.u32 [p], i;
 	ret;
 }
@@ -31,6 +32,7 @@ pub static RULE: Rule = Rule {
 	ld.param.u64 p, [out];
 	cvta.to.global.u64 p, p;
 	mov.u32 i, %ctaid.x;
+	mad.wide.u32 p, i, 4, p;
 	st.global.u32 [p], i;
 	ret;
 }

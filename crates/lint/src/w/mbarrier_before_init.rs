@@ -170,7 +170,7 @@ fn is_ordered(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, to: Instr
 }
 
 /// Whether a way leads from one instruction to another, loops left out.
-fn leads_forward(flow: &Flow<'_, '_>, from: InstructionId, to: InstructionId) -> bool {
+pub(super) fn leads_forward(flow: &Flow<'_, '_>, from: InstructionId, to: InstructionId) -> bool {
     let graph = &flow.graph;
     let (start, end) = (graph.block_of(from), graph.block_of(to));
     if start == end {

@@ -2,7 +2,7 @@
 
 use crate::FunctionContext;
 use crate::context::callee;
-use crate::flow::{InstructionId, Term, VariableId};
+use crate::flow::{InstructionId, Term, ThreadSet, VariableId, coming};
 use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode};
 
@@ -149,6 +149,79 @@ fn place(function: &FunctionContext<'_, '_>, operand: usize) -> Place {
         variable,
         offset: rest.and_then(|rest| rest.as_number()),
     }
+}
+
+/// Where a wait has the parity that it is for, in the operand pool.
+pub(super) fn parity_operand(
+    function: &FunctionContext<'_, '_>,
+    wait: &Instruction,
+) -> Option<usize> {
+    let is_parity = function.mnemonic(wait).modifiers.has(Modifier::Parity);
+    // Behind the predicate and the address.
+    (is_parity && wait.operands.len >= 3).then_some(wait.operands.start as usize + 2)
+}
+
+/// The parity that a wait is for, if it is a number.
+pub(super) fn parity(function: &FunctionContext<'_, '_>, wait: &Instruction) -> Option<i64> {
+    let place = parity_operand(function, wait)?;
+    function.linear(place)?.as_number()
+}
+
+/// How many arrivals complete a phase, if `mbarrier.init` says a number.
+pub(super) fn count(function: &FunctionContext<'_, '_>, init: &MbarrierUse<'_>) -> Option<u32> {
+    let place = init.instruction.operands.start as usize + 1;
+    u32::try_from(function.linear(place)?.as_number()?).ok()
+}
+
+/// How often threads of the block arrive at one place of the text, each time that the block
+/// comes there.
+pub(super) struct Arrivals {
+    /// No more often.
+    pub most: u32,
+    /// And no less, if any thread does.
+    pub exact: bool,
+}
+
+/// `None` where that is not known, or where other blocks of a cluster arrive too.
+pub(super) fn arrivals(
+    function: &FunctionContext<'_, '_>,
+    arrive: &MbarrierUse<'_>,
+) -> Option<Arrivals> {
+    let mnemonic = function.mnemonic(arrive.instruction);
+    let has = |word| mnemonic.modifiers.has(word);
+    let of_cluster = [
+        Modifier::MulticastCluster,
+        Modifier::MulticastCluster16b,
+        Modifier::MulticastCluster32b,
+        Modifier::MulticastClusterAll,
+    ];
+    if of_cluster.into_iter().any(has) {
+        return None;
+    }
+    let pass = function.first_pass()?;
+    let known = coming(function, arrive.id);
+    let threads = known.unwrap_or(ThreadSet::all(&pass.block));
+    // `mbarrier.arrive` may say for how many it arrives, behind the address.
+    let list = arrive.instruction.operands;
+    let address = |operand: &Operand<'_>| matches!(operand, Operand::Address { .. });
+    let at = function
+        .operands(arrive.instruction)
+        .iter()
+        .position(address)?;
+    let counted = mnemonic.opcode == Opcode::Mbarrier && !has(Modifier::ExpectTx);
+    let times = match counted && at + 1 < list.len as usize {
+        true => {
+            let place = list.start as usize + at + 1;
+            u32::try_from(function.linear(place)?.as_number()?).ok()?
+        }
+        false => 1,
+    };
+    Some(Arrivals {
+        most: threads.count().saturating_mul(times),
+        // A block may be smaller, but has a first thread.
+        exact: known.is_some()
+            && (pass.block.required || threads.count() == 1 && threads.contains(0)),
+    })
 }
 
 /// The name of the variable, with the offset in it.

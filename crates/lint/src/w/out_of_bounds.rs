@@ -1,13 +1,20 @@
 //! `ld.shared.f32 a, [tile+64]` of 64 bytes.
 
+use crate::flow::outside;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 503),
     name: "out-of-bounds",
-    summary: "An access at a constant offset lies outside of its variable or parameter.",
+    summary: "An access lies outside of its variable or parameter: at a constant offset, or in a \
+              thread of the block.",
     why: "What lies there is another variable, or nothing: the kernel reads what it should not, \
-          overwrites it, or faults.",
+          overwrites it, or faults.\n\n\
+          An offset of `%tid` and constants is worked out for each thread of a block of which \
+          `.reqntid` says the shape, under the branches before the access; a finding names the \
+          thread. Nothing is said of an offset that a loop counts, or that depends on `%ctaid`, \
+          a parameter or data, and of variables whose size the launch or another module says. \
+          (PTX ISA, \"Addresses as Operands\".)",
     instead: "Mend the offset, or declare the variable as large as it is used.",
     bad: "\
 .entry k(.param .u64 dst)
@@ -55,5 +62,18 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 format!("{bytes} bytes at offset {offset} of `{name}`, which has {size}"),
             )
             .help("mend the offset, or declare the variable larger");
+    }
+    for (place, thread, offset) in outside(function) {
+        let (name, bytes) = (place.variable.name.text, place.access.bytes);
+        let size = place.size.unwrap_or_default();
+        findings
+            .add(
+                place.access.span,
+                format!(
+                    "thread {thread} accesses {bytes} bytes at offset {offset} of `{name}`, which \
+                     has {size}"
+                ),
+            )
+            .help("mend the offset, declare the variable larger, or leave these threads out");
     }
 }

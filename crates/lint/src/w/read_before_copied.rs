@@ -1,6 +1,6 @@
 //! A read of what `cp.async` copies, with no wait between.
 
-use crate::flow::early_reads;
+use crate::flow::{Hazard, early_accesses};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 
 pub static RULE: Rule = Rule {
@@ -72,26 +72,38 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    for early in early_reads(function) {
+    let help = "commit the copy and wait for its group before this";
+    report(function, Hazard::Copied, "reads", help, findings);
+}
+
+/// Tells of each access that has to wait for a copy, and what it does.
+pub(super) fn report(
+    function: &FunctionContext<'_, '_>,
+    hazard: Hazard,
+    does: &str,
+    help: &str,
+    findings: &mut Findings,
+) {
+    for early in early_accesses(function, hazard) {
         let Some(flow) = function.flow() else {
             return;
         };
-        let (Some(copy), Some(read)) = (
+        let (Some(copy), Some(access)) = (
             flow.instructions.get(early.copy),
-            flow.instructions.get(early.read),
+            flow.instructions.get(early.access),
         ) else {
             continue;
         };
         let line = function.line(copy.span);
         let whose = match early.threads {
-            (copies, reads) if copies == reads => format!("thread {reads} reads what it copies"),
-            (copies, reads) => format!("thread {reads} reads what thread {copies} copies"),
+            (copies, other) if copies == other => format!("thread {other} {does} what it copies"),
+            (copies, other) => format!("thread {other} {does} what thread {copies} copies"),
         };
         findings
             .add_once(
-                read.opcode_span,
+                access.opcode_span,
                 format!("{whose} in line {line}, and nothing has waited for the copy"),
             )
-            .help("commit the copy and wait for its group before this");
+            .help(help);
     }
 }

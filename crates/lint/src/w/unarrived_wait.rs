@@ -3,18 +3,19 @@
 use super::mbarriers::{self, MbarrierOperation, MbarrierUse, has_operation, uses};
 use crate::flow::{Definition, ValueId};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::names::Modifier;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 408),
     name: "unarrived-wait",
     summary: "A thread waits for the first phase of an mbarrier at which nothing in the kernel \
-              arrives.",
+              arrives, or too few do.",
     why: "A phase is complete when as many have arrived as `mbarrier.init` says, which is one at \
-          least: the bytes of a copy alone do not complete it. Without an arrival the wait never \
+          least: the bytes of a copy alone do not complete it. With fewer arrivals the wait never \
           ends.\n\n\
           mbarriers are told apart by variable and constant offset. Reported are waits for parity \
-          0 at first: that of 1 is complete from the start. A kernel has no finding where \
+          0 at first: that of 1 is complete from the start. Arrivals are counted where no loop is \
+          around them, as the threads that may come to them in the largest block that \
+          `.reqntid` or `.maxntid` allows, or any device. A kernel has no finding where \
           something arrives at an address that is not known, as in another block of a cluster, or \
           where a function that it calls may do so. (PTX ISA, \"mbarrier: Phase of the mbarrier \
           object\".)",
@@ -82,24 +83,57 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         // Who initialises it may let others use it that are not seen here.
         let initialised =
             of(MbarrierOperation::Init).any(|init| init.place.variable == wait.place.variable);
-        let arrived = of(MbarrierOperation::Arrive)
-            .chain(of(MbarrierOperation::Other))
-            .next()
-            .is_some();
-        if wait.place.variable.is_some()
-            && initialised
-            && !arrived
-            && begins_at_zero(function, flow, wait)
+        if wait.place.variable.is_none()
+            || !initialised
+            || of(MbarrierOperation::Other).next().is_some()
+            || !begins_at_zero(function, flow, wait)
         {
-            let name = mbarriers::name(function, &wait.place);
-            findings
-                .add(
-                    wait.instruction.opcode_span,
-                    format!("this never ends: nothing arrives at {name}"),
-                )
-                .help("let those that it waits for execute `mbarrier.arrive`");
+            continue;
         }
+        let name = mbarriers::name(function, &wait.place);
+        let arriving: Vec<_> = of(MbarrierOperation::Arrive).collect();
+        let message = match &arriving[..] {
+            [] => format!("this never ends: nothing arrives at {name}"),
+            _ => {
+                let inits: Vec<_> = of(MbarrierOperation::Init).collect();
+                let Some((count, most)) = too_few(function, flow, wait, &inits, &arriving) else {
+                    continue;
+                };
+                format!(
+                    "this never ends: {name} waits for {count} arrivals, and at most {most} come"
+                )
+            }
+        };
+        findings
+            .add(wait.instruction.opcode_span, message)
+            .help("let those that it waits for execute `mbarrier.arrive`");
     }
+}
+
+/// How many have to arrive for the first phase, and how many do at most, if that is less.
+fn too_few(
+    function: &FunctionContext<'_, '_>,
+    flow: &Flow<'_, '_>,
+    wait: &MbarrierUse<'_>,
+    inits: &[&MbarrierUse<'_>],
+    arriving: &[&MbarrierUse<'_>],
+) -> Option<(u32, u32)> {
+    let mut all = inits.iter().chain(arriving);
+    if !all.all(|one| one.place.is(&wait.place)) {
+        return None;
+    }
+    let loops = function.loops()?;
+    let within = |one: &&MbarrierUse<'_>| loops.innermost(flow.graph.block_of(one.id)).is_some();
+    if arriving.iter().any(within) {
+        return None;
+    }
+    let counts = inits.iter().map(|init| mbarriers::count(function, init));
+    let count = counts.reduce(|a, b| Some(a?.min(b?)))??;
+    let mut most = 0_u32;
+    for arrive in arriving {
+        most = most.saturating_add(mbarriers::arrivals(function, arrive)?.most);
+    }
+    (most < count).then_some((count, most))
 }
 
 /// Whether the parity that is waited for is 0 at first.
@@ -108,17 +142,10 @@ fn begins_at_zero(
     flow: &Flow<'_, '_>,
     wait: &MbarrierUse<'_>,
 ) -> bool {
-    let modifiers = &function.mnemonic(wait.instruction).modifiers;
-    if !modifiers.has(Modifier::Parity) {
+    let Some(place) = mbarriers::parity_operand(function, wait.instruction) else {
         return false;
-    }
-    // Behind the predicate and the address.
-    let place = wait.instruction.operands.start as usize + 2;
-    if wait.instruction.operands.len < 3 {
-        return false;
-    }
-    let number = |linear: crate::flow::Linear| linear.as_number();
-    if let Some(parity) = function.linear(place).and_then(number) {
+    };
+    if let Some(parity) = mbarriers::parity(function, wait.instruction) {
         return parity == 0;
     }
     let value = flow.values.of_operand(place);
