@@ -1,6 +1,6 @@
 //! A loop-invariant load
 
-use crate::flow::{BlockId, Definition, Graph, Term};
+use crate::flow::{BlockId, Definition, Loops, Term};
 use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
@@ -58,35 +58,20 @@ AGAIN:
     check: Check::Function(check),
 };
 
-/// A loop with one entry.
-struct Loop {
-    blocks: Vec<bool>,
-    /// The blocks with a back edge.
-    terminator: Vec<BlockId>,
-}
-
-/// Functions with more loops are generated, and skipped.
-const MAX_LOOPS: usize = 200;
-
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let Some(flow) = function.flow() else {
+    let (Some(flow), Some(loops)) = (function.flow(), function.loops()) else {
         return;
     };
     let graph = &flow.graph;
     // Report each load only for its innermost loop.
     let mut told = vec![false; flow.instructions.steps.len()];
-    for round in loops(graph) {
-        if changes(function, flow, &round) {
-            continue;
-        }
-        let within = |block: BlockId| round.blocks[block.index()];
-        for block in graph.order.iter().filter(|block| within(**block)) {
+    let changed = changed(function, flow, loops);
+    for block in &graph.order {
+        for round in loops.around(loops.innermost(*block)) {
+            let within = |block: BlockId| loops.contains(round, block);
             // Only what executes in every iteration.
-            if !round
-                .terminator
-                .iter()
-                .all(|end| graph.dominates(*block, *end))
-            {
+            let mut latches = loops.get(round).latches.iter();
+            if changed[round.index()] || !latches.all(|end| graph.dominates(*block, *end)) {
                 continue;
             }
             for id in graph.blocks[block.index()].steps() {
@@ -135,54 +120,24 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     }
 }
 
-/// The loops, the inner ones first.
-fn loops(graph: &Graph) -> Vec<Loop> {
-    let mut heads: Vec<(BlockId, Vec<BlockId>)> = Vec::new();
-    for block in &graph.order {
-        for next in graph.successors(*block) {
-            if graph.dominates(next, *block) {
-                match heads.iter_mut().find(|(head, _)| *head == next) {
-                    Some((_, terminator)) => terminator.push(*block),
-                    None => heads.push((next, vec![*block])),
-                }
-            }
-        }
-        if heads.len() >= MAX_LOOPS {
-            break;
+/// Which loops may write to memory, or synchronize with other threads that do.
+fn changed(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, loops: &Loops) -> Vec<bool> {
+    let mut changed = vec![false; loops.ids().count()];
+    for block in &flow.graph.order {
+        let mut steps = flow.graph.blocks[block.index()].steps();
+        let changes = steps.any(|id| {
+            let step = &flow.instructions.steps[id.index()];
+            let control = flow.instructions.get(id).is_some_and(|i| {
+                matches!(
+                    i.opcode,
+                    Opcode::Bra | Opcode::Brx | Opcode::Ret | Opcode::Exit
+                )
+            });
+            !function.effect(step).pure && !control
+        });
+        for round in loops.around(loops.innermost(*block)) {
+            changed[round.index()] |= changes;
         }
     }
-    let mut found: Vec<Loop> = heads
-        .into_iter()
-        .map(|(head, terminator)| {
-            let mut blocks = vec![false; graph.blocks.len()];
-            blocks[head.index()] = true;
-            let mut open = terminator.clone();
-            while let Some(at) = open.pop() {
-                if !std::mem::replace(&mut blocks[at.index()], true) {
-                    open.extend(graph.predecessors(at));
-                }
-            }
-            Loop { blocks, terminator }
-        })
-        .collect();
-    found.sort_by_key(|round| round.blocks.iter().filter(|within| **within).count());
-    found
-}
-
-/// Whether the loop may write to memory, or synchronize with other threads that do.
-fn changes(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, round: &Loop) -> bool {
-    let blocks = flow.graph.order.iter();
-    let mut steps = blocks
-        .filter(|block| round.blocks[block.index()])
-        .flat_map(|block| flow.graph.blocks[block.index()].steps());
-    steps.any(|id| {
-        let step = &flow.instructions.steps[id.index()];
-        let control = flow.instructions.get(id).is_some_and(|i| {
-            matches!(
-                i.opcode,
-                Opcode::Bra | Opcode::Brx | Opcode::Ret | Opcode::Exit
-            )
-        });
-        !function.effect(step).pure && !control
-    })
+    changed
 }
