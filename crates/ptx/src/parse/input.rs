@@ -122,13 +122,18 @@ pub fn join(first: Span, last: Span) -> Span {
 
 impl<'t, 'a> Tokens<'t, 'a> {
     pub fn new(source: &'a str, errors: &'t LexicalErrors) -> Self {
-        let (kind, place) = token_at(source, 0, errors);
+        Tokens::from(source, 0, errors)
+    }
+
+    /// From the byte `start`, where a token must begin.
+    pub fn from(source: &'a str, start: u32, errors: &'t LexicalErrors) -> Self {
+        let (kind, place) = token_at(source, start, errors);
         Tokens {
             source,
             errors,
             kind,
             place,
-            before: 0,
+            before: start,
         }
     }
 
