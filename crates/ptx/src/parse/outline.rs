@@ -41,7 +41,7 @@ impl<'a> Bodies<'a> {
         };
         let errors = LexicalErrors::default();
         let mut report = Report::with_limit(1);
-        let open = Tokens::new(self.source, &errors).skip_to(passed.span.start);
+        let open = Tokens::starting_at(self.source, passed.span.start, &errors);
         let mut reader = BodyReader::new(&mut report, &mut self.buffers);
         let rest = reader.statements(open.skip());
         let whole =
