@@ -8,19 +8,19 @@ use super::assembly::InlineAssembly;
 use super::flow;
 use super::flow::{
     Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
-    Instructions, Linear, Loops, ModuleInfo, Origins, Step, Synchronization, UninitializedValues,
-    Users, ValueId, Values, Variance,
+    Instructions, Linear, Loops, ModuleInfo, Origins, SharedAccess, Step, Synchronization,
+    UninitializedValues, Users, ValueId, Values, Variance,
 };
 use super::memory::{self, Place};
 use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
-    AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
-    Variable, Version,
+    AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Space, Span,
+    Statement, Variable, Version,
 };
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
-use ptx::names::{Opcode, SpecialRegister};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct ModuleContext<'m, 'a> {
     pub target: Option<Target>,
     /// The same for the version.
     pub version: Option<Version>,
+    /// Whether it has asynchronous copies or mbarriers, which most modules have not.
+    pub(crate) is_asynchronous: bool,
     /// Indexed by mnemonic.
     effects: Vec<Effect>,
     variables: NameMap<'a, &'m Variable<'a>>,
@@ -66,6 +68,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
             version: options
                 .version
                 .or(module.version.map(|(version, _)| version)),
+            is_asynchronous: module.mnemonics.iter().any(is_asynchronous),
             effects: module.mnemonics.iter().map(Effect::of).collect(),
             variables,
             functions,
@@ -96,6 +99,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     assembly: OnceCell::new(),
                     places: OnceCell::new(),
                     barrier_mistakes: OnceCell::new(),
+                    global_accesses: OnceCell::new(),
                 })
             }
             _ => None,
@@ -200,6 +204,7 @@ pub struct FunctionContext<'m, 'a> {
     assembly: OnceCell<InlineAssembly>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
+    global_accesses: OnceCell<Vec<SharedAccess>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -424,6 +429,13 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         self.places.get_or_init(|| memory::places(self))
     }
 
+    /// The accesses to global memory whose base is known.
+    pub(crate) fn global_accesses(&self) -> &[SharedAccess] {
+        let new = |flow| flow::accesses(self, flow, Space::Global);
+        let found = || self.flow().map(new).unwrap_or_default();
+        self.global_accesses.get_or_init(found)
+    }
+
     /// What goes wrong at its barriers of some threads.
     pub(crate) fn barrier_mistakes(&self) -> &[BarrierMistake] {
         self.barrier_mistakes.get_or_init(|| flow::mistakes(self))
@@ -443,6 +455,18 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         let lines = lines.get_or_init(|| LineIndex::new(self.context.source));
         lines.locate(span.start).line
     }
+}
+
+fn is_asynchronous(mnemonic: &Mnemonic<'_>) -> bool {
+    let of_mbarriers = [
+        Modifier::MbarrierArriveOne,
+        Modifier::MbarrierCompleteTxBytes,
+        Modifier::MbarrierCompleteTx16B,
+    ];
+    matches!(mnemonic.opcode, Opcode::Cp | Opcode::Mbarrier)
+        || of_mbarriers
+            .into_iter()
+            .any(|word| mnemonic.modifiers.has(word))
 }
 
 /// The callee of a call.

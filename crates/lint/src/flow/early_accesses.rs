@@ -113,7 +113,8 @@ pub(crate) fn early_accesses(
 
 fn search(function: &FunctionContext<'_, '_>, hazard: Hazard) -> Option<Vec<EarlyAccess>> {
     let kernel = function.function.kind == FunctionKind::Entry;
-    if !kernel || !function.context.has_mnemonic(|m| hazard.is_copy(m)) {
+    let module = function.context;
+    if !kernel || !module.is_asynchronous || !module.has_mnemonic(|m| hazard.is_copy(m)) {
         return None;
     }
     let mut instructions = function.instructions();

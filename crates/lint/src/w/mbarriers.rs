@@ -89,7 +89,7 @@ pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
 
 /// Whether the module has an instruction that does this.
 pub(super) fn has_operation(context: &ModuleContext<'_, '_>, wanted: MbarrierOperation) -> bool {
-    context.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
+    context.is_asynchronous && context.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
 }
 
 /// The uses of mbarriers in a kernel; none in one that calls what may use others.
