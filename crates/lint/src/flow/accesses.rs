@@ -4,7 +4,7 @@ use super::HashMap;
 use super::affine::{Linear, Term};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
-use super::names::VariableId;
+use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind};
@@ -117,7 +117,7 @@ fn base(
     base.map(|(term, _)| *term)
 }
 
-/// Whether a value is a pointer that all threads of the grid load from one place.
+/// Whether a value is a pointer that lies in a variable.
 fn is_loaded(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) -> bool {
     let Some(Definition::Written(id)) = flow.values.definition(value) else {
         return false;
@@ -125,15 +125,15 @@ fn is_loaded(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: Val
     let Some(instruction) = flow.instructions.get(id) else {
         return false;
     };
-    let modifiers = &function.mnemonic(instruction).modifiers;
-    let loads = matches!(instruction.opcode, Opcode::Ld | Opcode::Ldu)
-        && modifiers.types().last().is_some_and(|ty| ty.bits() == 64);
-    let from = Access::of(function, instruction).filter(|_| loads);
-    let from = from.and_then(|access| function.linear(access.address));
-    from.is_some_and(|from| {
-        let mut terms = from.terms().iter();
-        terms.all(|(term, _)| matches!(term, Term::Parameter(..) | Term::Address(_)))
-    })
+    let address = instruction.operands.start as usize + 1;
+    matches!(instruction.opcode, Opcode::Ld | Opcode::Ldu)
+        && matches!(flow.instructions.reference(address), Reference::Variable(_))
+        && function
+            .mnemonic(instruction)
+            .modifiers
+            .types()
+            .last()
+            .is_some_and(|ty| ty.bits() == 64)
 }
 
 /// The accesses to one base address.
