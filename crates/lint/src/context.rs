@@ -8,19 +8,19 @@ use super::assembly::InlineAssembly;
 use super::flow;
 use super::flow::{
     Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
-    Instructions, Linear, Loops, ModuleInfo, Origins, Step, Synchronization, UninitializedValues,
-    Users, ValueId, Values, Variance,
+    Instructions, Linear, Loops, ModuleInfo, Origins, SharedAccess, Step, Synchronization,
+    UninitializedValues, Users, ValueId, Values, Variance,
 };
 use super::memory::{self, MemoryAccess, Place};
 use super::placement::Placement;
 use ptx::NameMap;
 use ptx::ast::{
-    AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Span, Statement,
-    Variable, Version,
+    AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Space, Span,
+    Statement, Variable, Version,
 };
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
-use ptx::names::{Opcode, SpecialRegister};
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]
@@ -98,6 +98,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                     accesses: OnceCell::new(),
                     places: OnceCell::new(),
                     barrier_mistakes: OnceCell::new(),
+                    global_accesses: OnceCell::new(),
                 })
             }
             _ => None,
@@ -199,6 +200,7 @@ pub struct FunctionContext<'m, 'a> {
     accesses: OnceCell<Vec<MemoryAccess<'m>>>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
+    global_accesses: OnceCell<Vec<SharedAccess>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -456,6 +458,13 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The accesses to variables that are known.
     pub(crate) fn places(&self) -> &[Place<'m, 'a>] {
         self.places.get_or_init(|| memory::places(self))
+    }
+
+    /// The accesses to global memory whose base is known.
+    pub(crate) fn global_accesses(&self) -> &[SharedAccess] {
+        let new = |flow| flow::accesses(self, flow, Space::Global);
+        let found = || self.flow().map(new).unwrap_or_default();
+        self.global_accesses.get_or_init(found)
     }
 
     /// What goes wrong at its barriers of some threads.

@@ -4,7 +4,7 @@ use super::HashMap;
 use super::affine::{Linear, Term};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
-use super::names::VariableId;
+use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
 use crate::memory::{Access, AccessKind, MemoryAccess};
@@ -39,22 +39,8 @@ impl SharedAccess {
     }
 }
 
-/// The accesses of a function to shared or global memory, in the order of the text:
-/// of global memory only those that may meet others of the block.
-pub fn accesses(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    space: Space,
-) -> Vec<SharedAccess> {
-    let mut found = all_accesses(function, flow, space);
-    if space == Space::Global {
-        retain_meeting(function, &mut found);
-    }
-    found
-}
-
-/// The same with those that each thread makes to its own part of global memory.
-pub fn all_accesses(
+/// The accesses of a function to shared or global memory, in the order of the text.
+pub(crate) fn accesses(
     function: &FunctionContext<'_, '_>,
     flow: &Flow<'_, '_>,
     space: Space,
@@ -135,17 +121,23 @@ fn base(
     base.map(|(term, _)| *term)
 }
 
-/// Whether a value is a pointer from memory, as far as its size says.
+/// Whether a value is a pointer that lies in a variable.
 fn is_loaded(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) -> bool {
     let Some(Definition::Written(id)) = flow.values.definition(value) else {
         return false;
     };
-    let instruction = flow.instructions.get(id);
-    instruction.is_some_and(|instruction| {
-        let modifiers = &function.mnemonic(instruction).modifiers;
-        matches!(instruction.opcode, Opcode::Ld | Opcode::Ldu)
-            && modifiers.types().last().is_some_and(|ty| ty.bits() == 64)
-    })
+    let Some(instruction) = flow.instructions.get(id) else {
+        return false;
+    };
+    let address = instruction.operands.start as usize + 1;
+    matches!(instruction.opcode, Opcode::Ld | Opcode::Ldu)
+        && matches!(flow.instructions.reference(address), Reference::Variable(_))
+        && function
+            .mnemonic(instruction)
+            .modifiers
+            .types()
+            .last()
+            .is_some_and(|ty| ty.bits() == 64)
 }
 
 /// The accesses to one base address.
@@ -157,8 +149,8 @@ struct OfBase {
     own: bool,
 }
 
-/// Leaves what is written and accessed elsewhere, or written by all threads at once.
-fn retain_meeting(function: &FunctionContext<'_, '_>, found: &mut Vec<SharedAccess>) {
+/// Leaves what is written and accessed elsewhere, or written by all threads of a block at once.
+pub fn retain_meeting(function: &FunctionContext<'_, '_>, found: &mut Vec<SharedAccess>) {
     let mut bases: HashMap<Term, OfBase> = HashMap::default();
     for of in found.iter() {
         let (Some(base), Some(linear)) = (of.base, function.linear(of.access.address)) else {

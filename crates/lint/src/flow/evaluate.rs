@@ -243,7 +243,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         if let Some(known) = known {
             return known.clone();
         }
-        if depth > Turns::DEPTH || self.depth >= DEPTH || self.budget == 0 {
+        if depth > Turns::DEPTH || self.depth >= DEPTH || !self.spend(1) {
             return Known::Unknown;
         }
         self.depth += 1;
@@ -252,12 +252,6 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             _ => self.phi(value, home, place),
         };
         self.depth -= 1;
-        // What all threads share takes as long as for a few of them.
-        let threads = match &known {
-            Known::Sum(sum) if !sum.is_uniform() => self.shape.threads(),
-            _ => WARP,
-        };
-        self.budget = self.budget.saturating_sub(u64::from(threads));
         if is_first {
             self.first[value.index()] = self.firsts.len() as u32;
             self.firsts.push(known.clone());

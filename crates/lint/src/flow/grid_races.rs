@@ -2,7 +2,7 @@
 //! bytes of global memory, and one of them writes. No barrier of the block orders them.
 
 use super::HashMap;
-use super::accesses::{SharedAccess, all_accesses};
+use super::accesses::SharedAccess;
 use super::affine::Term;
 use super::evaluate::{Evaluator, Known};
 use super::instructions::InstructionId;
@@ -13,7 +13,7 @@ use super::races::{Instance, Search};
 use super::values::Definition;
 use crate::memory::AccessKind;
 use crate::{Flow, FunctionContext};
-use ptx::ast::{FunctionKind, Space};
+use ptx::ast::FunctionKind;
 use ptx::names::{Opcode, SpecialRegister};
 
 /// Two accesses that threads of two blocks make at any time.
@@ -110,7 +110,7 @@ fn meeting(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Option<Ve
         _ => false,
     };
     let mut of_base: HashMap<Term, (bool, Vec<_>)> = HashMap::default();
-    for of in all_accesses(function, flow, Space::Global) {
+    for of in function.global_accesses() {
         let (Some(base), Some(linear)) = (of.base, function.linear(of.access.address)) else {
             continue;
         };
@@ -123,7 +123,7 @@ fn meeting(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Option<Ve
         }
         let (written, accesses) = of_base.entry(base).or_default();
         *written |= of.writes();
-        accesses.push((linear, of));
+        accesses.push((linear, *of));
     }
     let mut found = Vec::new();
     for (_, (written, accesses)) in of_base {

@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use super::accesses::{SharedAccess, accesses};
+use super::accesses::{SharedAccess, accesses, retain_meeting};
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
@@ -41,7 +41,14 @@ impl Races {
             return None;
         }
         let flow = function.flow()?;
-        let of_space = accesses(function, flow, space);
+        let of_space = match space {
+            Space::Global => {
+                let mut global = function.global_accesses().to_vec();
+                retain_meeting(function, &mut global);
+                global
+            }
+            _ => accesses(function, flow, space),
+        };
         if !of_space.iter().any(SharedAccess::writes) {
             return None;
         }
@@ -59,7 +66,14 @@ impl Races {
         };
         let count = flow.instructions.steps.len() as u64;
         let budget = count * STEPS_FOR_EACH + STEPS;
-        let evaluator = |shape| Evaluator::new(function, flow, loops, shape, budget);
+        let evaluator = |shape: Shape| {
+            // A large block is looked at where a usual one has a race: that is seldom.
+            let budget = match block {
+                Block::Line => budget * u64::from(shape.threads().div_ceil(USUAL)),
+                Block::Known(_) | Block::Plane(_) => budget,
+            };
+            Evaluator::new(function, flow, loops, shape, budget)
+        };
         let is_line = matches!(block, Block::Line);
         let launch = Launch {
             races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
@@ -80,6 +94,9 @@ impl Races {
         })
     }
 }
+
+/// The threads of a usual block of one dimension.
+const USUAL: u32 = 256;
 
 /// So many instructions a short kernel has.
 const SMALL: u64 = 1_000;
@@ -143,7 +160,7 @@ impl Launch<'_> {
     fn of_line(&self) -> Races {
         let line = |threads| Shape([threads, 1, 1]);
         let plausible = |threads| (self.is_plausible)(line(threads));
-        let mut races = (self.races)(line(256));
+        let mut races = (self.races)(line(USUAL));
         if races.is_empty() {
             return self.of_large(line);
         }
@@ -167,7 +184,7 @@ impl Launch<'_> {
         let Some(threads) = limited.into_iter().find(|threads| plausible(*threads)) else {
             return Races::default();
         };
-        if threads != 256 {
+        if threads != USUAL {
             races = (self.races)(line(threads));
         }
         Races {

@@ -2,6 +2,7 @@
 //! mask, or lanes that wait for each other give different masks.
 
 use super::divergence::{Divergence, Variance};
+use super::effect::Effect;
 use super::evaluate::Evaluator;
 use super::first_pass::FirstPass;
 use super::instructions::{InstructionId, Step};
@@ -57,12 +58,14 @@ pub(crate) fn mask_mistakes(function: &FunctionContext<'_, '_>) -> Vec<MaskMista
 }
 
 fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<MaskMistake>> {
+    let is_masked = |effect: &Effect| effect.meaning.convergence == Convergence::Mask;
+    if !function.context.effects().iter().any(is_masked) {
+        return None;
+    }
     let flow = function.flow()?;
     let mut masked = Vec::new();
     for (id, step, instruction) in function.steps() {
-        if function.effect(step).meaning.convergence != Convergence::Mask
-            || !flow.graph.is_reached(flow.graph.block_of(id))
-        {
+        if !is_masked(function.effect(step)) || !flow.graph.is_reached(flow.graph.block_of(id)) {
             continue;
         }
         let list = instruction.operands;

@@ -42,6 +42,7 @@ mod values;
 mod warp;
 mod witness;
 
+pub(super) use accesses::{SharedAccess, accesses};
 pub use affine::{Affine, Linear, Term};
 pub(super) use alignment::misaligned;
 pub(super) use async_groups::{AsyncEvent, is_waited_for};

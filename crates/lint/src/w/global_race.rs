@@ -15,9 +15,13 @@ pub static RULE: Rule = Rule {
           the others' work is lost. The same holds where a thread reads what its neighbour \
           overwrites.\n\n\
           Addresses are worked out for each thread as in `W0303`, with the same limits: those \
-          that a parameter or a variable, `%tid`, `%ctaid` and constants make. It says nothing \
-          of threads in different blocks, of `.volatile`, `.relaxed` and atomic accesses to each \
-          other, and of loaded data that threads leave in one word. PTX ISA, \"Memory \
+          that a parameter, a variable or a pointer that lies in one, `%tid`, `%ctaid` and \
+          constants make. It says nothing of threads in different blocks, which `W0312` does; of \
+          `.volatile`, `.relaxed` and atomic accesses to each other; of loaded data that threads \
+          leave in one word, as where copies overlap; of two accesses that a parameter puts \
+          apart, or that a loop comes to only in the last of a number of turns that a parameter \
+          says; of an index that an atomic returns; and of a kernel that neither asks for \
+          `%ntid` nor says how large its block is, which may be one warp. PTX ISA, \"Memory \
           Consistency Model\".",
     instead: "Use `red` or `atom` for what all threads add to. Where each thread has its own \
               part, put a `bar.sync` between the accesses, or write to other memory than is read.",

@@ -202,13 +202,13 @@ impl<'c, 'm> Phases<'c, 'm, '_> {
             return false;
         };
         let within = |one: &&MbarrierUse<'_>| self.loops.contains(id, block(one));
-        let mut arriving = arrives().copied().filter(|one| within(&one));
+        let mut arriving = arrives().copied().filter(|one| within(one));
         let (Some(arrive), None) = (arriving.next(), arriving.next()) else {
             return false;
         };
         let again = others
             .iter()
-            .any(|one| one.operation == MbarrierOperation::Init && within(&one));
+            .any(|one| one.operation == MbarrierOperation::Init && within(one));
         let mut waits = self.all.iter().filter(|one| {
             one.operation == MbarrierOperation::Wait && one.place.is(&wait.place) && within(one)
         });
