@@ -3,11 +3,11 @@
 use super::affine::Term;
 use super::conditions::Conditions;
 use super::evaluate::Evaluator;
+use super::graph::BlockId;
 use super::intervals::Orders;
 use super::launch::Block;
 use crate::FunctionContext;
 use crate::memory::Access;
-use ptx::control_flow::BlockId;
 use ptx::names::SpecialRegister;
 
 /// An access that two threads make at a distance that is no multiple of its size.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::conditions::Conditions;
 use super::evaluate::Evaluator;
-use super::graph::Graph;
+use super::graph::{BlockId, Graph};
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::Sum;
@@ -15,7 +15,6 @@ use crate::context::callee;
 use crate::memory::{Access, AccessKind};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{FunctionKind, Instruction, Mnemonic, Operand, Space};
-use ptx::control_flow::BlockId;
 use ptx::control_flow::Loops;
 use ptx::names::{Modifier, Opcode};
 
