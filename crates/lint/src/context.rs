@@ -20,7 +20,7 @@ use ptx::ast::{
 };
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
-use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::names::{Opcode, SpecialRegister};
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]

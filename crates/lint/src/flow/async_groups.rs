@@ -1,8 +1,7 @@
 //! Asynchronous operations that must be waited for, alone or in groups.
 
 use super::InstructionId;
-use super::graph::Graph;
-use ptx::control_flow::BlockId;
+use super::graph::{BlockId, Graph};
 
 /// What an instruction does to pending asynchronous operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

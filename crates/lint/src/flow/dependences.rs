@@ -5,12 +5,12 @@
 //! from. Nothing depends on itself in the first pass.
 
 use super::divergence::Variance;
+use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::Instruction;
-use ptx::control_flow::BlockId;
 use ptx::dependence::{Dependence, Shape, Sources};
 
 pub(super) struct Dependences<'c, 'm, 'a> {

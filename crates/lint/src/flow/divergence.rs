@@ -8,12 +8,12 @@
 use super::STEPS_FOR_EACH;
 use super::affine::Affine;
 use super::effect::Terminator;
+use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::Function;
-use ptx::control_flow::BlockId;
 use ptx::dependence::{Dependence, Shape, Sources};
 use ptx::isa::Effect;
 use ptx::names::Modifier;

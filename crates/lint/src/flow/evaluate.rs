@@ -6,13 +6,13 @@
 //! loads from an address of its own is not followed.
 
 use super::HashMap;
+use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
 use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
 use ptx::ast::{AddressBase, FloatValue, Instruction, List, Mnemonic, Operand, Space};
-use ptx::control_flow::BlockId;
 use ptx::control_flow::{LoopId, Loops};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

@@ -8,13 +8,13 @@
 use super::HashMap;
 use super::divergence::Variance;
 use super::effect::Terminator;
+use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::parting::{Parting, partings};
 use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
 use crate::{Flow, FunctionContext};
-use ptx::control_flow::BlockId;
 use ptx::isa::Effect;
 
 /// The threads that come to a block of the graph.

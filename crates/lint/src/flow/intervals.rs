@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use super::effect::{Effect, Terminator};
 use super::evaluate::Turns;
+use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::values::ValueId;
 use crate::context::callee;
 use crate::{Flow, FunctionContext};
 use ptx::ast::Instruction;
-use ptx::control_flow::BlockId;
 use ptx::control_flow::{LoopId, Loops};
 use ptx::isa::{self, Class, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode};

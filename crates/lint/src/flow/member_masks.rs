@@ -59,7 +59,7 @@ pub(crate) fn mask_mistakes(function: &FunctionContext<'_, '_>) -> Vec<MaskMista
 
 fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<MaskMistake>> {
     let is_masked = |effect: &Effect| effect.meaning.convergence == Convergence::Mask;
-    if !function.context.effects().iter().any(is_masked) {
+    if !function.has_effect(is_masked) {
         return None;
     }
     let flow = function.flow()?;

@@ -3,10 +3,10 @@
 
 use super::divergence::Variance;
 use super::first_pass::{FirstPass, Together};
+use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::threads::ThreadSet;
 use crate::Flow;
-use ptx::control_flow::BlockId;
 
 /// One side of a branch that some threads take and others do not.
 #[derive(Debug)]

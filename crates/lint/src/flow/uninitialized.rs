@@ -1,11 +1,10 @@
 //! Uninitialized values: those that a register may hold before it is written.
 
 use super::effect::Terminator;
-use super::graph::Graph;
+use super::graph::{BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, Step};
 use super::values::{Definition, ValueId, Values};
 use ptx::ast::Operand;
-use ptx::control_flow::BlockId;
 use ptx::names::Opcode;
 
 /// When a value is uninitialized.

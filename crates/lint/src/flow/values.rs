@@ -2,10 +2,9 @@
 //! phi merges different values at the start of a block.
 
 use super::STEPS_FOR_EACH;
-use super::graph::Graph;
+use super::graph::{BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
 use super::names::Register;
-use ptx::control_flow::BlockId;
 
 /// An SSA value: what a register holds from one write to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

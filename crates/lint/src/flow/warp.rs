@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::effect::Terminator;
+use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, WARP};
 use super::names::Reference;
@@ -11,7 +12,6 @@ use super::values::{Definition, ValueId};
 use crate::context::callee;
 use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Mnemonic, Operand};
-use ptx::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// A set of the 16 barriers of a block, a bit each.
