@@ -204,7 +204,7 @@ mod tests {
             "",
             "",
         ];
-        let whole = with_between("/* a\n.entry */ .global .u32 a;\n");
+        let whole = with_between(".global .u32 a;\n");
         let mut random = 1_u64;
         let mut below = |end: usize| {
             random = random
@@ -213,14 +213,18 @@ mod tests {
             (random >> 33) as usize % end
         };
         let mut in_many = 0;
-        for _ in 0..2000 {
+        for _ in 0..500 {
             let mut damaged = whole.clone();
-            for _ in 0..=below(3) {
-                let at = damaged.floor_char_boundary(below(damaged.len()));
+            for round in 0..=below(3) {
+                let mut at = damaged.floor_char_boundary(below(damaged.len()));
+                // Between two items many words leave the text right.
+                if round == 0 {
+                    at += damaged[at..].find("\n.visible").map_or(0, |end| end + 1);
+                }
                 damaged.insert_str(at, words[below(words.len())]);
             }
             in_many += read_in_parts(&damaged);
         }
-        assert!(in_many > 10, "{in_many}");
+        assert!(in_many > 50, "{in_many}");
     }
 }
