@@ -1,0 +1,1 @@
+//! The remote cache over a folder, and over a server that does wrong.
