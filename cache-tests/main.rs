@@ -12,6 +12,12 @@ mod folders;
 mod kills;
 mod pressure;
 mod program;
+#[cfg(all(
+    feature = "remote-redis",
+    feature = "remote-memcached",
+    feature = "remote-s3"
+))]
+mod remote;
 mod scale;
 mod ship;
 mod versions;

@@ -132,6 +132,8 @@ pub fn play(role: &str) {
         ("rebuild", &[limit]) => rebuild_for_ever(folder, limit),
         ("put-all", &[keys, limit]) => crate::faults::put_and_report(folder, keys, limit),
         ("fault", &[n]) => crate::faults::load_and_report(folder, n),
+        #[cfg(all(feature = "remote-redis", feature = "remote-memcached", feature = "remote-s3"))]
+        ("remote", &[keys, first]) => crate::remote::load_all(folder, keys, first),
         _ => panic!("{role}"),
     }
 }
@@ -149,7 +151,8 @@ fn load_all(folder: &Path, keys: u64, seed: u64) {
     }
 }
 
-fn log(folder: &Path, n: u64) {
+/// Notes in `folder` that `n` was compiled.
+pub fn log(folder: &Path, n: u64) {
     let mut file = fs::File::options()
         .append(true)
         .create(true)
