@@ -12,6 +12,8 @@ mod folders;
 mod kills;
 mod pressure;
 mod program;
+#[cfg(feature = "remote-fs")]
+mod remote;
 mod scale;
 mod ship;
 mod versions;
