@@ -8,15 +8,17 @@
 mod cold;
 mod damage;
 mod faults;
-mod folders;
-mod kills;
-mod pressure;
-mod program;
 #[cfg(all(
     feature = "remote-redis",
     feature = "remote-memcached",
     feature = "remote-s3"
 ))]
+mod fleet;
+mod folders;
+mod kills;
+mod pressure;
+mod program;
+#[cfg(feature = "remote-fs")]
 mod remote;
 mod scale;
 mod ship;

@@ -132,8 +132,12 @@ pub fn play(role: &str) {
         ("rebuild", &[limit]) => rebuild_for_ever(folder, limit),
         ("put-all", &[keys, limit]) => crate::faults::put_and_report(folder, keys, limit),
         ("fault", &[n]) => crate::faults::load_and_report(folder, n),
-        #[cfg(all(feature = "remote-redis", feature = "remote-memcached", feature = "remote-s3"))]
-        ("remote", &[keys, first]) => crate::remote::load_all(folder, keys, first),
+        #[cfg(all(
+            feature = "remote-redis",
+            feature = "remote-memcached",
+            feature = "remote-s3"
+        ))]
+        ("fleet", &[keys, first]) => crate::fleet::load_all(folder, keys, first),
         _ => panic!("{role}"),
     }
 }

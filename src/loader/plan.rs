@@ -101,7 +101,7 @@ impl Loader {
         slicing: Slicing,
         key: &Key,
     ) -> (Index, Option<Slices>, CacheUse, Duration) {
-        let (lock, cache) = match self.cache().lookup(key) {
+        let (lock, cache) = match self.cache().lookup_of(key, request.ptx.text().len()) {
             Lookup::Hit(blob) => match Index::read(&blob) {
                 Some(index) => return (index, None, CacheUse::Hit, Duration::ZERO),
                 None => {

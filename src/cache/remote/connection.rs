@@ -18,8 +18,8 @@ use tracing::debug;
 use super::address::Address;
 use super::client::{self, Fault};
 
-/// How long a request may go on.
-pub(super) const LONGEST_REQUEST: Duration = Duration::from_secs(10);
+/// How long a request may go on though nobody waits for it.
+const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -72,7 +72,7 @@ impl Connection {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let (sender, answer) = sync_channel(1);
-        let longest = wait.max(LONGEST_REQUEST);
+        let longest = wait.max(LINGER);
         self.start(longest, make, move |result| drop(sender.send(result)))?;
         receive(&answer, wait)
     }

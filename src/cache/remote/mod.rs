@@ -17,8 +17,6 @@ mod keys;
 mod queue;
 mod secret;
 mod signed;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -40,12 +38,14 @@ pub(super) use connection::NoAnswer;
 
 use breaker::Breaker;
 use config::LONGEST_WAIT;
-use connection::{Connection, LONGEST_REQUEST};
+use connection::Connection;
 use queue::Queue;
 use signed::{Rejected, TRAILER};
 
 /// How long a tool waits for one answer.
 const TOOL_WAIT: Duration = Duration::from_secs(60);
+/// How long one write may take, behind a load.
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
 /// How long [`Cache::flush`](super::Cache::flush) waits.
 pub(super) const FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// How long the end of a cache waits.
@@ -245,7 +245,7 @@ impl Remote {
             }
             drop(place);
         };
-        if let Err(no_answer) = self.connection.start(LONGEST_REQUEST, write, then) {
+        if let Err(no_answer) = self.connection.start(LONGEST_WRITE, write, then) {
             self.shared.failed("write", &no_answer);
         }
     }

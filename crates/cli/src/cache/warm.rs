@@ -259,7 +259,9 @@ impl<'a> Outcome<'a> {
     fn json(&self, path: &Path, target: &str) -> Value {
         let (result, ms, error) = match self {
             Outcome::Hit(_) | Outcome::Slices(_, _, 0, _) => ("hit", None, None),
-            Outcome::Compiled(_, ms) | Outcome::Slices(_, _, _, ms) => ("compiled", Some(*ms), None),
+            Outcome::Compiled(_, ms) | Outcome::Slices(_, _, _, ms) => {
+                ("compiled", Some(*ms), None)
+            }
             Outcome::NotKept(_) => ("not kept", None, None),
             Outcome::Evicted(_) => ("evicted", None, None),
             Outcome::Binary => ("binary", None, None),

@@ -41,7 +41,10 @@ fn status(cache: &Cache) -> Result<CommandOutput, Failure> {
         },
     );
     match &status.trust {
-        None => lines.add("trust", "nobody: PTXKIT_REMOTE_TRUST is not set, nothing is loaded"),
+        None => lines.add(
+            "trust",
+            "nobody: PTXKIT_REMOTE_TRUST is not set, nothing is loaded",
+        ),
         Some(Trust::Network) => lines.add("trust", "the network: signatures are not asked for"),
         Some(Trust::Keys(keys)) => {
             for (index, key) in keys.iter().enumerate() {
@@ -51,10 +54,16 @@ fn status(cache: &Cache) -> Result<CommandOutput, Failure> {
     }
     match &status.signer {
         Some(key) => lines.add("signs as", signer(&status, key)),
-        None => lines.add("signs as", "nobody: PTXKIT_REMOTE_SIGN is not set, nothing is written"),
+        None => lines.add(
+            "signs as",
+            "nobody: PTXKIT_REMOTE_SIGN is not set, nothing is written",
+        ),
     }
     if let Some(time) = status.open_for {
-        lines.add("paused", format!("after failures, for {} s more", time.as_secs()));
+        lines.add(
+            "paused",
+            format!("after failures, for {} s more", time.as_secs()),
+        );
     }
     let trust = match &status.trust {
         None => Value::Null,
@@ -125,7 +134,12 @@ fn push_chosen(
         .push(choose, replace, |now| progress.show(now.done, now.of, ""))
         .map_err(remote_failed)?;
     drop(progress);
-    Ok(answer(cache, "pushed to", &moved, "were there already or are too large for it"))
+    Ok(answer(
+        cache,
+        "pushed to",
+        &moved,
+        "were there already or are too large for it",
+    ))
 }
 
 fn pull(cache: &Cache, keys: &[String]) -> Result<CommandOutput, Failure> {
@@ -141,7 +155,12 @@ fn pull(cache: &Cache, keys: &[String]) -> Result<CommandOutput, Failure> {
         .pull(keys.as_deref(), |now| progress.show(now.done, now.of, ""))
         .map_err(remote_failed)?;
     drop(progress);
-    let mut output = answer(cache, "pulled from", &moved, "were here already, or are not there");
+    let mut output = answer(
+        cache,
+        "pulled from",
+        &moved,
+        "were here already, or are not there",
+    );
     if moved == Moved::default() {
         output.status = MISMATCHES;
     }
@@ -172,14 +191,16 @@ fn chosen(cache: &Cache, keys: &[String]) -> Result<Option<Vec<Key>>, Failure> {
         match found.map(|entry| entry.key).collect::<Vec<_>>()[..] {
             [key] => chosen.push(key),
             [] => {
-                return Err(
-                    Failure::new(format!("no blob in the store has a key that starts with {text}"))
-                        .help("`ptxkit cache list --remote` shows the keys"),
-                );
+                return Err(Failure::new(format!(
+                    "no blob in the store has a key that starts with {text}"
+                ))
+                .help("`ptxkit cache list --remote` shows the keys"));
             }
             _ => {
-                return Err(Failure::new(format!("several keys in the store start with {text}"))
-                    .help("give more of its digits"));
+                return Err(
+                    Failure::new(format!("several keys in the store start with {text}"))
+                        .help("give more of its digits"),
+                );
             }
         }
     }
@@ -193,7 +214,10 @@ fn keygen(file: &Path) -> Result<CommandOutput, Failure> {
     let public = key.public().to_string();
     let shown = Escaped::new(file.display());
     let mut lines = Lines::default();
-    lines.add("private key", format!("{shown}: PTXKIT_REMOTE_SIGN names it where blobs are written"));
+    lines.add(
+        "private key",
+        format!("{shown}: PTXKIT_REMOTE_SIGN names it where blobs are written"),
+    );
     lines.add("public key", public.clone());
     let json = json!({ "file": file.display().to_string(), "public_key": public });
     Ok(CommandOutput::new(lines.0, json))
@@ -205,7 +229,11 @@ pub fn list(cache: &Cache) -> Result<CommandOutput, Failure> {
     let is_here = |key: &Key| cache.contains(key);
     rows.extend(found.iter().map(|entry| {
         let here = if is_here(&entry.key) { "yes" } else { "no" };
-        [entry.key.to_string(), show_size(entry.size), here.to_owned()]
+        [
+            entry.key.to_string(),
+            show_size(entry.size),
+            here.to_owned(),
+        ]
     }));
     let text = match found.is_empty() {
         true => String::new(),
@@ -233,9 +261,9 @@ fn remote_failed(error: RemoteError) -> Failure {
         RemoteError::NoSigner { .. } => {
             failure.help("`ptxkit cache remote keygen FILE` makes a private key")
         }
-        RemoteError::CannotList { .. } => {
-            failure.help("`ptxkit cache list` has whole keys with --format json, on the machine that pushed")
-        }
+        RemoteError::CannotList { .. } => failure.help(
+            "`ptxkit cache list` has whole keys with --format json, on the machine that pushed",
+        ),
         RemoteError::Store { .. } => failure.help("`ptxkit cache remote status` asks it again"),
         RemoteError::Cache(error) => failed(error),
         _ => failure,

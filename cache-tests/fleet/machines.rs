@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::{Machine, place};
 use super::servers::stores;
+use super::{Machine, place};
 use crate::program::{all_succeed, blob_path, compiled, key, load};
 
 const MODULES: u64 = 16;

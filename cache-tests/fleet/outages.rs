@@ -80,10 +80,22 @@ fn a_server_that_takes_no_writes_is_read() {
     let writer = Machine::writer(&url).cache();
     load(&writer, 1, || {});
     drop(writer);
-    let (host, port) = first.address().split_once(':').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    redis(&server.address(), &[b"REPLICAOF", host.as_bytes(), port.as_bytes()]).unwrap();
+    let (host, port) = first
+        .address()
+        .split_once(':')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    redis(
+        &server.address(),
+        &[b"REPLICAOF", host.as_bytes(), port.as_bytes()],
+    )
+    .unwrap();
     let name = name(&url, &key(1));
-    while redis(&server.address(), &[b"GET", name.as_bytes()]).ok().flatten().is_none() {
+    while redis(&server.address(), &[b"GET", name.as_bytes()])
+        .ok()
+        .flatten()
+        .is_none()
+    {
         std::thread::sleep(Duration::from_millis(20));
     }
     let url = url.replace(&first.address(), &server.address());
@@ -128,14 +140,19 @@ fn a_wrong_password_is_told_once_and_not_shown() {
 #[test]
 fn the_users_of_the_documentation_suffice() {
     let page = include_str!("../../docs/fleet.md");
-    let users: Vec<&str> = page.lines().filter(|line| line.starts_with("user ")).collect();
+    let users: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("user "))
+        .collect();
     assert_eq!(users.len(), 3, "{users:?}");
     let Some(server) = Redis::start(&[]) else {
         return;
     };
     let administrator = server.address();
     for user in &users {
-        let words = ["ACL", "SETUSER"].into_iter().chain(user.split(' ').skip(1));
+        let words = ["ACL", "SETUSER"]
+            .into_iter()
+            .chain(user.split(' ').skip(1));
         // The default user is needed until the last is set.
         if !user.contains("default") {
             let words: Vec<&[u8]> = words.map(str::as_bytes).collect();

@@ -2,8 +2,8 @@
 //! (`scripts/remote-servers`) and behind a proxy that damages what they say.
 
 mod faults;
-mod fleet;
 mod forgeries;
+mod machines;
 mod outages;
 mod proxy;
 mod servers;
@@ -86,7 +86,7 @@ impl Machine {
     /// A process that loads modules 0 to `keys`, from number `first` on, and logs what
     /// it compiles in the machine's folder.
     fn process(&self, keys: u64, first: u64) -> Command {
-        let mut command = start("remote", self.folder.path(), &[keys, first]);
+        let mut command = start("fleet", self.folder.path(), &[keys, first]);
         command
             .envs(self.variables.iter().cloned())
             .env("CUDA_CACHE_PATH", self.path())

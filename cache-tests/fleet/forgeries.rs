@@ -16,14 +16,16 @@ impl Stored {
     fn by(store: Store, signer: &Signer) -> Stored {
         let url = place(store, &store.address().unwrap());
         let writer = Machine::writer_as(&url, signer).cache();
-        let names = [1, 2].map(|n| {
-            load(&writer, n, || {});
-            name(&url, &key(n))
+        let (names, warnings) = warnings_of(|| {
+            [1, 2].map(|n| {
+                load(&writer, n, || {});
+                assert!(writer.flush());
+                name(&url, &key(n))
+            })
         });
-        drop(writer);
         let values = names.each_ref().map(|name| {
             let value = store.get(name);
-            value.unwrap_or_else(|| panic!("{store:?} has no {name}"))
+            value.unwrap_or_else(|| panic!("{store:?} has no {name}: {warnings:?}"))
         });
         Stored {
             store,

@@ -51,8 +51,13 @@ fn no_fault_of_the_network_fails_a_load_or_gives_wrong_bytes() {
             }
             assert_eq!(counters.remote.hits, MODULES - compiled, "{what}");
             assert_eq!(counters.errors, 0, "{what}");
-            // What is refused, and that the store does not answer.
-            assert!(warnings.len() <= 2, "{what}: {warnings:?}");
+            // One warning of each kind.
+            let most = if fault == Fault::BlackHole {
+                1
+            } else {
+                compiled
+            };
+            assert!(warnings.len() as u64 <= most, "{what}: {warnings:?}");
             let taken = proxy.answered();
             assert!(taken < 1 << 30, "{what}: {taken} bytes were taken");
         }
@@ -95,9 +100,16 @@ fn a_store_that_does_not_answer_costs_no_more_than_a_few_compilations() {
             let times = (0..3).map(|seed| (compile(&with, seed), compile(&without, seed)));
             let ratios = times.map(|(with, without)| with.as_secs_f64() / without.as_secs_f64());
             let least = ratios.fold(f64::INFINITY, f64::min);
-            assert!(least < 4.0, "{store:?} {fault:?}: {least} times a compilation");
+            assert!(
+                least < 4.0,
+                "{store:?} {fault:?}: {least} times a compilation"
+            );
             let counters = with.counters().remote;
-            assert_eq!((counters.timeouts, counters.breaker_opens), (3, 1), "{store:?}");
+            assert_eq!(
+                (counters.timeouts, counters.breaker_opens),
+                (3, 1),
+                "{store:?}"
+            );
             // It is left alone now.
             compile(&with, 3);
             assert_eq!(with.counters().remote.timeouts, 3, "{store:?}");
