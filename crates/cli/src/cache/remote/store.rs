@@ -211,16 +211,10 @@ fn keygen(file: &Path) -> Result<CommandOutput, Failure> {
     let key = SigningKey::create(file).map_err(|error| {
         Failure::new(&error).help("give a new file: a key that is there is never replaced")
     })?;
+    // The key alone, so that a script can take it.
     let public = key.public().to_string();
-    let shown = Escaped::new(file.display());
-    let mut lines = Lines::default();
-    lines.add(
-        "private key",
-        format!("{shown}: PTXKIT_REMOTE_SIGN names it where blobs are written"),
-    );
-    lines.add("public key", public.clone());
     let json = json!({ "file": file.display().to_string(), "public_key": public });
-    Ok(CommandOutput::new(lines.0, json))
+    Ok(CommandOutput::new(format!("{public}\n"), json))
 }
 
 pub fn list(cache: &Cache) -> Result<CommandOutput, Failure> {
