@@ -76,7 +76,7 @@ fn build_id(path: &Path) -> Option<String> {
         while let Some(kind) = number(rest, 8).map(u32::from_le_bytes) {
             let length = |at| Some(number(rest, at).map(u32::from_le_bytes)? as usize);
             let (name_length, text_length) = (length(0)?, length(4)?);
-            let text_start = 12 + name_length.checked_next_multiple_of(4)?;
+            let text_start = name_length.checked_next_multiple_of(4)?.checked_add(12)?;
             let text = rest.get(text_start..text_start.checked_add(text_length)?)?;
             if kind == BUILD_ID && rest.get(12..12 + name_length) == Some(b"GNU\0") {
                 return Some(text.iter().map(|byte| format!("{byte:02x}")).collect());
