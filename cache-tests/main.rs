@@ -20,6 +20,8 @@ mod pressure;
 mod program;
 #[cfg(feature = "remote-fs")]
 mod remote;
+#[cfg(feature = "remote-redis")]
+mod remote_server;
 mod scale;
 mod ship;
 mod versions;

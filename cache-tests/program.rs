@@ -138,6 +138,8 @@ pub fn play(role: &str) {
             feature = "remote-s3"
         ))]
         ("fleet", &[keys, first]) => crate::fleet::load_all(folder, keys, first),
+        #[cfg(feature = "remote-redis")]
+        ("shout", &[port]) => crate::remote_server::shout(folder, port),
         _ => panic!("{role}"),
     }
 }
@@ -274,6 +276,18 @@ pub fn events_of<T>(f: impl FnOnce() -> T, wanted: fn(Level, &str) -> bool) -> (
     let value = tracing::subscriber::with_default(events, f);
     let texts = std::mem::take(&mut *texts.lock().unwrap());
     (value, texts)
+}
+
+/// The events of all threads from here on, for a process of its own.
+#[cfg(feature = "remote-redis")]
+pub fn all_events() -> Arc<Mutex<Vec<String>>> {
+    let texts = Arc::<Mutex<Vec<String>>>::default();
+    let events = Events {
+        texts: Arc::clone(&texts),
+        wanted: |_, _| true,
+    };
+    tracing::subscriber::set_global_default(events).unwrap();
+    texts
 }
 
 struct Events {

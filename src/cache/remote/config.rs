@@ -370,3 +370,159 @@ fn duration(what: &'static str, text: &str) -> Result<Duration, RemoteConfigErro
         _ => Err(bad(what, "a number with ms, s, m, h, d or w")),
     }
 }
+
+#[cfg(all(test, feature = "remote-redis", feature = "remote-fs"))]
+mod tests {
+    use super::*;
+
+    fn read(
+        url: Option<&str>,
+        trust: Option<&str>,
+        file: Option<&Path>,
+    ) -> Result<Option<RemoteConfig>, RemoteConfigError> {
+        let variables = Variables {
+            url: url.map(OsStr::new),
+            trust: trust.map(OsStr::new),
+            ..Variables::default()
+        };
+        RemoteConfig::read(variables, file)
+    }
+
+    fn options(config: &RemoteConfig) -> Vec<(String, String)> {
+        config.address.options().collect()
+    }
+
+    #[test]
+    fn a_url_names_the_store_and_how_it_is_used() {
+        let url = "rediss://user:p%40ss@cache:7000/3/a/b?prefix=c&namespace=team&ttl=2w&wait=300ms&largest=9";
+        let config = RemoteConfig::parse(url).unwrap();
+        let expected = [
+            ("db", "3"),
+            ("default_ttl", "1209600s"),
+            ("endpoint", "rediss://cache:7000"),
+            ("password", "p@ss"),
+            ("root", "a/b/c"),
+            ("username", "user"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(options(&config), expected);
+        assert_eq!(config.store(), "rediss://cache:7000/3/a/b");
+        assert_eq!(config.namespace(), "team");
+        assert_eq!(config.wait(), Duration::from_millis(300));
+        assert_eq!(config.largest(), 9);
+        let plain = RemoteConfig::parse("redis://[::1]").unwrap();
+        assert_eq!(options(&plain)[0].1, "redis://[::1]:6379");
+        assert_eq!(plain.wait(), Duration::from_millis(50));
+        assert_eq!(plain.namespace(), "default");
+        let folder = RemoteConfig::parse("file:///srv/my%20cache?prefix=x").unwrap();
+        assert_eq!(options(&folder)[1].1, "/srv/my cache/x");
+    }
+
+    #[test]
+    fn nonsense_is_an_error_that_says_what_to_do() {
+        for (url, said) in [
+            ("cache:6379", "no kind of store"),
+            ("redis", "no URL"),
+            ("http://cache", "no kind of store"),
+            ("redis:///0", "host"),
+            ("redis://cache/team", "number of a database"),
+            ("redis://cache?tll=3d", "no option `tll`"),
+            ("redis://cache?ttl=3", "ms, s, m, h, d or w"),
+            ("redis://cache?ttl=0s", "from a second"),
+            ("redis://cache?largest=1k", "number of bytes"),
+            ("redis://cache?namespace=a/b", "letters"),
+            ("redis://cache?namespace=..", "letters"),
+            ("redis://cache?prefix=../x", "letters"),
+            ("file:///srv?ttl=1d", "in the store itself"),
+            ("file://srv/x", "file:///"),
+            ("file://user:password@/srv", ""),
+        ] {
+            let error = RemoteConfig::parse(url).expect_err(url).to_string();
+            assert!(error.contains(said), "{url}: {error}");
+            assert!(!error.contains("password"), "{url}: {error}");
+        }
+    }
+
+    #[cfg(feature = "remote-memcached")]
+    #[test]
+    fn what_memcached_would_take_for_a_date_is_refused() {
+        assert!(RemoteConfig::parse("memcached://cache?ttl=30d").is_ok());
+        assert!(RemoteConfig::parse("memcached://cache?ttl=31d").is_err());
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("remote.toml");
+        let key = "ed25519:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        let text = format!(
+            "url = 'redis://one/1'\nnamespace = 'team'\nwait = '1s'\ntrust = ['{key}']\nsign = '/k'\n"
+        );
+        fs::write(&path, text).unwrap();
+        let path = Some(&*path);
+        let file = read(None, None, path).unwrap().unwrap();
+        assert_eq!((file.store(), file.namespace()), ("redis://one/1", "team"));
+        assert_eq!(file.trust(), Some(&key.parse().unwrap()));
+        assert_eq!(file.signer(), Some(Path::new("/k")));
+        let both = read(Some("redis://two?namespace=mine"), Some("none"), path);
+        let both = both.unwrap().unwrap();
+        assert_eq!((both.store(), both.namespace()), ("redis://two", "mine"));
+        assert_eq!(both.trust(), Some(&Trust::Network));
+        assert_eq!(both.wait(), Duration::from_secs(1));
+        assert_eq!(read(Some("none"), None, path), Ok(None));
+        assert_eq!(read(None, Some("none"), None), Ok(None));
+        let absent = folder.path().join("absent");
+        assert_eq!(read(None, None, Some(&absent)), Ok(None));
+    }
+
+    #[test]
+    fn a_password_is_shown_nowhere() {
+        let url = "redis://user:hunter2@cache:6379/0";
+        let config = RemoteConfig::parse(url).unwrap();
+        let variables = Variables {
+            url: Some(OsStr::new("redis://cache")),
+            redis_password: Some(OsStr::new("hunter2")),
+            ..Variables::default()
+        };
+        let of_environment = RemoteConfig::read(variables, None).unwrap().unwrap();
+        for config in [config, of_environment] {
+            let password = ("password".to_owned(), "hunter2".to_owned());
+            assert!(options(&config).contains(&password));
+            let shown = format!("{config:?} {} {:#?}", config.store(), config.address);
+            assert!(!shown.contains("hunter2"), "{shown}");
+            let said = "AUTH hunter2 failed at https://h/x?sig=hunter2,\nredis://u:hunter2@h";
+            let redacted = config.address.redact(said);
+            assert_eq!(redacted, "AUTH *** failed at https://h/x redis://u:***@h");
+        }
+    }
+
+    #[test]
+    fn a_file_with_mistakes_is_named_without_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("remote.toml");
+        for text in [
+            "url = 'redis://:hunter2@cache'\nnamespaces = 'a'\n",
+            "namespace = 'a'\n",
+            "\nurl = redis://:hunter2@cache\n",
+            "\u{0}",
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = read(None, None, Some(&path)).unwrap_err().to_string();
+            assert!(error.contains("remote.toml"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_write_is_not_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, "url = 'redis://cache'\n").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(read(None, None, Some(&link)).unwrap().is_some());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(read(None, None, Some(&link)).is_err());
+    }
+}

@@ -363,7 +363,9 @@ impl Shared {
             }
             NoAnswer::Late => {
                 self.counts.timeouts.one();
-                self.warn_once("late", || format!("it does not {operation} in time"));
+                self.warn_once("late", || {
+                    format!("it does not {operation} in time (`ptxkit cache remote status` asks with more)")
+                });
             }
             NoAnswer::Failed(why) => {
                 self.counts.errors.one();

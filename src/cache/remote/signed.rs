@@ -147,14 +147,9 @@ mod tests {
         let trust = Trust::Keys(vec![signer.public()]);
         let good = sign(&blob(), "", &key(1), &signer);
         for at in 0..good.len() {
-            for bit in 0..8 {
-                let mut bad = good.clone();
-                bad[at] ^= 1 << bit;
-                assert!(
-                    open(bad, "", &key(1), &trust).is_err(),
-                    "byte {at} bit {bit}"
-                );
-            }
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            assert!(open(bad, "", &key(1), &trust).is_err(), "byte {at}");
         }
         for length in 0..good.len() {
             let cut = good[..length].to_vec();

@@ -26,9 +26,7 @@ mod built {
     use serde_json::Value;
 
     use super::*;
-
-    #[path = "../../../../../docs/console.rs"]
-    mod console;
+    use crate::documentation::console;
 
     /// Where a server listens; `None`, with a word about it, where none was started.
     fn server(variable: &str) -> Option<String> {
@@ -121,7 +119,11 @@ mod built {
         // Without the private key nothing is compiled in vain.
         let ran = fleet.run("other", &[&warm[..], &["--push"]].concat());
         assert_eq!(ran.status.code(), Some(2));
-        assert!(stderr(&ran).contains("PTXKIT_REMOTE_SIGN"), "{}", stderr(&ran));
+        assert!(
+            stderr(&ran).contains("PTXKIT_REMOTE_SIGN"),
+            "{}",
+            stderr(&ran)
+        );
 
         let (status, warmed) = fleet.json("builder", &[&warm[..], &["--push"]].concat());
         assert_eq!(status, Some(0));
@@ -165,7 +167,14 @@ mod built {
         };
         let place = format!("run-{}", std::process::id());
         let fleet = Fleet::new(format!("redis://{address}/0?wait=2s&prefix={place}"));
-        let run = ["run", &sample("saxpy.toml"), "--device", "cpu", "--format", "json"];
+        let run = [
+            "run",
+            &sample("saxpy.toml"),
+            "--device",
+            "cpu",
+            "--format",
+            "json",
+        ];
         for (machine, cache) in [("builder", "miss"), ("pod", "hit"), ("pod", "hit")] {
             let ran = fleet.run(machine, &run);
             assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
