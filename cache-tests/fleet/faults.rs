@@ -30,7 +30,10 @@ fn no_fault_of_the_network_fails_a_load_or_gives_wrong_bytes() {
         for fault in faults.clone() {
             let proxy = Proxy::start(&store.address().unwrap(), fault);
             let hosts = [&store.address().unwrap(), &proxy.address()];
-            let [direct, broken] = places(store, hosts.map(String::as_str));
+            let [direct, mut broken] = places(store, hosts.map(String::as_str));
+            if fault == Fault::None {
+                broken += "&wait=2s";
+            }
             let writer = Machine::writer(&direct).cache();
             for n in 0..MODULES {
                 load(&writer, n, || {});
