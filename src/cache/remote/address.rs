@@ -58,6 +58,20 @@ const GCS: &[&str] = &[
 ];
 const AZBLOB: &[&str] = &["endpoint", "account_name", "account_key", "sas_token"];
 const WEBDAV: &[&str] = &["token"];
+/// Those that no message shows.
+const SECRETS: [&str; 9] = [
+    "username",
+    "password",
+    "token",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "external_id",
+    "account_key",
+    "sas_token",
+];
+/// The first part of keys where the URL has none: other programs may use the store.
+const PREFIX: &str = "ptxkit";
 
 impl StoreKind {
     /// The kind of a URL's scheme, and the scheme that its client takes.
@@ -210,11 +224,18 @@ impl Address {
             return Err(bad("prefix", why));
         }
         let root = match (path.as_str(), prefix.trim_matches('/')) {
+            ("", "") => PREFIX.to_owned(),
             (path, "") => path.to_owned(),
             ("", prefix) => prefix.to_owned(),
             (path, prefix) => format!("{path}/{prefix}"),
         };
         set("root", root);
+        if kind == StoreKind::Azblob
+            && let Some(account) = options.get("account_name").map(Secret::reveal)
+        {
+            let endpoint = format!("https://{account}.blob.core.windows.net");
+            options.entry("endpoint").or_insert(Secret::new(endpoint));
+        }
         let port = url.port().map(|port| format!(":{port}"));
         let shown = format!(
             "{}://{host}{}{}",
@@ -242,21 +263,9 @@ impl Address {
 
     /// `text` without what must not be shown: an error of the client may have anything.
     pub(super) fn redact(&self, text: &str) -> String {
-        const SHOWN: [&str; 9] = [
-            "region",
-            "endpoint",
-            "profile",
-            "bucket",
-            "container",
-            "root",
-            "db",
-            "atomic_write_dir",
-            "default_ttl",
-        ];
         let mut text = text.replace(char::is_control, " ");
         for (name, secret) in &self.options {
-            // Very short ones would tear words apart, and are in none of these places.
-            if !SHOWN.contains(name) && secret.reveal().len() > 3 {
+            if SECRETS.contains(name) && !secret.reveal().is_empty() {
                 text = text.replace(secret.reveal(), "***");
             }
         }

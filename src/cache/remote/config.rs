@@ -411,7 +411,9 @@ mod tests {
         assert_eq!(config.wait(), Duration::from_millis(300));
         assert_eq!(config.largest(), 9);
         let plain = RemoteConfig::parse("redis://[::1]").unwrap();
-        assert_eq!(options(&plain)[0].1, "redis://[::1]:6379");
+        let expected = [("endpoint", "redis://[::1]:6379"), ("root", "ptxkit")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(options(&plain), expected);
         assert_eq!(plain.wait(), Duration::from_millis(50));
         assert_eq!(plain.namespace(), "default");
         let folder = RemoteConfig::parse("file:///srv/my%20cache?prefix=x").unwrap();

@@ -21,6 +21,9 @@ use super::client::{self, Fault};
 /// How long a request may go on though nobody waits for it.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Threads for what blocks: signatures and the file system.
+const BLOCKING: usize = 8;
+
 #[derive(Debug)]
 pub(super) struct Connection {
     client: Arc<Client>,
@@ -177,6 +180,7 @@ impl Thread {
         let stopped = Arc::clone(&stop);
         let started = Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(BLOCKING)
             .build()
             .and_then(|runtime| {
                 let handle = runtime.handle().clone();

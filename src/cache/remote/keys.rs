@@ -30,7 +30,7 @@ pub struct PublicKey(VerifyingKey);
 
 /// Text that is no public key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no public key: `ed25519:` and 64 hexadecimal digits, as `keygen` prints it")]
+#[error("`{0}…` is no public key: `ed25519:` and 64 hexadecimal digits, as `keygen` prints it")]
 pub struct NotAPublicKey(String);
 
 /// Whose blobs are loaded.
@@ -82,7 +82,9 @@ impl FromStr for PublicKey {
     fn from_str(text: &str) -> Result<PublicKey, NotAPublicKey> {
         let bytes = text.strip_prefix(PREFIX).and_then(from_hex);
         let key = bytes.and_then(|bytes| PublicKey::from_bytes(&bytes));
-        key.ok_or_else(|| NotAPublicKey(text.to_owned()))
+        // Its start alone: it may be a private key that went to the wrong place.
+        let shown = if text.starts_with(PREFIX) { 12 } else { 4 };
+        key.ok_or_else(|| NotAPublicKey(text.chars().take(shown).collect()))
     }
 }
 
@@ -134,7 +136,7 @@ impl SigningKey {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(file_error)?;
-        let line = format!("{TITLE} {PREFIX}{}\n", Hex(&secret));
+        let line = format!("{TITLE} {}\n", Hex(&secret));
         file.write_all(line.as_bytes())
             .and_then(|()| file.sync_all())
             .map_err(file_error)?;
@@ -168,8 +170,7 @@ impl SigningKey {
         let secret = text
             .trim()
             .strip_prefix(TITLE)
-            .and_then(|rest| rest.trim_start().strip_prefix(PREFIX))
-            .and_then(from_hex);
+            .and_then(|rest| from_hex(rest.trim_start()));
         match secret {
             Some(secret) => Ok(SigningKey(ed25519_dalek::SigningKey::from_bytes(&secret))),
             None => Err(KeyFileError::NotAKey {
@@ -237,7 +238,7 @@ mod tests {
             Err(KeyFileError::File { .. })
         ));
         let secret = fs::read_to_string(&path).unwrap();
-        let digits = secret.trim().rsplit(':').next().unwrap();
+        let digits = secret.trim().rsplit(' ').next().unwrap();
         assert!(!format!("{made:?}").contains(digits));
     }
 
@@ -265,8 +266,17 @@ mod tests {
         let text = format!("{},\n {} ", keys[0], keys[1]);
         assert_eq!(text.parse(), Ok(Trust::Keys(keys.to_vec())));
         assert_eq!("none".parse(), Ok(Trust::Network));
-        for wrong in ["all", "ed25519:", "ed25519:zz", &text[..70]] {
-            assert!(wrong.parse::<Trust>().is_err(), "{wrong}");
+        let secret = fs::read_to_string(folder.path().join("a")).unwrap();
+        for wrong in [
+            "all",
+            "ed25519:",
+            "ed25519:zz",
+            &text[..70],
+            &secret,
+            &secret[19..],
+        ] {
+            let error = wrong.parse::<Trust>().expect_err(wrong).to_string();
+            assert!(!error.contains(&secret[19..25]), "{error}");
         }
     }
 }

@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
 use super::blob::Blob;
@@ -44,7 +45,9 @@ use signed::{Rejected, TRAILER};
 
 /// How long a tool waits for one answer.
 const TOOL_WAIT: Duration = Duration::from_secs(60);
-/// How long one write may take, behind a load.
+/// Writes at a time, behind loads.
+const WRITES: usize = 4;
+/// How long one may take, with its wait for those before it.
 const LONGEST_WRITE: Duration = Duration::from_secs(10);
 /// How long [`Cache::flush`](super::Cache::flush) waits.
 pub(super) const FLUSH_WAIT: Duration = Duration::from_secs(2);
@@ -71,6 +74,8 @@ pub(super) struct Remote {
     connection: Connection,
     shared: Arc<Shared>,
     queue: Queue,
+    /// So many writes at a time leave connections for lookups.
+    writes: Arc<Semaphore>,
     /// Keys whose blobs do not load.
     ignored: Mutex<BTreeSet<Key>>,
 }
@@ -94,7 +99,8 @@ impl Remote {
         counts: Arc<RemoteCounts>,
     ) -> Option<Remote> {
         let store = config.store();
-        let Some(trust) = config.trust() else {
+        let nobody = Trust::Keys(Vec::new());
+        let Some(trust) = config.trust().filter(|trust| **trust != nobody) else {
             warn!(
                 "the remote cache {store} is not used: PTXKIT_REMOTE_TRUST names nobody whose code may be loaded"
             );
@@ -136,6 +142,7 @@ impl Remote {
                 warned: Mutex::default(),
             }),
             queue: Queue::default(),
+            writes: Arc::new(Semaphore::new(WRITES)),
             ignored: Mutex::default(),
             config: config.clone(),
         }
@@ -153,8 +160,8 @@ impl Remote {
         }
         let counts = &self.shared.counts;
         let started = Instant::now();
-        let wait = Duration::from_micros(source_bytes as u64)
-            .clamp(self.config.wait(), LONGEST_WAIT.max(self.config.wait()));
+        let wait = Duration::from_micros(source_bytes as u64);
+        let wait = wait.max(self.config.wait()).min(LONGEST_WAIT);
         let largest = largest.min(self.config.largest());
         let answer = self.read(key, largest, wait);
         let waited = started.elapsed();
@@ -219,7 +226,9 @@ impl Remote {
         };
         let namespace = self.config.namespace().to_owned();
         let path = self.path(&key);
+        let writes = Arc::clone(&self.writes);
         let write = move |operator| async move {
+            let _one = writes.acquire().await;
             // Hashing takes milliseconds, in which the thread could serve lookups.
             let sign = move || signed::sign(&blob, &namespace, &key, &signer);
             let bytes = tokio::task::spawn_blocking(sign).await;
@@ -232,8 +241,8 @@ impl Remote {
         };
         let then = move |written: Result<u64, NoAnswer>| {
             match written {
+                // Does not close the breaker: lookups may be late all the same.
                 Ok(bytes) => {
-                    shared.breaker.succeeded();
                     shared.counts.puts.one();
                     shared.counts.bytes_written.add(bytes);
                     debug!(%key, bytes, "written to the remote cache");

@@ -165,9 +165,12 @@ mod tests {
         let at = bytes.len() - 100;
         bytes[at] = 2;
         let trust = Trust::Network;
-        assert_eq!(
-            open(bytes, "", &key(1), &trust).unwrap_err(),
-            Rejected::Version(2)
-        );
+        let later = open(bytes.clone(), "", &key(1), &trust).unwrap_err();
+        assert_eq!(later, Rejected::Version(2));
+        // The same of a blob.
+        bytes[at] = 1;
+        bytes[8] = 99;
+        let later = open(bytes, "", &key(1), &trust).unwrap_err();
+        assert_eq!(later, Rejected::Damaged(Damage::Schema { found: 99 }));
     }
 }
