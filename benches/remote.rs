@@ -7,7 +7,6 @@
 
 mod paired;
 
-use std::fs;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,9 +16,6 @@ use std::time::Instant;
 
 use ptxkit::cache::remote::{RemoteConfig, SigningKey, Trust};
 use ptxkit::cache::{Cache, Digest, Key, KeyParts, Lookup, Policy, Provenance, SCHEMA};
-use ptxkit::driver::{Context, Selection, select};
-use ptxkit::jit::JitOptions;
-use ptxkit::loader::{Loader, Source};
 
 use paired::{paired, paired_by};
 
@@ -178,32 +174,21 @@ fn breaker(folder: &Path, store: &RemoteConfig) -> Fallible<()> {
         || assert!(load(&cache(&with, Some(&dead)), &key(9), &code)),
         || assert!(load(&cache(&without, None), &key(9), &code)),
     );
-    let context = Context::primary(&select(Selection::Cpu)?.device)?;
-    let text = include_str!("kernels/service.ptx").replace("NUMBER", "1");
-    let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n{text}");
-    let compile = |folder: &Path, store: Option<&RemoteConfig>| {
-        let cache = cache(folder, store);
-        let loader = Loader::new(context.clone(), cache.clone());
-        let source = Source::new("bench.ptx", text.as_bytes());
-        let started = Instant::now();
-        let code = loader.code(&source, &JitOptions::default());
-        let time = started.elapsed().as_secs_f64();
-        assert!(code.is_ok() && cache.counters().misses == 1);
-        for shard in fs::read_dir(folder.join("ptxkit-v1")).into_iter().flatten() {
-            // The shards have names of two digits; the breaker's state stays.
-            let shard = shard.expect("a folder that can be read").path();
-            if shard.is_dir() {
-                let _ = fs::remove_dir_all(shard);
-            }
-        }
-        time
-    };
-    paired_by(
-        "load of a new kernel, the same",
-        300,
+    // The least that a load which compiles does in the cache; compiling comes to it.
+    let none = cache(&without, None);
+    let (mut n, mut m) = (1 << 30, 1 << 30);
+    paired(
+        "miss and put, the same",
+        2000,
         1.02,
-        || compile(&with, Some(&dead)),
-        || compile(&without, None),
+        || {
+            n += 1;
+            assert!(!load(&opened, &key(n), &code));
+        },
+        || {
+            m += 1;
+            assert!(!load(&none, &key(m), &code));
+        },
     );
     Ok(())
 }

@@ -160,9 +160,8 @@ fn the_users_of_the_documentation_suffice() {
         }
     }
     redis(&administrator, &[b"ACL", b"SETUSER", b"default", b"off"]).unwrap();
-    let url = |user: &str, password: &str| {
-        format!("redis://{user}:{password}@{administrator}/0?prefix=ptxkit")
-    };
+    let url =
+        |user: &str, password: &str| format!("redis://{user}:{password}@{administrator}/0?wait=2s");
     let (_, warnings) = warnings_of(|| {
         let writer = Machine::writer(&url("writer", "WRITER_PASSWORD")).cache();
         load(&writer, 1, || {});

@@ -15,8 +15,8 @@ use terminal::output::{Escaped, Lines};
 /// The maximum number of kernels on a line, and the maximum length of their names.
 const MAX_KERNELS: usize = 3;
 const MAX_NAME_LENGTH: usize = 60;
-/// The maximum width of a column. A longer cell shifts the following ones.
-const MAX_COLUMN_WIDTH: usize = 60;
+/// The maximum width of a column, which a whole key has. A longer cell shifts the following ones.
+const MAX_COLUMN_WIDTH: usize = 64;
 
 pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failure> {
     let mut entries = cache.entries().map_err(failed)?;

@@ -13,7 +13,7 @@ use crate::report::in_ms;
 use ptxkit::cache::remote::{PublicKey, SigningKey, Trust};
 use ptxkit::cache::{Cache, Entry, Key, Moved, RemoteError, RemoteStatus};
 use terminal::failure::{Failure, MISMATCHES};
-use terminal::output::{Escaped, Lines};
+use terminal::output::Lines;
 
 pub fn run(cache: &Cache, command: &RemoteCommand) -> Result<CommandOutput, Failure> {
     match command {
@@ -21,7 +21,8 @@ pub fn run(cache: &Cache, command: &RemoteCommand) -> Result<CommandOutput, Fail
         RemoteCommand::Push { keys, replace } => {
             let chosen = transfer::chosen(cache, keys)?;
             let all = keys.is_empty();
-            push_chosen(cache, *replace, |entry| all || chosen.contains(&entry.key))
+            let choose = |entry: &Entry| all || chosen.contains(&entry.key);
+            push_chosen(cache, *replace, choose).map(|moved| pushed(cache, &moved))
         }
         RemoteCommand::Pull { keys } => pull(cache, keys),
         RemoteCommand::Keygen { file } => keygen(file),
@@ -31,13 +32,15 @@ pub fn run(cache: &Cache, command: &RemoteCommand) -> Result<CommandOutput, Fail
 fn status(cache: &Cache) -> Result<CommandOutput, Failure> {
     let status = cache.remote_status().map_err(remote_failed)?;
     let mut lines = Lines::default();
-    lines.add("store", Escaped::new(&status.store).to_string());
-    lines.add("namespace", &status.namespace);
+    lines.add(
+        "store",
+        format!("{}, namespace {}", status.store, status.namespace),
+    );
     lines.add(
         "answer",
         match &status.answer {
             Ok(time) => format!("in {:.1} ms", in_ms(*time)),
-            Err(why) => format!("none: {}", Escaped::new(why)),
+            Err(why) => format!("none: {why}"),
         },
     );
     match &status.trust {
@@ -112,34 +115,38 @@ pub fn check_writable(cache: &Cache) -> Result<(), Failure> {
     }
 }
 
-/// Writes these blobs, and the slices of those that are cut.
+/// Writes these blobs, and the slices of those that are cut. What is written behind their
+/// compilation counts too.
 pub fn push(cache: &Cache, keys: &HashSet<Key>) -> Result<CommandOutput, Failure> {
     let entries = cache.entries().map_err(failed)?;
     let own = entries.iter().filter(|entry| keys.contains(&entry.key));
     let slices: HashSet<Key> = own
         .flat_map(|entry| entry.provenance.slices.iter().copied())
         .collect();
-    push_chosen(cache, false, |entry| {
+    cache.flush();
+    let mut moved = push_chosen(cache, false, |entry| {
         keys.contains(&entry.key) || slices.contains(&entry.key)
-    })
+    })?;
+    let behind = cache.counters().remote;
+    moved.blobs += behind.puts;
+    moved.bytes += behind.bytes_written;
+    moved.skipped = moved.skipped.saturating_sub(behind.puts);
+    Ok(pushed(cache, &moved))
 }
 
 fn push_chosen(
     cache: &Cache,
     replace: bool,
     choose: impl FnMut(&Entry) -> bool,
-) -> Result<CommandOutput, Failure> {
+) -> Result<Moved, Failure> {
     let mut progress = Progress::of_bytes("push");
-    let moved = cache
-        .push(choose, replace, |now| progress.show(now.done, now.of, ""))
-        .map_err(remote_failed)?;
-    drop(progress);
-    Ok(answer(
-        cache,
-        "pushed to",
-        &moved,
-        "were there already or are too large for it",
-    ))
+    let moved = cache.push(choose, replace, |now| progress.show(now.done, now.of, ""));
+    moved.map_err(remote_failed)
+}
+
+fn pushed(cache: &Cache, moved: &Moved) -> CommandOutput {
+    let skipped = "were there already or are too large for it";
+    answer(cache, "pushed to", moved, skipped)
 }
 
 fn pull(cache: &Cache, keys: &[String]) -> Result<CommandOutput, Failure> {
