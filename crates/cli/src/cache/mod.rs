@@ -2,6 +2,10 @@
 
 mod list;
 mod remote;
+#[cfg(not(feature = "remote"))]
+mod remote_absent;
+#[cfg(feature = "remote")]
+mod remote_store;
 mod transfer;
 mod upkeep;
 mod warm;

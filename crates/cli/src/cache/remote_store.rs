@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::RemoteCommand;
-use crate::cache::{CommandOutput, failed, list, transfer};
+use super::remote::RemoteCommand;
+use super::{CommandOutput, failed, list, transfer};
 use crate::progress::Progress;
 use crate::quantity::show_size;
 use crate::report::in_ms;

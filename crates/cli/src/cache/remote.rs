@@ -1,16 +1,11 @@
 //! `ptxkit cache remote …`: the store that machines share.
 
-#[cfg(not(feature = "remote"))]
-mod absent;
-#[cfg(feature = "remote")]
-mod store;
-
 use std::path::PathBuf;
 
 #[cfg(not(feature = "remote"))]
-pub use absent::{check_writable, list, push, run};
+pub use super::remote_absent::{check_writable, list, push, run};
 #[cfg(feature = "remote")]
-pub use store::{check_writable, list, push, run};
+pub use super::remote_store::{check_writable, list, push, run};
 
 pub const AFTER_HELP: &str = "\
 The environment selects the store, for all programs that use it, or else

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::RemoteCommand;
-use crate::cache::CommandOutput;
+use super::CommandOutput;
+use super::remote::RemoteCommand;
 use ptxkit::cache::{Cache, Key};
 use terminal::failure::Failure;
 
