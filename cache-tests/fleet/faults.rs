@@ -6,7 +6,7 @@ use ptxkit::cache::Cache;
 
 use super::proxy::{Fault, Proxy};
 use super::servers::stores;
-use super::{Machine, place, places};
+use super::{Machine, places};
 use crate::program::{load, warnings_of};
 
 const MODULES: u64 = 4;
@@ -130,7 +130,8 @@ fn puts_through_a_broken_network_fail_no_load() {
             Fault::Flip(2),
         ] {
             let proxy = Proxy::start(&store.address().unwrap(), fault);
-            let machine = Machine::writer(&place(store, &proxy.address()));
+            let [url] = places(store, [&proxy.address()]);
+            let machine = Machine::writer(&url);
             let cache = machine.cache();
             for n in 0..MODULES {
                 assert!(load(&cache, n, || {}), "{store:?} {fault:?}");

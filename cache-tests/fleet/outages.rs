@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::servers::{Redis, Store, name, redis};
-use super::{Machine, place};
+use super::{Machine, place, places};
 use crate::program::{key, load, warnings_of};
 
 #[test]
@@ -12,7 +12,7 @@ fn a_server_that_is_killed_and_restarted_fails_no_load() {
     let Some(mut server) = Redis::start(&[]) else {
         return;
     };
-    let url = place(Store::Redis, &server.address());
+    let [url] = places(Store::Redis, [&server.address()]);
     let (done, loads) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -44,6 +44,7 @@ fn a_server_that_is_killed_and_restarted_fails_no_load() {
         done.store(true, Ordering::Relaxed);
     });
     // It is used again.
+    let url = format!("{url}&wait=2s");
     let writer = Machine::writer(&url).cache();
     load(&writer, 100, || {});
     drop(writer);
@@ -115,12 +116,10 @@ fn a_wrong_password_is_told_once_and_not_shown() {
     let Some(server) = Redis::start(&["--requirepass", "right-one"]) else {
         return;
     };
-    let with = |password: &str| {
-        let host = format!(":{password}@{}", server.address());
-        place(Store::Redis, &host)
-    };
+    let host = |password: &str| format!(":{password}@{}", server.address());
+    let [wrong] = places(Store::Redis, [&host("wrong-one")]);
     let (_, warnings) = warnings_of(|| {
-        let cache = Machine::writer(&with("wrong-one")).cache();
+        let cache = Machine::writer(&wrong).cache();
         for n in 0..6 {
             assert!(load(&cache, n, || {}));
         }
@@ -129,7 +128,7 @@ fn a_wrong_password_is_told_once_and_not_shown() {
     });
     assert!((1..=2).contains(&warnings.len()), "{warnings:?}");
     assert!(!warnings.concat().contains("wrong-one"), "{warnings:?}");
-    let url = with("right-one");
+    let url = place(Store::Redis, &host("right-one"));
     let writer = Machine::writer(&url).cache();
     load(&writer, 1, || {});
     drop(writer);

@@ -183,10 +183,10 @@ mod built {
 
     #[test]
     fn a_store_that_does_not_answer_is_told() {
-        let fleet = Fleet::new("redis://127.0.0.1:1/0".to_owned());
+        let fleet = Fleet::new("memcached://127.0.0.1:1".to_owned());
         let (status, shown) = fleet.json("builder", &["cache", "remote", "status"]);
         assert_eq!(status, Some(1));
-        assert_eq!(shown["store"], "redis://127.0.0.1:1/0");
+        assert_eq!(shown["store"], "memcached://127.0.0.1:1");
         assert!(shown["error"].is_string() && shown["answer_ms"].is_null());
         assert_eq!(shown["trust"][0].as_str(), fleet.trust.as_deref());
         assert_eq!(shown["signer"].as_str(), fleet.trust.as_deref());
