@@ -37,7 +37,11 @@ impl Fleet {
     fn config(&self) -> RemoteConfig {
         let url = format!("file://{}", self.path("store").display());
         let config = RemoteConfig::parse(&url).unwrap();
-        config.with_trust(Trust::Keys(vec![self.signer]))
+        trusting(config, Trust::Keys(vec![self.signer]))
+    }
+
+    fn trusting(&self, trust: Trust) -> RemoteConfig {
+        trusting(self.config(), trust)
     }
 
     fn machine(&self, name: &str, config: RemoteConfig) -> Cache {
@@ -57,6 +61,10 @@ impl Fleet {
     fn objects(&self) -> Vec<PathBuf> {
         files(&self.path("store"))
     }
+}
+
+fn trusting(config: RemoteConfig, trust: Trust) -> RemoteConfig {
+    unsafe { config.with_trust(trust) }
 }
 
 /// What a lookup of the key gives, compiling where it must.
@@ -324,14 +332,14 @@ fn without_signatures_no_code_for_the_cpu_device_is_loaded() {
     a.flush();
     let signed = fleet.machine("b", fleet.config());
     assert!(!load_key(&signed, &key(1), 1) && !load_key(&signed, &cpu_key(), 2));
-    let trusting = fleet.machine("c", fleet.config().with_trust(Trust::Network));
+    let trusting = fleet.machine("c", fleet.trusting(Trust::Network));
     let (_, warnings) = warnings_of(|| {
         assert!(!load_key(&trusting, &key(1), 1));
         assert!(load_key(&trusting, &cpu_key(), 2));
     });
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let keys = [key(1), cpu_key()];
-    let pulling = fleet.machine("d", fleet.config().with_trust(Trust::Network));
+    let pulling = fleet.machine("d", fleet.trusting(Trust::Network));
     let moved = pulling.pull(Some(&keys), |_| {}).unwrap();
     assert_eq!((moved.blobs, moved.damaged.len()), (1, 1));
 }
@@ -430,7 +438,7 @@ fn blobs_larger_than_the_store_takes_are_not_written() {
     let fleet = Fleet::new();
     let url = format!("file://{}?largest=20000", fleet.path("store").display());
     let config = RemoteConfig::parse(&url).unwrap();
-    let config = config.with_trust(Trust::Keys(vec![fleet.signer]));
+    let config = trusting(config, Trust::Keys(vec![fleet.signer]));
     let a = fleet.machine("a", config.with_signer(fleet.path("key")));
     for n in 0..10 {
         load(&a, n);

@@ -138,7 +138,7 @@ fn command(reader: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
 
 fn machine(folder: &Path, port: u16) -> Cache {
     let config = RemoteConfig::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
-    let config = config.with_trust(Trust::Network);
+    let config = unsafe { config.with_trust(Trust::Network) };
     Cache::new(policy(folder, 1 << 30).with_remote(Some(config)))
 }
 
@@ -229,7 +229,7 @@ fn writes_that_nobody_takes_are_dropped_and_counted() {
     let signer = SigningKey::create(&file).unwrap();
     let url = format!("redis://127.0.0.1:{}", server.port);
     let config = RemoteConfig::parse(&url).unwrap();
-    let config = config.with_trust(Trust::Keys(vec![signer.public()]));
+    let config = unsafe { config.with_trust(Trust::Keys(vec![signer.public()])) };
     let policy = policy(&folder.path().join("a"), 1 << 30);
     let cache = Cache::new(policy.with_remote(Some(config.with_signer(file))));
     for n in 0..200 {

@@ -33,7 +33,9 @@
 //! ```
 //!
 //! Behind the writable folder there may be read-only ones
-//! ([`Policy::read_only`]), such as a container image brings.
+//! ([`Policy::read_only`]), such as a container image brings, and behind those a store
+//! that machines share (the module `remote`, with one of the features `remote-redis`,
+//! `remote-s3` and so on).
 //!
 //! **The cache never fails a load.** A full disk, no home folder, a read-only
 //! or untrusted folder, a file system without locks: each is one warning

@@ -28,7 +28,6 @@ const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
 /// The store that machines share: its URL, whose blobs are loaded, and with which key blobs are
 /// written.
-#[cfg(feature = "remote")]
 const REMOTE: &str = "PTXKIT_REMOTE";
 #[cfg(feature = "remote")]
 const REMOTE_TRUST: &str = "PTXKIT_REMOTE_TRUST";
@@ -47,7 +46,6 @@ const VARIABLES: &[&str] = &[
     FORCE_JIT[1],
     DISABLE_JIT[0],
     DISABLE_JIT[1],
-    #[cfg(feature = "remote")]
     REMOTE,
     #[cfg(feature = "remote")]
     REMOTE_TRUST,
@@ -330,6 +328,10 @@ impl Policy {
             #[cfg(feature = "remote")]
             remote: environment.remote(),
         };
+        #[cfg(not(feature = "remote"))]
+        if environment.get(REMOTE).is_some() {
+            warn!("{REMOTE} is not used: this program was built without remote stores");
+        }
         if policy.enabled && policy.path.is_none() {
             warn!("no home folder for the compute cache: set {PATH} to have one");
         }

@@ -28,7 +28,8 @@ const MAX_FILE: u64 = 1 << 16;
 /// let config = RemoteConfig::parse("redis://:secret@cache:6379/0?namespace=team&ttl=30d")?;
 /// assert_eq!(config.store(), "redis://cache:6379/0");
 /// assert_eq!(config.namespace(), "team");
-/// let config = config.with_trust(Trust::Network);
+/// // SAFETY: nobody else can write to this store.
+/// let config = unsafe { config.with_trust(Trust::Network) };
 /// assert!(!format!("{config:?}").contains("secret"));
 /// # }
 /// # Ok::<(), ptxkit::cache::remote::RemoteConfigError>(())
@@ -298,7 +299,13 @@ impl RemoteConfig {
     }
 
     /// Sets whose blobs are loaded.
-    pub fn with_trust(mut self, trust: Trust) -> RemoteConfig {
+    ///
+    /// # Safety
+    /// Loads run the code of whoever is trusted: as for
+    /// [`CompileLock::put`](crate::cache::CompileLock::put), what their keys have signed must
+    /// be what the compiler made; with [`Trust::Network`], whatever the store has.
+    #[allow(unsafe_code, reason = "code in the cache is trusted")]
+    pub unsafe fn with_trust(mut self, trust: Trust) -> RemoteConfig {
         self.trust = Some(trust);
         self
     }
