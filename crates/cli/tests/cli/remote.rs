@@ -41,7 +41,7 @@ mod built {
         let address = server("PTXKIT_TEST_S3")?;
         let place = format!("{prefix}-{}", std::process::id());
         Some(format!(
-            "s3://ptxkit?region=us-east-1&endpoint=http://{address}&prefix={place}"
+            "s3://ptxkit?region=us-east-1&endpoint=http://{address}&prefix={place}&wait=2s"
         ))
     }
 
@@ -99,8 +99,11 @@ mod built {
         else {
             return;
         };
-        let bucket = format!("s3://ptxkit?region=us-east-1&endpoint=http://{s3}");
+        // The longest wait: a busy machine is slow to connect.
+        let bucket = format!("s3://ptxkit?region=us-east-1&endpoint=http://{s3}&wait=2s");
+        let database = format!("redis://{redis}/0?wait=2s");
         let stands_for = [
+            ("redis://cache.example:6379/0", database),
             ("cache.example:6379", redis),
             ("s3://my-kernels?region=eu-west-1", bucket),
             ("s3://my-kernels", "s3://ptxkit".to_owned()),
