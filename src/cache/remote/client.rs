@@ -62,8 +62,9 @@ fn install_tls() {
         // An error says that another thread was faster.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
+    // OpenDAL's own installs it only with the TLS provider of its choice.
     #[cfg(feature = "remote-http")]
-    opendal::install_default();
+    opendal_http_transport_reqwest::install_default();
 }
 
 /// Reads an object of at most `limit` bytes; `None` where there is none. A client may
