@@ -286,3 +286,35 @@ fn a_password_reaches_no_message() {
     );
     assert!(!text.contains(PASSWORD), "{text}");
 }
+
+/// A server of HTTP that has nothing is no error: the client can talk to it.
+#[cfg(feature = "remote-webdav")]
+#[test]
+fn a_store_over_http_is_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        reader.read_line(&mut line).unwrap();
+        let answer = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer).unwrap();
+        // The rest of the request, until the client closes.
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+        line
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("webdav+http://127.0.0.1:{port}/a?wait=2s");
+    let config = RemoteConfig::parse(&url).unwrap();
+    // SAFETY: nothing of it is loaded.
+    let config = unsafe { config.with_trust(Trust::Network) };
+    let cache = Cache::new(policy(folder.path(), 1 << 30).with_remote(Some(config)));
+    assert!(misses(&cache, 1));
+    let counted = cache.counters().remote;
+    assert_eq!((counted.misses, counted.errors), (1, 0), "{counted:?}");
+    drop(cache);
+    let line = server.join().unwrap();
+    let path = format!("GET /a/default/v{}/{}", ptxkit::cache::SCHEMA, key(1));
+    assert!(line.starts_with(&path), "{line}");
+}
