@@ -8,10 +8,20 @@
 mod cold;
 mod damage;
 mod faults;
+#[cfg(all(
+    feature = "remote-redis",
+    feature = "remote-memcached",
+    feature = "remote-s3"
+))]
+mod fleet;
 mod folders;
 mod kills;
 mod pressure;
 mod program;
+#[cfg(feature = "remote-fs")]
+mod remote;
+#[cfg(feature = "remote-redis")]
+mod remote_server;
 mod scale;
 mod ship;
 mod versions;

@@ -132,6 +132,14 @@ pub fn play(role: &str) {
         ("rebuild", &[limit]) => rebuild_for_ever(folder, limit),
         ("put-all", &[keys, limit]) => crate::faults::put_and_report(folder, keys, limit),
         ("fault", &[n]) => crate::faults::load_and_report(folder, n),
+        #[cfg(all(
+            feature = "remote-redis",
+            feature = "remote-memcached",
+            feature = "remote-s3"
+        ))]
+        ("fleet", &[keys, first]) => crate::fleet::load_all(folder, keys, first),
+        #[cfg(feature = "remote-redis")]
+        ("shout", &[port]) => crate::remote_server::shout(folder, port),
         _ => panic!("{role}"),
     }
 }
@@ -149,7 +157,8 @@ fn load_all(folder: &Path, keys: u64, seed: u64) {
     }
 }
 
-fn log(folder: &Path, n: u64) {
+/// Notes in `folder` that `n` was compiled.
+pub fn log(folder: &Path, n: u64) {
     let mut file = fs::File::options()
         .append(true)
         .create(true)
@@ -267,6 +276,18 @@ pub fn events_of<T>(f: impl FnOnce() -> T, wanted: fn(Level, &str) -> bool) -> (
     let value = tracing::subscriber::with_default(events, f);
     let texts = std::mem::take(&mut *texts.lock().unwrap());
     (value, texts)
+}
+
+/// The events of all threads from here on, for a process of its own.
+#[cfg(feature = "remote-redis")]
+pub fn all_events() -> Arc<Mutex<Vec<String>>> {
+    let texts = Arc::<Mutex<Vec<String>>>::default();
+    let events = Events {
+        texts: Arc::clone(&texts),
+        wanted: |_, _| true,
+    };
+    tracing::subscriber::set_global_default(events).unwrap();
+    texts
 }
 
 struct Events {

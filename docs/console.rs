@@ -4,7 +4,10 @@
 //!
 //! A block marked `console` has commands after `$ `, and what they print below.
 //! The commands of one page run in one new folder, which has `ptx-samples` and
-//! `docs/examples`. `PTXKIT_WRITE_DOCS=1` writes anew what has changed.
+//! `docs/examples`; what one exports, the later ones have too. `PTXKIT_WRITE_DOCS=1`
+//! writes anew what has changed.
+//!
+//! A block marked `console,remote` needs servers, and a program that can use them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +21,13 @@ fn repository() -> Option<PathBuf> {
 /// Compares the blocks whose commands run `program`; returns how many commands
 /// there are.
 pub fn compare(program: &Path) -> usize {
+    compare_marked(program, "console", &[])
+}
+
+/// The same for blocks with this mark. Of each pair in `stands_for`, the first is what the
+/// page shows in place of the second.
+pub fn compare_marked(program: &Path, mark: &str, stands_for: &[(&str, String)]) -> usize {
+    let fence = format!("```{mark}\n");
     let Some(root) = repository() else {
         return 1;
     };
@@ -30,10 +40,10 @@ pub fn compare(program: &Path) -> usize {
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
         let folder = folder(&root);
-        let (mut made, mut differs) = (String::new(), false);
+        let (mut made, mut differs, mut exports) = (String::new(), false, String::new());
         for (number, part) in text.split_inclusive("```\n").enumerate() {
             // A block ends where a part ends; its fence stands before it.
-            let Some((before, block)) = part.split_once("```console\n") else {
+            let Some((before, block)) = part.split_once(&fence) else {
                 made.push_str(part);
                 continue;
             };
@@ -42,10 +52,23 @@ pub fn compare(program: &Path) -> usize {
                 made.push_str(part);
                 continue;
             }
-            made.push_str(&format!("{before}```console\n"));
+            made.push_str(&format!("{before}{fence}"));
             for (command, shown) in commands(block) {
                 count += 1;
-                let printed = run(program, folder.path(), command);
+                let mut script = format!("{exports}{command}");
+                for (shown, real) in stands_for {
+                    script = script.replace(shown, real);
+                }
+                let mut printed = run(program, folder.path(), &script);
+                for (shown, real) in stands_for {
+                    printed = printed.replace(real, shown);
+                }
+                if ["export ", "unset "]
+                    .iter()
+                    .any(|word| command.starts_with(word))
+                {
+                    exports += &format!("{command}\n");
+                }
                 let same = masked(&printed) == masked(shown);
                 differs |= !same;
                 if !same && std::env::var_os("PTXKIT_WRITE_DOCS").is_none() {
@@ -95,10 +118,7 @@ fn commands(block: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// What a command prints on both streams, as a terminal shows it.
 fn run(program: &Path, folder: &Path, command: &str) -> String {
-    let command = match command.strip_prefix("cargo run --release -- ") {
-        Some(arguments) => format!("ptxkit {arguments}"),
-        None => command.to_owned(),
-    };
+    let command = command.replace("cargo run --release -- ", "ptxkit ");
     let programs = program.parent().unwrap().display().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
@@ -110,6 +130,8 @@ fn run(program: &Path, folder: &Path, command: &str) -> String {
         .current_dir(folder)
         .env("PATH", format!("{programs}:{path}"))
         .env("CUDA_CACHE_PATH", folder.join("cache"))
+        // Settings of the user are not the page's.
+        .env("XDG_CONFIG_HOME", folder)
         .env_remove("CUDA_CACHE_DISABLE")
         .env_remove("CUDA_CACHE_MAXSIZE")
         .env_remove("RUST_LOG")
@@ -134,7 +156,9 @@ fn masked(text: &str) -> Vec<Vec<String>> {
             let unit = words.get(at + 1).copied().unwrap_or_default();
             let is_measured = word.parse::<f64>().is_ok()
                 && ["ms", "s", "B", "KiB", "MiB"].contains(&unit.trim_end_matches(','));
-            let is_here = word.starts_with('/') || word.starts_with("cpu-");
+            let is_here = ["/", "cpu-", "ed25519:"]
+                .iter()
+                .any(|start| word.starts_with(start));
             match is_key || is_measured || is_here {
                 true => "_".to_owned(),
                 false => (*word).to_owned(),

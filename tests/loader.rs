@@ -1,6 +1,9 @@
 //! The loader on a device: cache, images, what is refused.
 #![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
 
+#[cfg(feature = "remote-fs")]
+#[path = "loader/remote.rs"]
+mod remote;
 #[path = "loader/sliced.rs"]
 mod sliced;
 

@@ -81,18 +81,30 @@ impl CompileLock {
 }
 
 impl Cache {
-    /// Stores what was compiled, all with one lock on the state file.
+    /// Stores what was compiled, later also in the store that machines share.
     pub(super) fn store(&self, compiled: &[(&CompileLock, &Blob)]) {
+        let blobs = compiled.iter().map(|(lock, blob)| (lock.key, *blob));
+        self.store_locally(&blobs.collect::<Vec<_>>());
+        #[cfg(feature = "remote")]
+        if let Some(remote) = self.remote() {
+            for (lock, blob) in compiled {
+                remote.put(&lock.key, blob);
+            }
+        }
+    }
+
+    /// Stores blobs in the folder, all with one lock on the state file.
+    pub(super) fn store_locally(&self, all: &[(Key, &Blob)]) {
         let Some(store) = self.writable() else { return };
         let started = Instant::now();
         let limit = self.shared.policy.max_size();
-        let mut blobs = Vec::with_capacity(compiled.len());
-        for (lock, blob) in compiled {
+        let mut blobs = Vec::with_capacity(all.len());
+        for (key, blob) in all {
             let bytes = blob.file().len() as u64;
             if bytes > limit {
-                info!(key = %lock.key.short(), bytes, limit, "not cached: larger than the cache");
+                info!(key = %key.short(), bytes, limit, "not cached: larger than the cache");
             } else {
-                blobs.push((lock.key, *blob));
+                blobs.push((*key, *blob));
             }
         }
         if blobs.is_empty() {

@@ -33,6 +33,39 @@ pub struct Counters {
     pub wait_time: Duration,
     /// Time that compiling took, as the provenance of what was put has it.
     pub compile_time: Duration,
+    /// The store that machines share.
+    #[cfg(feature = "remote")]
+    pub remote: RemoteCounters,
+}
+
+/// What happened at the store that machines share ([`remote`](super::remote)).
+#[cfg(feature = "remote")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RemoteCounters {
+    /// Lookups that found a blob there, and loaded it.
+    pub hits: u64,
+    /// Lookups that found none there.
+    pub misses: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Requests without an answer in time.
+    pub timeouts: u64,
+    /// Blobs that were not loaded: signed by nobody who is trusted, damaged, too large.
+    pub rejected: u64,
+    /// How often the store failed so often that it was left alone for a while.
+    pub breaker_opens: u64,
+    /// Blobs written.
+    pub puts: u64,
+    /// Blobs that were not written: too many waited, the store failed, or they were larger
+    /// than it takes.
+    pub drops: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Time that lookups waited for the store.
+    pub wait_time: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +83,24 @@ pub(super) struct Counts {
     pub bytes_written: Count,
     pub wait_us: Count,
     pub compile_us: Count,
+    #[cfg(feature = "remote")]
+    pub remote: std::sync::Arc<RemoteCounts>,
+}
+
+#[cfg(feature = "remote")]
+#[derive(Debug, Default)]
+pub(super) struct RemoteCounts {
+    pub hits: Count,
+    pub misses: Count,
+    pub errors: Count,
+    pub timeouts: Count,
+    pub rejected: Count,
+    pub breaker_opens: Count,
+    pub puts: Count,
+    pub drops: Count,
+    pub bytes_read: Count,
+    pub bytes_written: Count,
+    pub wait_us: Count,
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +140,27 @@ impl Counts {
             bytes_written: self.bytes_written.get(),
             wait_time: Duration::from_micros(self.wait_us.get()),
             compile_time: Duration::from_micros(self.compile_us.get()),
+            #[cfg(feature = "remote")]
+            remote: self.remote.snapshot(),
+        }
+    }
+}
+
+#[cfg(feature = "remote")]
+impl RemoteCounts {
+    fn snapshot(&self) -> RemoteCounters {
+        RemoteCounters {
+            hits: self.hits.get(),
+            misses: self.misses.get(),
+            errors: self.errors.get(),
+            timeouts: self.timeouts.get(),
+            rejected: self.rejected.get(),
+            breaker_opens: self.breaker_opens.get(),
+            puts: self.puts.get(),
+            drops: self.drops.get(),
+            bytes_read: self.bytes_read.get(),
+            bytes_written: self.bytes_written.get(),
+            wait_time: Duration::from_micros(self.wait_us.get()),
         }
     }
 }

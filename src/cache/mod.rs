@@ -33,7 +33,9 @@
 //! ```
 //!
 //! Behind the writable folder there may be read-only ones
-//! ([`Policy::read_only`]), such as a container image brings.
+//! ([`Policy::read_only`]), such as a container image brings, and behind those a store
+//! that machines share (the module `remote`, with one of the features `remote-redis`,
+//! `remote-s3` and so on).
 //!
 //! **The cache never fails a load.** A full disk, no home folder, a read-only
 //! or untrusted folder, a file system without locks: each is one warning
@@ -54,6 +56,10 @@ mod lock;
 mod maintenance;
 mod policy;
 mod provenance;
+#[cfg(feature = "remote")]
+pub mod remote;
+#[cfg(feature = "remote")]
+mod remote_transfer;
 mod scan;
 mod single_flight;
 mod state;
@@ -78,6 +84,8 @@ pub(crate) use batch::Batch;
 pub use blob::Blob;
 pub use compile_lock::CompileLock;
 pub use counters::Counters;
+#[cfg(feature = "remote")]
+pub use counters::RemoteCounters;
 pub use key::{Key, KeyParts, SCHEMA};
 pub use maintenance::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
 pub use policy::{
@@ -86,6 +94,8 @@ pub use policy::{
 };
 pub use provenance::Provenance;
 pub use ptx::Digest;
+#[cfg(feature = "remote")]
+pub use remote_transfer::{RemoteEntry, RemoteError, RemoteStatus};
 pub use single_flight::CompileFailure;
 pub use transfer::{Damaged, Moved, Moving};
 
@@ -111,6 +121,8 @@ struct Shared {
     /// Opened by the first use; `None` where it cannot be used.
     writable: OnceLock<Option<Store>>,
     lower: OnceLock<Vec<Store>>,
+    #[cfg(feature = "remote")]
+    remote: OnceLock<Option<remote::Remote>>,
     single_flight: Arc<SingleFlight>,
     counts: Counts,
     /// The kinds of error that a warning was given for.
@@ -169,6 +181,8 @@ impl Cache {
                 policy,
                 writable: OnceLock::new(),
                 lower: OnceLock::new(),
+                #[cfg(feature = "remote")]
+                remote: OnceLock::new(),
                 single_flight: Arc::default(),
                 counts: Counts::default(),
                 warned: Mutex::default(),
@@ -195,8 +209,14 @@ impl Cache {
     /// [`CompileLock`], once no other thread or process has it: it waits for
     /// [`Policy::wait`] at most.
     pub fn lookup(&self, key: &Key) -> Lookup {
+        self.lookup_of(key, 0)
+    }
+
+    /// The same for what is compiled of `source_bytes` of text: the longer compiling takes,
+    /// the longer a store that machines share may take.
+    pub fn lookup_of(&self, key: &Key, source_bytes: usize) -> Lookup {
         let started = Instant::now();
-        if self.all_tiers().next().is_none() {
+        if self.all_tiers().next().is_none() && !self.has_remote() {
             return Lookup::Off;
         }
         if let Some(blob) = self.get(key) {
@@ -225,12 +245,13 @@ impl Cache {
             Duration::ZERO
         };
         // Whoever had the lock before has most likely put the blob.
-        if let Some(blob) = self.get(key) {
-            if let Some(lock) = lock {
-                lock.remove();
-            }
+        let found = self.get(key);
+        if let Some(blob) = found.or_else(|| self.fetch(key, source_bytes)) {
             if let Some(leader) = leader {
                 leader.publish(&blob);
+            }
+            if let Some(lock) = lock {
+                lock.remove();
             }
             return self.hit(key, blob, started, waited);
         }
@@ -251,6 +272,10 @@ impl Cache {
         // A lookup takes the blob of the first tier that has it.
         if let Some(store) = self.all_tiers().find(|store| store.contains(key)) {
             self.quarantine(store, key, None, why);
+        }
+        #[cfg(feature = "remote")]
+        if let Some(remote) = self.remote() {
+            remote.ignore(key);
         }
     }
 
@@ -280,6 +305,43 @@ impl Cache {
         if let Some(Some(store)) = self.shared.writable.get() {
             store.write_hits();
         }
+    }
+
+    /// The store that machines share, where there is one.
+    #[cfg(feature = "remote")]
+    fn remote(&self) -> Option<&remote::Remote> {
+        let policy = &self.shared.policy;
+        let config = policy.remote().filter(|_| policy.enabled())?;
+        let open = || {
+            let stamp = self.writable().map(|store| store.root().join("remote"));
+            let counts = Arc::clone(&self.shared.counts.remote);
+            remote::Remote::open(config, stamp, counts)
+        };
+        self.shared.remote.get_or_init(open).as_ref()
+    }
+
+    #[cfg(feature = "remote")]
+    fn has_remote(&self) -> bool {
+        self.remote().is_some()
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn has_remote(&self) -> bool {
+        false
+    }
+
+    /// Takes the blob of `key` from the store that machines share into the folder.
+    #[cfg(feature = "remote")]
+    fn fetch(&self, key: &Key, source_bytes: usize) -> Option<Blob> {
+        let limit = self.shared.policy.max_size();
+        let blob = self.remote()?.get(key, source_bytes, limit)?;
+        self.store_locally(&[(*key, &blob)]);
+        Some(blob)
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn fetch(&self, _: &Key, _: usize) -> Option<Blob> {
+        None
     }
 
     fn writable(&self) -> Option<&Store> {

@@ -5,12 +5,15 @@
 //! [`Environment::read`]; everything else takes the value.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tracing::warn;
 
+#[cfg(feature = "remote")]
+use super::remote::{RemoteConfig, Variables};
 use image::JitPolicy;
 
 const DISABLE: &str = "CUDA_CACHE_DISABLE";
@@ -23,7 +26,17 @@ const SLICED: &str = "PTXKIT_SLICED";
 /// Each pair: the name that wins, and the one that counts where it is unset.
 const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
-const VARIABLES: [&str; 9] = [
+/// The store that machines share: its URL, whose blobs are loaded, and with which key blobs are
+/// written.
+const REMOTE: &str = "PTXKIT_REMOTE";
+#[cfg(feature = "remote")]
+const REMOTE_TRUST: &str = "PTXKIT_REMOTE_TRUST";
+#[cfg(feature = "remote")]
+const REMOTE_SIGN: &str = "PTXKIT_REMOTE_SIGN";
+/// Where redis-cli finds the password.
+#[cfg(feature = "remote")]
+const REDIS_PASSWORD: &str = "REDISCLI_AUTH";
+const VARIABLES: &[&str] = &[
     DISABLE,
     PATH,
     MAXSIZE,
@@ -33,6 +46,13 @@ const VARIABLES: [&str; 9] = [
     FORCE_JIT[1],
     DISABLE_JIT[0],
     DISABLE_JIT[1],
+    REMOTE,
+    #[cfg(feature = "remote")]
+    REMOTE_TRUST,
+    #[cfg(feature = "remote")]
+    REMOTE_SIGN,
+    #[cfg(feature = "remote")]
+    REDIS_PASSWORD,
 ];
 
 const MIB: u64 = 1 << 20;
@@ -56,19 +76,37 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// let policy = Policy::from_environment(&environment);
 /// assert_eq!(policy.path().unwrap(), std::path::Path::new("/var/cache/gpu"));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     /// In the order of `VARIABLES`; empty ones count as unset.
     values: [Option<OsString>; VARIABLES.len()],
     default_folder: Option<PathBuf>,
+    /// `remote.toml`
+    #[cfg(feature = "remote")]
+    remote_file: Option<PathBuf>,
+}
+
+/// Without the variables that may hold a password.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |name: &&str| !["PTXKIT_REMOTE", "REDISCLI_AUTH"].contains(name);
+        let variables = VARIABLES.iter().zip(&self.values);
+        let variables = variables.filter(|(name, value)| shown(name) && value.is_some());
+        f.debug_struct("Environment")
+            .field("variables", &variables.collect::<Vec<_>>())
+            .field("default_folder", &self.default_folder)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Environment {
     /// Reads the process's environment and the platform's folders.
     pub fn read() -> Environment {
         let mut environment = Environment {
-            values: VARIABLES.map(std::env::var_os),
-            default_folder: None,
+            values: std::array::from_fn(|at| std::env::var_os(VARIABLES[at])),
+            #[cfg(feature = "remote")]
+            remote_file: dirs::config_dir().map(|path| path.join("ptxkit/remote.toml")),
+            ..Environment::default()
         };
         if environment.get(PATH).is_none() {
             environment.default_folder = default_folder();
@@ -124,6 +162,21 @@ impl Environment {
         words.trim().parse().unwrap_or_else(|error| {
             warn!("{SLICED}: {error}: ignored");
             Slicing::default()
+        })
+    }
+
+    /// The store that machines share.
+    #[cfg(feature = "remote")]
+    fn remote(&self) -> Option<RemoteConfig> {
+        let variables = Variables {
+            url: self.get(REMOTE),
+            trust: self.get(REMOTE_TRUST),
+            sign: self.get(REMOTE_SIGN),
+            redis_password: self.get(REDIS_PASSWORD),
+        };
+        RemoteConfig::read(variables, self.remote_file.as_deref()).unwrap_or_else(|error| {
+            warn!("the remote cache is not used: {error}");
+            None
         })
     }
 
@@ -243,6 +296,8 @@ pub struct Policy {
     wait: Duration,
     jit: JitPolicy,
     slicing: Slicing,
+    #[cfg(feature = "remote")]
+    remote: Option<RemoteConfig>,
 }
 
 impl Policy {
@@ -270,7 +325,13 @@ impl Policy {
                 disable_ptx: environment.first_flag(DISABLE_JIT),
             },
             slicing: environment.slicing(),
+            #[cfg(feature = "remote")]
+            remote: environment.remote(),
         };
+        #[cfg(not(feature = "remote"))]
+        if environment.get(REMOTE).is_some() {
+            warn!("{REMOTE} is not used: this program was built without remote stores");
+        }
         if policy.enabled && policy.path.is_none() {
             warn!("no home folder for the compute cache: set {PATH} to have one");
         }
@@ -322,6 +383,13 @@ impl Policy {
         self.slicing
     }
 
+    /// The store that machines share, behind the folders (`PTXKIT_REMOTE`, or the file
+    /// `ptxkit/remote.toml` in the user's folder for settings).
+    #[cfg(feature = "remote")]
+    pub fn remote(&self) -> Option<&RemoteConfig> {
+        self.remote.as_ref()
+    }
+
     /// Sets whether blobs are read and written at all.
     pub fn with_enabled(mut self, enabled: bool) -> Policy {
         self.enabled = enabled;
@@ -347,6 +415,13 @@ impl Policy {
     ) -> Policy {
         let paths = paths.into_iter().map(Into::into);
         self.read_only = paths.map(absolute).collect();
+        self
+    }
+
+    /// Sets the store that machines share.
+    #[cfg(feature = "remote")]
+    pub fn with_remote(mut self, remote: Option<RemoteConfig>) -> Policy {
+        self.remote = remote;
         self
     }
 

@@ -156,7 +156,7 @@ impl Cache {
     }
 
     /// The blob of an entry, all of it checked.
-    fn read_whole(&self, entry: &Entry) -> Result<Found, CacheError> {
+    pub(super) fn read_whole(&self, entry: &Entry) -> Result<Found, CacheError> {
         let found = match &entry.tier {
             Tier::Writable => self.tool(|store| store.check(&entry.key).map(Some))?,
             Tier::ReadOnly(path) => {
@@ -172,7 +172,7 @@ impl Cache {
 
 impl Moved {
     /// Counts a whole blob: its bytes if it was moved.
-    fn count(&mut self, bytes: Option<usize>) {
+    pub(super) fn count(&mut self, bytes: Option<usize>) {
         match bytes {
             Some(bytes) => {
                 self.blobs += 1;
@@ -182,7 +182,15 @@ impl Moved {
         }
     }
 
-    fn damage(&mut self, path: &Path, why: &dyn fmt::Display) {
+    #[cfg(feature = "remote")]
+    pub(super) fn add(&mut self, more: Moved) {
+        self.blobs += more.blobs;
+        self.bytes += more.bytes;
+        self.skipped += more.skipped;
+        self.damaged.extend(more.damaged);
+    }
+
+    pub(super) fn damage(&mut self, path: &Path, why: &dyn fmt::Display) {
         warn!("{} is not copied: {why}", path.display());
         self.damaged.push(Damaged {
             path: path.to_owned(),

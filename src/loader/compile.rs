@@ -200,21 +200,22 @@ impl Loader {
 
     /// Takes the code from the cache, or compiles it and puts it there.
     pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
-        self.cached_or(&request.key, |lock, lookup| {
+        self.cached_or(&request.key, request.ptx.text().len(), |lock, lookup| {
             self.compile(request, lock, None, lookup)
         })
         .map_err(|error| explain(self.context(), request, error))
     }
 
     /// Takes the code of `key` from the cache, or calls `compile`, with the lock to
-    /// put it there and the time of the lookup.
+    /// put it there and the time of the lookup. The PTX has about `source_bytes`.
     pub(super) fn cached_or(
         &self,
         key: &Key,
+        source_bytes: usize,
         compile: impl FnOnce(Option<CompileLock>, Duration) -> Result<Compiled, LoadError>,
     ) -> Result<Compiled, LoadError> {
         let started = Instant::now();
-        let found = self.cache().lookup(key);
+        let found = self.cache().lookup_of(key, source_bytes);
         let lookup = started.elapsed();
         match found {
             Lookup::Hit(blob) => Ok(Compiled {

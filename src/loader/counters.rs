@@ -111,21 +111,9 @@ impl Counters {
         Prometheus(self)
     }
 
-    fn metrics(&self) -> [Metric; 20] {
+    fn metrics(&self) -> Vec<Metric> {
         let cache = &self.cache;
-        let total = |name, help, value: u64| Metric {
-            name,
-            help,
-            kind: "counter",
-            value: Value::Count(value),
-        };
-        let seconds = |name, help, value| Metric {
-            name,
-            help,
-            kind: "counter",
-            value: Value::Seconds(value),
-        };
-        [
+        let metrics = vec![
             total("loads_total", "Loads.", self.loads),
             total(
                 "loads_shared_total",
@@ -203,10 +191,94 @@ impl Counters {
                 "Compile time of the blobs stored.",
                 cache.compile_time,
             ),
-        ]
+        ];
+        #[cfg(feature = "remote")]
+        let metrics = [metrics, remote_metrics(&cache.remote)].concat();
+        metrics
     }
 }
 
+/// Of the store that machines share.
+#[cfg(feature = "remote")]
+fn remote_metrics(remote: &cache::RemoteCounters) -> Vec<Metric> {
+    vec![
+        total(
+            "remote_hits_total",
+            "Lookups that found a blob in the remote cache.",
+            remote.hits,
+        ),
+        total(
+            "remote_misses_total",
+            "Lookups that found no blob in the remote cache.",
+            remote.misses,
+        ),
+        total(
+            "remote_errors_total",
+            "Requests to the remote cache that failed.",
+            remote.errors,
+        ),
+        total(
+            "remote_timeouts_total",
+            "Requests to the remote cache without an answer in time.",
+            remote.timeouts,
+        ),
+        total(
+            "remote_rejected_total",
+            "Blobs of the remote cache that were not loaded: not signed by a trusted key, or damaged.",
+            remote.rejected,
+        ),
+        total(
+            "remote_breaker_opens_total",
+            "How often the remote cache was left alone after failures.",
+            remote.breaker_opens,
+        ),
+        total(
+            "remote_puts_total",
+            "Blobs written to the remote cache.",
+            remote.puts,
+        ),
+        total(
+            "remote_drops_total",
+            "Blobs that were not written to the remote cache.",
+            remote.drops,
+        ),
+        total(
+            "remote_read_bytes_total",
+            "Bytes read from the remote cache.",
+            remote.bytes_read,
+        ),
+        total(
+            "remote_written_bytes_total",
+            "Bytes written to the remote cache.",
+            remote.bytes_written,
+        ),
+        seconds(
+            "remote_wait_seconds_total",
+            "Time that lookups waited for the remote cache.",
+            remote.wait_time,
+        ),
+    ]
+}
+
+fn total(name: &'static str, help: &'static str, value: u64) -> Metric {
+    Metric {
+        name,
+        help,
+        kind: "counter",
+        value: Value::Count(value),
+    }
+}
+
+fn seconds(name: &'static str, help: &'static str, value: Duration) -> Metric {
+    Metric {
+        name,
+        help,
+        kind: "counter",
+        value: Value::Seconds(value),
+    }
+}
+
+#[derive(Clone)]
 struct Metric {
     name: &'static str,
     help: &'static str,
@@ -214,6 +286,7 @@ struct Metric {
     value: Value,
 }
 
+#[derive(Clone)]
 enum Value {
     Count(u64),
     Seconds(Duration),

@@ -184,7 +184,9 @@ impl Cut {
         settings: CompileSettings<'_>,
     ) -> Result<Compiled, LoadError> {
         let key = self.index.slices[slice];
-        let code = self.loader.cached_or(&key, |lock, lookup| {
+        // Its text is not cut out before it is needed.
+        let source_bytes = self.request.ptx.text().len() / self.index.slices.len();
+        let code = self.loader.cached_or(&key, source_bytes, |lock, lookup| {
             let text = self.text(slice);
             let digest = Digest::of(text.as_bytes());
             let made = self

@@ -126,7 +126,7 @@ impl Loader {
 
     /// The index of a module, from the cache or by reading it.
     fn index(&self, request: &Request<'_>, slicing: Slicing, key: &Key) -> FoundIndex {
-        let (lock, cache) = match self.cache().lookup(key) {
+        let (lock, cache) = match self.cache().lookup_of(key, request.ptx.text().len()) {
             Lookup::Hit(blob) => match Index::read(&blob) {
                 Some(index) => return FoundIndex::new(index, CacheUse::Hit),
                 None => {

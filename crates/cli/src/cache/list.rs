@@ -15,8 +15,8 @@ use terminal::output::{Escaped, Lines};
 /// The maximum number of kernels on a line, and the maximum length of their names.
 const MAX_KERNELS: usize = 3;
 const MAX_NAME_LENGTH: usize = 60;
-/// The maximum width of a column. A longer cell shifts the following ones.
-const MAX_COLUMN_WIDTH: usize = 60;
+/// The maximum width of a column, which a whole key has. A longer cell shifts the following ones.
+const MAX_COLUMN_WIDTH: usize = 64;
 
 pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failure> {
     let mut entries = cache.entries().map_err(failed)?;
@@ -106,14 +106,14 @@ fn remark(entry: &Entry) -> &'static str {
 }
 
 /// Formats columns with the width of their contents.
-fn table(rows: &[[String; 7]]) -> String {
+pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let escaped = |cell: &String| Escaped::new(cell).to_string();
-    let rows: Vec<[String; 7]> = rows.iter().map(|row| row.each_ref().map(escaped)).collect();
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(escaped)).collect();
     let width = |column: usize| {
         let lengths = rows.iter().map(|row| row[column].chars().count());
         lengths.max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; N] = std::array::from_fn(width);
     let mut text = String::new();
     for row in &rows {
         let mut line = String::new();

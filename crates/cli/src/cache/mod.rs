@@ -1,6 +1,11 @@
 //! `ptxkit cache …`: inspects, maintains, fills and transfers the compute cache.
 
 mod list;
+mod remote;
+#[cfg(not(feature = "remote"))]
+mod remote_absent;
+#[cfg(feature = "remote")]
+mod remote_store;
 mod transfer;
 mod upkeep;
 mod warm;
@@ -20,7 +25,8 @@ The environment selects the cache, for all programs that use it:
   CUDA_CACHE_MAXSIZE     the maximum size of all blobs in bytes, by default 1 GiB, at most 4 GiB
   CUDA_CACHE_DISABLE     1: disables the cache
   PTXKIT_CACHE_READONLY  further folders to search, separated by `:`, never written to
-  PTXKIT_SLICED          whether large modules are compiled in slices: auto, always, never";
+  PTXKIT_SLICED          whether large modules are compiled in slices: auto, always, never
+  PTXKIT_REMOTE          a store that machines share; `ptxkit cache remote --help` has the others";
 
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum CacheCommand {
@@ -33,6 +39,10 @@ pub enum CacheCommand {
         /// Only blobs with a kernel whose name contains this
         #[arg(long, value_name = "NAME")]
         kernel: Option<String>,
+        /// Those in the store that machines share, which must be one that can list: S3 can,
+        /// Redis and memcached cannot
+        #[arg(long, conflicts_with = "kernel")]
+        remote: bool,
     },
     /// Show the details of a blob
     Show {
@@ -73,6 +83,12 @@ pub enum CacheCommand {
         /// The folder or the .tar
         from: PathBuf,
     },
+    /// Use the store that machines share: one compiles, the others load
+    #[command(after_help = remote::AFTER_HELP)]
+    Remote {
+        #[command(subcommand)]
+        command: remote::RemoteCommand,
+    },
 }
 
 /// The output of a command, as text and JSON.
@@ -101,7 +117,8 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
             .stats()
             .map(|found| stats(&cache, found))
             .map_err(failed),
-        CacheCommand::List { kernel } => list::list(&cache, kernel.as_deref()),
+        CacheCommand::List { remote: true, .. } => remote::list(&cache),
+        CacheCommand::List { kernel, .. } => list::list(&cache, kernel.as_deref()),
         CacheCommand::Show { key } => list::show(&cache, key),
         CacheCommand::Verify => upkeep::verify(&cache),
         CacheCommand::Prune {
@@ -116,6 +133,7 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
         CacheCommand::Warm(args) => warm::warm(&cache, args),
         CacheCommand::Export { to, keys } => transfer::export(&cache, to, keys),
         CacheCommand::Import { from } => transfer::import(&cache, from),
+        CacheCommand::Remote { command } => remote::run(&cache, command),
     }?;
     match format {
         Format::Text => print(&answer.text),

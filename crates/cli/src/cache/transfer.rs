@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{CommandOutput, blobs, failed, list, text_of};
 use crate::progress::Progress;
 use crate::quantity::show_size;
-use ptxkit::cache::{Cache, CacheError, Moved};
+use ptxkit::cache::{Cache, CacheError, Key, Moved};
 use terminal::failure::{Failure, MISMATCHES};
 use terminal::output::Escaped;
 
@@ -32,14 +32,7 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<CommandOutput
             Failure::new(format!("cannot write {packed} archives")).help("use a .tar or a folder")
         );
     }
-    let mut chosen = HashSet::new();
-    for key in keys {
-        let entries = cache.find(key).map_err(failed)?;
-        let entry = list::only(key, &entries)?;
-        chosen.insert(entry.key);
-        // A module that is cut comes with its slices.
-        chosen.extend(&entry.provenance.slices);
-    }
+    let chosen = chosen(cache, keys)?;
     let mut progress = Progress::of_bytes("export");
     let moved = cache
         .export(
@@ -52,9 +45,22 @@ pub fn export(cache: &Cache, to: &Path, keys: &[String]) -> Result<CommandOutput
     Ok(answer(
         "exported to",
         to,
-        moved,
+        &moved,
         "were there already or did not fit",
     ))
+}
+
+/// The blobs that `keys` or prefixes of them name.
+pub fn chosen(cache: &Cache, keys: &[String]) -> Result<HashSet<Key>, Failure> {
+    let mut chosen = HashSet::new();
+    for key in keys {
+        let entries = cache.find(key).map_err(failed)?;
+        let entry = list::only(key, &entries)?;
+        chosen.insert(entry.key);
+        // A module that is cut comes with its slices.
+        chosen.extend(&entry.provenance.slices);
+    }
+    Ok(chosen)
 }
 
 #[allow(unsafe_code, reason = "the user names the archive")]
@@ -88,7 +94,7 @@ pub fn import(cache: &Cache, from: &Path) -> Result<CommandOutput, Failure> {
     };
     let is_empty = moved == Moved::default();
     let skipped = "were there already or did not fit";
-    let mut answer = answer("imported from", from, moved, skipped);
+    let mut answer = answer("imported from", from, &moved, skipped);
     if is_empty {
         answer.text = format!(
             "{} holds no blob: {EXPORTED}\n",
@@ -139,7 +145,8 @@ fn written(error: CacheError, to: &Path) -> Failure {
     }
 }
 
-fn answer(what: &str, path: &Path, moved: Moved, skipped: &str) -> CommandOutput {
+/// What was moved from or to `path`; `skipped` says why some were not.
+pub fn answer(what: &str, path: &Path, moved: &Moved, skipped: &str) -> CommandOutput {
     let mut text = format!(
         "{} {what} {}, {}",
         blobs(moved.blobs),

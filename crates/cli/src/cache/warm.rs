@@ -1,10 +1,11 @@
 //! `ptxkit cache warm`: compiles files before programs load them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{CommandOutput, text_of};
+use super::{CommandOutput, remote, text_of};
 use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
@@ -23,7 +24,11 @@ which `ptxkit run` and `Loader::load_sliced` use; for programs that load it whol
 give --sliced=never. An NVIDIA target needs NVIDIA's driver and a GPU of any
 architecture; --target cpu needs neither.
 
-Exit status: 0 all files are in the cache, 2 an error.";
+With --push, machines that read the store that PTXKIT_REMOTE names compile none of
+this: `ptxkit cache remote --help` has more. JSON is an object then, with the files as
+`warmed`, and `pushed`.
+
+Exit status: 0 all files are in the cache, and pushed, 2 an error.";
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct WarmArgs {
@@ -55,6 +60,9 @@ pub struct WarmArgs {
     /// always or never; the default is PTXKIT_SLICED, or auto
     #[arg(long, value_name = "WHEN")]
     sliced: Option<Slicing>,
+    /// Write the blobs to the store that machines share, too
+    #[arg(long)]
+    push: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +99,9 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
     if cache.folder().is_none() {
         return Err(super::failed(CacheError::NoFolder));
     }
+    if args.push {
+        remote::check_writable(cache)?;
+    }
     let mut all = Vec::new();
     for target in &args.targets {
         let (loader, options) = args.loader(cache, *target)?;
@@ -115,6 +126,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut status = VERIFIED;
+    let mut keys = HashSet::new();
     // Later blobs may have evicted earlier ones, so check at the end which are still there.
     for (name, warmed) in &all {
         for (path, one) in args.files.iter().zip(warmed) {
@@ -125,13 +137,19 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
             let path_shown = Escaped::new(path.display());
             text += &format!("{name}  {path_shown}  {}\n", outcome.words());
             rows.push(outcome.json(path, name));
+            keys.extend(outcome.key().filter(|_| outcome.is_there()));
         }
     }
-    Ok(CommandOutput {
-        text,
-        json: Value::Array(rows),
-        status,
-    })
+    let mut json = Value::Array(rows);
+    if args.push {
+        let pushed = remote::push(cache, &keys)?;
+        text += &pushed.text;
+        json = json!({ "warmed": json, "pushed": pushed.json });
+        if pushed.status != VERIFIED {
+            status = FAILED;
+        }
+    }
+    Ok(CommandOutput { text, json, status })
 }
 
 impl WarmArgs {
@@ -196,6 +214,18 @@ impl<'a> Outcome<'a> {
         }
     }
 
+    /// Of the blob, or of the index of its slices.
+    fn key(&self) -> Option<Key> {
+        match self {
+            Outcome::Hit(key)
+            | Outcome::Compiled(key, _)
+            | Outcome::Slices(key, ..)
+            | Outcome::NotKept(key)
+            | Outcome::Evicted(key) => Some(*key),
+            Outcome::Binary | Outcome::Failed(_) => None,
+        }
+    }
+
     /// Whether later loads hit, or do not need the cache.
     fn is_there(&self) -> bool {
         match self {
@@ -227,15 +257,15 @@ impl<'a> Outcome<'a> {
     }
 
     fn json(&self, path: &Path, target: &str) -> Value {
-        let (result, key, ms, error) = match self {
-            Outcome::Hit(key) => ("hit", Some(key), None, None),
-            Outcome::Compiled(key, ms) => ("compiled", Some(key), Some(*ms), None),
-            Outcome::Slices(key, _, 0, _) => ("hit", Some(key), None, None),
-            Outcome::Slices(key, _, _, ms) => ("compiled", Some(key), Some(*ms), None),
-            Outcome::NotKept(key) => ("not kept", Some(key), None, None),
-            Outcome::Evicted(key) => ("evicted", Some(key), None, None),
-            Outcome::Binary => ("binary", None, None, None),
-            Outcome::Failed(error) => ("failed", None, None, Some(error.to_string())),
+        let (result, ms, error) = match self {
+            Outcome::Hit(_) | Outcome::Slices(_, _, 0, _) => ("hit", None, None),
+            Outcome::Compiled(_, ms) | Outcome::Slices(_, _, _, ms) => {
+                ("compiled", Some(*ms), None)
+            }
+            Outcome::NotKept(_) => ("not kept", None, None),
+            Outcome::Evicted(_) => ("evicted", None, None),
+            Outcome::Binary => ("binary", None, None),
+            Outcome::Failed(error) => ("failed", None, Some(error.to_string())),
         };
         let (slices, compiled) = match self {
             Outcome::Slices(_, slices, compiled, _) => (Some(slices), Some(compiled)),
@@ -247,7 +277,7 @@ impl<'a> Outcome<'a> {
             "compiled_slices": compiled,
             "target": target,
             "result": result,
-            "key": key.map(Key::to_string),
+            "key": self.key().as_ref().map(Key::to_string),
             "compile_ms": ms,
             "error": error,
         })

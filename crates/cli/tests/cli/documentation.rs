@@ -3,7 +3,7 @@
 use super::*;
 
 #[path = "../../../../docs/console.rs"]
-mod console;
+pub mod console;
 
 #[test]
 fn commands_print_what_is_shown() {

@@ -8,6 +8,7 @@ mod documentation;
 mod explain;
 mod fmt;
 mod isa;
+mod remote;
 mod run;
 mod terminal;
 mod tree;
@@ -34,6 +35,8 @@ fn ptxkit_with(cache: &Path, variables: &[(&str, &Path)], args: &[&str]) -> Outp
         .env_remove("CUDA_CACHE_MAXSIZE")
         .env_remove("PTXKIT_CACHE_READONLY")
         .env_remove("PTXKIT_SLICED")
+        .env_remove("PTXKIT_REMOTE")
+        .env("XDG_CONFIG_HOME", cache)
         .env_remove("RUST_LOG")
         .env("CUDA_CACHE_PATH", cache)
         .envs(variables.iter().copied())

@@ -79,6 +79,8 @@ fn the_library_brings_nothing_of_the_command_line() {
         "tracing-subscriber",
         "toml",
         "serde",
+        "tokio",
+        "opendal",
     ] {
         assert!(!tree.iter().any(|of| of == name), "{name}");
     }
