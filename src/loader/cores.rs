@@ -38,3 +38,44 @@ pub(super) fn on_all_cores<T: Sync, R: Send>(
     let (_, all) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.into_iter().flatten().collect()
 }
+
+/// So many threads copy a text.
+const COPIERS: usize = 4;
+
+/// A copy of a long text. Most of its time is page faults, which threads take side by side.
+pub(super) fn copy_text(text: &str) -> String {
+    let mut bytes = vec![0; text.len()];
+    let length = text.len().div_ceil(cores().min(COPIERS)).max(1);
+    let shares = bytes.chunks_mut(length).zip(text.as_bytes().chunks(length));
+    let shares = Mutex::new(shares.collect::<Vec<_>>());
+    let worker = || {
+        loop {
+            let mut open = shares.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((to, from)) = open.pop() else { break };
+            drop(open);
+            to.copy_from_slice(from);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..cores().min(COPIERS) {
+            // Where no more threads can be started, the others copy more.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
+        }
+        worker();
+    });
+    drop(shares);
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_text() {
+        for length in [0, 1, 2, 3, 5, 4096, 100_003] {
+            let text: String = "\u{e9}ab".chars().cycle().take(length).collect();
+            assert_eq!(copy_text(&text), text);
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 
 use super::compile::Request;
-use super::cores::{cores, on_all_cores};
+use super::cores::{copy_text, cores, on_all_cores};
 use super::cut::{Cut, WeakCut};
 use super::index::{Index, digest_for_index};
 use super::select::{Payload, SelectedPtx};
@@ -225,7 +225,7 @@ fn digest_and_copy(
         return (source.digest(ptx.text()), None);
     }
     std::thread::scope(|scope| {
-        let copy = std::thread::Builder::new().spawn_scoped(scope, || ptx.to_owned());
+        let copy = std::thread::Builder::new().spawn_scoped(scope, || ptx.copy(copy_text));
         let digest = source.digest(ptx.text());
         (digest, copy.ok().and_then(|copy| copy.join().ok()))
     })

@@ -195,9 +195,10 @@ impl SelectedPtx<'_> {
         matches!(self.text, Cow::Borrowed(_))
     }
 
-    pub(super) fn to_owned(&self) -> SelectedPtx<'static> {
+    /// The same with a text of its own, which `copy` makes.
+    pub(super) fn copy(&self, copy: impl Fn(&str) -> String) -> SelectedPtx<'static> {
         SelectedPtx {
-            text: self.text.to_string().into(),
+            text: copy(&self.text).into(),
             version: self.version,
             lower_for: self.lower_for,
         }

@@ -96,7 +96,7 @@ impl From<Option<Sum>> for Known {
 }
 
 /// A chain of more instructions is not followed.
-const DEPTH: u32 = 160;
+const DEPTH: u32 = 64;
 
 /// Evaluates the values of a kernel for a shape of its block.
 pub struct Evaluator<'c, 'm, 'a> {
