@@ -6,7 +6,7 @@ use ptxkit::cache::Cache;
 
 use super::proxy::{Fault, Proxy};
 use super::servers::stores;
-use super::{Machine, places};
+use super::{Machine, finish, places};
 use crate::program::{load, warnings_of};
 
 const MODULES: u64 = 4;
@@ -38,7 +38,7 @@ fn no_fault_of_the_network_fails_a_load_or_gives_wrong_bytes() {
             for n in 0..MODULES {
                 load(&writer, n, || {});
             }
-            drop(writer);
+            finish(writer);
             let what = format!("{store:?} {fault:?}");
             let cache = Machine::reader(&broken).cache();
             let (compiled, warnings) = warnings_of(|| {

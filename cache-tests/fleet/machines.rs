@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::servers::stores;
-use super::{Machine, place};
+use super::{Machine, finish, place};
 use crate::program::{all_succeed, blob_path, compiled, key, load};
 
 const MODULES: u64 = 16;
@@ -49,7 +49,7 @@ fn a_hit_of_the_store_is_a_local_one_from_then_on() {
         let url = place(store, &store.address().unwrap());
         let writer = Machine::writer(&url).cache();
         assert!(load(&writer, 1, || {}));
-        drop(writer);
+        finish(writer);
         let reader = Machine::reader(&url);
         let cache = reader.cache();
         for _ in 0..3 {

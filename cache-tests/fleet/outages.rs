@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::servers::{Redis, Store, name, redis};
-use super::{Machine, place, places};
+use super::{Machine, finish, place, places};
 use crate::program::{key, load, warnings_of};
 
 #[test]
@@ -47,7 +47,7 @@ fn a_server_that_is_killed_and_restarted_fails_no_load() {
     let url = format!("{url}&wait=2s");
     let writer = Machine::writer(&url).cache();
     load(&writer, 100, || {});
-    drop(writer);
+    finish(writer);
     assert!(!load(&Machine::reader(&url).cache(), 100, || {}));
 }
 
@@ -80,7 +80,7 @@ fn a_server_that_takes_no_writes_is_read() {
     let url = place(Store::Redis, &first.address());
     let writer = Machine::writer(&url).cache();
     load(&writer, 1, || {});
-    drop(writer);
+    finish(writer);
     let (host, port) = first
         .address()
         .split_once(':')
@@ -131,7 +131,7 @@ fn a_wrong_password_is_told_once_and_not_shown() {
     let url = place(Store::Redis, &host("right-one"));
     let writer = Machine::writer(&url).cache();
     load(&writer, 1, || {});
-    drop(writer);
+    finish(writer);
     assert!(!load(&Machine::reader(&url).cache(), 1, || {}));
 }
 
@@ -164,7 +164,7 @@ fn the_users_of_the_documentation_suffice() {
     let (_, warnings) = warnings_of(|| {
         let writer = Machine::writer(&url("writer", "WRITER_PASSWORD")).cache();
         load(&writer, 1, || {});
-        drop(writer);
+        finish(writer);
         assert!(!load(
             &Machine::reader(&url("reader", "READER_PASSWORD")).cache(),
             1,

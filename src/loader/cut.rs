@@ -145,6 +145,12 @@ impl Cut {
         Ok(slot.loaded.get_or_init(|| loaded))
     }
 
+    /// Whether a slice is loaded, or in a folder of the cache.
+    pub(super) fn is_cached(&self, slice: usize) -> bool {
+        let key = || &self.index.slices[slice];
+        self.loaded(slice).is_some() || self.loader.cache().contains(key())
+    }
+
     /// Gets the code of a slice, for whoever loads it next.
     pub(super) fn fetch(
         &self,

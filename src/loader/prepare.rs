@@ -84,13 +84,13 @@ impl SlicedModule {
                 failed: None,
             }),
         };
-        on_all_cores(
-            &slices,
-            |_, ()| (),
-            |slice| {
-                loads.load(*slice, cut.fetch(*slice, settings));
-            },
-        );
+        let prepare = |slice: &usize| loads.load(*slice, cut.fetch(*slice, settings));
+        // Loads of one process hold each other up: more threads take longer for what the
+        // cache has.
+        let cached = slices.iter().take_while(|slice| cut.is_cached(**slice));
+        let (cached, others) = slices.split_at(cached.count());
+        cached.iter().for_each(prepare);
+        on_all_cores(others, |_, ()| (), prepare);
         let loading = loads.loading.into_inner();
         let failed = loading.unwrap_or_else(PoisonError::into_inner).failed;
         failed.map_or(Ok(()), |(_, error)| Err(error))
