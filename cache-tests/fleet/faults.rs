@@ -30,7 +30,8 @@ fn no_fault_of_the_network_fails_a_load_or_gives_wrong_bytes() {
         for fault in faults.clone() {
             let proxy = Proxy::start(&store.address().unwrap(), fault);
             let hosts = [&store.address().unwrap(), &proxy.address()];
-            let [direct, mut broken] = places(store, hosts.map(String::as_str));
+            let [mut direct, mut broken] = places(store, hosts.map(String::as_str));
+            direct += "&wait=2s";
             if fault == Fault::None {
                 broken += "&wait=2s";
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -122,6 +123,16 @@ impl StoreKind {
             StoreKind::Webdav => WEBDAV,
             StoreKind::Redis | StoreKind::Memcached | StoreKind::Fs => &[],
         }
+    }
+
+    /// How long a lookup of small PTX may take.
+    pub(super) fn least_wait(self) -> Duration {
+        Duration::from_millis(match self {
+            // Its client writes a request in two parts. A server delays its acknowledgement
+            // of the first, and TCP the second until then: 40 ms.
+            StoreKind::Memcached => 150,
+            _ => 50,
+        })
     }
 
     /// Bytes that a value may have where the store was not set up otherwise.

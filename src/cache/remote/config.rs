@@ -15,7 +15,6 @@ use crate::cache::folder::{self, Owner};
 
 /// A lookup takes no longer, whatever is asked for.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(2);
-const LEAST_WAIT: Duration = Duration::from_millis(50);
 /// Far more than such a file has.
 const MAX_FILE: u64 = 1 << 16;
 
@@ -143,7 +142,7 @@ impl RemoteConfig {
             namespace: "default".to_owned(),
             ttl: None,
             largest: options.largest.unwrap_or(address.kind.largest()),
-            least_wait: LEAST_WAIT,
+            least_wait: address.kind.least_wait(),
             trust: None,
             signer: None,
             address,
