@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use lzma_rust2::XzReader;
 use ptxkit::cache::{Cache, Digest};
 use ptxkit::driver::{Context, DriverKind, Module, Selection, select};
+use ptxkit::image::PtxText;
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Prepare, Source};
 use ptxkit::ptx;
@@ -55,8 +56,8 @@ fn module(count: u32) -> String {
     text
 }
 
-/// The start of a long module that nvcc made of CUB.
-fn real_code() -> Fallible<String> {
+/// The start of a long module that nvcc made of CUB, under a `.version` that the driver reads.
+fn real_code(driver_version: u32) -> Fallible<String> {
     let recorded = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/crates/ptx/tests/conformance/recorded"
@@ -70,7 +71,10 @@ fn real_code() -> Fallible<String> {
         .get(3_500_000..)
         .and_then(|rest| rest.find("\n\t// .globl"));
     text.truncate(3_500_000 + end.ok_or("the text is shorter")?);
-    Ok(text)
+    let lowered = PtxText::read(&text)
+        .ok_or("it is no PTX")?
+        .for_driver(driver_version)?;
+    Ok(lowered.unwrap_or(text))
 }
 
 /// What a child measured: seconds, and bytes of device memory.
@@ -345,7 +349,8 @@ fn parent() -> Fallible<()> {
         let name = format!("{count} kernels");
         one_input(&mut bench, peer, &name, &text, count == 500)?;
     }
-    one_input(&mut bench, peer, "CUB", &real_code()?, false)?;
+    let driver_version = device.driver().version().unsigned_abs();
+    one_input(&mut bench, peer, "CUB", &real_code(driver_version)?, false)?;
     let files = std::env::var_os("PTXKIT_BENCH_SLICED").unwrap_or_default();
     let named = |path: &PathBuf| !path.as_os_str().is_empty();
     for path in std::env::split_paths(&files).filter(named) {

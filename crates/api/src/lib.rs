@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 pub use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
-    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUgreenCtx,
-    CUhostFn, CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
+    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
+    CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
     CUmemPoolPtrExportData, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
@@ -79,9 +79,11 @@ pub struct EdgeData {
     pub reserved: [u8; 5],
 }
 
-const _: () = assert!(size_of::<EdgeData>() == size_of::<cudarc::driver::sys::CUgraphEdgeData>());
-const _: () =
-    assert!(size_of::<ContextParams>() == size_of::<cudarc::driver::sys::CUctxCreateParams>());
+// Bindings of CUDA before 12.5 have neither of the two, nor green contexts.
+const _: () = assert!(size_of::<EdgeData>() == 8 && size_of::<ContextParams>() == 24);
+
+/// The handle of a green context.
+pub type CUgreenCtx = *mut c_void;
 
 /// `CUstreamBatchMemOpParams` as the numbers that it is made of.
 #[repr(C)]
