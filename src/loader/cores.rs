@@ -63,8 +63,8 @@ pub(super) fn copy_text(text: &str) -> String {
         }
         worker();
     });
-    drop(shares);
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+    // SAFETY: the threads copied each share of `text` to its place: these are its bytes.
+    unsafe { String::from_utf8_unchecked(bytes) }
 }
 
 #[cfg(test)]
