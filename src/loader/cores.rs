@@ -47,22 +47,16 @@ pub(super) fn copy_text(text: &str) -> String {
     let mut bytes = vec![0; text.len()];
     let length = text.len().div_ceil(cores().min(COPIERS)).max(1);
     let shares = bytes.chunks_mut(length).zip(text.as_bytes().chunks(length));
-    let shares = Mutex::new(shares.collect::<Vec<_>>());
-    let worker = || {
-        loop {
-            let mut open = shares.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some((to, from)) = open.pop() else { break };
-            drop(open);
+    let shares: Vec<_> = shares.map(Mutex::new).collect();
+    on_all_cores(
+        &shares,
+        |_, ()| (),
+        |share| {
+            let (to, from) = &mut *share.lock().unwrap_or_else(PoisonError::into_inner);
             to.copy_from_slice(from);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..cores().min(COPIERS) {
-            // Where no more threads can be started, the others copy more.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
-        }
-        worker();
-    });
+        },
+    );
+    drop(shares);
     // SAFETY: the threads copied each share of `text` to its place: these are its bytes.
     unsafe { String::from_utf8_unchecked(bytes) }
 }

@@ -292,4 +292,10 @@ fn an_access_out_of_bounds_names_its_place() {
     let output = ptxkit_with(cache.path(), &[report], &["run", &path, "--device", "cpu"]);
     let said = stderr(&output);
     assert!(reported(&said), "{said}");
+    let report = ("PTXKIT_CPU_REPORT", Path::new("log.txt"));
+    let output = ptxkit_with(cache.path(), &[report], &["run", &path, "--device", "cpu"]);
+    says(
+        &stderr(&output),
+        &["PTXKIT_CPU_REPORT=log.txt is not stderr"],
+    );
 }

@@ -90,12 +90,25 @@ fn failed(failure: Failure) -> c_int {
     status.0
 }
 
-/// Prints why an entry fails where `PTXKIT_CPU_REPORT=stderr` asks for it: a C program sees
-/// the status alone.
+/// Where failures are reported.
+const REPORT: &str = "PTXKIT_CPU_REPORT";
+
+/// Fails unless [`REPORT`] is `stderr`, empty or not set.
+pub(super) fn check_report() -> Result {
+    match std::env::var_os(REPORT) {
+        Some(to) if !to.is_empty() && to != "stderr" => {
+            let to = to.display();
+            let text = format!("{REPORT}={to} is not stderr: change or unset it");
+            Err(Status::INVALID_VALUE.because(text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints why an entry fails where [`REPORT`] asks for it: a C program sees the status alone.
 fn report(status: Status, detail: &str) {
     static ASKED: OnceLock<bool> = OnceLock::new();
-    if *ASKED.get_or_init(|| std::env::var_os("PTXKIT_CPU_REPORT").is_some_and(|to| to == "stderr"))
-    {
+    if *ASKED.get_or_init(|| std::env::var_os(REPORT).is_some_and(|to| to == "stderr")) {
         let name = status.name().unwrap_or_default().to_string_lossy();
         // Without a standard error there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "{name}: {detail}");

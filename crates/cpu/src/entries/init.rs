@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use super::entry::{entries, initialise, last_detail};
+use super::entry::{check_report, entries, initialise, last_detail};
 
 use crate::state::device;
 use crate::state::status::Status;
@@ -16,6 +16,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the flags of cuInit must be 0"));
         }
         device::check_settings()?;
+        check_report()?;
         initialise();
         Ok(())
     }
