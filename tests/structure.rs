@@ -28,8 +28,9 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 8] = [
+const ROOTS: [Root; 9] = [
     root("src"),
+    root("crates/analysis/src"),
     root("crates/api/src"),
     root("crates/cli/src"),
     Root {

@@ -12,7 +12,7 @@ pub fn compiler_identity(kind: DriverKind) -> String {
         DriverKind::Cpu => format!(
             "ptxkit {} {} {} {:?} {}",
             env!("CARGO_PKG_VERSION"),
-            cpu::COMPILER_SOURCES,
+            cpu::COMPILER_SOURCES.join(" "),
             ptx::SOURCES,
             cpu::CompileOptions::from_environment().vectorization,
             processor_features().join(",")

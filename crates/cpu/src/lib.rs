@@ -33,5 +33,6 @@ pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
 pub use entries::table;
 
-/// A hash of the compiler's sources, for cache keys that contain the compiler's identity.
-pub const COMPILER_SOURCES: &str = env!("PTXKIT_COMPILER_SOURCES");
+/// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
+/// contain the compiler's identity.
+pub const COMPILER_SOURCES: [&str; 2] = [env!("PTXKIT_COMPILER_SOURCES"), analysis::SOURCES];

@@ -4,8 +4,6 @@
 
 pub mod ast;
 mod check;
-pub mod control_flow;
-pub mod dependence;
 pub mod diagnostic;
 #[cfg(feature = "digest")]
 mod digest;

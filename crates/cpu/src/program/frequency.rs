@@ -1,7 +1,7 @@
 //! How often each block runs.
 
 use super::ir::{BlockId, Program};
-use ptx::control_flow::Loops;
+use analysis::control_flow::Loops;
 
 /// Loops around a block beyond this number do not count.
 const MAX_DEPTH: usize = 5;

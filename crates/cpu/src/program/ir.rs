@@ -1,13 +1,13 @@
 //! The intermediate representation.
 
 use crate::blob::ParamLayout;
+use analysis::control_flow::Graph;
 use ptx::ast::{FloatValue, Span};
-use ptx::control_flow::Graph;
 use ptx::isa::{self, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
+pub(crate) use analysis::control_flow::BlockId;
 pub(crate) use ptx::ast::Modifiers;
-pub(crate) use ptx::control_flow::BlockId;
 
 /// A virtual register: an index into [`Program::registers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

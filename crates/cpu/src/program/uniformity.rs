@@ -5,13 +5,13 @@
 //! its first has a multiple of [`GROUP`] there. It takes every branch as a whole; where the
 //! threads diverge, the scalar function takes over. So a value computed from uniform values
 //! is uniform. The lattice, and what instructions make of it, is that of
-//! [`ptx::dependence`].
+//! [`analysis::dependence`].
 
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
 use super::liveness::Liveness;
-use ptx::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
+use analysis::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 

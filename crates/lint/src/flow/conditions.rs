@@ -9,7 +9,7 @@ use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
 use crate::FunctionContext;
-use ptx::control_flow::BlockId;
+use analysis::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// What has to hold of a thread.

@@ -10,8 +10,8 @@ use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
+use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Instruction;
-use ptx::dependence::{Dependence, Shape, Sources};
 
 pub(super) struct Dependences<'c, 'm, 'a> {
     function: &'c FunctionContext<'m, 'a>,

@@ -13,8 +13,8 @@ use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
+use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Function;
-use ptx::dependence::{Dependence, Shape, Sources};
 use ptx::isa::Effect;
 use ptx::names::Modifier;
 

@@ -14,8 +14,8 @@ use super::launch::Block;
 use crate::context::callee;
 use crate::memory::{Access, AccessKind};
 use crate::{Flow, FunctionContext};
+use analysis::control_flow::{BlockId, Loops};
 use ptx::ast::{FunctionKind, Instruction, Mnemonic, Space};
-use ptx::control_flow::{BlockId, Loops};
 use ptx::names::{Modifier, Opcode};
 
 /// What has to wait for a copy.

@@ -12,8 +12,8 @@ use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
 use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
+use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::{AddressBase, FloatValue, Instruction, List, Mnemonic, Operand, Space};
-use ptx::control_flow::{LoopId, Loops};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 /// The turn of each loop around a place, outermost first, from 0.

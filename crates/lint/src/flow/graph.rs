@@ -6,8 +6,8 @@ use std::ops::Deref;
 use super::STEPS_FOR_EACH;
 use super::effect::Terminator;
 use super::instructions::{InstructionId, Instructions};
-pub use ptx::control_flow::BlockId;
-use ptx::control_flow::{self, Lists};
+pub use analysis::control_flow::BlockId;
+use analysis::control_flow::{self, Lists};
 
 /// A basic block: instructions that are executed in sequence.
 #[derive(Clone, Copy, Debug)]

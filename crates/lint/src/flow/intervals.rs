@@ -11,8 +11,8 @@ use super::instructions::{InstructionId, Step};
 use super::values::ValueId;
 use crate::context::callee;
 use crate::{Flow, FunctionContext};
+use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Instruction;
-use ptx::control_flow::{LoopId, Loops};
 use ptx::isa::{self, Class, Convergence, Meaning};
 use ptx::names::{Modifier, Opcode};
 

@@ -10,7 +10,7 @@ use super::lanes::{Lanes, Shape, WARP};
 use super::threads::ThreadSet;
 use super::values::Definition;
 use crate::{Flow, FunctionContext};
-use ptx::control_flow::Loops;
+use analysis::control_flow::Loops;
 use ptx::isa::Convergence;
 use ptx::names::{Modifier, Opcode};
 

@@ -4,8 +4,8 @@ use super::instructions::{InstructionId, RegisterOperand};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
+use analysis::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::ast::{AddressBase, Operand};
-use ptx::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::names::{Modifier, Opcode};
 
 /// Symbols of what is no value: variables and special registers.

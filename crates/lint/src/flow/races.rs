@@ -16,8 +16,8 @@ use super::intervals::{Interval, Node, Orders};
 use super::lanes::{Lanes, Symbols, WARP};
 use crate::Flow;
 use crate::memory::AccessKind;
+use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Operand;
-use ptx::control_flow::{LoopId, Loops};
 use ptx::signature::layout;
 
 /// Two accesses that two threads make at any time, one before the other or after.

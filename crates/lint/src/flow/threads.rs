@@ -1,7 +1,7 @@
 //! A block of threads for which conditions are worked out, and sets of its threads.
 
+use analysis::dependence::{Shape, WARP};
 use ptx::ast::{Body, Function, FunctionKind, Operand};
-use ptx::dependence::{Shape, WARP};
 use ptx::names::SpecialRegister;
 
 /// A block of the largest size that a kernel may be launched with.

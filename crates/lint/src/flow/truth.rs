@@ -8,8 +8,8 @@ use super::numbers::Numbers;
 use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
 use crate::{Flow, FunctionContext};
+use analysis::dependence::{self, Dependence, Linear, Wrapping};
 use ptx::ast::{Instruction, Modifiers, Operand};
-use ptx::dependence::{self, Dependence, Linear, Wrapping};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// For which threads a predicate may be true, and for which false.

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::functions::register_name;
 use super::text::Places;
+use analysis::dependence::{BITS, Dependence, Linear, Sources};
 use lint::FunctionContext;
 use lint::flow::{Divergence, ValueId, Variance};
 use ptx::ast::{Space, Statement, Variable};
-use ptx::dependence::{BITS, Dependence, Linear, Sources};
 
 /// Name, number of its [`Kind`], number of reads, and the lines that write it.
 pub type Register<'t> = (&'t str, u32, u32, Vec<u32>);

@@ -1,9 +1,9 @@
 //! What an instruction makes of the dependence of its operands.
 
 use super::{BITS, Dependence, Linear, Shape, Sources, Wrapping, mask};
-use crate::ast::Modifiers;
-use crate::isa::Outcome;
-use crate::names::{Modifier, Opcode, SpecialRegister, Type};
+use ptx::ast::Modifiers;
+use ptx::isa::Outcome;
+use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 /// What a special register depends on; the symbols are the caller's, one a register.
 pub fn special(register: SpecialRegister, shape: &Shape, symbol: u32) -> Dependence {
@@ -59,7 +59,7 @@ pub fn special(register: SpecialRegister, shape: &Shape, symbol: u32) -> Depende
 /// The result of an instruction from its operands, without the places that it writes;
 /// `symbol` stands for the result where it is an unknown that all threads share.
 ///
-/// `result` is what its [`Meaning`](crate::isa::Meaning) says. Unless that
+/// `result` is what its [`Meaning`](ptx::isa::Meaning) says. Unless that
 /// [distinguishes operands](Outcome::distinguishes_operands), one operand with the sources of
 /// all may stand for them. An address is what is in it. A vector is one operand for each
 /// element.

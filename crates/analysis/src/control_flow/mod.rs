@@ -5,7 +5,7 @@
 //! gives the edges.
 //!
 //! ```
-//! use ptxkit_ptx::control_flow::{BlockId, Graph, Loops};
+//! use ptxkit_analysis::control_flow::{BlockId, Graph, Loops};
 //!
 //! // A loop of block 1 between the entry and the end.
 //! let graph = Graph::new(3, &[(0, 1), (1, 1), (1, 2)]);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::ast::Modifiers;
-use crate::names::{Modifier, Opcode, SpecialRegister};
+use ptx::ast::Modifiers;
+use ptx::names::{Modifier, Opcode, SpecialRegister};
 
 const SYMBOL: u32 = 99;
 
@@ -16,7 +16,7 @@ fn words(text: &str) -> (Opcode, Modifiers) {
 
 fn run(text: &str, operands: &[Dependence]) -> Dependence {
     let (opcode, modifiers) = words(text);
-    let result = crate::isa::meaning(opcode, &modifiers).result;
+    let result = ptx::isa::meaning(opcode, &modifiers).result;
     transfer(
         result,
         opcode,
@@ -30,7 +30,7 @@ fn run(text: &str, operands: &[Dependence]) -> Dependence {
 /// The same where unknowns may be anything.
 fn run_any(text: &str, operands: &[Dependence]) -> Dependence {
     let (opcode, modifiers) = words(text);
-    let result = crate::isa::meaning(opcode, &modifiers).result;
+    let result = ptx::isa::meaning(opcode, &modifiers).result;
     let any = Wrapping::Possible;
     transfer(result, opcode, &modifiers, operands, SYMBOL, any)
 }
