@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::program::{blob_path, cache, files, key, load, root, warnings_of};
 
-/// One place in every field of a blob file, by the table in `src/cache/blob.rs`.
+/// One place in every field of a blob file, by the table in `crates/cache/src/blob.rs`.
 fn places(length: usize) -> Vec<(&'static str, usize)> {
     vec![
         ("magic", 3),

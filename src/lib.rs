@@ -57,7 +57,7 @@
 pub use ::{image, ptx};
 
 #[cfg(feature = "cache")]
-pub mod cache;
+pub use ::cache;
 #[cfg(feature = "cpu")]
 pub use ::cpu;
 #[cfg(feature = "driver")]

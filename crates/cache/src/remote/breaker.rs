@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tracing::debug;
 
-use crate::cache::folder::{self, Owner};
+use crate::folder::{self, Owner};
 
 /// So many failures in a row open it.
 const FAILURES: u32 = 3;

@@ -70,7 +70,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The part of the process's environment that the cache and the JIT heed.
 ///
 /// ```
-/// use ptxkit::cache::{Environment, Policy};
+/// use ptxkit_cache::{Environment, Policy};
 ///
 /// let environment = Environment::of([("CUDA_CACHE_PATH", "/var/cache/gpu")]);
 /// let policy = Policy::from_environment(&environment);
@@ -205,7 +205,7 @@ impl Environment {
 /// of which is compiled when its kernel is first used (`PTXKIT_SLICED`).
 ///
 /// ```
-/// use ptxkit::cache::{Environment, Policy, Slicing};
+/// use ptxkit_cache::{Environment, Policy, Slicing};
 ///
 /// let policy = Policy::from_environment(&Environment::of([("PTXKIT_SLICED", "never")]));
 /// assert_eq!(policy.slicing(), Slicing::Never);
@@ -281,7 +281,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 /// How the cache behaves, and which images may be compiled.
 ///
 /// ```
-/// use ptxkit::cache::{Environment, Policy};
+/// use ptxkit_cache::{Environment, Policy};
 ///
 /// // What the user's environment says, but never more than 64 MiB.
 /// let policy = Policy::from_environment(&Environment::read()).with_max_size(64 << 20);
@@ -447,7 +447,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::warnings::warnings_of;
+    use crate::warnings::warnings_of;
 
     fn policy(variables: &[(&'static str, &'static str)]) -> Policy {
         Policy::from_environment(&Environment {

@@ -19,11 +19,11 @@ const MAX_FILE: u64 = 4096;
 /// A public key, as text `ed25519:` and 64 hexadecimal digits.
 ///
 /// ```
-/// use ptxkit::cache::remote::PublicKey;
+/// use ptxkit_cache::remote::PublicKey;
 ///
 /// let text = "ed25519:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 /// assert_eq!(text.parse::<PublicKey>()?.to_string(), text);
-/// # Ok::<(), ptxkit::cache::remote::NotAPublicKey>(())
+/// # Ok::<(), ptxkit_cache::remote::NotAPublicKey>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);

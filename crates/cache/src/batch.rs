@@ -11,7 +11,7 @@ use super::provenance::Provenance;
 /// meanwhile it stores next, all with one lock on the state file. Nothing waits for more
 /// to come: another process may wait for it.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub struct Batch {
     cache: Cache,
     queue: Mutex<Queue>,
 }
@@ -24,7 +24,8 @@ struct Queue {
 }
 
 impl Batch {
-    pub(crate) fn new(cache: &Cache) -> Batch {
+    /// Nothing to store yet.
+    pub fn new(cache: &Cache) -> Batch {
         Batch {
             cache: cache.clone(),
             queue: Mutex::default(),
@@ -37,12 +38,7 @@ impl Batch {
     /// # Safety
     /// As for [`CompileLock::put`].
     #[allow(unsafe_code, reason = "code in the cache is trusted")]
-    pub(crate) unsafe fn put(
-        &self,
-        lock: CompileLock,
-        provenance: &Provenance,
-        code: &[u8],
-    ) -> Blob {
+    pub unsafe fn put(&self, lock: CompileLock, provenance: &Provenance, code: &[u8]) -> Blob {
         let blob = lock.publish(provenance, code);
         let mut queue = self.queue();
         queue.compiled.push((lock, blob.clone()));

@@ -18,7 +18,7 @@ const HASH: usize = 24;
 /// what an upgrade left behind by the names of the files.
 ///
 /// ```
-/// use ptxkit::cache::{Digest, Key, KeyParts};
+/// use ptxkit_cache::{Digest, Key, KeyParts};
 ///
 /// let parts = KeyParts {
 ///     source: Digest::of(b".version 9.0\n.target sm_90a\n"),

@@ -38,7 +38,7 @@ struct Client {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::cache) enum NoAnswer {
+pub(crate) enum NoAnswer {
     #[error("no answer came in time")]
     Late,
     /// What the client says, without secrets.

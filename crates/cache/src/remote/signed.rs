@@ -14,8 +14,8 @@
 use sha2::{Digest, Sha256};
 
 use super::keys::{PublicKey, SigningKey, Trust};
-use crate::cache::blob::{Blob, Damage};
-use crate::cache::key::Key;
+use crate::blob::{Blob, Damage};
+use crate::key::Key;
 
 const MAGIC: &[u8; 8] = b"PTXKSIGN";
 const VERSION: u32 = 1;
@@ -105,7 +105,7 @@ impl Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::provenance::Provenance;
+    use crate::provenance::Provenance;
 
     fn key(n: u8) -> Key {
         Key::from_bytes([n; 32])

@@ -7,7 +7,7 @@
 //! waits for the result.
 //!
 //! ```
-//! use ptxkit::cache::{Cache, Digest, Environment, Key, KeyParts, Lookup, Policy, Provenance};
+//! use ptxkit_cache::{Cache, Digest, Environment, Key, KeyParts, Lookup, Policy, Provenance};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let policy = Policy::from_environment(&Environment::of([("CUDA_CACHE_PATH", folder.path())]));
@@ -41,7 +41,9 @@
 //! or untrusted folder, a file system without locks: each is one warning
 //! through `tracing`, and the caller compiles.
 
-#[cfg(feature = "driver")]
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
 mod batch;
 mod blob;
 mod catalogue;
@@ -79,8 +81,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-#[cfg(feature = "driver")]
-pub(crate) use batch::Batch;
+#[doc(hidden)]
+pub use batch::Batch;
 pub use blob::Blob;
 pub use compile_lock::CompileLock;
 pub use counters::Counters;

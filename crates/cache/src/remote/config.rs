@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::address::{Address, StoreKind, is_plain_path};
 use super::keys::{NotAPublicKey, Trust};
 use super::secret::Secret;
-use crate::cache::folder::{self, Owner};
+use crate::folder::{self, Owner};
 
 /// A lookup takes no longer, whatever is asked for.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ const MAX_FILE: u64 = 1 << 16;
 ///
 /// ```
 /// # #[cfg(feature = "remote-redis")] {
-/// use ptxkit::cache::remote::{RemoteConfig, Trust};
+/// use ptxkit_cache::remote::{RemoteConfig, Trust};
 ///
 /// let config = RemoteConfig::parse("redis://:secret@cache:6379/0?namespace=team&ttl=30d")?;
 /// assert_eq!(config.store(), "redis://cache:6379/0");
@@ -31,7 +31,7 @@ const MAX_FILE: u64 = 1 << 16;
 /// let config = unsafe { config.with_trust(Trust::Network) };
 /// assert!(!format!("{config:?}").contains("secret"));
 /// # }
-/// # Ok::<(), ptxkit::cache::remote::RemoteConfigError>(())
+/// # Ok::<(), ptxkit_cache::remote::RemoteConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
@@ -70,7 +70,7 @@ pub enum RemoteConfigError {
 
 /// What the environment has to say.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::cache) struct Variables<'a> {
+pub(crate) struct Variables<'a> {
     /// `PTXKIT_REMOTE`; may have a password.
     pub url: Option<&'a OsStr>,
     /// `PTXKIT_REMOTE_TRUST`
@@ -161,7 +161,7 @@ impl RemoteConfig {
 
     /// What the environment and the file at `path` ask for; the environment wins.
     /// `PTXKIT_REMOTE=none` is no store.
-    pub(in crate::cache) fn read(
+    pub(crate) fn read(
         variables: Variables<'_>,
         path: Option<&Path>,
     ) -> Result<Option<RemoteConfig>, RemoteConfigError> {
@@ -301,7 +301,7 @@ impl RemoteConfig {
     ///
     /// # Safety
     /// Loads run the code of whoever is trusted: as for
-    /// [`CompileLock::put`](crate::cache::CompileLock::put), what their keys have signed must
+    /// [`CompileLock::put`](crate::CompileLock::put), what their keys have signed must
     /// be what the compiler made; with [`Trust::Network`], whatever the store has.
     #[allow(unsafe_code, reason = "code in the cache is trusted")]
     pub unsafe fn with_trust(mut self, trust: Trust) -> RemoteConfig {

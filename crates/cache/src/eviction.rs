@@ -455,7 +455,7 @@ fn time(nanoseconds: u128) -> SystemTime {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::cache::provenance::Provenance;
+    use crate::provenance::Provenance;
 
     const FAR: Duration = Duration::from_secs(60);
 
