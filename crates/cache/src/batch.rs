@@ -1,4 +1,4 @@
-//! Blobs that are stored together, where many are compiled at once.
+//! Blobs that are stored together, where many come at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,20 +7,59 @@ use super::blob::Blob;
 use super::compile_lock::CompileLock;
 use super::provenance::Provenance;
 
-/// Stores blobs of several threads. One thread stores at a time; what the others compile
+/// What several threads store. One thread stores at a time; what the others bring
 /// meanwhile it stores next, all with one lock on the state file. Nothing waits for more
 /// to come: another process may wait for it.
 #[derive(Debug)]
-pub struct Batch {
-    cache: Cache,
-    queue: Mutex<Queue>,
+pub(super) struct Combining<T> {
+    queue: Mutex<Queue<T>>,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    compiled: Vec<(CompileLock, Blob)>,
+#[derive(Debug)]
+struct Queue<T> {
+    waiting: Vec<T>,
     /// Whether a thread is storing.
     is_storing: bool,
+}
+
+impl<T> Default for Combining<T> {
+    fn default() -> Combining<T> {
+        Combining {
+            queue: Mutex::new(Queue {
+                waiting: Vec::new(),
+                is_storing: false,
+            }),
+        }
+    }
+}
+
+impl<T> Combining<T> {
+    /// Stores this with what others bring, or leaves it to the thread that is storing.
+    pub(super) fn put(&self, one: T, store: impl Fn(Vec<T>)) {
+        let mut queue = self.queue();
+        queue.waiting.push(one);
+        if !std::mem::replace(&mut queue.is_storing, true) {
+            while !queue.waiting.is_empty() {
+                let all = std::mem::take(&mut queue.waiting);
+                drop(queue);
+                store(all);
+                queue = self.queue();
+            }
+            queue.is_storing = false;
+        }
+    }
+
+    /// A poisoned lock is used as it is: no code under it leaves a half-made state behind.
+    fn queue(&self) -> MutexGuard<'_, Queue<T>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stores what is compiled by several threads.
+#[derive(Debug)]
+pub struct Batch {
+    cache: Cache,
+    compiled: Combining<(CompileLock, Blob)>,
 }
 
 impl Batch {
@@ -28,7 +67,7 @@ impl Batch {
     pub fn new(cache: &Cache) -> Batch {
         Batch {
             cache: cache.clone(),
-            queue: Mutex::default(),
+            compiled: Combining::default(),
         }
     }
 
@@ -40,25 +79,11 @@ impl Batch {
     #[allow(unsafe_code, reason = "code in the cache is trusted")]
     pub unsafe fn put(&self, lock: CompileLock, provenance: &Provenance, code: &[u8]) -> Blob {
         let blob = lock.publish(provenance, code);
-        let mut queue = self.queue();
-        queue.compiled.push((lock, blob.clone()));
-        if !std::mem::replace(&mut queue.is_storing, true) {
-            while !queue.compiled.is_empty() {
-                let compiled = std::mem::take(&mut queue.compiled);
-                drop(queue);
-                let all: Vec<_> = compiled.iter().map(|(lock, blob)| (lock, blob)).collect();
-                self.cache.store(&all);
-                // Others may look for them from here on.
-                drop(compiled);
-                queue = self.queue();
-            }
-            queue.is_storing = false;
-        }
+        self.compiled.put((lock, blob.clone()), |compiled| {
+            let all: Vec<_> = compiled.iter().map(|(lock, blob)| (lock, blob)).collect();
+            // Others may look for them when the locks are dropped.
+            self.cache.store(&all);
+        });
         blob
-    }
-
-    /// A poisoned lock is used as it is: no code under it leaves a half-made state behind.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -125,6 +125,9 @@ struct Shared {
     lower: OnceLock<Vec<Store>>,
     #[cfg(feature = "remote")]
     remote: OnceLock<Option<remote::Remote>>,
+    /// What came from there, on its way to the folder.
+    #[cfg(feature = "remote")]
+    arrived: batch::Combining<(Key, Blob)>,
     single_flight: Arc<SingleFlight>,
     counts: Counts,
     /// The kinds of error that a warning was given for.
@@ -185,6 +188,8 @@ impl Cache {
                 lower: OnceLock::new(),
                 #[cfg(feature = "remote")]
                 remote: OnceLock::new(),
+                #[cfg(feature = "remote")]
+                arrived: batch::Combining::default(),
                 single_flight: Arc::default(),
                 counts: Counts::default(),
                 warned: Mutex::default(),
@@ -337,7 +342,12 @@ impl Cache {
     fn fetch(&self, key: &Key, source_bytes: usize) -> Option<Blob> {
         let limit = self.shared.policy.max_size();
         let blob = self.remote()?.get(key, source_bytes, limit)?;
-        self.store_locally(&[(*key, &blob)]);
+        // Slices of a module come many at once.
+        let arrived = &self.shared.arrived;
+        arrived.put((*key, blob.clone()), |all| {
+            let all: Vec<_> = all.iter().map(|(key, blob)| (*key, blob)).collect();
+            self.store_locally(&all);
+        });
         Some(blob)
     }
 
