@@ -28,7 +28,7 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 9] = [
+const ROOTS: [Root; 10] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),
@@ -38,6 +38,7 @@ const ROOTS: [Root; 9] = [
         ..root("crates/cpu/src")
     },
     root("crates/image/src"),
+    root("crates/lint/src"),
     Root {
         unchecked: &["parse/fast_path"],
         ..root("crates/ptx/src")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
-use super::Rule;
+use super::rule::Rule;
 use ptx::ast::Span;
 use ptx::diagnostic::{self, Diagnostic, Severity};
 

@@ -9,103 +9,23 @@
 
 #![forbid(unsafe_code)]
 
-mod assembly;
-mod context;
 mod d;
 mod finding;
 pub mod flow;
-pub mod memory;
 pub mod multiprocessor;
 mod p;
-mod placement;
+mod rule;
 mod unchanged;
 mod w;
 
-pub use context::{Flow, FunctionContext, ModuleContext};
 pub use finding::{Code, Edit, Finding, Findings, Fix, ParseCodeError};
+pub use flow::context::{Flow, FunctionContext, ModuleContext};
+pub use rule::{Check, Rule};
 pub use unchanged::CleanFunctions;
 
 use ptx::ast::{Module, Version};
 use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
-
-/// A lint rule: its check and its documentation.
-#[derive(Debug)]
-pub struct Rule {
-    /// `W0103`: the letter is the category, the hundreds are the topic.
-    pub code: Code,
-    /// Its name: `shift-beyond-width`.
-    pub name: &'static str,
-    /// What it reports, one line.
-    pub summary: &'static str,
-    /// Why that is bad: a paragraph or two of Markdown.
-    pub why: &'static str,
-    /// What to do instead: a sentence or two of Markdown.
-    pub instead: &'static str,
-    /// PTX, without the head of a module, in which only this rule has a finding.
-    pub bad: &'static str,
-    /// The same after the fix: no rule has a finding.
-    pub good: &'static str,
-    /// Whether it is enabled by default.
-    pub default: bool,
-    /// The check.
-    pub check: Check,
-}
-
-/// The scope of a rule.
-#[derive(Clone, Copy, Debug)]
-pub enum Check {
-    /// A whole module.
-    Module(fn(&ModuleContext<'_, '_>, &mut Findings)),
-    /// A function with a body. All rules share its analyses.
-    Function(fn(&FunctionContext<'_, '_>, &mut Findings)),
-}
-
-/// The head of [`Rule::bad`] and [`Rule::good`].
-const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n\n";
-
-impl Rule {
-    /// The rule of this code or name.
-    ///
-    /// ```
-    /// let rule = ptxkit_lint::Rule::find("shift-beyond-width").unwrap();
-    /// assert_eq!(rule.code.to_string(), "W0103");
-    /// ```
-    pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-        RULES
-            .iter()
-            .copied()
-            .find(|rule| rule.name == code_or_name || rule.code.to_string() == code_or_name)
-    }
-
-    /// Whether it is new, and may still change: it runs only where the user asks for such rules.
-    pub fn is_preview(&self) -> bool {
-        PREVIEW.contains(&self.code)
-    }
-
-    /// An example of this rule as a whole module.
-    pub fn module(example: &str) -> String {
-        match example.starts_with(".version") {
-            true => example.to_owned(),
-            false => format!("{HEAD}{example}"),
-        }
-    }
-
-    /// All of the documentation, as Markdown.
-    pub fn explanation(&self) -> String {
-        format!(
-            "# {} {}\n\n{}\n\n## Why it is bad\n\n{}\n\n```ptx\n{}\n```\n\n\
-             ## Use instead\n\n{}\n\n```ptx\n{}\n```\n",
-            self.code,
-            self.name,
-            self.summary,
-            self.why,
-            self.bad.trim_end(),
-            self.instead,
-            self.good.trim_end(),
-        )
-    }
-}
 
 /// The rules to run, and what to check for.
 #[derive(Clone, Debug)]
@@ -154,7 +74,7 @@ pub fn run_into<'a>(
     options: &Options,
     findings: &mut Findings,
 ) {
-    let context = ModuleContext::new(module, source, options);
+    let context = ModuleContext::new(module, source, options.target, options.version);
     run_in(&context, options, findings, |function, look| {
         look(function);
     });
@@ -192,6 +112,26 @@ fn run_in<'m, 'a>(
             }
             findings.said() == said
         });
+    }
+}
+
+impl Rule {
+    /// The rule of this code or name.
+    ///
+    /// ```
+    /// let rule = ptxkit_lint::Rule::find("shift-beyond-width").unwrap();
+    /// assert_eq!(rule.code.to_string(), "W0103");
+    /// ```
+    pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+        RULES
+            .iter()
+            .copied()
+            .find(|rule| rule.name == code_or_name || rule.code.to_string() == code_or_name)
+    }
+
+    /// Whether it is new, and may still change: it runs only where the user asks for such rules.
+    pub fn is_preview(&self) -> bool {
+        PREVIEW.contains(&self.code)
     }
 }
 

@@ -5,8 +5,8 @@ use super::conditions::Conditions;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::launch::Block;
-use crate::FunctionContext;
-use crate::memory::{Access, MemoryAccess};
+use super::context::FunctionContext;
+use super::memory::{Access, MemoryAccess};
 use ptx::names::SpecialRegister;
 
 /// An access that two threads make at a distance that is no multiple of its size.

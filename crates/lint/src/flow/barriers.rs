@@ -9,7 +9,7 @@ use super::instructions::InstructionId;
 use super::lanes::{Shape, WARP};
 use super::launch::Block;
 use super::warp::{BarrierSet, Comes, Course, Event, Warp, count_of, is_barrier};
-use crate::FunctionContext;
+use super::context::FunctionContext;
 use ptx::ast::FunctionKind;
 use ptx::names::Opcode;
 

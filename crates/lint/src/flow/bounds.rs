@@ -6,8 +6,8 @@ use super::evaluate::Evaluator;
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::{Shape, Sum};
-use crate::FunctionContext;
-use crate::memory::Place;
+use super::context::FunctionContext;
+use super::memory::Place;
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::instructions::InstructionId;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use ptx::ast::{Operand, Span};
 use ptx::names::{Opcode, SpecialRegister};
 

@@ -8,7 +8,7 @@ use super::intervals::Orders;
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
-use crate::FunctionContext;
+use super::context::FunctionContext;
 use analysis::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

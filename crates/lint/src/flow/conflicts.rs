@@ -9,7 +9,7 @@ use super::instructions::InstructionId;
 use super::lanes::WARP;
 use super::races::{Instance, Search};
 use super::values::{Definition, ValueId};
-use crate::memory::AccessKind;
+use super::memory::AccessKind;
 use ptx::ast::{Operand, Space};
 use ptx::names::Opcode;
 

@@ -9,7 +9,7 @@ use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Instruction;
 

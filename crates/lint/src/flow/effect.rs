@@ -1,6 +1,7 @@
 //! The effects of an instruction: its results, control transfer, memory access.
 
-use crate::memory::AccessShape;
+use super::affine;
+use super::memory::AccessShape;
 use ptx::ast::Mnemonic;
 use ptx::isa::{self, Meaning, Outcome, Scale, TypeBase};
 use ptx::names::{Modifier, Type};
@@ -48,8 +49,8 @@ pub struct Effect {
     pub pure: bool,
     /// The type of each operand where the mnemonic has it.
     pub types: Vec<Option<Type>>,
-    /// Its result may be affine: integer arithmetic.
-    pub whole: bool,
+    /// Its result may be a sum of its operands, times constants.
+    pub sums: bool,
     /// Its memory access, if it is one.
     pub access: Option<AccessShape>,
 }
@@ -81,7 +82,8 @@ impl Effect {
             terminator: Terminator::of(meaning.effect),
             pure: writes > 0 && meaning.is_pure(),
             types,
-            whole: (meaning.result == Outcome::Linear || param)
+            sums: (meaning.result == Outcome::Linear || param)
+                && affine::is_sum(mnemonic.opcode)
                 && modifiers.types().all(is_integer),
             access: AccessShape::of(meaning.effect, writes, modifiers),
         }

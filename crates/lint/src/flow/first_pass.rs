@@ -14,7 +14,7 @@ use super::parting::{Parting, partings};
 use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use ptx::isa::Effect;
 
 /// The threads that come to a block of the graph.

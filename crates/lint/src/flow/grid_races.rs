@@ -11,8 +11,8 @@ use super::lanes::{Lanes, Shape, Sum, Symbols};
 use super::launch::Block;
 use super::races::{Instance, Search};
 use super::values::Definition;
-use crate::memory::AccessKind;
-use crate::{Flow, FunctionContext};
+use super::memory::AccessKind;
+use super::context::{Flow, FunctionContext};
 use ptx::ast::FunctionKind;
 use ptx::names::{Opcode, SpecialRegister};
 

@@ -8,7 +8,7 @@ use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
 use super::races::{Race, Search};
-use crate::FunctionContext;
+use super::context::FunctionContext;
 use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 

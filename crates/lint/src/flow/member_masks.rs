@@ -9,7 +9,7 @@ use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, WARP};
 use super::threads::ThreadSet;
 use super::values::Definition;
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use analysis::control_flow::Loops;
 use ptx::isa::Convergence;
 use ptx::names::{Modifier, Opcode};

@@ -3,7 +3,7 @@
 use super::instructions::{InstructionId, RegisterOperand};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use analysis::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::ast::{AddressBase, Operand};
 use ptx::names::{Modifier, Opcode};

@@ -6,7 +6,7 @@ use super::first_pass::{FirstPass, Together};
 use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::threads::ThreadSet;
-use crate::Flow;
+use super::context::Flow;
 
 /// One side of a branch that some threads take and others do not.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::instructions::InstructionId;
 use super::numbers::Numbers;
 use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
+use super::context::{Flow, FunctionContext};
 use analysis::dependence::{self, Dependence, Linear, Wrapping};
 use ptx::ast::{Instruction, Modifiers, Operand};
 use ptx::names::{Modifier, Opcode, Type};

@@ -9,8 +9,8 @@ use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, WARP};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
-use crate::context::callee;
-use crate::{Flow, FunctionContext};
+use super::context::callee;
+use super::context::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

@@ -2,7 +2,7 @@
 
 use super::warp_addresses::WarpAddresses;
 use crate::flow::{BlockId, Definition, Linear, Variance};
-use crate::memory::{Access, AccessKind};
+use crate::flow::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, Type};

@@ -1,6 +1,6 @@
 //! `cp.async` that nothing waits for.
 
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{AsyncEvent, InstructionId, is_waited_for};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::parted::{self, because, has_collective};
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{Effect, FirstPass, Parting, ThreadSet, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Instruction;

@@ -1,7 +1,7 @@
 //! What a kernel does with its mbarriers.
 
 use crate::FunctionContext;
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{InstructionId, Term, ThreadSet, VariableId, coming};
 use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode};

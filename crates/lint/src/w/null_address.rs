@@ -1,6 +1,6 @@
 //! `st.global` at address 0.
 
-use crate::memory::Access;
+use crate::flow::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 

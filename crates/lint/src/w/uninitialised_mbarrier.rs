@@ -91,10 +91,11 @@ fn variable<'m, 'a>(
     let number = operands
         .iter()
         .position(|operand| matches!(operand, Operand::Address { .. }))?;
-    let (flow, origins) = (function.flow()?, function.origins()?);
     let place = instruction.operands.start as usize + number;
-    match origins.of_operand(&flow.instructions, &flow.values, place) {
-        Origin::Variable(id) | Origin::Generic(_, Some(id)) => Some(flow.instructions.variable(id)),
+    match function.origin(place)? {
+        Origin::Variable(id) | Origin::Generic(_, Some(id)) => {
+            Some(function.flow()?.instructions.variable(id))
+        }
         _ => None,
     }
 }

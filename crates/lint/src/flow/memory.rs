@@ -1,7 +1,10 @@
 //! Instructions that read or write memory.
 
 use super::context::{Flow, FunctionContext};
-use super::flow::{InstructionId, Linear, Origin, Reference, Term, VariableId};
+use super::affine::{Linear, Term};
+use super::instructions::InstructionId;
+use super::names::{Reference, VariableId};
+use super::origin::Origin;
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
@@ -221,10 +224,8 @@ fn offset_in_variable(
         }
         // Sums are found for addresses alone that come from a variable.
         (Reference::Register(_), _) => {
-            let origin = function
-                .origins()?
-                .of_operand(&flow.instructions, &flow.values, address);
-            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = origin else {
+            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = function.origin(address)?
+            else {
                 return None;
             };
             let linear = function.linear(address)?;

@@ -1,18 +1,26 @@
 //! The input of rules: a module or function, with its analyses.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 
-use super::Options;
+use super::accesses::{SharedAccess, accesses};
+use super::affine::{Affine, Linear};
 use super::assembly::InlineAssembly;
-use super::flow;
-use super::flow::{
-    Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
-    Instructions, Linear, Loops, ModuleInfo, Origins, SharedAccess, Step, Synchronization,
-    UninitializedValues, Users, ValueId, Values, Variance,
-};
+use super::barriers::{BarrierMistake, mistakes};
+use super::carrier::Carrier;
+use super::divergence::{Divergence, Variance};
+use super::effect::Effect;
+use super::first_pass::FirstPass;
+use super::graph::Graph;
+use super::instructions::{InstructionId, Instructions, ModuleInfo, Step};
+use super::intervals::Synchronization;
 use super::memory::{self, MemoryAccess, Place};
+use super::origin::{Origin, Origins};
 use super::placement::Placement;
+use super::uninitialized::UninitializedValues;
+use super::users::Users;
+use super::values::{ValueId, Values};
+use analysis::control_flow::Loops;
 use ptx::NameMap;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Space, Span,
@@ -42,7 +50,14 @@ pub struct ModuleContext<'m, 'a> {
 }
 
 impl<'m, 'a> ModuleContext<'m, 'a> {
-    pub fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
+    /// Of a module that was parsed from `source`, to check for another target or version than
+    /// its own where one is given.
+    pub fn new(
+        module: &'m Module<'a>,
+        source: &'a str,
+        target: Option<Target>,
+        version: Option<Version>,
+    ) -> Self {
         let words = || module.target.iter();
         let own = || words().find_map(|name| Target::from_text(name.text));
         let mut variables = NameMap::default();
@@ -62,10 +77,8 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         ModuleContext {
             module,
             source,
-            target: options.target.or_else(own),
-            version: options
-                .version
-                .or(module.version.map(|(version, _)| version)),
+            target: target.or_else(own),
+            version: version.or(module.version.map(|(version, _)| version)),
             effects: module.mnemonics.iter().map(Effect::of).collect(),
             variables,
             functions,
@@ -186,8 +199,8 @@ pub struct FunctionContext<'m, 'a> {
     /// Its statements.
     pub body: &'m Body<'a>,
     flow: OnceCell<Option<Flow<'m, 'a>>>,
-    affine: OnceCell<Affine>,
-    origins: OnceCell<Origins>,
+    affine: OnceCell<RefCell<Affine>>,
+    origins: OnceCell<RefCell<Origins>>,
     divergence: OnceCell<Option<Divergence>>,
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
@@ -326,29 +339,11 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         flow.as_ref()
     }
 
-    /// Values as affine expressions of `%tid`, parameters and addresses.
-    pub fn affine(&self) -> Option<&Affine> {
+    /// The provenance of the address or number in an operand, by its index in the pool.
+    pub fn origin(&self, place: usize) -> Option<Origin> {
         let flow = self.flow()?;
-        let mnemonics = &self.context.module.mnemonics;
-        let effects = &self.context.effects;
-        let new = || {
-            Affine::new(
-                &flow.instructions,
-                &flow.graph,
-                &flow.values,
-                mnemonics,
-                effects,
-            )
-        };
-        Some(self.affine.get_or_init(new))
-    }
-
-    /// The provenance of addresses.
-    pub fn origins(&self) -> Option<&Origins> {
-        let flow = self.flow()?;
-        let mnemonics = &self.context.module.mnemonics;
-        let new = || Origins::new(&flow.instructions, &flow.graph, &flow.values, mnemonics);
-        Some(self.origins.get_or_init(new))
+        let origins = self.origins.get_or_init(|| Origins::new(flow).into());
+        Some(origins.borrow_mut().of_operand(self, flow, place))
     }
 
     /// The uninitialized values.
@@ -379,8 +374,8 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The values and branches that differ between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
-        let (flow, affine) = (self.flow()?, self.affine()?);
-        let new = || Divergence::new(self, flow, affine);
+        let flow = self.flow()?;
+        let new = || Divergence::new(self, flow);
         self.divergence.get_or_init(new).as_ref()
     }
 
@@ -402,8 +397,15 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The affine expression of an operand, by its index in the pool.
     pub fn linear(&self, place: usize) -> Option<Linear> {
         let flow = self.flow()?;
-        self.affine()?
-            .of_operand(&flow.instructions, &flow.values, place)
+        let affine = self.affine.get_or_init(|| Affine::new(flow).into());
+        affine.borrow_mut().of_operand(self, flow, place)
+    }
+
+    /// That of a value; the value itself as a term where no more is known.
+    pub fn linear_of(&self, value: ValueId) -> Option<Linear> {
+        let flow = self.flow()?;
+        let affine = self.affine.get_or_init(|| Affine::new(flow).into());
+        Some(affine.borrow_mut().of_value(self, value))
     }
 
     /// Each instruction with its step.
@@ -462,14 +464,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The accesses to global memory whose base is known.
     pub(crate) fn global_accesses(&self) -> &[SharedAccess] {
-        let new = |flow| flow::accesses(self, flow, Space::Global);
+        let new = |flow| accesses(self, flow, Space::Global);
         let found = || self.flow().map(new).unwrap_or_default();
         self.global_accesses.get_or_init(found)
     }
 
     /// What goes wrong at its barriers of some threads.
     pub(crate) fn barrier_mistakes(&self) -> &[BarrierMistake] {
-        self.barrier_mistakes.get_or_init(|| flow::mistakes(self))
+        self.barrier_mistakes.get_or_init(|| mistakes(self))
     }
 
     /// Whether an instruction is inline assembly, which the compiler does not check.
