@@ -338,10 +338,10 @@ impl<'c, 'm, 'a> Reader<'c, 'm, 'a> {
         // `0xFFFFFFFF` is -1 to 32 bits.
         let bits = ty.bits().clamp(8, 64);
         let signed = |number: i64| number << (64 - bits) >> (64 - bits);
-        let number = |operand: u32| operand(operand)?.as_number();
-        let constant = |operand: u32| number(operand).map(signed);
-        let value = |operand: u32| {
-            let linear = operand(operand)?;
+        let number = |at: u32| operand(at)?.as_number();
+        let constant = |at: u32| number(at).map(signed);
+        let value = |at: u32| {
+            let linear = operand(at)?;
             Some(match linear.as_number() {
                 Some(number) => Linear::number(signed(number)),
                 None => linear,

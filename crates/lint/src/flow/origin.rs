@@ -97,7 +97,7 @@ impl Origins {
     fn ask(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
         self.need(value);
         while let Some(value) = self.open.pop() {
-            self.follow(function, flow, value);
+            self.follow(flow, value);
         }
         let mut slice = std::mem::take(&mut self.slice);
         slice.sort_unstable();
@@ -140,7 +140,7 @@ impl Origins {
     }
 
     /// Notes what a value may come from.
-    fn follow(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
+    fn follow(&mut self, flow: &Flow<'_, '_>, value: ValueId) {
         match flow.values.definition(value) {
             Some(Definition::Written(id)) => {
                 let Some(instruction) = flow.instructions.get(id) else {
