@@ -89,13 +89,7 @@ impl Conditions {
         if let Known::Sum(sum) = &known
             && sum.is_exact()
         {
-            let all = match &sum.lanes {
-                Lanes::Same(truth) => (*truth != 0) == holds,
-                Lanes::Each(each, added) => each
-                    .iter()
-                    .all(|truth| (truth.wrapping_add(*added) != 0) == holds),
-            };
-            if !all {
+            if !sum.lanes.all(|truth| (truth != 0) == holds) {
                 self.masks.push((sum.lanes.clone(), holds));
             }
             return Some(());

@@ -92,27 +92,10 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.items.iter().filter_map(|item| match item {
             Item::Function(function) => {
                 let body = function.body.as_ref().filter(|body| !body.broken)?;
-                Some(FunctionContext {
-                    context: self,
-                    function,
-                    body,
-                    flow: OnceCell::new(),
-                    affine: OnceCell::new(),
-                    origins: OnceCell::new(),
-                    divergence: OnceCell::new(),
-                    first_pass: OnceCell::new(),
-                    uninitialized: OnceCell::new(),
-                    users: OnceCell::new(),
-                    specials: OnceCell::new(),
-                    loops: OnceCell::new(),
-                    synchronization: OnceCell::new(),
-                    assembly: OnceCell::new(),
-                    mnemonics: OnceCell::new(),
-                    accesses: OnceCell::new(),
-                    places: OnceCell::new(),
-                    barrier_mistakes: OnceCell::new(),
-                    global_accesses: OnceCell::new(),
-                })
+                let (mnemonics, effects) = (&self.module.mnemonics, &self.effects);
+                Some(FunctionContext::new(
+                    self, function, body, mnemonics, effects,
+                ))
             }
             _ => None,
         })
@@ -167,11 +150,6 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         false
     }
 
-    /// Whether the module has a mnemonic of which `wanted` is true.
-    pub fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        self.module.mnemonics.iter().any(wanted)
-    }
-
     /// The layout of the module-level variables.
     pub(crate) fn placement(&self) -> &Placement<'a> {
         self.placement.get_or_init(|| {
@@ -198,6 +176,10 @@ pub struct FunctionContext<'m, 'a> {
     pub function: &'m Function<'a>,
     /// Its statements.
     pub body: &'m Body<'a>,
+    /// The mnemonics that its instructions have the numbers of, and maybe others.
+    pub mnemonics: &'m [Mnemonic<'a>],
+    /// Indexed by mnemonic.
+    effects: &'m [Effect],
     flow: OnceCell<Option<Flow<'m, 'a>>>,
     affine: OnceCell<RefCell<Affine>>,
     origins: OnceCell<RefCell<Origins>>,
@@ -209,7 +191,7 @@ pub struct FunctionContext<'m, 'a> {
     loops: OnceCell<Option<Loops>>,
     synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
-    mnemonics: OnceCell<Vec<u32>>,
+    distinct: OnceCell<Vec<u32>>,
     accesses: OnceCell<Vec<MemoryAccess<'m>>>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
@@ -228,6 +210,38 @@ pub struct Flow<'m, 'a> {
 }
 
 impl<'m, 'a> FunctionContext<'m, 'a> {
+    pub(crate) fn new(
+        context: &'m ModuleContext<'m, 'a>,
+        function: &'m Function<'a>,
+        body: &'m Body<'a>,
+        mnemonics: &'m [Mnemonic<'a>],
+        effects: &'m [Effect],
+    ) -> Self {
+        FunctionContext {
+            context,
+            function,
+            body,
+            mnemonics,
+            effects,
+            flow: OnceCell::new(),
+            affine: OnceCell::new(),
+            origins: OnceCell::new(),
+            divergence: OnceCell::new(),
+            first_pass: OnceCell::new(),
+            uninitialized: OnceCell::new(),
+            users: OnceCell::new(),
+            specials: OnceCell::new(),
+            loops: OnceCell::new(),
+            synchronization: OnceCell::new(),
+            assembly: OnceCell::new(),
+            distinct: OnceCell::new(),
+            accesses: OnceCell::new(),
+            places: OnceCell::new(),
+            barrier_mistakes: OnceCell::new(),
+            global_accesses: OnceCell::new(),
+        }
+    }
+
     /// The instructions in source order.
     pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction> + use<'m, 'a> {
         let statements = self.body.statements.iter();
@@ -239,13 +253,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The opcode with its modifiers.
     pub fn mnemonic(&self, instruction: &Instruction) -> &'m Mnemonic<'a> {
-        self.context.module.mnemonic(instruction)
+        let found = self.mnemonics.get(instruction.mnemonic.index());
+        found.unwrap_or(const { &Mnemonic::UNKNOWN })
     }
 
     /// The numbers of its distinct mnemonics: few, whatever its length.
     fn distinct_mnemonics(&self) -> &[u32] {
-        self.mnemonics.get_or_init(|| {
-            let mut seen = vec![false; self.context.module.mnemonics.len()];
+        self.distinct.get_or_init(|| {
+            let mut seen = vec![false; self.mnemonics.len()];
             for instruction in self.instructions() {
                 if let Some(seen) = seen.get_mut(instruction.mnemonic.index()) {
                     *seen = true;
@@ -259,16 +274,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
     /// at each instruction.
     pub(crate) fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        let mnemonics = &self.context.module.mnemonics;
         let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&mnemonics[*number as usize]))
+        numbers.any(|number| wanted(&self.mnemonics[*number as usize]))
     }
 
     /// The same by effect.
     pub(crate) fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
-        let effects = &self.context.effects;
         let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&effects[*number as usize]))
+        numbers.any(|number| wanted(&self.effects[*number as usize]))
     }
 
     /// The operands in source order.
@@ -295,12 +308,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The effect of an instruction besides its operands.
     pub fn effect(&self, step: &Step) -> &'m Effect {
         // A step has been made of an effect.
-        &self.context.effects[step.mnemonic as usize]
+        &self.effects[step.mnemonic as usize]
     }
 
     /// The same, by instruction.
     pub fn effect_of(&self, instruction: &Instruction) -> Option<&'m Effect> {
-        self.context.effects.get(instruction.mnemonic.index())
+        self.effects.get(instruction.mnemonic.index())
     }
 
     /// Instructions, graph and values; `None` for a function with errors, or one whose
@@ -308,19 +321,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
         let flow = self.flow.get_or_init(|| {
             // An unknown opcode may be any instruction: a jump, `ret` …
-            let unknown = |opcode| opcode == Opcode::Unknown;
-            if self
-                .context
-                .has_mnemonic(|mnemonic| unknown(mnemonic.opcode))
-                && self
-                    .instructions()
-                    .any(|instruction| unknown(instruction.opcode))
-            {
+            if self.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Unknown) {
                 return None;
             }
             let around = ModuleInfo {
                 source: self.context.source,
-                effects: &self.context.effects,
+                effects: self.effects,
                 variables: &self.context.variables,
                 functions: &self.context.functions,
             };

@@ -93,7 +93,7 @@ pub(super) fn unwaited<'m, 'a>(
     let Some(flow) = function.flow() else {
         return;
     };
-    let mnemonics = function.context.module.mnemonics.iter();
+    let mnemonics = function.mnemonics.iter();
     let events: Vec<AsyncEvent> = mnemonics.map(&event).collect();
     let of = |id| of_step(function, flow, id, &events, &event);
     let is_kernel = function.function.kind == FunctionKind::Entry;

@@ -103,7 +103,7 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     };
     // Most mnemonics have nothing to do with mbarriers.
     let concerns = |m: &Mnemonic<'_>| m.opcode == Opcode::Call || operation(m).is_some();
-    let mnemonics = function.context.module.mnemonics.iter();
+    let mnemonics = function.mnemonics.iter();
     let concerns: Vec<bool> = mnemonics.map(concerns).collect();
     for (id, step, instruction) in function.steps() {
         if !concerns[step.mnemonic as usize] {
