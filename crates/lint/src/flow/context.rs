@@ -7,6 +7,7 @@ use super::accesses::{SharedAccess, accesses};
 use super::affine::{Affine, Linear};
 use super::assembly::InlineAssembly;
 use super::barriers::{BarrierMistake, mistakes};
+use super::by_mnemonic::ByMnemonic;
 use super::carrier::Carrier;
 use super::divergence::{Divergence, Variance};
 use super::effect::Effect;
@@ -191,7 +192,7 @@ pub struct FunctionContext<'m, 'a> {
     loops: OnceCell<Option<Loops>>,
     synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
-    distinct: OnceCell<Vec<u32>>,
+    by_mnemonic: OnceCell<ByMnemonic>,
     accesses: OnceCell<Vec<MemoryAccess<'m>>>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
@@ -234,7 +235,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             loops: OnceCell::new(),
             synchronization: OnceCell::new(),
             assembly: OnceCell::new(),
-            distinct: OnceCell::new(),
+            by_mnemonic: OnceCell::new(),
             accesses: OnceCell::new(),
             places: OnceCell::new(),
             barrier_mistakes: OnceCell::new(),
@@ -257,31 +258,40 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         found.unwrap_or(const { &Mnemonic::UNKNOWN })
     }
 
-    /// The numbers of its distinct mnemonics: few, whatever its length.
-    fn distinct_mnemonics(&self) -> &[u32] {
-        self.distinct.get_or_init(|| {
-            let mut seen = vec![false; self.mnemonics.len()];
-            for instruction in self.instructions() {
-                if let Some(seen) = seen.get_mut(instruction.mnemonic.index()) {
-                    *seen = true;
-                }
+    /// Its instructions by mnemonic.
+    fn by_mnemonic(&self) -> &ByMnemonic {
+        let new = || ByMnemonic::new(self.body, self.mnemonics.len());
+        self.by_mnemonic.get_or_init(new)
+    }
+
+    /// The instructions whose mnemonic or effect is wanted, in source order. A rule looks at
+    /// these alone: the others are many.
+    pub(crate) fn instructions_with(
+        &self,
+        wanted: impl Fn(&Mnemonic<'a>, &Effect) -> bool,
+    ) -> Vec<(InstructionId, &'m Instruction)> {
+        let wanted = |number: usize| wanted(&self.mnemonics[number], &self.effects[number]);
+        let found = self.by_mnemonic().chosen(wanted).into_iter();
+        let found = found.filter_map(|(id, statement)| {
+            match self.body.statements.get(statement as usize) {
+                Some(Statement::Instruction(instruction)) => Some((id, instruction)),
+                _ => None,
             }
-            let numbers = (0..).zip(seen).filter(|(_, seen)| *seen);
-            numbers.map(|(number, _)| number).collect()
-        })
+        });
+        found.collect()
     }
 
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
     /// at each instruction.
     pub(crate) fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&self.mnemonics[*number as usize]))
+        let mut numbers = self.by_mnemonic().numbers();
+        numbers.any(|number| wanted(&self.mnemonics[number]))
     }
 
     /// The same by effect.
     pub(crate) fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
-        let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&self.effects[*number as usize]))
+        let mut numbers = self.by_mnemonic().numbers();
+        numbers.any(|number| wanted(&self.effects[number]))
     }
 
     /// The operands in source order.

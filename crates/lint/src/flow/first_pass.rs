@@ -125,14 +125,13 @@ impl Together {
     fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Together {
         let mut blocks = vec![false; flow.graph.blocks.len()];
         let mut instructions = Vec::new();
-        for id in flow.instructions.ids() {
-            let step = &flow.instructions.steps[id.index()];
-            let meaning = &function.effect(step).meaning;
-            // A function that is called may have such.
-            if meaning.is_collective() || meaning.effect == Effect::Call {
-                instructions.push(id);
-                blocks[flow.graph.block_of(id).index()] = true;
-            }
+        // A function that is called may have such.
+        let found = function.instructions_with(|_, effect| {
+            effect.meaning.is_collective() || effect.meaning.effect == Effect::Call
+        });
+        for (id, _) in found {
+            instructions.push(id);
+            blocks[flow.graph.block_of(id).index()] = true;
         }
         Together {
             instructions,

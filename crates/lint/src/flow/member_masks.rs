@@ -64,8 +64,9 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<MaskMistake>> {
     }
     let flow = function.flow()?;
     let mut masked = Vec::new();
-    for (id, step, instruction) in function.steps() {
-        if !is_masked(function.effect(step)) || !flow.graph.is_reached(flow.graph.block_of(id)) {
+    for (id, instruction) in function.instructions_with(|_, effect| is_masked(effect)) {
+        let step = &flow.instructions.steps[id.index()];
+        if !flow.graph.is_reached(flow.graph.block_of(id)) {
             continue;
         }
         let list = instruction.operands;

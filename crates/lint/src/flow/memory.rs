@@ -69,13 +69,11 @@ pub(crate) struct MemoryAccess<'m> {
 
 /// Every access to memory, in source order.
 pub(crate) fn accesses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MemoryAccess<'m>> {
-    let Some(flow) = function.flow() else {
+    if function.flow().is_none() {
         return Vec::new();
-    };
-    let steps = flow.instructions.ids().zip(&flow.instructions.steps);
-    let accessing = steps.filter(|(_, step)| function.effect(step).access.is_some());
-    let found = accessing.filter_map(|(id, _)| {
-        let instruction = flow.instructions.get(id)?;
+    }
+    let accessing = function.instructions_with(|_, effect| effect.access.is_some());
+    let found = accessing.into_iter().filter_map(|(id, instruction)| {
         let access = Access::of(function, instruction)?;
         Some(MemoryAccess {
             id,

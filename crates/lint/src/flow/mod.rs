@@ -13,6 +13,7 @@ mod assembly;
 mod async_groups;
 mod barriers;
 mod bounds;
+mod by_mnemonic;
 mod carrier;
 mod conditions;
 mod conflicts;

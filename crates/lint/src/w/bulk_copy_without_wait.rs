@@ -84,19 +84,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.has_mnemonic(asks) {
         findings.refute(WAITED);
     }
-    if !function.has_mnemonic(at_mbarrier) {
-        return;
-    }
-    for instruction in function.instructions() {
-        if at_mbarrier(function.mnemonic(instruction)) {
-            findings
-                .add_unless(
-                    &[WAITED],
-                    instruction.opcode_span,
-                    "nothing in the module waits at an mbarrier, so nobody knows when this copy \
-                     is done",
-                )
-                .help("wait with `mbarrier.try_wait` before what was copied is read");
-        }
+    for (_, instruction) in function.instructions_with(|mnemonic, _| at_mbarrier(mnemonic)) {
+        findings
+            .add_unless(
+                &[WAITED],
+                instruction.opcode_span,
+                "nothing in the module waits at an mbarrier, so nobody knows when this copy is \
+                 done",
+            )
+            .help("wait with `mbarrier.try_wait` before what was copied is read");
     }
 }

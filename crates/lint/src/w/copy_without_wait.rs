@@ -97,11 +97,11 @@ pub(super) fn unwaited<'m, 'a>(
     let events: Vec<AsyncEvent> = mnemonics.map(&event).collect();
     let of = |id| of_step(function, flow, id, &events, &event);
     let is_kernel = function.function.kind == FunctionKind::Entry;
-    let begun = function
-        .steps()
-        .filter(|(_, _, instruction)| begins(function.mnemonic(instruction)))
-        .filter(|(id, ..)| flow.graph.is_reached(flow.graph.block_of(*id)));
-    for (id, _, instruction) in begun.take(MANY) {
+    let begun = function.instructions_with(|mnemonic, _| begins(mnemonic));
+    let begun = begun
+        .into_iter()
+        .filter(|(id, _)| flow.graph.is_reached(flow.graph.block_of(*id)));
+    for (id, instruction) in begun.take(MANY) {
         // Who calls a function may wait for it.
         let elsewhere = || !is_kernel && events.iter().any(waits);
         if !is_waited_for(&flow.graph, id, of) && !elsewhere() {

@@ -52,13 +52,11 @@ fn uses(mnemonic: &Mnemonic<'_>) -> bool {
 const ANY: u32 = u32::MAX;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    if !function.has_mnemonic(|mnemonic| is_init(mnemonic) || uses(mnemonic)) {
-        return;
-    }
     // Where it is declared stands for the variable.
     let source = function.context.source;
     let place = |variable: &Variable<'_>| variable.name.span(source).start;
-    for (_, _, instruction) in function.steps() {
+    let concern = |mnemonic: &Mnemonic<'_>| is_init(mnemonic) || uses(mnemonic);
+    for (_, instruction) in function.instructions_with(|mnemonic, _| concern(mnemonic)) {
         let mnemonic = function.mnemonic(instruction);
         if is_init(mnemonic) {
             findings.refute(variable(function, instruction).map_or(ANY, place));

@@ -114,11 +114,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
-    if function.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Cvta) {
-        let instructions = function.instructions();
-        for instruction in instructions.filter(|one| one.opcode == Opcode::Cvta) {
-            conversion(function, instruction, findings);
-        }
+    for (_, instruction) in function.instructions_with(|one, _| one.opcode == Opcode::Cvta) {
+        conversion(function, instruction, findings);
     }
     for MemoryAccess { access, .. } in function.accesses() {
         if access.space == Some(Space::Param) {
