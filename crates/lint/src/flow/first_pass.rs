@@ -48,7 +48,8 @@ impl FirstPass {
         flow: &Flow<'m, 'a>,
     ) -> Option<FirstPass> {
         let (graph, instructions) = (&flow.graph, &flow.instructions);
-        let block = Block::of(function.function, function.body);
+        let names = |register| function.names_special(|named| named == register);
+        let block = Block::of(function.function, names);
         let exits = exits(function, flow);
         let meets = graph.post_dominators_past(&exits);
         let together = Together::new(function, flow);
