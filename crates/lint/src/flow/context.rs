@@ -344,7 +344,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             if instructions.unclear {
                 return None;
             }
-            let graph = Graph::new(&instructions)?;
+            let graph = Graph::new(&instructions);
             let values = Values::new(&instructions, &graph)?;
             Some(Flow {
                 instructions,

@@ -239,6 +239,7 @@ struct Reader<'s, 'm, 'a> {
 }
 
 impl<'m, 'a> Reader<'_, 'm, 'a> {
+    #[inline(never)]
     fn read(&mut self) {
         let body = self.instructions.body;
         for (index, statement) in body.statements.iter().enumerate() {
@@ -318,7 +319,15 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             step.partial = true;
         }
         step.written = self.instructions.slots.len() as u32;
-        self.instructions.slots.append(&mut self.written);
+        // Nearly all write one register or none.
+        match self.written.as_slice() {
+            [] => {}
+            [one] => {
+                self.instructions.slots.push(*one);
+                self.written.clear();
+            }
+            _ => self.instructions.slots.append(&mut self.written),
+        }
         step.end = self.instructions.slots.len() as u32;
         self.instructions.steps.push(step);
     }

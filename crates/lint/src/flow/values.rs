@@ -5,6 +5,7 @@ use super::STEPS_FOR_EACH;
 use super::graph::{BasicBlock, BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
 use super::names::Register;
+use analysis::control_flow::Lists;
 
 /// An SSA value: what a register holds from one write to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -241,6 +242,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
 
     /// Registers with a single write that dominates all reads, which are nearly all; whether
     /// there are others.
+    #[inline(never)]
     fn single(&mut self) -> bool {
         let instructions = self.instructions;
         let mut others = false;
@@ -300,6 +302,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 
     /// The others, a register at a time.
+    #[inline(never)]
     fn several(&mut self) -> Option<()> {
         let mut mentions = Vec::new();
         for (block, range) in self.reached() {
@@ -328,12 +331,14 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
         let mentions = by_register(&mentions, self.written.len());
         let blocks = self.graph.blocks.len();
+        let budget = (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000;
         let mut walk = Walk {
+            frontiers: self.graph.dominance_frontiers(budget)?,
             epoch: 0,
             out: vec![(0, ValueId::NONE); blocks],
             into: vec![(0, ValueId::NONE); blocks],
             joins: vec![0; blocks],
-            budget: (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000,
+            budget,
             open: Vec::new(),
         };
         for of_register in mentions.chunk_by(|a, b| a.register == b.register) {
@@ -342,6 +347,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         Some(())
     }
 
+    #[inline(never)]
     fn register(&mut self, mentions: &[Mention], walk: &mut Walk) -> Option<()> {
         walk.epoch += 1;
         let epoch = walk.epoch;
@@ -354,7 +360,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             walk.out[block.index()] = (epoch, self.values.slots[mention.place]);
         }
         while let Some(block) = todo.pop() {
-            for join in self.graph.frontier(block) {
+            for join in walk.frontiers.get(block.0).iter().copied().map(BlockId) {
                 walk.budget = walk.budget.checked_sub(1)?;
                 if walk.joins[join.index()] != epoch {
                     walk.joins[join.index()] = epoch;
@@ -459,6 +465,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
     }
 
+    #[inline(never)]
     fn finish(self) -> Values {
         let mut values = self.values;
         // What phis and guarded writes take on counts, too.
@@ -503,6 +510,8 @@ struct Mention {
 /// The values of one register at each block; an entry of another epoch belongs to
 /// another register.
 struct Walk {
+    /// The dominance frontier of each block.
+    frontiers: Lists,
     epoch: u32,
     out: Vec<(u32, ValueId)>,
     into: Vec<(u32, ValueId)>,
