@@ -16,6 +16,7 @@ use super::truth::{Truth, Truths};
 use super::values::ValueId;
 use super::context::{Flow, FunctionContext};
 use ptx::isa::Effect;
+use ptx::names::SpecialRegister;
 
 /// The threads that come to a block of the graph.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ impl FirstPass {
         flow: &Flow<'m, 'a>,
     ) -> Option<FirstPass> {
         let (graph, instructions) = (&flow.graph, &flow.instructions);
-        let names = |register| function.names_special(|named| named == register);
+        let names = |register: SpecialRegister| function.names_special(|named| named == register);
         let block = Block::of(function.function, names);
         let exits = exits(function, flow);
         let meets = graph.post_dominators_past(&exits);
