@@ -1,6 +1,7 @@
 //! What the threads of one block have in a register: for each thread a number,
 //! added to quantities that are unknown and the same for all.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use ptx::names::Type;
@@ -54,6 +55,8 @@ pub struct Numbers {
     of: Vec<i64>,
     least: i64,
     most: i64,
+    /// The least and the most of each warp, where somebody has asked.
+    of_warps: OnceCell<Vec<(i64, i64)>>,
 }
 
 impl Lanes {
@@ -109,6 +112,25 @@ impl Lanes {
         }
     }
 
+    /// The least and the greatest number of each warp, of so many threads.
+    pub(super) fn of_warps(&self, threads: usize) -> Vec<(i64, i64)> {
+        match self {
+            Lanes::Same(number) => vec![(*number, *number); threads.div_ceil(WARP as usize)],
+            Lanes::Each(each, added) => {
+                let ends = |lanes: &[i64]| {
+                    let (least, most) = (lanes.iter().min(), lanes.iter().max());
+                    (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
+                };
+                let all = || each.of.chunks(WARP as usize).map(ends).collect();
+                let all = each.of_warps.get_or_init(all).iter();
+                let moved = |(least, most): &(i64, i64)| {
+                    (least.wrapping_add(*added), most.wrapping_add(*added))
+                };
+                all.map(moved).collect()
+            }
+        }
+    }
+
     pub(super) fn map(&self, change: impl Fn(i64) -> i64) -> Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),
@@ -140,7 +162,15 @@ impl Lanes {
         let of: Vec<i64> = noted.collect();
         match least == most {
             true => Lanes::Same(least),
-            false => Lanes::Each(Numbers { of, least, most }.into(), 0),
+            false => Lanes::Each(Numbers {
+                    of,
+                    least,
+                    most,
+                    of_warps: OnceCell::new(),
+                }
+                .into(),
+                0,
+            ),
         }
     }
 

@@ -40,6 +40,7 @@ mod origin;
 mod parting;
 mod placement;
 mod races;
+mod spans;
 mod threads;
 mod truth;
 mod uninitialized;

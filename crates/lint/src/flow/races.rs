@@ -14,7 +14,8 @@ use super::conditions::Conditions;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::{Interval, Node, Orders};
-use super::lanes::{Lanes, Symbols, WARP};
+use super::lanes::{Lanes, Sum, Symbols, WARP};
+use super::spans::{Spans, Touches};
 use super::context::Flow;
 use super::memory::AccessKind;
 use analysis::control_flow::{LoopId, Loops};
@@ -257,71 +258,21 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         executed: &[(usize, SharedAccess)],
         turn: u64,
     ) -> bool {
-        let mut groups: HashMap<Symbols, Vec<(SharedAccess, Lanes)>> = HashMap::default();
+        let mut groups: HashMap<Symbols, Touches> = HashMap::default();
+        let threads = self.evaluator.shape.threads() as usize;
         for (at, of) in executed {
             let node = &interval.nodes[*at];
             let inner = self.inner(interval, node);
             for &inner_turn in turns_of(inner, executed) {
                 let here = self.here(interval, node, turn, inner.map(|id| (id, inner_turn)));
                 let address = self.evaluator.operand(of.access.address, here).sum();
-                if let Some(address) = address {
-                    let group = groups.entry(address.symbols).or_default();
-                    group.push((*of, address.lanes));
+                if let Some(Sum { symbols, lanes }) = address {
+                    let group = groups.entry(symbols).or_default();
+                    group.add(&lanes, threads, of.access.bytes, of.writes());
                 }
             }
         }
-        groups.into_values().any(|group| self.touch(&group))
-    }
-
-    /// Whether a thread writes what one of another warp touches.
-    fn touch(&self, group: &[(SharedAccess, Lanes)]) -> bool {
-        let span = |(of, lanes): &(SharedAccess, Lanes)| {
-            let (least, most) = lanes.range();
-            (least, most.saturating_add_unsigned(of.access.bytes))
-        };
-        let writes = || group.iter().filter(|(of, _)| of.writes());
-        let least = writes().map(|one| span(one).0).min().unwrap_or(0);
-        let end = writes().map(|one| span(one).1).max().unwrap_or(0);
-        let Some(bytes @ 1..=MEMORY) = end.checked_sub(least) else {
-            return end != least;
-        };
-        let grains = group.iter().map(|(of, _)| of.access.bytes).min();
-        let grain = grains.unwrap_or(1).clamp(1, 4).ilog2();
-        let threads = self.evaluator.shape.threads() as usize;
-        let warp_of = |thread: usize| thread as u32 / WARP + 1;
-        // The warp that writes to each place, counted from 1; or that several do.
-        const SEVERAL: u32 = u32::MAX;
-        let mut written = vec![0_u32; (bytes >> grain) as usize + 2];
-        let places = |of: &SharedAccess, from: i64| {
-            let to = from.saturating_add_unsigned(of.access.bytes).min(end);
-            let from = from.clamp(least, to.max(least));
-            let place = |at: i64| ((at - least) >> grain) as usize;
-            place(from)..place(to.max(from) + (1 << grain) - 1)
-        };
-        for (of, lanes) in writes() {
-            lanes.each_of(0..threads, |thread, from| {
-                let warp = warp_of(thread);
-                for by in written.get_mut(places(of, from)).unwrap_or_default() {
-                    *by = match *by {
-                        0 => warp,
-                        known if known == warp => warp,
-                        _ => SEVERAL,
-                    };
-                }
-            });
-        }
-        let mut meets = false;
-        for (of, lanes) in group {
-            let (from, to) = span(&(*of, lanes.clone()));
-            if meets || to <= least || from >= end {
-                continue;
-            }
-            lanes.each_of(0..threads, |thread, from| {
-                let by = written.get(places(of, from)).unwrap_or_default();
-                meets |= by.iter().any(|by| *by != 0 && *by != warp_of(thread));
-            });
-        }
-        meets
+        groups.into_values().any(Touches::meet)
     }
 
     /// The loop around a node, without the start of the interval and any barrier, which may be
@@ -654,29 +605,5 @@ fn turns_of(inner: Option<LoopId>, executed: &[(usize, SharedAccess)]) -> &'stat
         Some(_) if executed.len() <= MANY => &INNER_TURNS[..8],
         Some(_) => &INNER_TURNS[..2],
         None => &[0],
-    }
-}
-
-/// Places, as the first and the last of each of some ranges that lie apart, in order.
-struct Spans(Vec<(i64, i64)>);
-
-impl Spans {
-    fn new(spans: impl Iterator<Item = (i64, i64)>) -> Spans {
-        let mut all: Vec<_> = spans.collect();
-        all.sort_unstable();
-        all.dedup_by(|next, before| {
-            let meet = next.0 <= before.1;
-            if meet {
-                before.1 = before.1.max(next.1);
-            }
-            meet
-        });
-        Spans(all)
-    }
-
-    /// Whether a range has a place of these.
-    fn meet(&self, (first, last): (i64, i64)) -> bool {
-        let at = self.0.partition_point(|span| span.1 < first);
-        self.0.get(at).is_some_and(|span| span.0 <= last)
     }
 }
