@@ -78,7 +78,6 @@ impl Graph {
 type Blocks = (Vec<BasicBlock>, Vec<(u32, u32)>, Vec<u32>);
 
 /// The blocks, the edges, and the block of each instruction.
-#[inline(never)]
 fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
     let count = instructions.steps.len();
     let mut leads = vec![false; count + 1];

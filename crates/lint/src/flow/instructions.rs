@@ -239,7 +239,6 @@ struct Reader<'s, 'm, 'a> {
 }
 
 impl<'m, 'a> Reader<'_, 'm, 'a> {
-    #[inline(never)]
     fn read(&mut self) {
         let body = self.instructions.body;
         for (index, statement) in body.statements.iter().enumerate() {

@@ -242,7 +242,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
 
     /// Registers with a single write that dominates all reads, which are nearly all; whether
     /// there are others.
-    #[inline(never)]
     fn single(&mut self) -> bool {
         let instructions = self.instructions;
         let mut others = false;
@@ -302,7 +301,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     }
 
     /// The others, a register at a time.
-    #[inline(never)]
     fn several(&mut self) -> Option<()> {
         let mut mentions = Vec::new();
         for (block, range) in self.reached() {
@@ -347,7 +345,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         Some(())
     }
 
-    #[inline(never)]
     fn register(&mut self, mentions: &[Mention], walk: &mut Walk) -> Option<()> {
         walk.epoch += 1;
         let epoch = walk.epoch;
@@ -465,7 +462,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
     }
 
-    #[inline(never)]
     fn finish(self) -> Values {
         let mut values = self.values;
         // What phis and guarded writes take on counts, too.
