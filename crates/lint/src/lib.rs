@@ -138,7 +138,8 @@ impl<'m, 'a> InTurn<'m, 'a> {
         findings: &mut Findings,
     ) -> bool {
         let known = self.effects.len().min(mnemonics.len());
-        self.effects.extend(mnemonics[known..].iter().map(Effect::of));
+        self.effects
+            .extend(mnemonics[known..].iter().map(Effect::of));
         let (context, effects) = (&self.context, &self.effects);
         let function = FunctionContext::new(context, function, body, mnemonics, effects);
         !look(&function, &self.rules, findings)

@@ -24,8 +24,8 @@ mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, Reference, check, check_bodies, check_into, check_parallel, check_with, is_surely_valid,
-    references,
+    CheckOptions, Level, Reference, check, check_bodies, check_into, check_parallel, check_with,
+    is_surely_valid, references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]

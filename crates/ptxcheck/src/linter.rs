@@ -55,9 +55,14 @@ pub fn lint_again(
     clean: &mut CleanFunctions,
 ) -> TextFindings {
     let options = options(settings);
-    let looked = whole(source, settings, &options, |module, source, options, found| {
-        clean.run_into(module, source, options, found);
-    });
+    let looked = whole(
+        source,
+        settings,
+        &options,
+        |module, source, options, found| {
+            clean.run_into(module, source, options, found);
+        },
+    );
     selected(looked, path, settings)
 }
 

@@ -6,7 +6,9 @@ use std::fmt;
 
 use super::demangle::demangled;
 use lint::Finding;
-use ptx::ast::{Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement};
+use ptx::ast::{
+    Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement,
+};
 use terminal::output::Escaped;
 
 /// Functions of a text, and what they were compiled from.

@@ -2,13 +2,13 @@
 
 use super::HashMap;
 use super::affine::{Linear, Term};
+use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
+use super::memory::{Access, AccessKind, MemoryAccess};
 use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
-use super::memory::{Access, AccessKind, MemoryAccess};
-use super::context::{Flow, FunctionContext};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

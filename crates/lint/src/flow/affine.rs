@@ -331,7 +331,10 @@ impl<'c, 'm, 'a> Reader<'c, 'm, 'a> {
             if number >= self.instruction.operands.len {
                 return None;
             }
-            affine.read(self.flow, (self.instruction.operands.start + number) as usize)
+            affine.read(
+                self.flow,
+                (self.instruction.operands.start + number) as usize,
+            )
         };
         let modifiers = &self.mnemonic.modifiers;
         let ty = modifiers.types().last()?;

@@ -2,10 +2,10 @@
 
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::launch::Block;
-use super::context::FunctionContext;
 use super::memory::{Access, MemoryAccess};
 use ptx::names::SpecialRegister;
 

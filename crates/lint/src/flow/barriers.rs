@@ -5,11 +5,11 @@
 //! lies ahead of it. (Sharma, Bauer and Aiken, "Verification of Producer-Consumer
 //! Synchronization in GPU Programs", PLDI 2015, check such programs in the same way.)
 
+use super::context::FunctionContext;
 use super::instructions::InstructionId;
 use super::lanes::{Shape, WARP};
 use super::launch::Block;
 use super::warp::{BarrierSet, Comes, Course, Event, Warp, count_of, is_barrier};
-use super::context::FunctionContext;
 use ptx::ast::{FunctionKind, Mnemonic};
 use ptx::names::Opcode;
 
@@ -62,8 +62,7 @@ pub(crate) fn mistakes(function: &FunctionContext<'_, '_>) -> Vec<BarrierMistake
 }
 
 fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
-    if function.function.kind != FunctionKind::Entry
-    {
+    if function.function.kind != FunctionKind::Entry {
         return None;
     }
     let of_counts = |mnemonic: &Mnemonic<'_>| {

@@ -2,11 +2,11 @@
 
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::{Shape, Sum};
-use super::context::FunctionContext;
 use super::memory::Place;
 use ptx::names::SpecialRegister;
 

@@ -2,13 +2,13 @@
 //! come to theirs together.
 
 use super::arithmetic::Relation;
+use super::context::FunctionContext;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
-use super::context::FunctionContext;
 use analysis::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

@@ -7,9 +7,9 @@ use super::effect::Terminator;
 use super::evaluate::{Known, Turns};
 use super::instructions::InstructionId;
 use super::lanes::WARP;
+use super::memory::AccessKind;
 use super::races::{Instance, Search};
 use super::values::{Definition, ValueId};
-use super::memory::AccessKind;
 use ptx::ast::{Operand, Space};
 use ptx::names::Opcode;
 

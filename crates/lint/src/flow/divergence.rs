@@ -6,12 +6,12 @@
 //! as uniform.
 
 use super::STEPS_FOR_EACH;
+use super::context::{Flow, FunctionContext};
 use super::effect::Terminator;
 use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
-use super::context::{Flow, FunctionContext};
 use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Function;
 use ptx::isa::Effect;

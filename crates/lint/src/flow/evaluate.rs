@@ -6,12 +6,12 @@
 //! loads from an address of its own is not followed.
 
 use super::HashMap;
+use super::context::{Flow, FunctionContext};
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
 use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
-use super::context::{Flow, FunctionContext};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::{AddressBase, FloatValue, Instruction, List, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};

@@ -6,6 +6,7 @@
 //! threads may go either way.
 
 use super::HashMap;
+use super::context::{Flow, FunctionContext};
 use super::divergence::Variance;
 use super::effect::Terminator;
 use super::graph::BlockId;
@@ -14,7 +15,6 @@ use super::parting::{Parting, partings};
 use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
-use super::context::{Flow, FunctionContext};
 use ptx::isa::Effect;
 use ptx::names::SpecialRegister;
 

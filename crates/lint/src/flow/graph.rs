@@ -5,8 +5,8 @@ use std::ops::Deref;
 
 use super::effect::Terminator;
 use super::instructions::{InstructionId, Instructions};
-pub use analysis::control_flow::BlockId;
 use analysis::control_flow;
+pub use analysis::control_flow::BlockId;
 
 /// A basic block: instructions that are executed in sequence.
 #[derive(Clone, Copy, Debug)]

@@ -4,15 +4,15 @@
 use super::HashMap;
 use super::accesses::SharedAccess;
 use super::affine::Term;
+use super::context::{Flow, FunctionContext};
 use super::evaluate::{Evaluator, Known};
 use super::instructions::InstructionId;
 use super::intervals::{Order, Orders};
 use super::lanes::{Lanes, Shape, Sum, Symbols};
 use super::launch::Block;
+use super::memory::AccessKind;
 use super::races::{Instance, Search};
 use super::values::Definition;
-use super::memory::AccessKind;
-use super::context::{Flow, FunctionContext};
 use ptx::ast::FunctionKind;
 use ptx::names::{Opcode, SpecialRegister};
 

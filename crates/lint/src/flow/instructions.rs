@@ -414,13 +414,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         }
     }
 
-    fn other_operand(
-        &mut self,
-        place: u32,
-        operand: &Operand<'a>,
-        written: bool,
-        step: &mut Step,
-    ) {
+    fn other_operand(&mut self, place: u32, operand: &Operand<'a>, written: bool, step: &mut Step) {
         match *operand {
             Operand::Name(name) => self.name(place, name, written),
             Operand::Component { name, .. } | Operand::Select { name, .. } => {

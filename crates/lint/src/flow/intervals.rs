@@ -4,13 +4,13 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use super::context::callee;
+use super::context::{Flow, FunctionContext};
 use super::effect::{Effect, Terminator};
 use super::evaluate::Turns;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::values::ValueId;
-use super::context::callee;
-use super::context::{Flow, FunctionContext};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Instruction;
 use ptx::isa::{self, Class, Convergence, Meaning};

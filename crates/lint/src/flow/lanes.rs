@@ -162,7 +162,8 @@ impl Lanes {
         let of: Vec<i64> = noted.collect();
         match least == most {
             true => Lanes::Same(least),
-            false => Lanes::Each(Numbers {
+            false => Lanes::Each(
+                Numbers {
                     of,
                     least,
                     most,

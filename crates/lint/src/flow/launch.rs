@@ -4,11 +4,11 @@
 use std::cell::OnceCell;
 
 use super::accesses::{SharedAccess, accesses, retain_meeting};
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
 use super::races::{Race, Search};
-use super::context::FunctionContext;
 use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 

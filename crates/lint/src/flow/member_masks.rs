@@ -1,6 +1,7 @@
 //! Operations of a warp whose member mask is wrong: a lane executes one and is not in its
 //! mask, or lanes that wait for each other give different masks.
 
+use super::context::{Flow, FunctionContext};
 use super::divergence::Variance;
 use super::effect::Effect;
 use super::evaluate::Evaluator;
@@ -9,7 +10,6 @@ use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, WARP};
 use super::threads::ThreadSet;
 use super::values::Definition;
-use super::context::{Flow, FunctionContext};
 use analysis::control_flow::Loops;
 use ptx::isa::Convergence;
 use ptx::names::{Modifier, Opcode};

@@ -1,7 +1,7 @@
 //! Instructions that read or write memory.
 
-use super::context::{Flow, FunctionContext};
 use super::affine::{Linear, Term};
+use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
 use super::names::{Reference, VariableId};
 use super::origin::Origin;

@@ -215,7 +215,9 @@ impl Origins {
         let (first, end) = carried(mnemonic.opcode)?;
         let sum = || {
             let parts = start + first..start + end;
-            parts.fold(Origin::Number, |sum, place| sum.join(self.read(flow, place)))
+            parts.fold(Origin::Number, |sum, place| {
+                sum.join(self.read(flow, place))
+            })
         };
         let modifiers = &mnemonic.modifiers;
         Some(match mnemonic.opcode {

@@ -11,13 +11,13 @@ use super::HashMap;
 use super::accesses::SharedAccess;
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::Flow;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::{Interval, Node, Orders};
 use super::lanes::{Lanes, Sum, Symbols, WARP};
-use super::spans::{Spans, Touches};
-use super::context::Flow;
 use super::memory::AccessKind;
+use super::spans::{Spans, Touches};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Operand;
 use ptx::signature::layout;
@@ -292,7 +292,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         turn: u64,
         inner: Option<(LoopId, u64)>,
     ) -> Place {
-        let turns = self.orders.turns(interval, node.block, node.layer, turn, inner);
+        let turns = self
+            .orders
+            .turns(interval, node.block, node.layer, turn, inner);
         self.evaluator.place(node.block, turns)
     }
 
@@ -579,9 +581,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     fn race(&self, write: &Instance, access: &Instance, threads: (u32, u32)) -> Race {
         let same = write.offset.same().is_some() && access.offset.same().is_some();
         let loses = match access.of.access.kind {
-            AccessKind::Store => {
-                *write.value() != Known::Data && *access.value() != Known::Data
-            }
+            AccessKind::Store => *write.value() != Known::Data && *access.value() != Known::Data,
             _ => self.is_made_of(&write.of, access.of.id),
         };
         let place = |one: &Instance| (one.node, one.of.id);

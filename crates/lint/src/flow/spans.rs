@@ -60,7 +60,9 @@ impl Touches {
         let (mut written, mut touched) = (Furthest::default(), Furthest::default());
         self.0.iter().any(|touch| {
             let before = if touch.writes { &touched } else { &written };
-            let meets = before.of_others(touch.warp).is_some_and(|end| end > touch.start);
+            let meets = before
+                .of_others(touch.warp)
+                .is_some_and(|end| end > touch.start);
             touched.add(touch);
             if touch.writes {
                 written.add(touch);
@@ -109,7 +111,9 @@ mod tests {
     fn meet(accesses: &[(&[i64], bool)]) -> bool {
         let mut touches = Touches::default();
         for (of_warps, writes) in accesses {
-            let threads = of_warps.iter().flat_map(|start| (0..32).map(move |at| start + 4 * at));
+            let threads = of_warps
+                .iter()
+                .flat_map(|start| (0..32).map(move |at| start + 4 * at));
             let threads: Vec<i64> = threads.collect();
             let lanes = Lanes::each(threads.iter().copied());
             touches.add(&lanes, threads.len(), 4, *writes);
@@ -129,6 +133,10 @@ mod tests {
         assert!(meet(&[(&[0, 0, 0], true)]));
         // The one that reaches furthest is the own.
         assert!(meet(&[(&[0, 64], true), (&[1000, 100], false)]));
-        assert!(!meet(&[(&[0, 512], true), (&[8, 520], false), (&[16, 600], true)]));
+        assert!(!meet(&[
+            (&[0, 512], true),
+            (&[8, 520], false),
+            (&[16, 600], true)
+        ]));
     }
 }

@@ -1,7 +1,7 @@
 //! `ld.u32` of what `cvta.global` conversion
 
-use crate::flow::{Definition, Origin, Reference};
 use crate::flow::memory::{Access, AccessKind};
+use crate::flow::{Definition, Origin, Reference};
 use crate::{Check, Code, Edit, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand, Space, Span};
 use ptx::names::Opcode;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::warp_addresses::WarpAddresses;
-use crate::flow::{BlockId, Linear, Origin, Term};
 use crate::flow::memory::{Access, AccessKind};
+use crate::flow::{BlockId, Linear, Origin, Term};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 

@@ -102,8 +102,9 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     let Some(flow) = function.flow() else {
         return found;
     };
-    let concern = function
-        .instructions_with(|mnemonic, effect| mnemonic.opcode == Opcode::Call || effect.at_mbarriers);
+    let concern = function.instructions_with(|mnemonic, effect| {
+        mnemonic.opcode == Opcode::Call || effect.at_mbarriers
+    });
     for (id, instruction) in concern {
         if instruction.opcode == Opcode::Call {
             let name = callee(function.operands(instruction));

@@ -83,8 +83,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let Some((slot, _)) = writes.next().filter(|(_, first)| *first == value) else {
             continue;
         };
-        if writes.any(|(_, value)| flow.values.read_count(value) > 0)
-            || !function.effect(step).pure
+        if writes.any(|(_, value)| flow.values.read_count(value) > 0) || !function.effect(step).pure
         {
             continue;
         }

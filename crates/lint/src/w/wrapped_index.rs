@@ -1,7 +1,7 @@
 //! `mul.lo.s32` of what needs more bits, widened to 64 bits behind.
 
-use crate::flow::{BlockId, Definition, InstructionId, Linear, Term, ValueId};
 use crate::flow::memory::Access;
+use crate::flow::{BlockId, Definition, InstructionId, Linear, Term, ValueId};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
