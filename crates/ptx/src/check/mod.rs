@@ -305,7 +305,7 @@ pub(crate) fn floor<'a>(
 /// assert!(is_surely_valid(source, &CheckOptions::default()));
 /// assert!(!is_surely_valid(&source.replace("ret", "rte"), &CheckOptions::default()));
 /// ```
-pub fn is_surely_valid<'a>(source: &'a str, options: &CheckOptions) -> bool {
+pub fn is_surely_valid(source: &str, options: &CheckOptions) -> bool {
     let outline = read_outline(source);
     outline.is_some_and(|(module, mut bodies)| {
         check_bodies(&module, &mut bodies, source, options, &mut |_, _, _| {})
